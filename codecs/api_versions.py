@@ -1,0 +1,123 @@
+"""ApiVersions (key 18), versions 0 to 4, by hand: the first thing that a client says.
+
+    request   (v3) string client_software_name, (v3) string client_software_version
+    response  int16 error_code, [int16 api_key, int16 min_version, int16 max_version],
+              (v1) int32 throttle_time_ms,
+              (v3) tag 0: [string name, int16 min_version, int16 max_version]  supported features
+              (v3) tag 1: int64 finalized_features_epoch
+              (v3) tag 2: [string name, int16 max level, int16 min level]      finalized features
+              (v3) tag 3: bool zk_migration_ready
+
+Version 3 is the first flexible one. Who asks in a version that is not known here gets an answer in
+version 0 with UNSUPPORTED_VERSION and the known keys (KIP-511). Up to version 3 supported features
+whose lowest level is 0 are left out, because older Java clients refuse them (KAFKA-17011).
+
+Source: KIP-35, KIP-511, KIP-584.
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from wirebroker.codecs.errors import MalformedFrameError
+from wirebroker.codecs.primitives import (
+    compact_string,
+    read_compact_string,
+    skip_tagged_fields,
+    uvarint,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+FIRST_FLEXIBLE: Final = 3
+NO_FEATURES_EPOCH: Final = -1
+
+_INT16: Final = Struct(">h")
+_INT32: Final = Struct(">i")
+_INT64: Final = Struct(">q")
+_KEY: Final = Struct(">hhh")
+_KEY_AND_TAGS: Final = Struct(">hhhx")
+_LEVELS_AND_TAGS: Final = Struct(">hhx")
+
+
+class ApiVersionsRequest(NamedTuple):
+    """A parsed request; both are empty before version 3."""
+
+    client_software_name: str = ""
+    client_software_version: str = ""
+
+
+def parse_api_versions(frame: memoryview, position: int, version: int) -> ApiVersionsRequest:
+    """Parse a request's body.
+
+    Raises:
+        MalformedFrameError: The bytes are not exactly one such request.
+    """
+    request = ApiVersionsRequest()
+    if version >= FIRST_FLEXIBLE:
+        name, position = read_compact_string(frame, position)
+        software_version, position = read_compact_string(frame, position)
+        position = skip_tagged_fields(frame, position)
+        request = ApiVersionsRequest(name, software_version)
+    if position != len(frame):
+        raise MalformedFrameError(f"{len(frame) - position} bytes follow the ApiVersions request")
+    return request
+
+
+def encode_api_versions(
+    version: int,
+    *,
+    api_keys: Sequence[tuple[int, int, int]],
+    error_code: int = 0,
+    throttle_time_ms: int = 0,
+    supported_features: Sequence[tuple[str, int, int]] = (),
+    finalized_features: Sequence[tuple[str, int]] = (),
+    finalized_features_epoch: int = NO_FEATURES_EPOCH,
+    zk_migration_ready: bool = False,
+) -> bytes:
+    """Encode a response's body.
+
+    Args:
+        version: That of the request, or 0 if it is not known.
+        api_keys: (key, lowest version, highest version)
+        error_code: UNSUPPORTED_VERSION, INVALID_REQUEST or 0.
+        throttle_time_ms: How long the quota delays the client.
+        supported_features: (name, lowest level, highest level) that this broker can do.
+        finalized_features: (name, level) that the cluster has agreed on.
+        finalized_features_epoch: Offset of the metadata they come from; -1: not known.
+        zk_migration_ready: A controller's flag of Kafka 3; never set here.
+    """
+    flexible = version >= FIRST_FLEXIBLE
+    pieces = [_INT16.pack(error_code)]
+    pieces.append(uvarint(len(api_keys) + 1) if flexible else _INT32.pack(len(api_keys)))
+    layout = _KEY_AND_TAGS if flexible else _KEY
+    pieces += [layout.pack(*row) for row in api_keys]
+    if version >= 1:
+        pieces.append(_INT32.pack(throttle_time_ms))
+    if flexible:
+        tags: list[tuple[int, bytes]] = []
+        supported = [row for row in supported_features if version >= 4 or row[1] > 0]
+        if supported:
+            tags.append((0, _encode_features(supported)))
+        if finalized_features_epoch != NO_FEATURES_EPOCH:
+            tags.append((1, _INT64.pack(finalized_features_epoch)))
+        if finalized_features:
+            # A finalized feature has one level; the protocol's range has it at both ends.
+            tags.append(
+                (2, _encode_features([(n, level, level) for n, level in finalized_features]))
+            )
+        if zk_migration_ready:
+            tags.append((3, b"\x01"))
+        pieces.append(uvarint(len(tags)))
+        for tag, content in tags:
+            pieces += (uvarint(tag), uvarint(len(content)), content)
+    return b"".join(pieces)
+
+
+def _encode_features(features: Sequence[tuple[str, int, int]]) -> bytes:
+    pieces = [uvarint(len(features) + 1)]
+    for name, first_level, second_level in features:
+        pieces += (compact_string(name), _LEVELS_AND_TAGS.pack(first_level, second_level))
+    return b"".join(pieces)

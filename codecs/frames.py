@@ -1,0 +1,83 @@
+"""The header of a request and of a response (the int32 frame size before it is the connection's).
+
+    request v1   int16 api_key, int16 api_version, int32 correlation_id, nullable string client_id
+    request v2   the same, then tagged fields; used by the flexible versions of each key
+    response v0  int32 correlation_id
+    response v1  the same, then tagged fields
+
+`client_id` never has a compact length, and the answer to ApiVersions never has tagged fields: a
+peer must understand both before it knows what the other side speaks (KIP-482, KIP-511).
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from wirebroker.codecs.api_keys import API_VERSIONS, ApiKey
+from wirebroker.codecs.errors import MalformedFrameError
+from wirebroker.codecs.primitives import skip_tagged_fields
+
+if TYPE_CHECKING:
+    from wirebroker.codecs.primitives import Buffer
+
+_FIXED: Final = Struct(">hhih")
+_CORRELATION_ID: Final = Struct(">i")
+_CORRELATION_ID_AND_NO_TAGS: Final = Struct(">ix")
+
+_FIRST_FLEXIBLE: Final[dict[int, int]] = {
+    int(key): versions.first_flexible for key, versions in API_VERSIONS.items()
+}
+
+
+class RequestHeader(NamedTuple):
+    """What stands before the body of every request."""
+
+    api_key: int
+    api_version: int
+    correlation_id: int
+    client_id: str | None
+    # Where the body starts in the frame.
+    body_position: int
+
+
+def parse_request_header(frame: Buffer) -> RequestHeader:
+    """Read a request's header; the version may be one that is not served.
+
+    Of an ApiVersions request in a version not known here only the part up to `client_id` is read,
+    because the answer names the versions that are known (KIP-511).
+
+    Raises:
+        MalformedFrameError: The key is not one a broker serves, or the bytes are no header.
+    """
+    if len(frame) < 10:
+        raise MalformedFrameError(f"a frame of {len(frame)} bytes is too short for a header")
+    api_key, api_version, correlation_id, length = _FIXED.unpack_from(frame)
+    first_flexible = _FIRST_FLEXIBLE.get(api_key)
+    if first_flexible is None:
+        raise MalformedFrameError(f"unknown api key {api_key}")
+    position = 10
+    client_id: str | None = None
+    if length >= 0:
+        position = 10 + length
+        if position > len(frame):
+            raise MalformedFrameError("the client id ends beyond the frame")
+        try:
+            client_id = str(frame[10:position], "utf-8")
+        except UnicodeDecodeError:
+            raise MalformedFrameError("the client id is not UTF-8") from None
+    elif length != -1:
+        raise MalformedFrameError("the client id has a negative length")
+    if api_version >= first_flexible and (
+        api_key != ApiKey.API_VERSIONS
+        or api_version <= API_VERSIONS[ApiKey.API_VERSIONS].max_version
+    ):
+        position = skip_tagged_fields(frame, position)
+    return RequestHeader(api_key, api_version, correlation_id, client_id, position)
+
+
+def response_header(key: int, version: int, correlation_id: int) -> bytes:
+    """Return the header of the answer to a request of this key and version."""
+    if key == ApiKey.API_VERSIONS or version < _FIRST_FLEXIBLE[key]:
+        return _CORRELATION_ID.pack(correlation_id)
+    return _CORRELATION_ID_AND_NO_TAGS.pack(correlation_id)

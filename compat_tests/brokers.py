@@ -1,0 +1,295 @@
+"""A broker as a test sees it: wirebroker or Apache Kafka, started, killed and started again.
+
+Both run with the same profile: one node, topics created on first use, internal topics with one
+replica, groups formed without delay. A broker keeps its port over a restart, so that the clients
+of a test find it again.
+"""
+
+from __future__ import annotations
+
+import abc
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from typing import IO, TYPE_CHECKING
+
+from compat_tests import tools
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+HOST = "127.0.0.1"
+START_TIMEOUT_S = 60.0  # Apache Kafka takes 4 s here, and 13 s after a kill (see ApacheKafka)
+STOP_TIMEOUT_S = 30.0
+_POLL_S = 0.02
+
+# Apache Kafka's names and wirebroker's are the same; wirebroker's own profile has these already.
+PROFILE = {
+    "auto.create.topics.enable": "true",
+    "group.initial.rebalance.delay.ms": "0",
+    "offsets.topic.replication.factor": "1",
+    "transaction.state.log.replication.factor": "1",
+    "transaction.state.log.min.isr": "1",
+    "share.coordinator.state.topic.replication.factor": "1",
+    "share.coordinator.state.topic.min.isr": "1",
+}
+
+
+class BrokerError(Exception):
+    """The broker did not start or stop; the message ends with the last lines of its log."""
+
+
+class Broker(abc.ABC):
+    """One broker process and its data directory.
+
+    Args:
+        directory: A folder of the broker's own: data, log and settings.
+        settings: Configs beyond the common profile.
+    """
+
+    def __init__(self, directory: Path, settings: Mapping[str, str] | None = None) -> None:
+        self.directory = directory
+        self.settings = {**PROFILE, **(settings or {})}
+        self.port = 0
+        self._process: subprocess.Popen[bytes] | None = None
+        self._output: IO[bytes] | None = None
+        directory.mkdir(parents=True, exist_ok=True)
+
+    @property
+    def bootstrap(self) -> str:
+        """The address clients connect to."""
+        return f"{HOST}:{self.port}"
+
+    @property
+    def data_dir(self) -> Path:
+        """The folder that holds the partitions."""
+        return self.directory / "data"
+
+    @property
+    def log(self) -> Path:
+        """The file with what the process printed, over all its starts."""
+        return self.directory / "broker.log"
+
+    @property
+    def process_id(self) -> int:
+        """The number of the running process."""
+        assert self._process, "the broker is not running"
+        return self._process.pid
+
+    def start(self) -> None:
+        """Start the process and return when it answers requests."""
+        assert self._process is None, "the broker is running"
+        self._prepare()
+        self._output = self.log.open("ab")
+        self._process = subprocess.Popen(
+            self._command(), stdout=self._output, stderr=self._output, stdin=subprocess.DEVNULL
+        )
+        try:
+            self._wait_until_ready()
+        except BaseException:
+            self.kill9()
+            raise
+
+    def stop(self) -> None:
+        """Stop cleanly, by SIGTERM; do nothing if it is not running."""
+        if self._process is None:
+            return
+        self._process.send_signal(signal.SIGTERM)
+        try:
+            self._process.wait(STOP_TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            self.kill9()
+            raise self._failure(f"did not stop in {STOP_TIMEOUT_S:.0f} s") from None
+        self._forget()
+
+    def kill9(self) -> None:
+        """End the process as a crash does: no handler of its own runs."""
+        if self._process is None:
+            return
+        self._process.kill()
+        self._process.wait(STOP_TIMEOUT_S)
+        self._forget()
+
+    def restart(self) -> None:
+        """Stop cleanly if it still runs, then start on the same port and data."""
+        self.stop()
+        self.start()
+
+    @abc.abstractmethod
+    def _prepare(self) -> None:
+        """Write what the process needs before it starts."""
+
+    @abc.abstractmethod
+    def _command(self) -> list[str]:
+        """Return the command line of the process."""
+
+    @abc.abstractmethod
+    def _is_ready(self) -> bool:
+        """Say whether requests are answered; learn the port if need be."""
+
+    def _wait_until_ready(self) -> None:
+        assert self._process
+        deadline = time.monotonic() + START_TIMEOUT_S
+        while not self._is_ready():
+            if self._process.poll() is not None:
+                raise self._failure(f"ended with status {self._process.returncode}")
+            if time.monotonic() > deadline:
+                raise self._failure(f"not ready in {START_TIMEOUT_S:.0f} s")
+            time.sleep(_POLL_S)
+
+    def _forget(self) -> None:
+        self._process = None
+        if self._output:
+            self._output.close()
+            self._output = None
+
+    def _failure(self, what: str) -> BrokerError:
+        lines = self.log.read_text(errors="replace").splitlines()[-15:]
+        return BrokerError(
+            "\n".join([f"{type(self).__name__} {what}; its log {self.log}:", *lines])
+        )
+
+
+class Wirebroker(Broker):
+    """The broker of this project, as `python -m wirebroker serve` starts it."""
+
+    @property
+    def _port_file(self) -> Path:
+        return self.directory / "port"
+
+    def _prepare(self) -> None:
+        self._port_file.unlink(missing_ok=True)
+
+    def _command(self) -> list[str]:
+        serve = [sys.executable, "-m", "wirebroker", "serve", "--port", str(self.port)]
+        serve += ["--port-file", str(self._port_file), "--data-dir", str(self.data_dir)]
+        for name, value in self.settings.items():
+            serve += ["--set", f"{name}={value}"]
+        return serve
+
+    def _is_ready(self) -> bool:
+        try:
+            self.port = int(self._port_file.read_text())
+        except FileNotFoundError:
+            return False
+        return _answers(self.port)
+
+
+class ApacheKafka(Broker):
+    """Apache Kafka as broker and controller in one process, formatted on first start.
+
+    After a kill it comes back only when its controller has given up the old incarnation: within
+    broker.session.timeout.ms, which is therefore short here.
+    """
+
+    _CLUSTER_ID = "MkU3OEVBNTcwNTJENDM2Qk"
+
+    @property
+    def _properties(self) -> Path:
+        return self.directory / "server.properties"
+
+    def _prepare(self) -> None:
+        if self.port == 0:
+            self.port, controller_port = _free_ports(2)
+            self._write_properties(controller_port)
+            self._run_storage_tool()
+
+    def _write_properties(self, controller_port: int) -> None:
+        settings = {
+            "process.roles": "broker,controller",
+            "node.id": "1",
+            "controller.quorum.voters": f"1@{HOST}:{controller_port}",
+            "listeners": f"PLAINTEXT://{HOST}:{self.port},CONTROLLER://{HOST}:{controller_port}",
+            "advertised.listeners": f"PLAINTEXT://{HOST}:{self.port}",
+            "controller.listener.names": "CONTROLLER",
+            "log.dirs": str(self.data_dir),
+            "broker.session.timeout.ms": "3000",
+            "broker.heartbeat.interval.ms": "500",
+            **self.settings,
+        }
+        lines = (f"{name}={value}\n" for name, value in settings.items())
+        self._properties.write_text("".join(lines))
+
+    def _run_storage_tool(self) -> None:
+        tool = _java("-Xmx128m", "kafka.tools.StorageTool")
+        tool += ["format", "-t", self._CLUSTER_ID, "-c", str(self._properties)]
+        done = subprocess.run(tool, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise BrokerError(f"Apache Kafka's storage tool failed: {done.stdout}{done.stderr}")
+
+    def _command(self) -> list[str]:
+        return [*_java("-Xmx512m", "kafka.Kafka"), str(self._properties)]
+
+    def _is_ready(self) -> bool:
+        return _answers(self.port)
+
+
+class RunningBroker(Broker):
+    """A broker that someone else started; for a quick turn while writing a test."""
+
+    def __init__(self, address: str) -> None:
+        self.settings = {}
+        self.port = int(address.rpartition(":")[2])
+
+    def start(self) -> None:
+        pass
+
+    def stop(self) -> None:
+        pass
+
+    def kill9(self) -> None:
+        raise BrokerError("this broker is not ours to kill")
+
+    def _prepare(self) -> None:
+        raise NotImplementedError
+
+    def _command(self) -> list[str]:
+        raise NotImplementedError
+
+    def _is_ready(self) -> bool:
+        return _answers(self.port)
+
+
+def make_broker(kind: str, directory: Path, settings: Mapping[str, str] | None = None) -> Broker:
+    """Return a broker of this kind, "wirebroker" or "apache", not yet started."""
+    kinds: dict[str, type[Broker]] = {"wirebroker": Wirebroker, "apache": ApacheKafka}
+    return kinds[kind](directory, settings)
+
+
+def _java(heap: str, main_class: str) -> list[str]:
+    level = "-Dorg.slf4j.simpleLogger.defaultLogLevel=error"
+    return [tools.java_command(), heap, level, "-cp", f"{tools.kafka_jars()}/*", main_class]
+
+
+def _free_ports(count: int) -> list[int]:
+    with contextlib.ExitStack() as held:
+        sockets = [held.enter_context(socket.socket()) for _ in range(count)]
+        for one in sockets:
+            one.bind((HOST, 0))
+        return [one.getsockname()[1] for one in sockets]
+
+
+# A Metadata request, version 4, for no topics: size, key 3, version 4, correlation 1, client "?".
+_METADATA = bytes.fromhex("00000010 0003 0004 00000001 0001 3f 00000000 00")
+
+
+def _answers(port: int) -> bool:
+    """Say whether Metadata is answered with at least one broker in it."""
+    try:
+        with socket.create_connection((HOST, port), timeout=5) as connection:
+            connection.sendall(_METADATA)
+            answer = connection.recv(4096)
+    except OSError:
+        return False
+    # size, correlation id, throttle time, then the number of brokers
+    return len(answer) >= 16 and int.from_bytes(answer[12:16]) > 0
+
+
+def environment_address() -> str | None:
+    """Return the address in COMPAT_BROKER, of a broker that is running already, if it is set."""
+    return os.environ.get("COMPAT_BROKER")

@@ -1,0 +1,43 @@
+"""Apache Kafka's own command-line tools, each run a Java process of about a second."""
+
+from __future__ import annotations
+
+import subprocess
+
+from compat_tests import tools
+
+_TOOLS = "org.apache.kafka.tools"
+TOPICS = f"{_TOOLS}.TopicCommand"
+CONFIGS = "kafka.admin.ConfigCommand"
+OFFSETS = f"{_TOOLS}.GetOffsetShell"
+CONSOLE_PRODUCER = f"{_TOOLS}.ConsoleProducer"
+CONSOLE_CONSUMER = f"{_TOOLS}.consumer.ConsoleConsumer"
+PRODUCER_PERFORMANCE = f"{_TOOLS}.ProducerPerformance"
+API_VERSIONS = f"{_TOOLS}.BrokerApiVersionsCommand"
+
+TIMEOUT_S = 90.0  # of one run; a start alone can take 3 s on a busy machine
+# The quickest start: no second compiler, no threads for the collector.
+_OPTIONS = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+_ERRORS_ONLY = "-Dorg.slf4j.simpleLogger.defaultLogLevel=error"
+
+
+def run(bootstrap: str, tool: str, *arguments: str, text: str = "") -> str:
+    """Run a tool to its end; return what it printed, or fail with its words."""
+    status, printed = attempt(bootstrap, tool, *arguments, text=text)
+    assert status == 0, f"{tool} {' '.join(arguments)}: status {status}\n{printed}"
+    return printed
+
+
+def attempt(bootstrap: str, tool: str, *arguments: str, text: str = "") -> tuple[int, str]:
+    """Run a tool to its end; return its status and all it printed, errors too."""
+    java = [tools.java_command(), *_OPTIONS, _ERRORS_ONLY, "-cp", f"{tools.kafka_jars()}/*"]
+    done = subprocess.run(
+        [*java, tool, "--bootstrap-server", bootstrap, *arguments],
+        input=text,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=TIMEOUT_S,
+        check=False,
+    )
+    return done.returncode, done.stdout

@@ -1,0 +1,96 @@
+"""kafka-python."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+from kafka import KafkaConsumer, KafkaProducer, TopicPartition
+
+from compat_tests.clients.message import WAIT_S, Message, Start
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+class KafkaPython:
+    """kafka-python as a Client."""
+
+    name = "kafka-python"
+
+    def produce(
+        self, bootstrap: str, topic: str, messages: Sequence[Message], *, codec: str = "none"
+    ) -> None:
+        compression = None if codec == "none" else codec
+        producer = KafkaProducer(
+            bootstrap_servers=bootstrap, compression_type=compression, acks="all", linger_ms=5
+        )
+        try:
+            futures = [send(producer, topic, message) for message in messages]
+            for future in futures:
+                future.get(timeout=WAIT_S)
+        finally:
+            producer.close(timeout=5)
+
+    def consume(
+        self, bootstrap: str, topic: str, count: int, *, start: Start = "earliest"
+    ) -> list[Message]:
+        consumer = make_consumer(bootstrap)
+        try:
+            place(consumer, topic, start)
+            return read(consumer, count)
+        finally:
+            consumer.close()
+
+
+def make_consumer(bootstrap: str, **settings: Any) -> Any:
+    """Return a consumer for assigned partitions."""
+    ours = {"group_id": None, "enable_auto_commit": False, "auto_offset_reset": "none"}
+    return KafkaConsumer(bootstrap_servers=bootstrap, **{**ours, **settings})
+
+
+def send(producer: Any, topic: str, message: Message) -> Any:
+    """Hand one message over; return its future."""
+    return producer.send(
+        topic,
+        value=message.value,
+        key=message.key,
+        headers=list(message.headers),
+        partition=0,
+        timestamp_ms=message.timestamp_ms,
+    )
+
+
+def place(consumer: Any, topic: str, start: Start) -> None:
+    """Assign partition 0 and put the position where reading is to start."""
+    partition = TopicPartition(topic, 0)
+    consumer.assign([partition])
+    if start == "earliest":
+        consumer.seek_to_beginning(partition)
+    elif start == "latest":
+        consumer.seek_to_end(partition)
+    else:
+        consumer.seek(partition, start)
+    consumer.position(partition)
+
+
+def read(consumer: Any, count: int) -> list[Message]:
+    """Poll until `count` messages are there."""
+    found: list[Message] = []
+    deadline = time.monotonic() + WAIT_S
+    while len(found) < count:
+        assert time.monotonic() < deadline, f"{len(found)} of {count} messages in {WAIT_S:.0f} s"
+        for records in consumer.poll(timeout_ms=500, max_records=count - len(found)).values():
+            found.extend(_message(record) for record in records)
+    return found
+
+
+def _message(record: Any) -> Message:
+    return Message(
+        value=record.value,
+        key=record.key,
+        headers=tuple(record.headers),
+        timestamp_ms=record.timestamp,
+        offset=record.offset,
+        timestamp_type="append" if record.timestamp_type == 1 else "create",
+    )

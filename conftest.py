@@ -1,0 +1,75 @@
+"""Options and rules for every test: the broker under test, long tests, budgets and the seed.
+
+    pytest --broker apache      the compatibility tests against Apache Kafka instead of wirebroker
+    pytest --long               also what is marked `long` (else deselected, not skipped)
+    pytest --seed 7             repeat a run of the randomized tests; the header prints the seed
+    pytest --budget-scale 10    give randomized tests ten times their time
+
+Fixtures that only one folder uses belong into that folder's own conftest.py.
+"""
+
+from __future__ import annotations
+
+import random
+
+import hypothesis
+import pytest
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add our options."""
+    group = parser.getgroup("wirebroker")
+    group.addoption(
+        "--broker",
+        choices=("wirebroker", "apache"),
+        default="wirebroker",
+        help="broker that the compatibility tests run against",
+    )
+    group.addoption("--long", action="store_true", help="also run tests marked long")
+    group.addoption(
+        "--budget-scale",
+        type=float,
+        default=1.0,
+        metavar="FACTOR",
+        help="multiply the time and the examples of randomized tests (default 1.0)",
+    )
+    group.addoption("--seed", type=int, metavar="N", help="seed of randomized tests")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
+    """Choose the seed, once: worker processes get it from here; and set hypothesis up."""
+    if config.option.seed is None:
+        config.option.seed = random.SystemRandom().randrange(1 << 32)
+    if config.option.hypothesis_seed is None:
+        # Read by hypothesis's own plugin, which is configured after this.
+        config.option.hypothesis_seed = str(config.option.seed)
+    hypothesis.settings.register_profile(
+        "wirebroker",
+        max_examples=max(1, int(100 * config.option.budget_scale)),
+        deadline=None,  # a busy machine is no failure
+        suppress_health_check=[hypothesis.HealthCheck.too_slow],
+        print_blob=True,
+    )
+    if config.option.hypothesis_profile is None:
+        config.option.hypothesis_profile = "wirebroker"
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    """Print what a run can be repeated with."""
+    options = config.option
+    long = ", long tests too" if options.long else ""
+    return (
+        f"wirebroker: broker {options.broker}, --seed {options.seed}, "
+        f"--budget-scale {options.budget_scale:g}{long}"
+    )
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Deselect long tests without --long."""
+    if config.option.long:
+        return
+    long = [item for item in items if item.get_closest_marker("long")]
+    if long:
+        config.hook.pytest_deselected(items=long)
+        items[:] = [item for item in items if not item.get_closest_marker("long")]

@@ -1,0 +1,67 @@
+"""The bound on open data files: which one closes when one too many is open.
+
+The choice is the clock algorithm's: a use only sets a flag, and a file whose flag is set when its
+turn comes is spared once. Only opening and closing take the lock.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from wirebroker.storage.files import Descriptor
+
+
+class CachedFile:
+    """A file whose descriptor the cache may take away between two uses.
+
+    A user keeps the descriptor in a local variable, which keeps it open while it is used.
+    """
+
+    __slots__ = ("__weakref__", "descriptor", "is_recent")
+
+    def __init__(self) -> None:
+        self.descriptor: Descriptor | None = None
+        self.is_recent = False  # used since its last turn
+
+
+class FileCache:
+    """All files that are open now, in the order of their next turn."""
+
+    __slots__ = ("_files", "_lock", "max_open_files")
+
+    def __init__(self, max_open_files: int) -> None:
+        assert max_open_files > 0
+        self.max_open_files = max_open_files
+        self._files: OrderedDict[CachedFile, None] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def __len__(self) -> int:
+        return len(self._files)
+
+    def admit(self, file: CachedFile) -> None:
+        """Count a file that was just opened, closing others to stay within the bound."""
+        with self._lock:
+            self._files.pop(file, None)
+            while len(self._files) >= self.max_open_files:
+                candidate, _ = self._files.popitem(last=False)
+                if candidate.is_recent:
+                    candidate.is_recent = False
+                    self._files[candidate] = None
+                else:
+                    candidate.descriptor = None
+            self._files[file] = None
+            file.is_recent = False  # so that files used once make room before others
+
+    def close(self, file: CachedFile) -> None:
+        """Close a file, open or not."""
+        with self._lock:
+            self._files.pop(file, None)
+            file.descriptor = None
+
+    def close_all(self) -> None:
+        """Close every file."""
+        for file in list(self._files):
+            self.close(file)

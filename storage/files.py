@@ -1,0 +1,352 @@
+"""Every operating-system call on data files; simulation and crash tests put a fake in its place.
+
+`Files` names the calls on paths and directories, `DataFile` those on one open file. Laws:
+
+- A path is opened at first use. Beyond `max_open_files` one that was not used for long is closed,
+  and opened again when it is needed (file_cache.py).
+- A descriptor closes when its last user lets go of it, so a thread that syncs or warms a file is
+  safe while the event loop closes, renames or evicts it.
+- `write_at` writes all or raises OSError; then the file has its former length again if the disk
+  allows it, and `size()` never counts what failed.
+- One DataFile object per path at a time: it keeps the size in memory.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import shutil
+from contextlib import suppress
+from typing import TYPE_CHECKING, NamedTuple
+
+from wirebroker.storage.file_cache import CachedFile, FileCache
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+Buffer = bytes | bytearray | memoryview
+
+# 128 KiB: what the kernel's read-ahead fetches at once; the disk is the bound, more gains nothing.
+_WARM_BYTES = 128 * 1024
+# The kernel refuses more buffers in one pwritev (IOV_MAX on Linux).
+_MAX_BUFFERS = 1024
+_RWF_NOWAIT: int = getattr(os, "RWF_NOWAIT", 0)
+_probe_byte = bytearray(1)
+
+
+class Descriptor:
+    """An open file descriptor; closed by the reference count, when nobody uses it any more."""
+
+    __slots__ = ("number",)
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+    def __del__(self) -> None:
+        os.close(self.number)
+
+
+class DataFile(CachedFile):
+    """One file, opened when needed. Positions and lengths are bytes."""
+
+    __slots__ = ("_cache", "_size", "path")
+
+    def __init__(self, cache: FileCache, path: str) -> None:
+        super().__init__()
+        self._cache = cache
+        self._size = -1  # unknown until asked for
+        self.path = path
+
+    def __repr__(self) -> str:
+        return f"DataFile({self.path!r})"
+
+    def size(self) -> int:
+        """Return the length in bytes, from memory after the first call; 0 if there is no file."""
+        if self._size < 0:
+            try:
+                self._size = os.stat(self.path).st_size
+            except FileNotFoundError:
+                self._size = 0
+        return self._size
+
+    def create(self) -> None:
+        """Create the file, empty, if there is none; contents are left as they are."""
+        if self.descriptor is None:
+            self._open(os.O_CREAT)
+
+    def write_at(self, position: int, buffers: Buffer | Sequence[Buffer]) -> None:
+        """Write everything at `position`, creating the file if there is none.
+
+        Raises:
+            OSError: Nothing may be believed written; the file is cut back to its former size if
+                the disk still allows that, and `size()` is as before.
+        """
+        size = self._size if self._size >= 0 else self.size()
+        self.is_recent = True
+        descriptor = self.descriptor or self._open(os.O_CREAT)
+        try:
+            if isinstance(buffers, (bytes, bytearray, memoryview)):
+                end = position + len(buffers)
+                if os.pwrite(descriptor.number, buffers, position) != len(buffers):
+                    # Rare (a nearly full disk): write it all again, piece by piece.
+                    _write_fully(descriptor.number, position, [memoryview(buffers)])
+            else:
+                end = position + sum(map(len, buffers))
+                _write_fully(descriptor.number, position, buffers)
+        except OSError:
+            with suppress(OSError):  # the first error is the one to tell
+                if os.fstat(descriptor.number).st_size > size:
+                    os.ftruncate(descriptor.number, size)
+            raise
+        if end > size:
+            self._size = end
+
+    def read_at(self, position: int, length: int) -> bytes:
+        """Return up to `length` bytes from `position`; fewer only at the end of the file."""
+        self.is_recent = True
+        descriptor = self.descriptor or self._open()
+        return os.pread(descriptor.number, length, position)
+
+    def truncate(self, length: int) -> None:
+        """Cut the file to `length` bytes; a file that does not exist is created, empty."""
+        assert length <= self.size(), "truncation never lengthens a file"
+        descriptor = self.descriptor or self._open(os.O_CREAT)
+        os.ftruncate(descriptor.number, length)
+        self._size = length
+
+    def sync(self) -> None:
+        """Wait until data and length are on the disk (fdatasync). Blocks: run it in a thread."""
+        descriptor = self.descriptor or self._open()
+        os.fdatasync(descriptor.number)
+
+    def close(self) -> None:
+        """Let go of the descriptor. The file may be used again: it is then opened anew."""
+        self._cache.close(self)
+
+    def rename(self, new_path: str) -> None:
+        """Rename the file; an open descriptor stays valid."""
+        os.rename(self.path, new_path)
+        self.path = new_path
+
+    def unlink(self) -> None:
+        """Remove the file if it exists. Slices in flight keep it readable until they are sent."""
+        self.close()
+        with suppress(FileNotFoundError):
+            os.unlink(self.path)
+        self._size = -1
+
+    def is_resident(self, position: int) -> bool:
+        """Return whether the byte at `position` is in the page cache (about 4 us, never blocks).
+
+        Where the file system cannot tell, the answer is True.
+        """
+        self.is_recent = True
+        descriptor = self.descriptor or self._open()
+        try:
+            os.preadv(descriptor.number, (_probe_byte,), position, _RWF_NOWAIT)
+        except BlockingIOError:
+            return False
+        except OSError as error:
+            if error.errno not in {errno.EOPNOTSUPP, errno.EINVAL}:
+                raise
+        return True
+
+    def warm(self, position: int, length: int) -> None:
+        """Read a range into the page cache. Blocks: run it in a thread."""
+        descriptor = self.descriptor or self._open()
+        scratch = memoryview(bytearray(min(length, _WARM_BYTES)))
+        end = position + length
+        while position < end:
+            count = os.preadv(descriptor.number, (scratch[: end - position],), position)
+            if count == 0:
+                return
+            position += count
+
+    def cool(self, position: int, length: int) -> None:
+        """Tell the kernel that a range will not be read again soon."""
+        descriptor = self.descriptor or self._open()
+        os.posix_fadvise(descriptor.number, position, length, os.POSIX_FADV_DONTNEED)
+
+    def send_to(self, socket_fd: int, position: int, length: int) -> int:
+        """Send a range to a socket without copying it through the process (sendfile).
+
+        Returns:
+            The number of bytes sent; 0 at the end of the file.
+
+        Raises:
+            BlockingIOError: The socket's buffer is full.
+        """
+        self.is_recent = True
+        descriptor = self.descriptor or self._open()
+        return os.sendfile(socket_fd, descriptor.number, position, length)
+
+    def _open(self, flags: int = 0) -> Descriptor:
+        descriptor = Descriptor(os.open(self.path, os.O_RDWR | os.O_CLOEXEC | flags, 0o644))
+        self.descriptor = descriptor
+        self._cache.admit(self)
+        return descriptor
+
+
+class FileSlice(NamedTuple):
+    """A range of a file that travels through the broker in place of its bytes."""
+
+    file: DataFile
+    position: int
+    length: int
+
+    def read(self) -> bytes:
+        """Return the bytes (for TLS, tests and whatever cannot use sendfile)."""
+        return self.file.read_at(self.position, self.length)
+
+
+class DirectoryLock:
+    """A held lock on a directory; freed by `release` or the end of the process."""
+
+    __slots__ = ("_descriptor", "_path")
+
+    # POSIX locks do not exclude within one process, and closing any descriptor of the file frees
+    # them: the paths that this process holds are refused before the file is touched.
+    _held: set[str] = set()  # noqa: RUF012 - one per process, as the lock is
+
+    def __init__(self, path: str) -> None:
+        path = os.path.realpath(path)
+        if path in DirectoryLock._held:
+            raise BlockingIOError(errno.EAGAIN, "locked by this process", path)
+        descriptor = Descriptor(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644))
+        fcntl.lockf(descriptor.number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        DirectoryLock._held.add(path)
+        self._descriptor: Descriptor | None = descriptor
+        self._path = path
+
+    def release(self) -> None:
+        """Free the lock; the second call does nothing. The `.lock` file stays, as Kafka's does."""
+        if self._descriptor is not None:
+            DirectoryLock._held.discard(self._path)
+            self._descriptor = None
+
+
+class Files:
+    """The file system as the store sees it. Paths are strings without a final slash."""
+
+    __slots__ = ("_cache",)
+
+    def __init__(self, *, max_open_files: int = 4096) -> None:
+        self._cache = FileCache(max_open_files)
+
+    def data(self, path: str) -> DataFile:
+        """Return the file at `path`; touches nothing until it is used."""
+        return DataFile(self._cache, path)
+
+    def close_all(self) -> None:
+        """Close every open data file (end of the process, end of a test)."""
+        self._cache.close_all()
+
+    @property
+    def open_file_count(self) -> int:
+        """Number of data files open now."""
+        return len(self._cache)
+
+    def exists(self, path: str) -> bool:
+        """Return whether there is a file or directory at `path`."""
+        return os.path.exists(path)
+
+    def list_directory(self, path: str) -> list[str]:
+        """Return the names in a directory, in no particular order."""
+        return os.listdir(path)
+
+    def list_subdirectories(self, path: str) -> list[str]:
+        """Return the names of the directories in a directory, in no particular order."""
+        with os.scandir(path) as entries:
+            return [entry.name for entry in entries if entry.is_dir()]
+
+    def make_directory(self, path: str) -> None:
+        """Create a directory and its parents; one that exists is left as it is."""
+        try:
+            os.mkdir(path)
+        except FileExistsError:
+            if not os.path.isdir(path):
+                raise
+        except FileNotFoundError:
+            os.makedirs(path, exist_ok=True)
+
+    def read_whole(self, path: str) -> bytes:
+        """Return the contents of a small file."""
+        descriptor = Descriptor(os.open(path, os.O_RDONLY | os.O_CLOEXEC))
+        size = os.fstat(descriptor.number).st_size
+        content = os.pread(descriptor.number, size, 0)
+        assert len(content) == size, "small files are read at once"
+        return content
+
+    def write_whole(self, path: str, content: Buffer, *, sync: bool = True) -> None:
+        """Replace a small file atomically: a reader finds the old contents or the new.
+
+        Args:
+            path: The file.
+            content: All that it shall hold.
+            sync: Whether to wait for the disk (file and directory). Without, a power loss may
+                leave the file empty.
+        """
+        temporary = path + ".tmp"
+        descriptor = Descriptor(
+            os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
+        )
+        _write_fully(descriptor.number, 0, [content])
+        if sync:
+            os.fsync(descriptor.number)
+        os.replace(temporary, path)
+        if sync:
+            self.sync_directory(os.path.dirname(path))
+
+    def rename(self, old_path: str, new_path: str) -> None:
+        """Rename a file or a directory."""
+        os.rename(old_path, new_path)
+
+    def unlink(self, path: str) -> None:
+        """Remove a file; one that does not exist is no error."""
+        with suppress(FileNotFoundError):
+            os.unlink(path)
+
+    def remove_tree(self, path: str) -> None:
+        """Remove a directory and everything in it; one that does not exist is no error."""
+        with suppress(FileNotFoundError):
+            shutil.rmtree(path)
+
+    def sync_directory(self, path: str) -> None:
+        """Wait until the names in a directory are on the disk. Blocks: run it in a thread."""
+        descriptor = Descriptor(os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))
+        os.fsync(descriptor.number)
+
+    def lock_directory(self, path: str) -> DirectoryLock:
+        """Take the lock that Apache Kafka takes on a log directory (`.lock`, a POSIX record lock).
+
+        Raises:
+            BlockingIOError: Another broker, or this process, holds it. (Some systems say
+                PermissionError; both are OSError.)
+        """
+        return DirectoryLock(f"{path}/.lock")
+
+    def free_bytes(self, path: str) -> int:
+        """Return how many bytes an unprivileged process may still write below `path`."""
+        status = os.statvfs(path)
+        return status.f_bavail * status.f_frsize
+
+    def modified_ms(self, path: str) -> int:
+        """Return when a file was last written, in milliseconds since 1970."""
+        return os.stat(path).st_mtime_ns // 1_000_000
+
+
+def _write_fully(number: int, position: int, buffers: Iterable[Buffer]) -> None:
+    views = [memoryview(buffer) for buffer in buffers if len(buffer)]
+    while views:
+        written = os.pwritev(number, views[:_MAX_BUFFERS], position)
+        if written == 0:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        position += written
+        done = 0
+        while done < len(views) and written >= len(views[done]):
+            written -= len(views[done])
+            done += 1
+        del views[:done]
+        if written:
+            views[0] = views[0][written:]

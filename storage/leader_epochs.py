@@ -1,0 +1,185 @@
+"""At which offset each leader epoch of a partition began: truncation and fencing go by it.
+
+    leader-epoch-checkpoint        0            the format's version
+                                   2            entries that follow
+                                   0 0          epoch, its first offset
+                                   3 1041
+
+Laws: epochs and start offsets rise together; the end of an epoch is the start of the next one,
+and the end of the last is the log's end. The file is read at first use, because 10,000 partitions
+must come back from a clean stop without being read.
+
+An epoch that has no records yet is kept in memory only (`is_dirty`): after a crash a leader
+assigns it anew, and epochs that have records are found again by recovery from the batches.
+
+Source: KIP-101, KIP-279, Kafka's LeaderEpochFileCache and LeaderEpochCheckpointFile.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from itertools import pairwise
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from wirebroker.storage.files import Files
+
+UNDEFINED_EPOCH: Final = -1
+UNDEFINED_EPOCH_OFFSET: Final = -1
+FILE_NAME: Final = "leader-epoch-checkpoint"
+
+
+class LeaderEpochs:
+    """The epochs of one log, oldest first."""
+
+    __slots__ = ("_epochs", "_files", "_is_loaded", "_path", "_starts", "is_dirty")
+
+    def __init__(self, files: Files, directory: str) -> None:
+        self._files = files
+        self._path = f"{directory}/{FILE_NAME}"
+        # Both rise strictly, and have the same length.
+        self._epochs: list[int] = []
+        self._starts: list[int] = []
+        self._is_loaded = False
+        self.is_dirty = False
+
+    @property
+    def entries(self) -> list[tuple[int, int]]:
+        """Return (epoch, start offset) of every known epoch, oldest first."""
+        self._load()
+        return list(zip(self._epochs, self._starts, strict=True))
+
+    @property
+    def latest_epoch(self) -> int:
+        """Return the newest epoch, -1 when none is known."""
+        self._load()
+        return self._epochs[-1] if self._epochs else UNDEFINED_EPOCH
+
+    @property
+    def earliest(self) -> tuple[int, int] | None:
+        """Return (epoch, start offset) of the oldest known epoch."""
+        self._load()
+        return (self._epochs[0], self._starts[0]) if self._epochs else None
+
+    def assign(self, epoch: int, start_offset: int) -> bool:
+        """Note that `epoch` begins at `start_offset`; entries that contradict it go.
+
+        Returns:
+            True if anything changed; the file is written by persist().
+        """
+        assert epoch >= 0, f"epoch {epoch}"
+        assert start_offset >= 0, f"start offset {start_offset}"
+        self._load()
+        if self._epochs and epoch == self._epochs[-1] and start_offset >= self._starts[-1]:
+            return False
+        self._put(epoch, start_offset)
+        self.is_dirty = True
+        return True
+
+    def end_offset_for(self, epoch: int, log_end_offset: int) -> tuple[int, int]:
+        """Return (the largest known epoch that is not above `epoch`, where that epoch ends).
+
+        (-1, -1) when `epoch` is above every known one or undefined. For an epoch below every known
+        one it is (epoch, start of the oldest known): its records are gone, whatever came after them
+        begins there.
+        """
+        self._load()
+        if epoch == UNDEFINED_EPOCH or not self._epochs or epoch > self._epochs[-1]:
+            return UNDEFINED_EPOCH, UNDEFINED_EPOCH_OFFSET
+        if epoch == self._epochs[-1]:
+            return epoch, log_end_offset
+        next_index = bisect_right(self._epochs, epoch)
+        known = self._epochs[next_index - 1] if next_index else epoch
+        return known, self._starts[next_index]
+
+    def epoch_for_offset(self, offset: int) -> int | None:
+        """Return the epoch under which the record at `offset` was written, None if not known."""
+        self._load()
+        index = bisect_right(self._starts, offset)
+        return self._epochs[index - 1] if index else None
+
+    def truncate_from_end(self, end_offset: int) -> None:
+        """Forget epochs that begin at or after `end_offset`: the log now ends there."""
+        self._load()
+        keep = bisect_left(self._starts, end_offset)
+        if keep < len(self._starts):
+            del self._epochs[keep:], self._starts[keep:]
+            self.is_dirty = True
+
+    def truncate_from_start(self, start_offset: int) -> None:
+        """Forget epochs that ended before `start_offset`; the one it lies in now begins there."""
+        self._load()
+        past = bisect_right(self._starts, start_offset)
+        if past and self._starts[past - 1] != start_offset:
+            del self._epochs[: past - 1], self._starts[: past - 1]
+            self._starts[0] = start_offset
+            self.is_dirty = True
+        elif past > 1:
+            del self._epochs[: past - 1], self._starts[: past - 1]
+            self.is_dirty = True
+
+    def clear(self) -> None:
+        """Forget every epoch (the log starts anew elsewhere)."""
+        self._load()
+        if self._epochs:
+            self._epochs.clear()
+            self._starts.clear()
+            self.is_dirty = True
+
+    def encode(self) -> bytes:
+        """Return the checkpoint file's content."""
+        self._load()
+        lines = [
+            f"{epoch} {start}" for epoch, start in zip(self._epochs, self._starts, strict=True)
+        ]
+        return "\n".join(["0", str(len(lines)), *lines, ""]).encode()
+
+    def persist(self, *, sync: bool = False) -> None:
+        """Write the file if it lags behind memory.
+
+        Args:
+            sync: Also push it to the device. Appends don't: until the recovery point has passed
+                them, recovery finds epochs in the batches themselves.
+        """
+        if self.is_dirty:
+            self._files.write_whole(self._path, self.encode(), sync=sync)
+            self.is_dirty = False
+
+    def check(self) -> None:
+        """Assert the laws above."""
+        assert len(self._epochs) == len(self._starts)
+        for values in (self._epochs, self._starts):
+            assert all(a < b for a, b in pairwise(values)), self.entries
+
+    def _put(self, epoch: int, start_offset: int) -> None:
+        while self._epochs and (self._epochs[-1] >= epoch or self._starts[-1] >= start_offset):
+            self._epochs.pop()
+            self._starts.pop()
+        self._epochs.append(epoch)
+        self._starts.append(start_offset)
+
+    def _load(self) -> None:
+        if self._is_loaded:
+            return
+        self._is_loaded = True
+        if not self._files.exists(self._path):
+            return
+        for epoch, start_offset in _parse(self._files.read_whole(self._path)):
+            self._put(epoch, start_offset)
+
+
+def _parse(content: bytes) -> list[tuple[int, int]]:
+    """Read the checkpoint's lines; a torn or foreign file counts as empty (see recovery)."""
+    lines = content.split(b"\n")
+    try:
+        if int(lines[0]) != 0:
+            return []
+        count = int(lines[1])
+        entries: list[tuple[int, int]] = []
+        for line in lines[2 : 2 + count]:
+            epoch, start_offset = line.split(b" ")
+            entries.append((int(epoch), int(start_offset)))
+    except (ValueError, IndexError):
+        return []
+    valid = len(entries) == count and all(e >= 0 and s >= 0 for e, s in entries)
+    return entries if valid else []

@@ -1,0 +1,303 @@
+"""One directory of `log.dirs`: its lock, its identity, and the partitions in it.
+
+    .lock  meta.properties  .kafka_cleanshutdown  *-checkpoint     files of the directory
+    <topic>-<partition>/                                           a partition's log
+    <topic>-<partition>.<32 hex digits>-delete/                    to be removed, as soon as may be
+    <topic>-<partition>.<32 hex digits>-stray/                     not ours by the metadata; kept
+    <topic>-<partition>.<32 hex digits>-future/                    a move that was not finished
+
+Opening reads names and each `partition.metadata`, nothing else: 10,000 partitions in half a second.
+The directory with the metadata log (`__cluster_metadata-0`) is a partition like the others here.
+
+Source: Kafka's LogManager, LocalLog (names), PartitionMetadataFile, CleanShutdownFileHandler.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, NamedTuple, cast
+
+from wirebroker.codecs.primitives import random_uuid, uuid_from_text, uuid_text
+from wirebroker.storage.checkpoints import (
+    HIGH_WATERMARK_CHECKPOINT,
+    LOG_START_CHECKPOINT,
+    RECOVERY_POINT_CHECKPOINT,
+    CheckpointError,
+    TopicPartition,
+    read_offsets,
+    write_offsets,
+)
+from wirebroker.storage.meta_properties import (
+    MetaProperties,
+    format_meta_properties,
+    parse_meta_properties,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from wirebroker.storage.files import DirectoryLock, Files
+
+META_PROPERTIES = "meta.properties"
+CLEAN_SHUTDOWN_MARKER = ".kafka_cleanshutdown"
+PARTITION_METADATA = "partition.metadata"
+DELETE_SUFFIX = "-delete"
+STRAY_SUFFIX = "-stray"
+FUTURE_SUFFIX = "-future"
+
+# What a file system allows for a name; longer ones lose letters of their topic, as Kafka's do.
+_MAX_NAME_BYTES = 255
+_PARTITION_NAME = re.compile(r"(\S+)-(\d+)")
+_SUFFIXED_NAME = re.compile(r"(\S+)-(\d+)\.(\S+)(-delete|-stray|-future)")
+_TOPIC_ID_LINE = re.compile(rb"^topic_id: *(\S+)\s*$", re.MULTILINE)
+
+
+class LogDirectoryError(Exception):
+    """A log directory that cannot be used: a sentence about what is wrong and how to mend it."""
+
+
+class PartitionDirectory(NamedTuple):
+    """A partition found on disk."""
+
+    topic: str
+    partition: int
+    path: str
+    topic_id: bytes | None  # None if partition.metadata is missing or damaged
+
+
+class LogDirectory:
+    """An opened and locked log directory.
+
+    Attributes:
+        path: Without a final slash.
+        directory_id: Its random uuid (KIP-858).
+        cluster_id: The cluster's, 22 characters.
+        node_id: The broker's.
+        was_clean: Whether the last user stopped cleanly, so that logs need no recovery.
+        previous_broker_epoch: The epoch that the last user noted when it stopped cleanly; -1 if
+            unknown.
+        partitions: What was found when it was opened.
+        to_delete: Paths that the owner shall remove (`Files.remove_tree`).
+        strays: Paths of stray and unfinished future partitions, left as they are.
+        foreign: Names of directories that are none of Kafka's, left as they are.
+        problems: Sentences for the log about what had to be ignored.
+    """
+
+    __slots__ = (
+        "_files",
+        "_lock",
+        "cluster_id",
+        "directory_id",
+        "foreign",
+        "node_id",
+        "partitions",
+        "path",
+        "previous_broker_epoch",
+        "problems",
+        "strays",
+        "to_delete",
+        "was_clean",
+    )
+
+    def __init__(
+        self, path: str, files: Files, lock: DirectoryLock, properties: MetaProperties
+    ) -> None:
+        self.path = path
+        self._files = files
+        self._lock = lock
+        self.cluster_id, self.node_id, self.directory_id = properties
+        self.was_clean = False
+        self.previous_broker_epoch = -1
+        self.partitions: list[PartitionDirectory] = []
+        self.to_delete: list[str] = []
+        self.strays: list[str] = []
+        self.foreign: list[str] = []
+        self.problems: list[str] = []
+
+    @classmethod
+    def open(
+        cls, path: str, files: Files, *, node_id: int, cluster_id: str | None = None
+    ) -> LogDirectory:
+        """Create or take over a directory: lock, identity, clean-stop marker, partitions.
+
+        The marker is removed: a crash from here on is an unclean stop.
+
+        Args:
+            path: The directory; it and its parents are created if need be.
+            files: The disk.
+            node_id: Must be the one in an existing directory.
+            cluster_id: Must be the one in an existing directory; None takes whichever is there,
+                or draws a new one.
+
+        Raises:
+            LogDirectoryError: It is in use, belongs to another node or cluster, or is damaged.
+            OSError: The disk or its permissions.
+        """
+        path = path.rstrip("/") or "/"
+        files.make_directory(path)
+        try:
+            lock = files.lock_directory(path)
+        except BlockingIOError:
+            raise LogDirectoryError(
+                f"the data directory {path} is in use by another broker; stop that one, or choose "
+                "another directory"
+            ) from None
+        try:
+            properties = _identify(path, files, node_id=node_id, cluster_id=cluster_id)
+            directory = cls(path, files, lock, properties)
+            directory._take_clean_shutdown_marker()
+            directory._list_partitions()
+        except BaseException:
+            lock.release()
+            raise
+        return directory
+
+    def partition_path(self, topic: str, partition: int) -> str:
+        """Return where a partition's log lies."""
+        return f"{self.path}/{topic}-{partition}"
+
+    def create_partition_directory(self, topic: str, partition: int, topic_id: bytes) -> str:
+        """Create a partition's directory with its `partition.metadata`; return its path.
+
+        Nothing is waited for: the metadata log knows the topic id, should the file get lost.
+        """
+        path = self.partition_path(topic, partition)
+        self._files.make_directory(path)
+        self.write_topic_id(path, topic_id)
+        return path
+
+    def write_topic_id(self, partition_path: str, topic_id: bytes) -> None:
+        """Write a partition's `partition.metadata`."""
+        content = f"version: 0\ntopic_id: {uuid_text(topic_id)}".encode()
+        self._files.write_whole(f"{partition_path}/{PARTITION_METADATA}", content, sync=False)
+
+    def delete_partition_directory(self, topic: str, partition: int) -> str:
+        """Rename a partition's directory so that it is gone by name; return the new path.
+
+        The owner closes or relocates open files and removes the tree after file.delete.delay.ms.
+        """
+        return self._rename_aside(topic, partition, DELETE_SUFFIX)
+
+    def stray_partition_directory(self, topic: str, partition: int) -> str:
+        """Rename the directory of a partition that metadata does not place here; return its path."""
+        return self._rename_aside(topic, partition, STRAY_SUFFIX)
+
+    def read_recovery_points(self) -> dict[TopicPartition, int]:
+        """Return up to where logs were known to be on the disk; nothing if the file is damaged."""
+        return self._read_checkpoint(RECOVERY_POINT_CHECKPOINT)
+
+    def read_log_start_offsets(self) -> dict[TopicPartition, int]:
+        """Return log start offsets above the first segment's; nothing if the file is damaged."""
+        return self._read_checkpoint(LOG_START_CHECKPOINT)
+
+    def read_high_watermarks(self) -> dict[TopicPartition, int]:
+        """Return the last high watermarks written; nothing if the file is damaged."""
+        return self._read_checkpoint(HIGH_WATERMARK_CHECKPOINT)
+
+    def write_recovery_points(self, offsets: Mapping[TopicPartition, int]) -> None:
+        """Replace the recovery points. Blocks for the disk, as the next two do."""
+        write_offsets(self._files, f"{self.path}/{RECOVERY_POINT_CHECKPOINT}", offsets)
+
+    def write_log_start_offsets(self, offsets: Mapping[TopicPartition, int]) -> None:
+        """Replace the log start offsets; only those above the first segment's base are needed."""
+        write_offsets(self._files, f"{self.path}/{LOG_START_CHECKPOINT}", offsets)
+
+    def write_high_watermarks(self, offsets: Mapping[TopicPartition, int]) -> None:
+        """Replace the high watermarks."""
+        write_offsets(self._files, f"{self.path}/{HIGH_WATERMARK_CHECKPOINT}", offsets)
+
+    def mark_clean_shutdown(self, *, broker_epoch: int) -> None:
+        """Say that logs, indexes and checkpoints are complete: the last act before `close`."""
+        content = json.dumps(
+            {"version": 0, "brokerEpoch": broker_epoch}, separators=(",", ":")
+        ).encode()
+        self._files.write_whole(f"{self.path}/{CLEAN_SHUTDOWN_MARKER}", content)
+
+    def free_bytes(self) -> int:
+        """Return how many bytes may still be written."""
+        return self._files.free_bytes(self.path)
+
+    def close(self) -> None:
+        """Free the lock."""
+        self._lock.release()
+
+    def _read_checkpoint(self, name: str) -> dict[TopicPartition, int]:
+        try:
+            return read_offsets(self._files, f"{self.path}/{name}")
+        except CheckpointError as error:
+            self.problems.append(f"{error}; going on as if it were empty")
+            return {}
+
+    def _take_clean_shutdown_marker(self) -> None:
+        path = f"{self.path}/{CLEAN_SHUTDOWN_MARKER}"
+        try:
+            content = self._files.read_whole(path)
+        except FileNotFoundError:
+            return
+        self.was_clean = True
+        try:  # before Kafka 3.7 the marker was empty
+            epoch = cast("dict[str, object]", json.loads(content)).get("brokerEpoch")
+            self.previous_broker_epoch = epoch if isinstance(epoch, int) else -1
+        except (ValueError, AttributeError):
+            self.previous_broker_epoch = -1
+        self._files.unlink(path)
+
+    def _list_partitions(self) -> None:
+        for name in self._files.list_subdirectories(self.path):
+            path = f"{self.path}/{name}"
+            if match := _PARTITION_NAME.fullmatch(name):
+                topic_id = self._read_topic_id(path)
+                partition = PartitionDirectory(match[1], int(match[2]), path, topic_id)
+                self.partitions.append(partition)
+            elif match := _SUFFIXED_NAME.fullmatch(name):
+                (self.to_delete if match[4] == DELETE_SUFFIX else self.strays).append(path)
+            else:
+                self.foreign.append(name)
+
+    def _read_topic_id(self, partition_path: str) -> bytes | None:
+        path = f"{partition_path}/{PARTITION_METADATA}"
+        try:
+            content = self._files.read_whole(path)
+            match = _TOPIC_ID_LINE.search(content)
+            return uuid_from_text(match[1].decode()) if match else None
+        except FileNotFoundError:
+            return None
+        except ValueError as error:
+            self.problems.append(f"{path} is damaged: {error}")
+            return None
+
+    def _rename_aside(self, topic: str, partition: int, suffix: str) -> str:
+        ending = f"-{partition}.{random_uuid().hex()}{suffix}"
+        new_path = f"{self.path}/{topic[: _MAX_NAME_BYTES - len(ending)]}{ending}"
+        self._files.rename(self.partition_path(topic, partition), new_path)
+        return new_path
+
+
+def _identify(path: str, files: Files, *, node_id: int, cluster_id: str | None) -> MetaProperties:
+    """Read `meta.properties` and compare it, or write a new one."""
+    file = f"{path}/{META_PROPERTIES}"
+    try:
+        properties = parse_meta_properties(files.read_whole(file).decode())
+    except FileNotFoundError:
+        properties = MetaProperties(cluster_id or uuid_text(random_uuid()), node_id, random_uuid())
+        files.write_whole(file, format_meta_properties(properties).encode())
+        return properties
+    except ValueError as error:
+        raise LogDirectoryError(
+            f"{file} is damaged ({error}); restore it, or choose another data directory"
+        ) from None
+    if properties.node_id != node_id:
+        raise LogDirectoryError(
+            f"the data directory {path} belongs to node {properties.node_id}, this is node "
+            f"{node_id}; set node.id={properties.node_id}, or choose another directory"
+        )
+    if cluster_id is not None and properties.cluster_id != cluster_id:
+        raise LogDirectoryError(
+            f"the data directory {path} belongs to cluster {properties.cluster_id}, not to "
+            f"{cluster_id}; choose another directory"
+        )
+    if properties.directory_id == bytes(16):
+        properties = properties._replace(directory_id=random_uuid())
+        files.write_whole(file, format_meta_properties(properties).encode())
+    return properties

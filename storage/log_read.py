@@ -1,0 +1,88 @@
+"""Looking things up in a log: the slice that answers a Fetch, records by timestamp.
+
+Source: Kafka's LocalLog.read, UnifiedLog.fetchOffsetByTimestamp.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from wirebroker.codecs.errors import ErrorCode, KafkaError
+
+if TYPE_CHECKING:
+    from wirebroker.storage.files import FileSlice
+    from wirebroker.storage.log import Log
+    from wirebroker.storage.segment import Segment, TimestampedOffset
+
+
+class LogRead(NamedTuple):
+    """What read() found."""
+
+    slice: FileSlice | None  # None: nothing to see at this offset (yet), or it does not fit
+    fetch_offset: int
+
+
+def read_log(log: Log, offset: int, max_bytes: int, *, up_to_offset: int, min_one: bool) -> LogRead:
+    """Do what Log.read says."""
+    end_offset = log.log_end_offset
+    if not log.log_start_offset <= offset <= end_offset:
+        raise KafkaError(
+            ErrorCode.OFFSET_OUT_OF_RANGE,
+            f"offset {offset} is outside of {log.log_start_offset} to {end_offset}",
+        )
+    if offset >= up_to_offset or offset == end_offset:
+        return LogRead(None, offset)
+    segments = log.segments
+    index = segments.floor_index(offset)
+    assert index >= 0, "the first segment begins at or before log_start_offset"
+    while index < len(segments):
+        segment = segments[index]
+        end_position = segment.size
+        if up_to_offset < end_offset:
+            end_position = _visible_end(segment, up_to_offset)
+        found = segment.read_slice(offset, max_bytes, end_position=end_position, min_one=min_one)
+        if found is not None:
+            if not found.length or _is_cut_batch(segment, offset, found, min_one=min_one):
+                return LogRead(None, offset)
+            return LogRead(found, offset)
+        # Compaction has removed the rest of this segment: the next batch is in a later one.
+        index += 1
+    return LogRead(None, offset)
+
+
+def _visible_end(segment: Segment, up_to_offset: int) -> int:
+    """Return the position of the batch that `up_to_offset` is in, or where the segment ends."""
+    if up_to_offset <= segment.base_offset:
+        return 0
+    found = segment.position_for_offset(up_to_offset)
+    return segment.size if found is None else found[0]
+
+
+def _is_cut_batch(segment: Segment, offset: int, found: FileSlice, *, min_one: bool) -> bool:
+    """Say whether the slice holds less than its first batch, which Kafka answers with nothing."""
+    if min_one or found.position + found.length >= segment.size:
+        return False
+    batch = segment.position_for_offset(offset)
+    return batch is not None and found.length < batch[1].size
+
+
+def find_offset_for_timestamp(
+    log: Log, timestamp_ms: int, *, up_to_offset: int
+) -> TimestampedOffset | None:
+    """Do what Log.offset_for_timestamp says."""
+    for segment in log.segments:
+        if segment.max_timestamp < timestamp_ms:
+            continue
+        found = segment.first_record_at_or_after_timestamp(
+            timestamp_ms, start_offset=log.log_start_offset
+        )
+        if found is not None:
+            return found if found.offset < up_to_offset else None
+    return None
+
+
+def find_max_timestamp(log: Log, *, up_to_offset: int) -> TimestampedOffset | None:
+    """Do what Log.offset_of_max_timestamp says."""
+    latest = max(log.segments, key=lambda segment: segment.max_timestamp)
+    found = latest.first_record_with_max_timestamp()
+    return found if found is not None and found.offset < up_to_offset else None

@@ -1,0 +1,327 @@
+"""Opening a log: from a listing after a clean stop, by reading what wasn't flushed after a crash.
+
+After a crash every batch from the recovery point's segment on is checked (length, CRC-32C, rising
+offsets); the log is cut at the first bad one and what follows is deleted, indexes are built anew,
+leader epochs and producers are replayed from the newest usable snapshot.
+
+Laws: what is kept is a prefix of what was written; producer state equals a replay of it. A gap
+between two segments is a cut too, unless the earlier one has gaps inside (it was compacted).
+
+Source: Kafka's LogLoader, UnifiedLog.rebuildProducerState, LogSegment.recover.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from wirebroker.codecs.errors import ErrorCode, KafkaError
+from wirebroker.storage.batch_scan import scan_headers
+from wirebroker.storage.producer_replay import apply_batch
+from wirebroker.storage.producer_snapshot import SUFFIX as SNAPSHOT_SUFFIX
+from wirebroker.storage.producer_snapshot import snapshot_offset
+from wirebroker.storage.segment import Segment
+from wirebroker.storage.segment_files import (
+    DELETED_SUFFIX,
+    INDEX_SUFFIX,
+    LOG_SUFFIX,
+    TIME_INDEX_SUFFIX,
+    TXN_INDEX_SUFFIX,
+    segment_base_offsets,
+)
+
+if TYPE_CHECKING:
+    from wirebroker.codecs.record_batch import BatchHeader
+    from wirebroker.storage.files import Files
+    from wirebroker.storage.log import Log
+
+_log = logging.getLogger(__name__)
+
+_CLEANED_SUFFIX: Final = ".cleaned"
+_TEMPORARY_SUFFIX: Final = ".tmp"
+
+
+class LoadedOffsets(NamedTuple):
+    """Where a loaded log ends and begins."""
+
+    log_end_offset: int
+    recovery_point: int
+    log_start_offset: int
+
+
+def load_log(
+    log: Log,
+    files: Files,
+    *,
+    recovery_point: int,
+    clean: bool,
+    now_ms: int,
+    log_start_offset: int,
+) -> LoadedOffsets:
+    """Fill `log` from its directory; see Log.load."""
+    names = set(files.list_directory(log.directory))
+    _remove_leftovers(log, files, names)
+    for base_offset in segment_base_offsets(list(names)):
+        log.segments.add(Segment(files, log.directory, base_offset, created_ms=now_ms))
+    offsets = (snapshot_offset(name) for name in names if name.endswith(SNAPSHOT_SUFFIX))
+    log.producer_state.use_snapshots(offset for offset in offsets if offset is not None)
+    if not len(log.segments):
+        _begin(log, files, log_start_offset, now_ms)
+        return LoadedOffsets(log_start_offset, log_start_offset, log_start_offset)
+    start = max(log_start_offset, log.segments[0].base_offset)
+    end = None
+    if clean:
+        end = _open_clean(log, names, recovery_point, start, now_ms)
+    if end is None:
+        end = _Recovery(log, names, recovery_point, start, now_ms).run()
+        clean = False
+    if end < start:
+        _log.warning("%s ends at %d, below its start %d: emptied", log.directory, end, start)
+        log.truncate_fully(start, now_ms=now_ms)
+        return LoadedOffsets(start, start, start)
+    log.producer_state.delete_stray_snapshots(set(log.segments.base_offsets))
+    return LoadedOffsets(end, end if clean else min(recovery_point, end), start)
+
+
+def rebuild_producer_state(log: Log, *, end_offset: int, now_ms: int) -> None:
+    """Bring the producers to where the log ended at `end_offset`, and snapshot that."""
+    state = log.producer_state
+    state.reload(log_start_offset=log.log_start_offset, end_offset=end_offset, now_ms=now_ms)
+    _replay(log, end_offset)
+    state.end_offset = end_offset
+    state.take_snapshot()
+
+
+def _begin(log: Log, files: Files, offset: int, now_ms: int) -> None:
+    """Make the first segment of a log that has none."""
+    for snapshot in list(log.producer_state.snapshots):
+        log.producer_state.delete_snapshot(snapshot)
+    log.producer_state.reset(offset)
+    segment = Segment(files, log.directory, offset, created_ms=now_ms)
+    segment.create()
+    log.segments.add(segment)
+    log.leader_epochs.truncate_from_end(offset)
+    log.mark_touched()
+
+
+def _remove_leftovers(log: Log, files: Files, names: set[str]) -> None:
+    """Delete what a crash left half-done, and indexes whose log file is gone."""
+    for name in list(names):
+        is_leftover = name.endswith((DELETED_SUFFIX, _CLEANED_SUFFIX, _TEMPORARY_SUFFIX))
+        if name.endswith((INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX)):
+            is_leftover = f"{name.partition('.')[0]}{LOG_SUFFIX}" not in names
+        if is_leftover:
+            names.discard(name)
+            files.unlink(f"{log.directory}/{name}")
+
+
+def _open_clean(
+    log: Log, names: set[str], recovery_point: int, start: int, now_ms: int
+) -> int | None:
+    """Open a log that was closed properly.
+
+    The end is known without reading: the recovery point, if a snapshot stands there as a clean
+    stop leaves it, or if the log is empty.
+
+    Returns:
+        The end offset; None if the directory is not what a clean stop leaves.
+    """
+    active = log.segments.active
+    state = log.producer_state
+    for segment in log.segments:
+        if _lacks_index(segment, names):
+            return None
+    if recovery_point in state.snapshots and recovery_point >= active.base_offset:
+        if state.snapshots[-1] == recovery_point:
+            end = recovery_point
+
+            def rebuild() -> None:
+                rebuild_producer_state(log, end_offset=log.log_end_offset, now_ms=now_ms)
+
+            state.open_at(end, rebuild)
+            return end
+    elif active.size == 0 and active.base_offset == 0:
+        state.reset(0)
+        return 0
+    try:
+        end = _next_offset(active)
+    except KafkaError as error:
+        _log.warning("%s is corrupt despite the clean stop: %s", active.log.path, error)
+        return None
+    state.reload(log_start_offset=start, end_offset=end, now_ms=now_ms)
+    _replay(log, end)
+    state.end_offset = end
+    state.take_snapshot()
+    return end
+
+
+def _lacks_index(segment: Segment, names: set[str]) -> bool:
+    name = f"{segment.base_offset:020d}"
+    has_both = f"{name}{INDEX_SUFFIX}" in names and f"{name}{TIME_INDEX_SUFFIX}" in names
+    return not has_both and segment.size > 0
+
+
+def _next_offset(segment: Segment) -> int:
+    """Return the offset behind the segment's last batch, by walking from its last index entry."""
+    next_offset = segment.base_offset
+    for _, header in segment.iterate_headers(segment.offset_index.last_entry().position):
+        next_offset = header.last_offset + 1
+    return next_offset
+
+
+def _replay(log: Log, end_offset: int) -> None:
+    """Apply the batches from the producers' end offset up to `end_offset`."""
+    state = log.producer_state
+    for segment in log.segments.since(state.end_offset):
+        if segment.base_offset >= end_offset:
+            break
+        found = segment.position_for_offset(state.end_offset)
+        if found is None:
+            continue
+        for _, header, batch in segment.iterate_batches(found[0]):
+            if header.base_offset >= end_offset:
+                break
+            apply_batch(state, header, batch)
+
+
+class _Recovery:
+    """The work after an unclean stop."""
+
+    __slots__ = ("_current", "_log", "_names", "_now_ms", "_recovery_point", "_start")
+
+    def __init__(
+        self, log: Log, names: set[str], recovery_point: int, start: int, now_ms: int
+    ) -> None:
+        self._log = log
+        self._names = names
+        self._recovery_point = recovery_point
+        self._start = start
+        self._now_ms = now_ms
+        self._current: Segment | None = None
+
+    def run(self) -> int:
+        """Check, cut and replay; return the log's end offset."""
+        log = self._log
+        log.mark_touched()
+        unflushed = log.segments.since(self._recovery_point)
+        for segment in log.segments:
+            if segment is unflushed[0]:
+                break
+            self._mend_indexes(segment)
+        try:
+            end = self._check_unflushed(unflushed)
+        except KafkaError as error:
+            if error.code is not ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT:
+                raise
+            if not self._cut_false_old_format():
+                raise
+            end = self._check_unflushed(log.segments.since(self._recovery_point))
+        log.leader_epochs.truncate_from_end(end)
+        if self._start:
+            log.leader_epochs.truncate_from_start(self._start)
+        return end
+
+    def _check_unflushed(self, unflushed: list[Segment]) -> int:
+        """Check segments in order up to the first fault, and drop what follows it."""
+        log = self._log
+        first = unflushed[0]
+        state = log.producer_state
+        state.reload(
+            log_start_offset=self._start, end_offset=first.base_offset, now_ms=self._now_ms
+        )
+        _replay(log, first.base_offset)
+        end = first.base_offset
+        was_compacted = False
+        for index, segment in enumerate(unflushed):
+            if index and segment.base_offset != end and not was_compacted:
+                _log.warning("%s does not follow offset %d: deleted", segment.log.path, end)
+                self._drop(unflushed[index:])
+                break
+            state.end_offset = segment.base_offset
+            state.take_snapshot()
+            end, was_cut, was_compacted = self._recover_segment(segment)
+            if was_cut:
+                self._drop(unflushed[index + 1 :])
+                break
+        state.end_offset = end
+        state.take_snapshot()
+        return end
+
+    def _drop(self, segments: list[Segment]) -> None:
+        if segments:
+            for segment in reversed(self._log.segments.remove_from(segments[0].base_offset)):
+                segment.delete()
+
+    def _mend_indexes(self, segment: Segment) -> None:
+        """Rebuild the indexes of a flushed segment if they are missing or broken."""
+        problem = segment.sanity_check()
+        if _lacks_index(segment, self._names):
+            problem = "an index is missing"
+        if problem is not None:
+            _log.warning("%s: %s; building its indexes anew", segment.log.path, problem)
+            segment.recover(
+                _ignore_batch, index_interval_bytes=self._log.settings.index_interval_bytes
+            )
+
+    def _recover_segment(self, segment: Segment) -> tuple[int, bool, bool]:
+        """Check one segment, replaying it.
+
+        Returns:
+            The offset behind it, whether anything was cut, whether compaction has been at it.
+        """
+        log = self._log
+        state, epochs = log.producer_state, log.leader_epochs
+        next_offset = segment.base_offset
+        has_gaps = False
+
+        def on_batch(header: BatchHeader, batch: memoryview) -> None:
+            nonlocal next_offset, has_gaps
+            if header.base_offset != next_offset or header.record_count <= header.last_offset_delta:
+                has_gaps = True
+            if header.last_offset >= self._start:
+                apply_batch(state, header, batch)
+            if header.leader_epoch > epochs.latest_epoch:
+                epochs.assign(header.leader_epoch, header.base_offset)
+            next_offset = header.last_offset + 1
+
+        self._current = segment
+        result = segment.recover(on_batch, index_interval_bytes=log.settings.index_interval_bytes)
+        if result.cut_bytes:
+            _log.warning(
+                "%s: %d bytes cut %s; the log ends at offset %d",
+                segment.log.path,
+                result.cut_bytes,
+                result.reason,
+                next_offset,
+            )
+        return next_offset, bool(result.cut_bytes), has_gaps
+
+    def _cut_false_old_format(self) -> bool:
+        """Cut a torn batch that looks like one of magic 0 or 1 (a header whose end is zeros).
+
+        Nobody has written those for years, so beyond the recovery point they are damage; before
+        it they are old data, which nobody may touch.
+        """
+        segment = self._current
+        assert segment is not None
+        next_offset = segment.base_offset
+        position = 0
+        try:
+            for start, header in scan_headers(segment.log, 0, segment.log.size()):
+                next_offset = header.last_offset + 1
+                position = start + header.size
+        except KafkaError as error:
+            if error.code is not ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT:
+                raise
+        if next_offset < self._recovery_point:
+            return False
+        _log.warning("%s: damaged at position %d, cut there", segment.log.path, position)
+        segment.log.truncate(position)
+        self._drop(
+            [later for later in self._log.segments if later.base_offset > segment.base_offset]
+        )
+        return True
+
+
+def _ignore_batch(header: BatchHeader, batch: memoryview) -> None:
+    pass

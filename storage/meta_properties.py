@@ -1,0 +1,66 @@
+"""`meta.properties`: whose log directory this is, as Java properties.
+
+    version=1
+    cluster.id=<22 characters>     uuid, base64url
+    node.id=<number>
+    directory.id=<22 characters>   uuid, base64url; other lines are kept out, comments start with #
+
+Source: Kafka's MetaProperties (KIP-858 for directory.id); java.util.Properties for the syntax.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from wirebroker.codecs.primitives import uuid_from_text, uuid_text
+
+_KEY_AND_VALUE = re.compile(r"\s*((?:[^\\=:\s]|\\.)+)\s*[=:\s]\s*(.*?)\s*$")
+_ESCAPE = re.compile(r"\\(.)")
+
+
+class MetaProperties(NamedTuple):
+    """The contents of `meta.properties`."""
+
+    cluster_id: str
+    node_id: int
+    directory_id: bytes
+
+
+def parse_meta_properties(text: str) -> MetaProperties:
+    """Read the file's text.
+
+    Raises:
+        ValueError: A property is missing or no sensible value; the message is half a sentence. A
+            directory.id may be missing (before Kafka 3.7): it is then 16 zero bytes.
+    """
+    values: dict[str, str] = {}
+    for line in text.splitlines():
+        match = _KEY_AND_VALUE.match(line)
+        if match and not line.lstrip().startswith(("#", "!")):
+            key, value = (_ESCAPE.sub(r"\1", part) for part in match.groups())
+            values[key] = value
+    if values.get("version") != "1":
+        raise ValueError(f"version is {values.get('version')!r}, only 1 is known")
+    for name in ("cluster.id", "node.id"):
+        if not values.get(name):
+            raise ValueError(f"{name} is missing")
+    if not values["node.id"].isdecimal():
+        raise ValueError(f"node.id is {values['node.id']!r}, no number")
+    directory_id = values.get("directory.id")
+    return MetaProperties(
+        values["cluster.id"],
+        int(values["node.id"]),
+        uuid_from_text(directory_id) if directory_id else bytes(16),
+    )
+
+
+def format_meta_properties(properties: MetaProperties) -> str:
+    """Write the file's text; Apache Kafka reads it."""
+    return (
+        "#\n"
+        f"cluster.id={properties.cluster_id}\n"
+        f"directory.id={uuid_text(properties.directory_id)}\n"
+        f"node.id={properties.node_id}\n"
+        "version=1\n"
+    )

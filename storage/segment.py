@@ -1,0 +1,369 @@
+"""One segment of a log: a file of record batches and the two sparse indexes beside it.
+
+An append has two steps, so that a large one can run in a thread and a failed one leaves no trace:
+`write` touches only files, beyond everything that `size` and the indexes count; `commit` makes it
+visible and cannot fail. Between the two nothing else may write to the segment.
+
+Readers pass offsets; a small memo of (offset -> position) lets those that follow each other, or the
+end of the log, do without a search. Nothing is read before it is needed.
+
+Source: Kafka's LogSegment and FileRecords; format in storage/README.md.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING, NamedTuple
+
+from wirebroker.codecs.record_batch import OVERHEAD_BYTES, iterate_records
+from wirebroker.storage.batch_scan import scan_batches, scan_headers
+from wirebroker.storage.files import FileSlice
+from wirebroker.storage.index_tail import IndexTail, empty_tail, index_batches
+from wirebroker.storage.offset_index import OFFSET_ENTRY
+from wirebroker.storage.segment_files import SegmentFiles
+from wirebroker.storage.segment_recovery import MAX_RELATIVE_OFFSET, check_log
+from wirebroker.storage.time_index import NO_TIMESTAMP, TIME_ENTRY
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from wirebroker.codecs.record_batch import BatchHeader
+    from wirebroker.storage.files import Buffer, Files
+    from wirebroker.storage.segment_recovery import SegmentRecovery
+
+# Readers that are remembered per segment: some consumers side by side, and the last appends.
+_MEMO_ENTRIES = 32
+# What one batch may decompress to when its records are walked for a timestamp.
+_MAX_DECOMPRESSED_BYTES = 256 * 1024 * 1024
+
+
+class SegmentWrite(NamedTuple):
+    """What `write` has put into the files and `commit` will make visible."""
+
+    position: int
+    end_position: int
+    first_batch: BatchHeader
+    tail: IndexTail
+    offset_entry_count: int
+    time_entry_count: int
+
+
+class TimestampedOffset(NamedTuple):
+    """A record found by its timestamp."""
+
+    timestamp: int
+    offset: int
+    leader_epoch: int
+
+
+class Segment(SegmentFiles):
+    """One segment. `offset` is a record's number, `position` a byte in the log file.
+
+    Attributes:
+        base_offset: No record in it is below; its name.
+        log: The file of batches.
+        created_ms: When the segment began to be filled, for rolling by time; the owner sets it
+            again when the segment was truncated to nothing.
+    """
+
+    __slots__ = ("_first_batch_timestamp", "_is_new", "_memo", "_size", "_tail", "created_ms")
+
+    def __init__(self, files: Files, directory: str, base_offset: int, *, created_ms: int) -> None:
+        super().__init__(files, directory, base_offset)
+        self.created_ms = created_ms
+        self._size = -1  # unknown until asked for, as is what is None here
+        self._tail: IndexTail | None = None
+        self._first_batch_timestamp: int | None = None
+        self._memo: dict[int, tuple[int, int]] = {}  # offset -> (position, batch size or 0)
+        self._is_new = False
+
+    def create(self) -> None:
+        """Create the log file, empty: from now on a listing of the directory shows the segment."""
+        self.log.create()
+        self._is_new = True
+
+    @property
+    def size(self) -> int:
+        """Bytes of batches: where the next one will start."""
+        if self._size < 0:
+            self._size = self.log.size()
+        return self._size
+
+    @property
+    def max_timestamp(self) -> int:
+        """The largest timestamp of a record; -1 if there is none."""
+        return (self._tail or self._load_tail()).max_timestamp
+
+    @property
+    def offset_of_max_timestamp(self) -> int:
+        """The last offset of the first batch that has `max_timestamp`."""
+        return (self._tail or self._load_tail()).offset_of_max_timestamp
+
+    @property
+    def first_batch_timestamp(self) -> int | None:
+        """The largest timestamp in the first batch; None while the segment is empty."""
+        if self._first_batch_timestamp is None and self.size:
+            _, header = next(self.iterate_headers())
+            self._first_batch_timestamp = header.max_timestamp
+        return self._first_batch_timestamp
+
+    def largest_timestamp(self) -> int:
+        """Return what retention by time goes by: the largest timestamp, else the file's time."""
+        timestamp = self.max_timestamp
+        return timestamp if timestamp >= 0 else self._files.modified_ms(self.log.path)
+
+    def has_room_for_offset(self, offset: int) -> bool:
+        """Return whether `offset` can be told relative to the base offset in 31 bits."""
+        return 0 <= offset - self.base_offset <= MAX_RELATIVE_OFFSET
+
+    def append(
+        self,
+        buffer: Buffer | Sequence[Buffer],
+        batches: Sequence[BatchHeader],
+        *,
+        index_interval_bytes: int,
+    ) -> None:
+        """Write batches and make them visible at once: `write` and `commit`."""
+        self.commit(self.write(buffer, batches, index_interval_bytes=index_interval_bytes))
+
+    def write(
+        self,
+        buffer: Buffer | Sequence[Buffer],
+        batches: Sequence[BatchHeader],
+        *,
+        index_interval_bytes: int,
+    ) -> SegmentWrite:
+        """Write batches and their index entries into the files; nobody sees them before `commit`.
+
+        May run in a thread. The buffer may be reused as soon as this returns.
+
+        Args:
+            buffer: Whole batches, with their final offsets.
+            batches: Their headers, in the same order, with the same offsets; at least one.
+            index_interval_bytes: See index_tail.py (index.interval.bytes).
+
+        Raises:
+            OSError: Nothing was written that counts; files are cut back where the disk allows it.
+        """
+        position = self.size
+        tail, end_position, offset_entries, time_entries = index_batches(
+            self._tail or self._load_tail(),
+            batches,
+            position=position,
+            base_offset=self.base_offset,
+            index_interval_bytes=index_interval_bytes,
+        )
+        self.log.write_at(position, buffer)
+        if offset_entries:
+            try:
+                self.offset_index.write_entries(offset_entries)
+                self.time_index.write_entries(time_entries)
+            except OSError:
+                with suppress(OSError):  # the first error is the one to tell
+                    self.log.truncate(position)
+                raise
+        return SegmentWrite(
+            position,
+            end_position,
+            batches[0],
+            tail,
+            len(offset_entries) // OFFSET_ENTRY.size,
+            len(time_entries) // TIME_ENTRY.size,
+        )
+
+    def commit(self, write: SegmentWrite) -> None:
+        """Make visible what `write` has written."""
+        assert write.position == self._size, "writes are committed in order, each once"
+        assert write.end_position == self.log.size(), "the headers are those of the buffer"
+        self._size = write.end_position
+        self._tail = write.tail
+        if write.offset_entry_count:
+            self.offset_index.commit_entries(write.offset_entry_count)
+            self.time_index.commit_entries(write.time_entry_count)
+        first = write.first_batch
+        self._remember(first.base_offset, write.position, first.length + OVERHEAD_BYTES)
+
+    def position_for_offset(self, offset: int) -> tuple[int, BatchHeader] | None:
+        """Find the first batch whose last offset is at or after `offset`.
+
+        Returns:
+            Its position and header; None if the segment ends before.
+
+        Raises:
+            KafkaError: CORRUPT_MESSAGE if the file holds no batches where it should.
+        """
+        memo = self._memo.get(offset)
+        start = memo[0] if memo else self.offset_index.lookup(offset).position
+        for position, header in self.iterate_headers(start):
+            last_offset = header.base_offset + header.last_offset_delta
+            if last_offset >= offset:
+                size = header.length + OVERHEAD_BYTES
+                if position + size < self.size:  # what a reader that moves on will ask for
+                    self._remember(last_offset + 1, position + size, 0)
+                self._remember(offset, position, size)
+                return position, header
+        return None
+
+    def read_slice(
+        self, offset: int, max_bytes: int, *, end_position: int, min_one: bool
+    ) -> FileSlice | None:
+        """Return the range of the file that answers a Fetch from `offset`; reads no payload.
+
+        Args:
+            offset: The first batch is the one that holds it, or the next after it.
+            max_bytes: Length of the slice at most; the last batch may be cut, as Kafka does.
+            end_position: Where visible batches end (the high watermark's position, or `size`).
+            min_one: Whether to return the first batch whole even if it exceeds `max_bytes`.
+
+        Returns:
+            The slice, of length 0 if nothing is visible or fits; None if the segment ends before
+            `offset`.
+        """
+        memo = self._memo.get(offset)
+        if memo and memo[1]:
+            position, size = memo
+        else:
+            found = self.position_for_offset(offset)
+            if found is None:
+                return None
+            position, size = found[0], found[1].length + OVERHEAD_BYTES
+        if min_one and max_bytes < size:
+            max_bytes = size
+        return FileSlice(self.log, position, max(0, min(max_bytes, end_position - position)))
+
+    def iterate_headers(self, position: int = 0) -> Iterator[tuple[int, BatchHeader]]:
+        """Walk (position, header) of the batches from `position`, where one starts."""
+        return scan_headers(self.log, position, self.size)
+
+    def iterate_batches(self, position: int = 0) -> Iterator[tuple[int, BatchHeader, memoryview]]:
+        """Walk (position, header, whole batch) from `position`; checksums are not checked."""
+        return scan_batches(self.log, position, self.size)
+
+    def first_record_at_or_after_timestamp(
+        self, timestamp: int, *, start_offset: int = 0
+    ) -> TimestampedOffset | None:
+        """Find the first record at or after `start_offset` whose timestamp is at least `timestamp`.
+
+        Raises:
+            KafkaError: INVALID_RECORD or CORRUPT_MESSAGE if a batch on the way cannot be read.
+        """
+        entry = self.time_index.lookup(timestamp)
+        place = self.offset_index.lookup(max(entry.offset, start_offset))
+        for position, header in self.iterate_headers(place.position):
+            if header.max_timestamp < timestamp:
+                continue
+            batch = self.log.read_at(position, header.length + OVERHEAD_BYTES)
+            for record in iterate_records(batch, header, max_bytes=_MAX_DECOMPRESSED_BYTES):
+                if record.timestamp >= timestamp and record.offset >= start_offset:
+                    return TimestampedOffset(record.timestamp, record.offset, header.leader_epoch)
+        return None
+
+    def first_record_with_max_timestamp(self) -> TimestampedOffset | None:
+        """Find the first record that has `max_timestamp`; None if no record has a timestamp.
+
+        Raises:
+            KafkaError: INVALID_RECORD or CORRUPT_MESSAGE if its batch cannot be read.
+        """
+        found = self.position_for_offset(self.offset_of_max_timestamp)
+        if found is None or self.max_timestamp == NO_TIMESTAMP:
+            return None
+        position, header = found
+        batch = self.log.read_at(position, header.length + OVERHEAD_BYTES)
+        for record in iterate_records(batch, header, max_bytes=_MAX_DECOMPRESSED_BYTES):
+            if record.timestamp == header.max_timestamp:
+                return TimestampedOffset(record.timestamp, record.offset, header.leader_epoch)
+        return None
+
+    def truncate_to(self, offset: int) -> None:
+        """Drop the batches that hold `offset` or come after it.
+
+        A segment that is empty afterwards counts from its creation again: the owner sets
+        `created_ms`.
+        """
+        found = self.position_for_offset(offset)
+        self._memo.clear()
+        self.offset_index.truncate_to_offset(offset)
+        self.time_index.truncate_to_offset(offset)
+        if found is not None:
+            self.log.truncate(found[0])
+            self._size = found[0]
+        if self._size == 0:
+            self._first_batch_timestamp = None
+        self._tail = self._scan_tail()
+
+    def recover(
+        self,
+        on_batch: Callable[[BatchHeader, memoryview], None],
+        *,
+        index_interval_bytes: int,
+    ) -> SegmentRecovery:
+        """Cut the file at the first bad batch and build the indexes anew.
+
+        Args:
+            on_batch: Called with the header and the whole bytes of each good batch, in order. A
+                KafkaError from it makes the batch a bad one.
+            index_interval_bytes: As in `write`.
+
+        Raises:
+            KafkaError: UNSUPPORTED_FOR_MESSAGE_FORMAT: see segment_recovery.py.
+        """
+        checked = check_log(
+            self.log,
+            on_batch,
+            base_offset=self.base_offset,
+            index_interval_bytes=index_interval_bytes,
+        )
+        self._memo.clear()
+        self._first_batch_timestamp = None
+        self.log.truncate(checked.recovery.valid_bytes)
+        self._size = checked.recovery.valid_bytes
+        self.offset_index.replace_entries(checked.offset_entries)
+        self.time_index.replace_entries(checked.time_entries)
+        self._tail = checked.tail._replace(bytes_since_entry=0)
+        self.on_roll()
+        return checked.recovery
+
+    def on_roll(self) -> None:
+        """Give the indexes their last entry and exact length: nothing more will be appended."""
+        if self._tail is not None and self.time_index.append_if_later(
+            self._tail.max_timestamp, self._tail.offset_of_max_timestamp
+        ):
+            self._tail = self._tail._replace(indexed_timestamp=self._tail.max_timestamp)
+        self.offset_index.trim()
+        self.time_index.trim()
+
+    def finish(self) -> None:
+        """Do as `on_roll` if the segment was in use; one that was only listed stays untouched."""
+        if self._is_new or self._tail is not None:
+            self.on_roll()
+
+    def close(self) -> None:
+        """Finish the indexes and let go of the files."""
+        self.finish()
+        self.close_files()
+
+    def _remember(self, offset: int, position: int, size: int) -> None:
+        memo = self._memo
+        memo[offset] = (position, size)
+        if len(memo) > _MEMO_ENTRIES:
+            del memo[next(iter(memo))]
+
+    def _load_tail(self) -> IndexTail:
+        """Take the tail from the time index, whose last entry a clean stop has finished."""
+        if self.size:
+            timestamp, offset = self.time_index.last_entry()
+            # The distance to the last offset entry starts anew, as Kafka's does.
+            self._tail = IndexTail(timestamp, offset, timestamp, 0)
+        else:
+            self._tail = empty_tail(self.base_offset)
+        return self._tail
+
+    def _scan_tail(self) -> IndexTail:
+        """Take the tail from the last time entry and the batches after it."""
+        indexed, offset = self.time_index.last_entry()
+        timestamp = indexed
+        for _, header in self.iterate_headers(self.offset_index.lookup(offset).position):
+            if header.max_timestamp > timestamp:
+                timestamp = header.max_timestamp
+                offset = header.base_offset + header.last_offset_delta
+        return IndexTail(timestamp, offset, indexed, 0)

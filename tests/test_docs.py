@@ -1,0 +1,212 @@
+"""What the documents say is run: every fenced block marked `sh`, in order, page by page.
+
+Each page's blocks run in a fresh copy of the project, each block in a bash of its own that stops
+at the first failing command. Words after `sh` say how:
+
+    ```sh            run to the end, which must be success
+    ```sh server     start, wait for the line "wirebroker ready on …", keep running until the page
+                     ends, then stop it with SIGINT; it must have stopped cleanly
+    ```sh long       as the first, but only with --long
+
+Port 9092 stands for a free one. Where a block runs the tests (`make test`), pytest only collects
+them: this is one of them.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import selectors
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from wirebroker.config_docs import as_markdown
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+EVERY_PAGE = [
+    *PAGES,
+    *(ROOT / layer / "README.md" for layer in ("codecs", "storage", "coordinator")),
+]
+BLOCK_S = 300  # installing from a cold cache takes a minute
+READY_S = 60
+STOP_S = 30
+READY = "wirebroker ready on "
+
+
+class Block(NamedTuple):
+    """One fenced block: the words of its opening line, its text, and the line it begins at."""
+
+    words: list[str]
+    text: str
+    line: int
+
+
+def blocks_of(page: Path) -> list[Block]:
+    blocks: list[Block] = []
+    lines = page.read_text(encoding="utf-8").splitlines()
+    inside: Block | None = None
+    for number, line in enumerate(lines, 1):
+        if line.startswith("```") and inside is None:
+            inside = Block(line[3:].split(), "", number)
+        elif line.startswith("```") and inside is not None:
+            blocks.append(inside)
+            inside = None
+        elif inside is not None:
+            inside = inside._replace(text=inside.text + line + "\n")
+    assert inside is None, f"{page.name}: a fenced block isn't closed"
+    return [block for block in blocks if block.words[:1] == ["sh"]]
+
+
+def copy_of_the_project(folder: Path) -> Path:
+    """Copy what is or will be committed, with a .venv that leads to the one in use."""
+    command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    copy = folder / "wirebroker"
+    for name in filter(None, done.stdout.split("\0")):
+        source, target = ROOT / name, copy / name
+        if source.is_symlink() or source.is_file():
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(source, target, follow_symlinks=False)
+    venv = copy / ".venv"
+    venv.mkdir()
+    for entry in Path(sys.prefix).iterdir():
+        if not entry.name.endswith("-installed") and entry.name != ".made":
+            (venv / entry.name).symlink_to(entry)
+    # make's stamps: everything is installed, nothing may be installed into the .venv in use.
+    for stamp in (".made", ".run-installed", ".test-installed", ".lint-installed"):
+        (venv / stamp).touch()
+    return copy
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port: int = server.getsockname()[1]
+        return port
+
+
+def environment_of(port: int) -> dict[str, str]:
+    outer = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    return outer | {
+        "KAFKA_LISTENERS": f"PLAINTEXT://127.0.0.1:{port}",
+        "PYTEST_ADDOPTS": "--collect-only -q -p no:cacheprovider",
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }
+
+
+class Shell:
+    """Runs a page's blocks in one folder and stops the servers among them."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._port = free_port()
+        self._environment = environment_of(self._port)
+        self._servers: list[subprocess.Popen[bytes]] = []
+
+    def run(self, block: Block) -> None:
+        process = self._start(block, subprocess.STDOUT)
+        try:
+            output, _ = process.communicate(timeout=BLOCK_S)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            output, _ = process.communicate()
+            pytest.fail(f"line {block.line} took over {BLOCK_S} s:\n{output.decode()[-2000:]}")
+        said = output.decode(errors="replace")[-4000:]
+        assert process.returncode == 0, f"line {block.line} failed:\n{block.text}\n{said}"
+
+    def serve(self, block: Block) -> None:
+        process = self._start(block, None)
+        self._servers.append(process)
+        assert process.stdout is not None
+        said = b""
+        deadline = time.monotonic() + READY_S
+        with selectors.DefaultSelector() as selector:
+            selector.register(process.stdout, selectors.EVENT_READ)
+            while READY.encode() not in said:
+                assert selector.select(deadline - time.monotonic()), f"not ready: {said.decode()}"
+                piece = os.read(process.stdout.fileno(), 4096)
+                assert piece, f"line {block.line} ended: {said.decode()}"
+                said += piece
+
+    def stop_servers(self) -> None:
+        for process in self._servers:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGINT)
+            try:
+                process.communicate(timeout=STOP_S)
+            except subprocess.TimeoutExpired:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.communicate()
+                raise
+            # make passes the signal on as its own end.
+            assert process.returncode in (0, -signal.SIGINT, 128 + signal.SIGINT)
+
+    def _start(self, block: Block, errors: int | None) -> subprocess.Popen[bytes]:
+        text = block.text.replace("9092", str(self._port))
+        return subprocess.Popen(
+            ["bash", "-euo", "pipefail", "-c", text],
+            cwd=self._folder,
+            env=self._environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            start_new_session=True,  # so that what a block started can be stopped with it
+        )
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_what_a_page_says_can_be_done(page, tmp_path, pytestconfig):
+    blocks = blocks_of(page)
+    if not pytestconfig.option.long:
+        blocks = [block for block in blocks if "long" not in block.words]
+    if not blocks:
+        return
+    shell = Shell(copy_of_the_project(tmp_path))
+    try:
+        for block in blocks:
+            (shell.serve if "server" in block.words else shell.run)(block)
+    finally:
+        shell.stop_servers()
+
+
+def test_the_readme_opens_with_what_it_is_and_two_commands():
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    first, second = (block.text.strip() for block in blocks_of(ROOT / "README.md")[:2])
+    assert (first, second) == ("make run", "make test")
+    opening = text[: text.index("```")].strip().split("\n\n")
+    assert opening[0] == "# wirebroker"
+    assert len(re.findall(r"[.!?](?:\s|$)", opening[1])) == 1
+
+
+def test_the_config_reference_is_made_from_the_table():
+    written = (ROOT / "docs" / "configs.md").read_text(encoding="utf-8")
+    assert written == as_markdown(), "make docs writes docs/configs.md anew"
+
+
+def test_every_make_target_that_is_written_about_exists():
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    targets = set(re.findall(r"^([a-z-]+):", makefile, re.MULTILINE))
+    for page in PAGES:
+        named = re.findall(r"(?:`|^)make ([a-z-]+)", page.read_text("utf-8"), re.MULTILINE)
+        assert set(named) <= targets, page
+
+
+@pytest.mark.parametrize("page", EVERY_PAGE, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_links_lead_somewhere(page):
+    links = re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8"))
+    lost = [link for link in links if "://" not in link and not (page.parent / link).exists()]
+    assert not lost
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_decisions_are_short(page):
+    if page.parent.name == "decisions":
+        assert len(page.read_text(encoding="utf-8").splitlines()) < 60

@@ -1,0 +1,282 @@
+"""The house rules: import direction, doors, links, packages, sizes, and nothing of one machine.
+
+DESIGN: codecs -> storage -> coordinator -> wirebroker; a layer imports itself and what stands
+before it, and the leaves. Rules that ruff, mypy and pyright check are not repeated here.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import re
+import subprocess
+import sys
+import tomllib
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+LAYERS = ("codecs", "storage", "coordinator")
+PRODUCT = (*LAYERS, "wirebroker")
+LEAVES = re.compile(r"wirebroker(\.(config(_\w+)?|clock|listeners|properties))?")
+
+MOST_LINES = 600
+MOST_FUNCTION_LINES = 70
+# path or path::function -> why it may be longer.
+LONG_BY_NATURE: dict[str, str] = {}
+
+# library -> the files that may import it.
+DOORS = {
+    "crc32c": {"codecs/record_batch.py"},
+    "lz4": {"codecs/compression.py"},
+    "zstandard": {"codecs/compression.py"},
+    "cramjam": {"codecs/compression.py"},
+    "zlib": {"codecs/compression.py"},
+    "click": {"wirebroker/cli.py"},
+    "kafka": set[str](),  # only its schemas are used: codecs/messages.py finds them unimported
+    "kio": set[str](),
+    "pyspark": set[str](),
+}
+OS_MODULES = {"os", "shutil", "fcntl", "mmap", "tempfile", "io"}
+TIME_MODULES = {"time", "datetime", "sched"}
+NETWORK_MODULES = {"socket", "ssl", "select", "selectors", "asyncio", "threading", "subprocess"}
+# layer -> modules it must do without: codecs touch no file, clock or socket, storage touches files
+# only through files.py, coordinators nothing at all.
+WITHOUT = {
+    "codecs": OS_MODULES | TIME_MODULES | NETWORK_MODULES | {"pathlib"},
+    "storage": OS_MODULES | TIME_MODULES | NETWORK_MODULES | {"pathlib"},
+    "coordinator": OS_MODULES | TIME_MODULES | NETWORK_MODULES | {"pathlib"},
+}
+MAY_IMPORT = {
+    "storage/files.py": OS_MODULES,  # the one door to the operating system's file calls
+    "storage/file_cache.py": {"threading"},  # files are synced and warmed in threads
+    "codecs/messages.py": {"pathlib"},  # reads the schemas that kafka-python ships
+    "codecs/primitives.py": {"os"},  # os.urandom, for ids
+}
+
+
+def tracked_files() -> list[Path]:
+    """List the files that are or will be committed; without git (an sdist), all but hidden ones."""
+    command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    if done.returncode == 0:
+        names = [name for name in done.stdout.split("\0") if name]
+    else:
+        names = [str(path.relative_to(ROOT)) for path in ROOT.rglob("[!.]*")]
+    paths = [ROOT / name for name in dict.fromkeys(names)]
+    return [path for path in paths if path.is_file() and not path.is_symlink()]
+
+
+def python_files(*folders: str) -> list[Path]:
+    return sorted(
+        path
+        for folder in folders
+        for path in (ROOT / folder).rglob("*.py")
+        if "__pycache__" not in path.parts and not any(p.is_symlink() for p in path.parents)
+    )
+
+
+def name_of(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+@functools.cache
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"), filename=str(path))
+
+
+def imports_of(path: Path) -> list[str]:
+    """Name each imported module; `from a import b` gives both `a` and `a.b`."""
+    found: list[str] = []
+    for node in ast.walk(parsed(path)):
+        if isinstance(node, ast.Import):
+            found += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{name_of(path)}:{node.lineno}: a relative import"
+            assert node.module is not None
+            found.append(node.module)
+            found += [f"{node.module}.{alias.name}" for alias in node.names]
+    return found
+
+
+def layer_of(module: str) -> str:
+    """Return the layer of a `wirebroker.…` module, or `leaf`."""
+    parts = module.split(".")
+    if len(parts) > 1 and parts[1] in LAYERS:
+        return parts[1]
+    # The name after the module (`from wirebroker.config import Config`) doesn't change the layer.
+    return "leaf" if LEAVES.fullmatch(".".join(parts[:2])) else "wirebroker"
+
+
+def module_of(path: Path) -> str:
+    dotted = name_of(path).removesuffix(".py").replace("/", ".").removesuffix(".__init__")
+    return dotted if dotted.startswith("wirebroker") else f"wirebroker.{dotted}"
+
+
+def test_imports_go_from_codecs_to_storage_to_coordinator_to_wirebroker():
+    order = ["leaf", *PRODUCT]
+    wrong = [
+        f"{name_of(path)} imports {module}"
+        for path in python_files(*PRODUCT)
+        for module in imports_of(path)
+        if module.split(".")[0] == "wirebroker"
+        and module != "wirebroker"
+        # `from wirebroker import config` gives the whole package besides the leaf.
+        and order.index(layer_of(module)) > order.index(layer_of(module_of(path)))
+    ]
+    assert not wrong
+
+
+@pytest.mark.parametrize("library", DOORS)
+def test_a_library_has_one_door(library):
+    users = {
+        name_of(path)
+        for path in python_files(*PRODUCT)
+        if any(module.split(".")[0] == library for module in imports_of(path))
+    }
+    assert users <= DOORS[library]
+
+
+def test_kafka_pythons_schemas_are_found_in_one_place():
+    users = {
+        name_of(path)
+        for path in python_files(*PRODUCT)
+        if "importlib.util.find_spec" in imports_of(path)
+    }
+    assert users == {"codecs/messages.py"}
+
+
+@pytest.mark.parametrize("layer", LAYERS)
+def test_a_layer_does_without_files_clocks_and_sockets(layer):
+    wrong = [
+        f"{name_of(path)} imports {module}"
+        for path in python_files(layer)
+        for module in imports_of(path)
+        if module.split(".")[0] in WITHOUT[layer] - MAY_IMPORT.get(name_of(path), set())
+    ]
+    assert not wrong
+
+
+@pytest.mark.parametrize("layer", LAYERS)
+def test_only_wirebroker_awaits(layer):
+    waiting = ast.AsyncFunctionDef | ast.Await | ast.AsyncFor | ast.AsyncWith
+    wrong = [
+        f"{name_of(path)}:{node.lineno}"
+        for path in python_files(layer)
+        for node in ast.walk(parsed(path))
+        if isinstance(node, waiting)
+    ]
+    assert not wrong
+
+
+def test_no_layer_opens_a_file_by_itself():
+    wrong = [
+        f"{name_of(path)}:{node.lineno}"
+        for path in python_files(*LAYERS)
+        for node in ast.walk(parsed(path))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "open"
+    ]
+    assert not wrong
+
+
+@pytest.mark.parametrize("layer", LAYERS)
+def test_a_layer_is_linked_into_the_package_and_has_no_init(layer):
+    link = ROOT / "wirebroker" / layer
+    assert link.is_symlink()
+    assert str(link.readlink()) == f"../{layer}"
+    assert not list((ROOT / layer).rglob("__init__.py"))
+
+
+@pytest.mark.parametrize("layer", LAYERS)
+def test_a_layer_has_a_readme(layer):
+    assert (ROOT / layer / "README.md").is_file()
+
+
+def packages_in_the_tree() -> set[str]:
+    folders = {path.parent for path in python_files(*PRODUCT)}
+    return {module_of(folder / "__init__.py") for folder in folders}
+
+
+def test_the_package_list_is_the_tree():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    setuptools = project["tool"]["setuptools"]
+    assert set(setuptools["packages"]) == packages_in_the_tree()
+    assert setuptools["package-dir"] == {f"wirebroker.{layer}": layer for layer in LAYERS}
+
+
+@pytest.mark.long
+def test_the_wheels_files_are_the_trees(tmp_path):
+    source = tmp_path / "source"
+    for path in tracked_files():  # a copy: the build leaves its traces there
+        target = source / path.relative_to(ROOT)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(path.read_bytes())
+    command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "-w", str(tmp_path)]
+    subprocess.run([*command, str(source)], check=True)
+    (wheel,) = tmp_path.glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        found = {name for name in archive.namelist() if ".dist-info/" not in name}
+    expected = {
+        name if name.startswith("wirebroker/") else f"wirebroker/{name}"
+        for name in map(name_of, python_files(*PRODUCT))
+    }
+    assert found == expected | {"wirebroker/py.typed"}
+
+
+def test_no_file_is_longer_than_it_may_be():
+    folders = (*PRODUCT, "tests", "compat_tests", "benchmarks")
+    long = {
+        name_of(path): lines
+        for path in python_files(*folders)
+        if (lines := path.read_text(encoding="utf-8").count("\n")) > MOST_LINES
+        and name_of(path) not in LONG_BY_NATURE
+    }
+    assert not long
+
+
+def test_no_function_is_longer_than_it_may_be():
+    long = {
+        where: length
+        for path in python_files(*PRODUCT, "compat_tests", "benchmarks")
+        for node in ast.walk(parsed(path))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and (length := (node.end_lineno or 0) - node.lineno + 1) > MOST_FUNCTION_LINES
+        and (where := f"{name_of(path)}::{node.name}") not in LONG_BY_NATURE
+    }
+    assert not long
+
+
+def test_what_may_be_long_still_is():
+    paths = {name.partition("::")[0] for name in LONG_BY_NATURE}
+    assert all((ROOT / path).is_file() for path in paths)
+
+
+def test_every_module_says_what_it_is():
+    silent = [
+        name_of(path)
+        for path in python_files(*PRODUCT, "tests", "compat_tests", "benchmarks")
+        if path.read_text(encoding="utf-8").strip() and ast.get_docstring(parsed(path)) is None
+    ]
+    assert not silent
+
+
+# Written in pieces, so that this file doesn't find itself; a POM's XML namespace is no registry.
+MACHINE = re.compile(
+    r"(?:^|[^a-z.])/(?:work|farm|root)/"
+    r"|https?://(?!maven\.apache\.org/POM/)[a-z0-9.-]*(?:pypi|python"
+    + "hosted|maven|npmjs|golang|crates)[a-z0-9.-]*",
+    re.MULTILINE,
+)
+
+
+def test_nothing_of_one_machine_is_written_down():
+    wrong = []
+    for path in tracked_files():
+        try:
+            text = path.read_text(encoding="utf-8")
+        except UnicodeDecodeError:
+            continue  # recorded bytes
+        wrong += [f"{name_of(path)}: {found.group()}" for found in MACHINE.finditer(text)]
+    assert not wrong

@@ -1,0 +1,118 @@
+"""Record batches made by hand for Produce requests, sound ones and every kind of damaged one."""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING, Any
+
+from wirebroker.codecs.compression import Codec
+from wirebroker.codecs.record_batch import build_batch, write_crc
+from wirebroker.codecs.records import Record
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+# Where each field of a batch's header lies, and how it is packed (the format of magic 2).
+_FIELDS = {
+    "base_offset": (0, ">q"),
+    "length": (8, ">i"),
+    "leader_epoch": (12, ">i"),
+    "magic": (16, ">b"),
+    "crc": (17, ">I"),
+    "attributes": (21, ">h"),
+    "last_offset_delta": (23, ">i"),
+    "base_timestamp": (27, ">q"),
+    "max_timestamp": (35, ">q"),
+    "producer_id": (43, ">q"),
+    "producer_epoch": (51, ">h"),
+    "base_sequence": (53, ">i"),
+    "record_count": (57, ">i"),
+}
+
+
+def batch(
+    *values: str,
+    codec: str = "none",
+    key: str | None = "k",
+    timestamp_ms: int = 1_700_000_000_000,
+    cut: int = 0,
+    damage: dict[str, int] | None = None,
+    **header: Any,
+) -> bytes:
+    """Return a batch with one record per value.
+
+    Args:
+        values: The records' values; "null" stands for none.
+        codec: The compression's name.
+        key: The key of each record, or None.
+        timestamp_ms: The time of the first; each next is one millisecond later.
+        cut: Bytes to leave out at the end.
+        damage: Header fields overwritten afterwards; the CRC is made to fit unless it is named.
+        header: What build_batch takes: producer_id, producer_epoch, base_sequence, …
+    """
+    key_bytes = None if key is None else key.encode()
+    base_offset = int(header.get("base_offset", 0))
+    records = [
+        Record(
+            offset=base_offset + number,
+            timestamp=timestamp_ms + number,
+            key=key_bytes,
+            value=None if value == "null" else value.encode(),
+            headers=(),
+        )
+        for number, value in enumerate(values)
+    ]
+    made = build_batch(records, codec=Codec[codec.upper()], **header)
+    for name, value in (damage or {}).items():
+        position, layout = _FIELDS[name]
+        struct.pack_into(layout, made, position, value)
+    if damage and "crc" not in damage and len(made) > _FIELDS["attributes"][0]:
+        write_crc(made, 0)
+    return bytes(made[: len(made) - cut] if cut else made)
+
+
+def old_message(*, magic: int, value: str = "old") -> bytes:
+    """Return a message of the format before batches: magic 0 or 1, CRC left at zero."""
+    body = struct.pack(">bb", magic, 0)
+    if magic == 1:
+        body += struct.pack(">q", 1_700_000_000_000)
+    body += struct.pack(">i", -1) + struct.pack(">i", len(value)) + value.encode()
+    return struct.pack(">qi", 0, 4 + len(body)) + struct.pack(">I", 0) + body
+
+
+def marker(*, producer_id: int, producer_epoch: int) -> bytes:
+    """Return a control batch such as only a broker may write: a commit marker."""
+    commit = Record(
+        offset=0,
+        timestamp=1_700_000_000_000,
+        key=struct.pack(">hh", 0, 1),
+        value=struct.pack(">hi", 0, 0),
+        headers=(),
+    )
+    made = build_batch(
+        [commit],
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+        is_control=True,
+        is_transactional=True,
+    )
+    return bytes(made)
+
+
+def repeat(text: str, count: int) -> str:
+    """Return a long text."""
+    return text * count
+
+
+def hex_bytes(text: str) -> bytes:
+    """Return the bytes that this text spells."""
+    return bytes.fromhex(text)
+
+
+HELPERS: dict[str, Callable[..., Any]] = {
+    "batch": batch,
+    "old_message": old_message,
+    "marker": marker,
+    "repeat": repeat,
+    "hex": hex_bytes,
+}

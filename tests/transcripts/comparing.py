@@ -1,0 +1,37 @@
+"""The differences between a transcript and what a broker answered, as sentences."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from tests.transcripts.script import Step
+
+
+def differences(recorded: Step, answered: Sequence[str]) -> list[str]:
+    """Return one sentence for each line that differs, none if the answers are equal."""
+    if list(recorded.answer) == list(answered):
+        return []
+    what = " ".join(recorded.command)
+    heading = f"line {recorded.line_number}, {what}:"
+    return [heading, *(f"  {sentence}" for sentence in _sentences(recorded.answer, answered))]
+
+
+def _sentences(recorded: Sequence[str], answered: Sequence[str]) -> Iterator[str]:
+    kafka, ours = _by_path(recorded), _by_path(answered)
+    for path, value in kafka.items():
+        if path not in ours:
+            yield f"{path}: Kafka says {value}, we leave it out"
+        elif ours[path] != value:
+            yield f"{path}: Kafka says {value}, we say {ours[path]}"
+    for path, value in ours.items():
+        if path not in kafka:
+            yield f"{path}: we say {value}, Kafka leaves it out"
+
+
+def _by_path(lines: Sequence[str]) -> dict[str, str]:
+    """Split `path = value`; a line of another form is its own path."""
+    pairs = (line.partition(" = ") for line in lines)
+    return {path: value or "so" for path, _, value in pairs}

@@ -1,0 +1,263 @@
+"""Runs the steps of a transcript against a broker and prints what it answered.
+
+The commands:
+
+    settings NAME=VALUE …     the broker needs these configs (first line of a file)
+    send API VERSION          a request; its fields are the arguments; `to NAME` after it takes a
+                              second connection
+    frame API VERSION         the same with `body = hex("…")`, for what can't be encoded
+    create TOPIC PARTITIONS   a topic, with `configs = {…}`, and wait for its leaders
+    append TOPIC PARTITION    Produce, acks -1: `records = batch(…)`, and print what was answered
+    wait TOPIC PARTITIONS     until Metadata has so many partitions with leaders; 0: is deleted
+    wait-config TOPIC NAME VALUE
+    restart                   stop the broker and start it again
+
+`create` and `wait` hide that Apache Kafka's broker learns of a change a moment after the answer.
+"""
+
+from __future__ import annotations
+
+import socket
+import time
+from typing import TYPE_CHECKING, Any
+
+from tests.transcripts.arguments import evaluate
+from tests.transcripts.batches import HELPERS
+from tests.transcripts.printing import Names, lines_of
+from tests.transcripts.script import ScriptError
+from wirebroker.codecs.api_keys import API_VERSIONS, ApiKey, is_flexible
+from wirebroker.codecs.errors import ErrorCode, MalformedFrameError
+from wirebroker.codecs.frames import response_header
+from wirebroker.codecs.messages import (
+    decode_response,
+    encode_request,
+    request_message,
+    response_message,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from tests.transcripts.script import Step
+
+_TIMEOUT_S = 30.0
+_POLL_S = 0.02
+_CLIENT_ID = b"transcript"
+_METADATA_VERSION = 12
+_CREATE_VERSION = 7
+_PRODUCE_VERSION = 9
+_CONFIGS_VERSION = 4
+_TOPIC_RESOURCE = 2
+
+
+class Connection:
+    """One connection that sends a frame and waits for the answer's."""
+
+    def __init__(self, host: str, port: int) -> None:
+        self._socket = socket.create_connection((host, port), timeout=_TIMEOUT_S)
+        self._correlation_id = 0
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._socket.close()
+
+    def send(self, key: ApiKey, version: int, body: bytes) -> int:
+        """Send a request; return its correlation id."""
+        self._correlation_id += 1
+        head = key.to_bytes(2) + version.to_bytes(2) + self._correlation_id.to_bytes(4)
+        head += len(_CLIENT_ID).to_bytes(2) + _CLIENT_ID
+        if version > API_VERSIONS[key].max_version or is_flexible(key, version):
+            head += b"\x00"
+        frame = head + body
+        self._socket.sendall(len(frame).to_bytes(4) + frame)
+        return self._correlation_id
+
+    def receive(self) -> bytes | None:
+        """Return the next answer's frame; None if the broker closes the connection instead."""
+        prefix = self._read(4)
+        return None if prefix is None else self._read(int.from_bytes(prefix))
+
+    def _read(self, length: int) -> bytes | None:
+        data = bytearray()
+        while len(data) < length:
+            try:
+                chunk = self._socket.recv(length - len(data))
+            except ConnectionResetError:
+                return None
+            if not chunk:
+                return None
+            data += chunk
+        return bytes(data)
+
+
+class Driver:
+    """Runs steps; keeps connections, and names for ids, over a whole transcript.
+
+    Args:
+        host: Where the broker listens.
+        port: Where the broker listens.
+        restart: Stops and starts the broker on the same port, for `restart`.
+    """
+
+    def __init__(
+        self, host: str, port: int, *, restart: Callable[[], None] | None = None
+    ) -> None:
+        self._host, self._port = host, port
+        self._restart = restart
+        self._connections: dict[str, Connection] = {}
+        self.names = Names(now_ms=time.time_ns() // 1_000_000)
+
+    def close(self) -> None:
+        """Close all connections."""
+        for connection in self._connections.values():
+            connection.close()
+        self._connections.clear()
+
+    def run(self, steps: Iterable[Step]) -> list[Step]:
+        """Run all steps in order; return them with the answers this broker gave."""
+        return [step.with_answer(self.answer(step)) for step in steps]
+
+    def answer(self, step: Step) -> list[str]:
+        """Run one step and return what was answered.
+
+        Raises:
+            ScriptError: The step is not understood.
+        """
+        commands = {
+            "settings": self._settings,
+            "send": self._send,
+            "frame": self._frame,
+            "create": self._create,
+            "append": self._append,
+            "wait": self._wait,
+            "wait-config": self._wait_config,
+            "restart": self._restart_broker,
+        }
+        try:
+            arguments = evaluate(step.arguments, self.names.values, HELPERS)
+            return commands[step.command[0]](step, arguments)
+        except (ScriptError, KeyError, ValueError, AssertionError) as error:
+            words = " ".join(step.command)
+            raise ScriptError(f"line {step.line_number}, {words!r}: {error!r}") from error
+
+    def _settings(self, step: Step, arguments: dict[str, Any]) -> list[str]:
+        del step, arguments  # whoever started the broker has read them
+        return []
+
+    def _send(self, step: Step, arguments: dict[str, Any]) -> list[str]:
+        key, version = ApiKey[_constant(step.command[1])], int(step.command[2])
+        connection = step.command[4] if len(step.command) > 4 else "first"
+        body = encode_request(key, min(version, API_VERSIONS[key].max_version), arguments)
+        frame = self._exchange(connection, key, version, body, arguments)
+        if isinstance(frame, str):
+            return [frame]
+        response = response_message(key)
+        if version > API_VERSIONS[key].max_version:
+            version = 0  # the one answer that an unknown version of ApiVersions can have
+        decoded = decode_response(key, version, frame, len(response_header(key, version, 0)))
+        return lines_of(response.schema, version, decoded, self.names)
+
+    def _frame(self, step: Step, arguments: dict[str, Any]) -> list[str]:
+        key, version = ApiKey[_constant(step.command[1])], int(step.command[2])
+        frame = self._exchange("first", key, version, arguments["body"], {})
+        return [frame if isinstance(frame, str) else frame.hex()]
+
+    def _exchange(
+        self, name: str, key: ApiKey, version: int, body: bytes, arguments: dict[str, Any]
+    ) -> bytes | str:
+        """Return the answer's frame, or the words that say why there is none."""
+        connection = self._connections.get(name)
+        if connection is None:
+            connection = self._connections[name] = Connection(self._host, self._port)
+        expected = connection.send(key, version, body)
+        is_silent = key == ApiKey.PRODUCE and arguments.get("acks") == 0
+        if is_silent:  # what is answered next is the request after it
+            expected = connection.send(ApiKey.API_VERSIONS, 0, b"")
+        frame = connection.receive()
+        if frame is None:
+            del self._connections[name]
+            connection.close()
+            return "the connection is closed"
+        assert int.from_bytes(frame[:4]) == expected, "the answer is another request's"
+        return "no answer" if is_silent else frame
+
+    def _create(self, step: Step, arguments: dict[str, Any]) -> list[str]:
+        name, partitions = step.command[1], int(step.command[2])
+        settings = arguments.get("configs", {})
+        configs = [{"name": key, "value": value} for key, value in settings.items()]
+        topic = {"name": name, "num_partitions": partitions, "replication_factor": 1}
+        request = {"topics": [{**topic, "configs": configs}], "timeout_ms": 30_000}
+        decoded = self._quietly(ApiKey.CREATE_TOPICS, _CREATE_VERSION, request)
+        (created,) = decoded.topics
+        if created.error_code:
+            return [ErrorCode(created.error_code).name]
+        self._wait_for(name, partitions)
+        return [f"{name} is {self.names.name('T', created.topic_id)}"]
+
+    def _append(self, step: Step, arguments: dict[str, Any]) -> list[str]:
+        partition = {"index": int(step.command[2]), "records": arguments["records"]}
+        topic = {"name": step.command[1], "partition_data": [partition]}
+        request = {"acks": -1, "timeout_ms": 30_000, "topic_data": [topic]}
+        decoded = self._quietly(ApiKey.PRODUCE, _PRODUCE_VERSION, request)
+        answer = decoded.responses[0].partition_responses[0]
+        if answer.error_code:
+            return [ErrorCode(answer.error_code).name]
+        return [f"base_offset {answer.base_offset}"]
+
+    def _wait(self, step: Step, arguments: dict[str, Any]) -> list[str]:
+        del arguments
+        self._wait_for(step.command[1], int(step.command[2]))
+        return ["done"]
+
+    def _wait_config(self, step: Step, arguments: dict[str, Any]) -> list[str]:
+        del arguments
+        _, topic, name, expected = step.command
+        resource = {"resource_type": _TOPIC_RESOURCE, "resource_name": topic}
+        request = {"resources": [{**resource, "configuration_keys": [name]}]}
+
+        def value() -> str | None:
+            decoded = self._quietly(ApiKey.DESCRIBE_CONFIGS, _CONFIGS_VERSION, request)
+            return next((entry.value for entry in decoded.results[0].configs), None)
+
+        self._poll(lambda: value() == expected)
+        return ["done"]
+
+    def _restart_broker(self, step: Step, arguments: dict[str, Any]) -> list[str]:
+        del step, arguments
+        if self._restart is None:
+            raise ScriptError("this broker can't be restarted from here")
+        self.close()
+        self._restart()
+        return ["done"]
+
+    def _wait_for(self, topic: str, partitions: int) -> None:
+        request = {"topics": [{"name": topic}], "allow_auto_topic_creation": False}
+
+        def is_so() -> bool:
+            decoded = self._quietly(ApiKey.METADATA, _METADATA_VERSION, request)
+            found = decoded.topics[0].partitions
+            led = [partition for partition in found if partition.leader_id >= 0]
+            return len(led) == len(found) == partitions
+
+        self._poll(is_so)
+
+    def _poll(self, condition: Callable[[], bool]) -> None:
+        deadline = time.monotonic() + _TIMEOUT_S
+        while not condition():
+            assert time.monotonic() < deadline, "it does not become true"
+            time.sleep(_POLL_S)
+
+    def _quietly(self, key: ApiKey, version: int, request: dict[str, Any]) -> Any:
+        """Send a request of our own on a connection of its own; return the decoded answer."""
+        body = request_message(key).encode(version, request)
+        frame = self._exchange("driver", key, version, body, {})
+        assert isinstance(frame, bytes), frame
+        try:
+            return decode_response(key, version, frame, len(response_header(key, version, 0)))
+        except MalformedFrameError as error:
+            raise AssertionError(f"{key.name} v{version} is answered by nonsense") from error
+
+
+def _constant(name: str) -> str:
+    """Return the constant's name: CreateTopics -> CREATE_TOPICS."""
+    return "".join(f"_{c}" if c.isupper() else c.upper() for c in name).lstrip("_")

@@ -1,0 +1,193 @@
+"""A response as lines, one field each, without what may differ from run to run.
+
+What differs is named or left out: topic ids become T1, T2, … in the order they are met, producer
+ids P1, …, fetch sessions S1, …; the cluster's id, hosts and ports become words, and so do times
+near the clock of this machine. Of a message for people only its presence is told. Throttle times
+are left out.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from wirebroker.codecs.errors import ErrorCode
+from wirebroker.codecs.record_batch import iterate_records, read_batch_header
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from wirebroker.codecs.schema import Field, MessageSchema, StructSchema
+
+_ZERO_UUID = bytes(16)
+_NEAR_MS = 600_000  # a transcript takes seconds; its own times are years away or NOW exactly
+_MAX_BYTES = 64 << 20
+
+_LEFT_OUT = frozenset({"throttle_time_ms", "finalized_features_epoch"})
+_WORDS = {"cluster_id": "CLUSTER", "host": "HOST", "port": "PORT"}
+_FOR_PEOPLE = frozenset({"error_message", "batch_index_error_message", "documentation"})
+_ERRORS = frozenset({"error_code", "topic_config_error_code"})
+# Arrays whose order Kafka leaves to a hash table, by message; "" stands for every message.
+_SORTED_BY = {
+    "topics": ("name", "topic"),
+    "responses": ("name", "topic", "resource_name"),
+    "results": ("name", "resource_name"),
+    "configs": ("name",),
+    "api_keys": ("api_key",),
+    "supported_features": ("name",),
+    "finalized_features": ("name",),
+    "partitions": ("partition_index", "partition"),
+}
+# These answer in an order that they promise.
+_IN_ORDER = frozenset({"FetchResponse", "DescribeTopicPartitionsResponse", "ListOffsetsResponse"})
+# The APIs that transcripts are about; a broker may offer more.
+COVERED_KEYS = frozenset({0, 1, 2, 3, 18, 19, 20, 22, 23, 32, 37, 44, 60, 75})
+_COVERED_FEATURES = frozenset({"metadata.version", "kraft.version"})
+
+
+class Names:
+    """The names given to ids in the order they are met, and what they stand for."""
+
+    def __init__(self, *, now_ms: int) -> None:
+        self.now_ms = now_ms
+        self.values: dict[str, Any] = {"NOW": now_ms}
+        self._known: dict[tuple[str, Any], str] = {}
+
+    def name(self, letter: str, value: Any) -> str:
+        """Return the name of an id, a new one if it has not been met."""
+        known = self._known.get((letter, value))
+        if known is None:
+            count = sum(1 for key in self._known if key[0] == letter)
+            known = f"{letter}{count + 1}"
+            self._known[letter, value] = known
+            self.values[known] = value
+        return known
+
+    def time(self, timestamp_ms: int) -> str:
+        """Return a time as it may be compared."""
+        difference_ms = timestamp_ms - self.now_ms
+        if difference_ms == 0:
+            return "NOW"
+        return "the broker's clock" if abs(difference_ms) < _NEAR_MS else str(timestamp_ms)
+
+
+def lines_of(schema: MessageSchema, version: int, value: Any, names: Names) -> list[str]:
+    """Return a decoded response as lines."""
+    return list(_Printer(schema.name, version, names).struct("", schema.body, value))
+
+
+class _Printer:
+    def __init__(self, message: str, version: int, names: Names) -> None:
+        self._message = message
+        self._version = version
+        self._names = names
+
+    def struct(self, path: str, schema: StructSchema, value: Any) -> Iterator[str]:
+        for field in schema.fields:
+            if self._version not in field.versions or field.name in _LEFT_OUT:
+                continue
+            inner = f"{path}.{field.name}" if path else field.name
+            yield from self._field(inner, field, getattr(value, field.name))
+
+    def _field(self, path: str, field: Field, value: Any) -> Iterator[str]:
+        if field.type == "records" and value:
+            yield from self._records(path, value)
+        elif value is None:
+            yield f"{path} = null"
+        elif field.is_array and field.struct:
+            yield from self._array(path, field, value)
+        elif field.is_array:
+            yield f"{path} = [{', '.join(self._scalar(field, item) for item in value)}]"
+        elif field.struct:
+            yield from self.struct(path, field.struct, value)
+        else:
+            yield f"{path} = {self._scalar(field, value)}"
+
+    def _array(self, path: str, field: Field, values: list[Any]) -> Iterator[str]:
+        assert field.struct
+        kept = self._arranged(field, values)
+        if not kept:
+            yield f"{path} = []"
+        for number, value in enumerate(kept):
+            yield from self.struct(f"{path}[{number}]", field.struct, value)
+
+    def _arranged(self, field: Field, values: list[Any]) -> list[Any]:
+        if field.name == "api_keys":
+            values = [value for value in values if value.api_key in COVERED_KEYS]
+        if field.name.endswith("_features"):
+            values = [value for value in values if value.name in _COVERED_FEATURES]
+        assert field.struct
+        known = {inner.name for inner in field.struct.fields}
+        keys = [name for name in _SORTED_BY.get(field.name, ()) if name in known]
+        if not keys or self._message in _IN_ORDER:
+            return values
+        return sorted(values, key=lambda value: [_sortable(getattr(value, key)) for key in keys])
+
+    def _scalar(self, field: Field, value: Any) -> str:
+        if field.type == "uuid":
+            return self._uuid(field, value)
+        if field.name in _WORDS:
+            return _WORDS[field.name] if value else _quoted(value)
+        if field.name in _FOR_PEOPLE:
+            return "some text" if value else _quoted(value)
+        if field.name in _ERRORS:
+            return f"{value} {ErrorCode(value).name}"
+        if field.name == "producer_id" and value >= 0:
+            return self._names.name("P", value)
+        if field.name == "session_id" and value > 0:
+            return self._names.name("S", value)
+        if field.name in {"timestamp", "log_append_time_ms"}:
+            return self._names.time(value)
+        return _quoted(value)
+
+    def _uuid(self, field: Field, value: bytes) -> str:
+        del field
+        return "none" if value == _ZERO_UUID else self._names.name("T", value)
+
+    def _records(self, path: str, data: bytes) -> Iterator[str]:
+        """Print each batch and its records; what follows the last whole batch is counted."""
+        view = memoryview(data)
+        position = 0
+        number = 0
+        while len(data) - position >= 61:
+            header = read_batch_header(view, position)
+            if position + header.size > len(data):
+                break
+            yield from self._batch(f"{path}[{number}]", view[position : position + header.size])
+            position += header.size
+            number += 1
+        if position < len(data):
+            yield f"{path} then {len(data) - position} bytes of the next batch"
+
+    def _batch(self, path: str, view: memoryview) -> Iterator[str]:
+        header = read_batch_header(view, 0)
+        yield f"{path} = offsets {header.base_offset} to {header.last_offset}"
+        yield f"{path}.leader_epoch = {header.leader_epoch}"
+        yield f"{path}.attributes = {header.attributes:#06x}"
+        yield f"{path}.base_timestamp = {self._names.time(header.base_timestamp)}"
+        yield f"{path}.max_timestamp = {self._names.time(header.max_timestamp)}"
+        producer = self._names.name("P", header.producer_id) if header.producer_id >= 0 else "none"
+        sequence = f"epoch {header.producer_epoch} sequence {header.base_sequence}"
+        yield f"{path}.producer = {producer} {sequence}"
+        for record in iterate_records(view, header, max_bytes=_MAX_BYTES):
+            at = self._names.time(record.timestamp)
+            pair = f"{_shown(record.key)}: {_shown(record.value)}"
+            yield f"{path}.record {record.offset} at {at} {pair}"
+
+
+def _shown(value: bytes | None) -> str:
+    if value is None:
+        return "null"
+    text = value.decode(errors="backslashreplace")
+    return f'"{text}"' if len(text) <= 40 else f'"{text[:20]}…" of {len(value)} bytes'
+
+
+def _sortable(value: Any) -> Any:
+    return "" if value is None else value
+
+
+def _quoted(value: Any) -> str:
+    if isinstance(value, str):
+        return f'"{value}"'
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return "null" if value is None else str(value)

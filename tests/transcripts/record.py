@@ -1,0 +1,57 @@
+"""Writes the answers of a broker into the transcripts.
+
+    python -m tests.transcripts.record [FILE.txt …]
+
+starts Apache Kafka 4.3.1 afresh for each file and rewrites it; `git diff` then shows what changed.
+`--broker-address HOST:PORT` takes a running broker instead, which must not know the topics yet.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import sys
+import tempfile
+from pathlib import Path
+
+from tests.transcripts.brokers import fresh_driver
+from tests.transcripts.driver import Driver
+from tests.transcripts.script import ScriptError, parse, render
+
+HERE = Path(__file__).parent
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Record the transcripts named on the command line, all of them if none is."""
+    parser = argparse.ArgumentParser(description="Record transcripts.")
+    parser.add_argument("files", nargs="*", type=Path, metavar="FILE.txt")
+    parser.add_argument("--broker", choices=("apache", "wirebroker"), default="apache")
+    parser.add_argument("--broker-address", metavar="HOST:PORT")
+    options = parser.parse_args(arguments)
+    for file in options.files or sorted(HERE.glob("*.txt")):
+        sys.stderr.write(f"{file.name} …\n")
+        try:
+            _record(file, kind=options.broker, address=options.broker_address)
+        except ScriptError as error:
+            sys.stderr.write(f"{file}: {error}\n")
+            return 1
+    return 0
+
+
+def _record(file: Path, *, kind: str, address: str | None) -> None:
+    steps = parse(file.read_text())
+    if address:
+        host, _, port = address.rpartition(":")
+        with contextlib.closing(Driver(host, int(port))) as driver:
+            answered = driver.run(steps)
+    else:
+        with (
+            tempfile.TemporaryDirectory() as directory,
+            fresh_driver(kind, Path(directory), steps) as driver,
+        ):
+            answered = driver.run(steps)
+    file.write_text(render(answered))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,264 @@
+"""Behaviour of the one door to the operating system's file calls."""
+
+import errno
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from wirebroker.storage import files as files_module
+from wirebroker.storage.files import Files, FileSlice
+
+
+def descriptor_is_open(number):
+    try:
+        os.fstat(number)
+    except OSError:
+        return False
+    return True
+
+
+def test_a_file_is_neither_created_nor_opened_before_its_use(tmp_path):
+    files = Files()
+    file = files.data(f"{tmp_path}/a")
+    assert file.size() == 0
+    assert files.open_file_count == 0
+    assert not files.exists(file.path)
+    file.write_at(0, b"abc")
+    assert (file.size(), files.open_file_count) == (3, 1)
+
+
+def test_a_read_beyond_the_end_returns_what_is_there(tmp_path):
+    file = Files().data(f"{tmp_path}/a")
+    file.write_at(0, b"abcdef")
+    assert file.read_at(4, 100) == b"ef"
+    assert file.read_at(6, 1) == b""
+
+
+def test_reading_a_missing_file_does_not_create_it(tmp_path):
+    file = Files().data(f"{tmp_path}/a")
+    with pytest.raises(FileNotFoundError):
+        file.read_at(0, 1)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_several_buffers_are_written_as_one(tmp_path):
+    file = Files().data(f"{tmp_path}/a")
+    file.write_at(0, [b"ab", bytearray(b"cd"), memoryview(b"xefx")[1:3], b""])
+    assert file.read_at(0, 100) == b"abcdef"
+    assert file.size() == 6
+
+
+def test_more_buffers_than_one_system_call_takes_are_all_written(tmp_path):
+    file = Files().data(f"{tmp_path}/a")
+    file.write_at(0, [b"%04d" % number for number in range(3000)])
+    assert file.read_at(0, 20_000) == b"".join(b"%04d" % number for number in range(3000))
+
+
+def test_short_writes_are_continued(tmp_path, monkeypatch):
+    file = Files().data(f"{tmp_path}/a")
+    real_pwrite, real_pwritev = os.pwrite, os.pwritev
+    monkeypatch.setattr(
+        files_module.os, "pwrite", lambda fd, data, at: real_pwrite(fd, data[:3], at)
+    )
+    monkeypatch.setattr(
+        files_module.os, "pwritev", lambda fd, views, at: real_pwritev(fd, [views[0][:3]], at)
+    )
+    file.write_at(0, b"0123456789")
+    file.write_at(10, [b"abcd", b"efgh"])
+    assert file.read_at(0, 100) == b"0123456789abcdefgh"
+    assert file.size() == 18
+
+
+@pytest.mark.parametrize("buffers", [b"new contents", [b"new ", b"contents"]])
+def test_a_failed_write_cuts_the_file_back_and_keeps_its_size(tmp_path, monkeypatch, buffers):
+    file = Files().data(f"{tmp_path}/a")
+    file.write_at(0, b"old")
+    real_pwritev = os.pwritev
+
+    def half_then_full(fd, views, at):
+        real_pwritev(fd, [b"half"], at)
+        raise OSError(errno.ENOSPC, "disk full")
+
+    monkeypatch.setattr(
+        files_module.os, "pwrite", lambda fd, _, at: real_pwritev(fd, [b"half"], at)
+    )
+    monkeypatch.setattr(files_module.os, "pwritev", half_then_full)
+    with pytest.raises(OSError, match="disk full"):
+        file.write_at(3, buffers)
+    assert file.size() == 3
+    assert Path(file.path).stat().st_size == 3
+    monkeypatch.undo()
+    file.write_at(3, b"er")
+    assert file.read_at(0, 100) == b"older"
+
+
+def test_no_more_files_are_open_than_the_bound_allows(tmp_path):
+    files = Files(max_open_files=3)
+    data = [files.data(f"{tmp_path}/{number}") for number in range(10)]
+    for number, file in enumerate(data):
+        file.write_at(0, b"%d" % number)
+    assert files.open_file_count == 3
+    assert [file.read_at(0, 9) for file in data] == [b"%d" % number for number in range(10)]
+    assert files.open_file_count == 3
+    files.close_all()
+    assert files.open_file_count == 0
+
+
+def test_a_file_in_constant_use_is_not_the_one_that_is_closed(tmp_path):
+    files = Files(max_open_files=2)
+    hot = files.data(f"{tmp_path}/hot")
+    hot.write_at(0, b"hot")
+    first = hot.descriptor
+    for number in range(20):
+        files.data(f"{tmp_path}/{number}").write_at(0, b"cold")
+        hot.read_at(0, 1)
+    assert hot.descriptor is first
+
+
+def test_an_evicted_descriptor_stays_open_while_somebody_uses_it(tmp_path):
+    files = Files(max_open_files=1)
+    file = files.data(f"{tmp_path}/a")
+    file.write_at(0, b"a")
+    in_use = file.descriptor
+    number = in_use.number
+    file.close()
+    assert descriptor_is_open(number)
+    del in_use
+    assert not descriptor_is_open(number)
+
+
+def test_closing_twice_and_using_again_is_allowed(tmp_path):
+    files = Files()
+    file = files.data(f"{tmp_path}/a")
+    file.write_at(0, b"a")
+    file.close()
+    file.close()
+    assert files.open_file_count == 0
+    assert file.read_at(0, 1) == b"a"
+    assert files.open_file_count == 1
+
+
+def test_truncation_sets_the_size(tmp_path):
+    file = Files().data(f"{tmp_path}/a")
+    file.write_at(0, b"abcdef")
+    file.truncate(2)
+    assert (file.size(), Path(file.path).stat().st_size) == (2, 2)
+    file.sync()
+
+
+def test_a_renamed_file_is_found_under_its_new_name_after_it_was_closed(tmp_path):
+    file = Files().data(f"{tmp_path}/a")
+    file.write_at(0, b"abc")
+    file.rename(f"{tmp_path}/b")
+    file.close()
+    assert file.read_at(0, 3) == b"abc"
+
+
+def test_unlinking_a_missing_file_is_no_error(tmp_path):
+    file = Files().data(f"{tmp_path}/a")
+    file.unlink()
+    file.write_at(0, b"abc")
+    file.unlink()
+    assert list(tmp_path.iterdir()) == []
+    assert file.size() == 0
+
+
+def test_a_slice_goes_to_a_socket(tmp_path):
+    file = Files().data(f"{tmp_path}/a")
+    file.write_at(0, b"0123456789")
+    piece = FileSlice(file, 2, 5)
+    left, right = socket.socketpair()
+    with left, right:
+        assert file.send_to(left.fileno(), piece.position, piece.length) == 5
+        assert right.recv(100) == b"23456" == piece.read()
+        assert file.send_to(left.fileno(), 10, 5) == 0
+
+
+def test_a_full_socket_raises_and_does_not_block(tmp_path):
+    file = Files().data(f"{tmp_path}/a")
+    file.write_at(0, bytes(1 << 20))
+    left, right = socket.socketpair()
+    with left, right:
+        left.setblocking(False)
+        while file.send_to(left.fileno(), 0, 1 << 20) == 1 << 20:
+            pass
+        with pytest.raises(BlockingIOError):
+            file.send_to(left.fileno(), 0, 1 << 20)
+
+
+def test_what_was_just_written_is_resident(tmp_path):
+    file = Files().data(f"{tmp_path}/a")
+    file.write_at(0, bytes(300_000))
+    assert file.is_resident(0)
+    file.warm(0, 300_000)
+    file.warm(0, 10_000_000)
+    file.sync()
+    file.cool(0, 300_000)
+    assert file.is_resident(299_999) in {True, False}  # the kernel need not have dropped it
+
+
+def test_a_cold_page_is_told_from_a_warm_one(tmp_path, monkeypatch):
+    file = Files().data(f"{tmp_path}/a")
+    file.write_at(0, b"abc")
+
+    def would_block(*_):
+        raise BlockingIOError
+
+    monkeypatch.setattr(files_module.os, "preadv", would_block)
+    assert not file.is_resident(0)
+
+
+def test_small_files_are_replaced_whole(tmp_path):
+    files = Files()
+    path = f"{tmp_path}/meta"
+    files.write_whole(path, b"one")
+    files.write_whole(path, b"two", sync=False)
+    assert files.read_whole(path) == b"two"
+    assert files.list_directory(str(tmp_path)) == ["meta"]
+
+
+def test_directories_are_made_listed_and_removed(tmp_path):
+    files = Files()
+    path = f"{tmp_path}/a/b"
+    files.make_directory(path)
+    files.make_directory(path)
+    files.write_whole(f"{path}/x", b"")
+    files.make_directory(f"{path}/sub")
+    files.sync_directory(path)
+    assert sorted(files.list_directory(path)) == ["sub", "x"]
+    assert files.list_subdirectories(path) == ["sub"]
+    assert files.free_bytes(path) > 0
+    assert files.modified_ms(f"{path}/x") > 1_600_000_000_000
+    files.rename(path, f"{tmp_path}/c")
+    files.remove_tree(f"{tmp_path}/c")
+    files.remove_tree(f"{tmp_path}/c")
+    files.unlink(f"{tmp_path}/nothing")
+    with pytest.raises(FileExistsError):
+        files.make_directory(__file__)
+
+
+def test_a_directory_is_locked_once_in_a_process(tmp_path):
+    lock = Files().lock_directory(str(tmp_path))
+    with pytest.raises(BlockingIOError):
+        Files().lock_directory(f"{tmp_path}/.")
+    lock.release()
+    lock.release()
+    Files().lock_directory(str(tmp_path)).release()
+    assert [path.name for path in tmp_path.iterdir()] == [".lock"]
+
+
+def test_a_directory_is_locked_against_other_processes(tmp_path):
+    lock = Files().lock_directory(str(tmp_path))
+    attempt = f"""
+import fcntl
+with open("{tmp_path}/.lock", "r+") as file:
+    fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+"""
+    refused = subprocess.run([sys.executable, "-c", attempt], capture_output=True, check=False)
+    assert b"BlockingIOError" in refused.stderr or b"PermissionError" in refused.stderr
+    lock.release()
+    subprocess.run([sys.executable, "-c", attempt], check=True)

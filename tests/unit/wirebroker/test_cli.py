@@ -1,0 +1,115 @@
+"""The command line: what it answers, and that every mistake is one line and exit status 2."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import types
+from pathlib import Path
+
+import pytest
+
+import wirebroker
+from wirebroker import cli
+from wirebroker.config import StartError
+
+
+@pytest.fixture
+def served(monkeypatch):
+    """Replace the server; the list receives what it was called with."""
+    calls = []
+
+    def run(config, *, port_file):
+        calls.append((config, port_file))
+        return 0
+
+    module = types.ModuleType("wirebroker.server")
+    monkeypatch.setattr(module, "run", run, raising=False)
+    monkeypatch.setitem(sys.modules, "wirebroker.server", module)
+    monkeypatch.setattr(wirebroker, "server", module, raising=False)
+    for name in ("CLUSTER_ID", "KAFKA_NUM_PARTITIONS"):
+        monkeypatch.delenv(name, raising=False)
+    return calls
+
+
+def test_no_command_shows_help(capsys):
+    assert cli.run([]) == 0
+    assert "serve" in capsys.readouterr().out
+
+
+def test_version_is_one_line(capsys):
+    assert cli.run(["--version"]) == 0
+    assert capsys.readouterr().out == f"wirebroker {wirebroker.__version__}\n"
+
+
+def test_the_module_can_be_run():
+    command = [sys.executable, "-m", "wirebroker", "--version"]
+    root = Path(__file__).parents[3]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=root)
+    assert done.stdout.startswith("wirebroker ")
+
+
+def test_serve_hands_the_settings_to_the_server(served, tmp_path):
+    arguments = ["serve", "--data-dir", str(tmp_path), "--port", "0", "--set", "num.partitions=5"]
+    arguments += ["--log-format", "json", "--log-level", "debug", "--port-file", "p"]
+    assert cli.run(arguments) == 0
+    ((config, port_file),) = served
+    assert config.int("num.partitions") == 5
+    assert config.log_directories == (str(tmp_path),)
+    assert config.str("wirebroker.log.format") == "json"
+    assert config.str("wirebroker.log.level") == "debug"
+    assert port_file == Path("p")
+
+
+def test_the_environment_sets_what_no_flag_sets(served, monkeypatch):
+    monkeypatch.setenv("KAFKA_NUM_PARTITIONS", "6")
+    assert cli.run(["serve"]) == 0
+    assert served[0][0].int("num.partitions") == 6
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["serve", "--port", "70000"], "70000"),
+        (["serve", "--port", "x"], "--port"),
+        (["serve", "--set", "a"], "write --set key=value"),
+        (["serve", "--set", "num.partitions=0"], "it must be at least 1"),
+        (["serve", "--config", "missing.properties"], "no such file"),
+        (["serve", "--log-format", "xml"], "json"),
+        (["serve", "extra"], "extra"),
+        (["nonsense"], "nonsense"),
+    ],
+)
+def test_a_mistake_is_one_line_on_standard_error_and_status_2(served, capsys, arguments, words):
+    assert cli.run(arguments) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.count("\n") == 1
+    assert captured.err.startswith("wirebroker: ")
+    assert words in captured.err
+    assert not served
+
+
+def test_what_keeps_the_server_from_starting_is_one_line(served, monkeypatch, capsys):
+    def run(config, *, port_file):
+        raise StartError("port 9092 is in use", "stop the other process or give --port")
+
+    monkeypatch.setattr(sys.modules["wirebroker.server"], "run", run)
+    assert cli.run(["serve"]) == 2
+    said = "wirebroker: port 9092 is in use: stop the other process or give --port\n"
+    assert capsys.readouterr().err == said
+
+
+def test_the_servers_status_is_the_programs(served, monkeypatch):
+    monkeypatch.setattr(sys.modules["wirebroker.server"], "run", lambda *_, **__: 1)
+    assert cli.run(["serve"]) == 1
+
+
+def test_importing_the_command_line_loads_no_server():
+    code = (
+        "import sys, wirebroker.cli as c; c.run(['--version']);"
+        "sys.exit(any(m in sys.modules for m in ('asyncio', 'kafka', 'wirebroker.server')))"
+    )
+    root = Path(__file__).parents[3]
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False, cwd=root)
+    assert done.returncode == 0

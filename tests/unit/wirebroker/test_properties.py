@@ -1,0 +1,79 @@
+"""Properties files and KAFKA_ variables; the expectations were printed by java.util.Properties."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from wirebroker.properties import parse_properties, settings_from_environment
+
+JAVA_READS = [
+    ("a=b", {"a": "b"}),
+    ("a = b ", {"a": "b "}),
+    ("a:b", {"a": "b"}),
+    ("a b", {"a": "b"}),
+    ("a", {"a": ""}),
+    ("a=", {"a": ""}),
+    ("=b", {"": "b"}),
+    ("  a=b", {"a": "b"}),
+    ("#x=1\n!y\na=b", {"a": "b"}),
+    ("a=b\\\n   c", {"a": "bc"}),
+    ("a=b\\\\\nc=d", {"a": "b\\", "c": "d"}),
+    ("a\\=b=c", {"a=b": "c"}),
+    ("a\\ b c", {"a b": "c"}),
+    ("a=\\u0041\\t\\z", {"a": "A\tz"}),
+    ("a==b", {"a": "=b"}),
+    ("a = = b", {"a": "= b"}),
+    ("a=b\\", {"a": "b"}),
+    ("a=1\ra=2\r\nb=3", {"a": "2", "b": "3"}),
+    ("a=x\\\n#y", {"a": "x#y"}),
+    ("a=x\\\n\nb=1", {"a": "x", "b": "1"}),
+    ("\n \t\n", {}),
+    ("a\\:b : c", {"a:b": "c"}),
+    ("\\#a=1", {"#a": "1"}),
+    ("a=x\\\r\n y", {"a": "xy"}),
+    ("a=b\\\\\\\n c", {"a": "b\\c"}),
+]
+
+
+@pytest.mark.parametrize(("text", "settings"), JAVA_READS)
+def test_a_properties_file_is_read_as_java_reads_it(text, settings):
+    assert parse_properties(text) == settings
+
+
+def test_a_broken_unicode_escape_is_refused():
+    with pytest.raises(ValueError, match="four hexadecimal digits"):
+        parse_properties("a=\\u00")
+
+
+@given(st.dictionaries(st.text("ab.:= #!\\", min_size=1), st.text("xy=: \\#\t")))
+def test_what_is_written_with_escapes_comes_back(settings):
+    def escaped(text: str) -> str:
+        return "".join(f"\\{c}" if c in "\\=: #!" else c.replace("\t", "\\t") for c in text)
+
+    text = "\n".join(f"{escaped(key)}={escaped(value)}" for key, value in settings.items())
+    assert parse_properties(text) == settings
+
+
+@pytest.mark.parametrize(
+    ("variable", "name"),
+    [
+        ("KAFKA_LOG_RETENTION_HOURS", "log.retention.hours"),
+        ("KAFKA_LISTENER_NAME_A__B_X", "listener.name.a_b.x"),
+        ("KAFKA_A___B", "a-b"),
+        ("KAFKA_NODE_ID", "node.id"),
+    ],
+)
+def test_a_kafka_variable_names_the_config_as_in_kafkas_image(variable, name):
+    assert settings_from_environment({variable: "1"}) == {name: "1"}
+
+
+def test_variables_of_the_java_machine_and_of_others_set_nothing():
+    environment = {"KAFKA_HEAP_OPTS": "-Xmx1G", "KAFKA_": "x", "PATH": "/bin", "kafka_node_id": "1"}
+    assert settings_from_environment(environment) == {}
+
+
+def test_cluster_id_sets_the_cluster_of_a_new_directory():
+    assert settings_from_environment({"CLUSTER_ID": "abc"}) == {"wirebroker.cluster.id": "abc"}
+    assert settings_from_environment({"CLUSTER_ID": ""}) == {}

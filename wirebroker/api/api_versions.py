@@ -1,0 +1,53 @@
+"""ApiVersions: the keys and versions that this broker answers to, and its feature levels.
+
+v0 is what an unknown version is answered with (error 35, net/dispatch.py); v1 throttle time, v3
+flexible with the client's name (KIP-511) and features (KIP-584), v4 features from level 0.
+
+Source: Kafka's ApiVersionsRequest and ApiVersionManager.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from wirebroker.api.registry import Reply, Request, handles_raw, registered_keys
+from wirebroker.codecs.api_keys import API_VERSIONS, ApiKey
+from wirebroker.codecs.api_versions import encode_api_versions, parse_api_versions
+from wirebroker.codecs.errors import ErrorCode
+from wirebroker.coordinator.feature_control import SERVED_FEATURES
+
+if TYPE_CHECKING:
+    from wirebroker.broker import Broker
+
+FIRST_NAMED_CLIENT = 3
+
+# What a client may call itself (KIP-511).
+_CLIENT_NAME = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
+
+
+@handles_raw(ApiKey.API_VERSIONS)
+def api_versions(broker: Broker, request: Request) -> Reply:
+    """Answer with every key that has a handler."""
+    version = request.version
+    wanted = parse_api_versions(request.frame, request.position, version)
+    if version >= FIRST_NAMED_CLIENT:
+        name, software_version = wanted
+        if not (_CLIENT_NAME.fullmatch(name) and _CLIENT_NAME.fullmatch(software_version)):
+            error = ErrorCode.INVALID_REQUEST
+            return [encode_api_versions(version, api_keys=(), error_code=error)]
+        request.connection.client_software_name = name
+        request.connection.client_software_version = software_version
+    image = broker.metadata.image
+    return [
+        encode_api_versions(
+            version,
+            api_keys=[
+                (key, API_VERSIONS[key].min_version, API_VERSIONS[key].max_version)
+                for key in registered_keys()
+            ],
+            supported_features=[(name, *levels) for name, levels in SERVED_FEATURES.items()],
+            finalized_features=list(image.features.items()),
+            finalized_features_epoch=image.offset,
+        )
+    ]

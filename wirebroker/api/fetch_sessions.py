@@ -1,0 +1,267 @@
+"""Incremental fetch sessions (KIP-227): what each fetcher asked for, so that it need not repeat it.
+
+A session is a numbered set of partitions. Its first request (epoch 0) names them all; each later
+one carries the next epoch and names only what changed, and the answer leaves out partitions with
+nothing new. `FetchSessions.context` turns a request into the partitions to read and, after reading,
+`FetchContext.select` turns the results into the ones to send.
+
+    request (id, epoch)     meaning                               answer's session id
+    (0, -1) or (id, -1)     no session; an old one is closed      0
+    (0, 0) or (id, 0)       a new session; an old one is closed   new id, or 0 if there is no room
+    (id, n)                 the session's n-th request            id
+
+Source: KIP-227, Kafka's FetchSession (sizes, eviction and error codes are its rules).
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import NamedTuple, TYPE_CHECKING
+
+from wirebroker.codecs.errors import ErrorCode
+from wirebroker.codecs.fetch_response import FetchPartitionResult
+
+if TYPE_CHECKING:
+    from wirebroker.codecs.fetch import FetchPartition, FetchRequest
+    from collections.abc import Iterable
+    import random
+
+INITIAL_EPOCH = 0
+FINAL_EPOCH = -1
+MAX_EPOCH = 0x7FFFFFFF
+
+# A session that nobody used for this long gives way to any new one (Kafka's figure).
+EVICTION_MS = 120_000
+
+# The first version that names topics by id.
+TOPIC_ID_VERSION = 13
+
+
+class SessionPartition(NamedTuple):
+    """A partition that a Fetch asks for, with the name and id that the request gave."""
+
+    topic: str
+    topic_id: bytes
+    wanted: FetchPartition
+
+
+PartitionKey = tuple[str | bytes, int]
+Results = list[tuple[SessionPartition, FetchPartitionResult]]
+
+
+class _Cached:
+    """What the fetcher asked for last, and what it was told last."""
+
+    __slots__ = ("asked", "high_watermark", "log_start_offset")
+
+    def __init__(self, asked: SessionPartition) -> None:
+        self.asked = asked
+        self.high_watermark = -1
+        self.log_start_offset = -1
+
+    def must_send(self, result: FetchPartitionResult) -> bool:
+        """Tell whether the fetcher learns something from `result`, and remember what it learns."""
+        news = (
+            has_records(result)
+            or result.high_watermark != self.high_watermark
+            or result.log_start_offset != self.log_start_offset
+            or result.error_code != ErrorCode.NONE
+            or result.diverging_epoch is not None
+            or result.preferred_read_replica != -1
+        )
+        # After an error the partition is sent again once it is well: -1 differs from any offset.
+        self.high_watermark = result.high_watermark if result.error_code == ErrorCode.NONE else -1
+        self.log_start_offset = result.log_start_offset
+        return news
+
+
+class FetchSession:
+    """One fetcher's partitions; the order is the order of service, so that none starves."""
+
+    __slots__ = (
+        "created_ms",
+        "epoch",
+        "last_used_ms",
+        "partitions",
+        "session_id",
+        "uses_topic_ids",
+    )
+
+    def __init__(self, session_id: int, now_ms: int, *, uses_topic_ids: bool) -> None:
+        self.session_id = session_id
+        self.epoch = 1
+        self.created_ms = now_ms
+        self.last_used_ms = now_ms
+        self.uses_topic_ids = uses_topic_ids
+        self.partitions: OrderedDict[PartitionKey, _Cached] = OrderedDict()
+
+    def update(self, asked: Iterable[SessionPartition], forgotten: Iterable[PartitionKey]) -> None:
+        """Take over what one request changed."""
+        for partition in asked:
+            key = self._key(partition)
+            cached = self.partitions.get(key)
+            if cached is None:
+                self.partitions[key] = _Cached(partition)
+            else:
+                cached.asked = partition
+        for key in forgotten:
+            self.partitions.pop(key, None)
+
+    def remember(self, results: Results) -> None:
+        """Fill a new session with what its first answer said."""
+        for partition, result in results:
+            cached = self.partitions[self._key(partition)] = _Cached(partition)
+            cached.must_send(result)
+
+    def select(self, results: Results) -> Results:
+        """Keep the results that carry news; served partitions go to the end of the queue."""
+        news: Results = []
+        for partition, result in results:
+            key = self._key(partition)
+            cached = self.partitions.get(key)
+            if cached is None or not cached.must_send(result):
+                continue
+            news.append((partition, result))
+            if has_records(result):
+                self.partitions.move_to_end(key)
+        return news
+
+    def _key(self, partition: SessionPartition) -> PartitionKey:
+        name = partition.topic_id if self.uses_topic_ids else partition.topic
+        return (name, partition.wanted.index)
+
+
+class FetchContext:
+    """One Fetch request, resolved: the partitions to read, then the results to send."""
+
+    __slots__ = ("_epoch", "_sessions", "error", "partitions", "session", "session_id", "version")
+
+    def __init__(
+        self,
+        sessions: FetchSessions,
+        version: int,
+        partitions: list[SessionPartition],
+        *,
+        session: FetchSession | None = None,
+        wants_session: bool = False,
+        error: ErrorCode = ErrorCode.NONE,
+    ) -> None:
+        self._sessions = sessions if wants_session else None
+        self._epoch = session.epoch if session is not None else 0
+        self.version = version
+        self.partitions = partitions
+        self.session = session
+        self.session_id = session.session_id if session is not None else 0
+        self.error = error
+
+    def select(self, results: Results, now_ms: int) -> Results:
+        """Return what to send; sets `session_id`, and `error` if the session went on meanwhile."""
+        if self._sessions is not None:
+            created = self._sessions.create(
+                now_ms, len(results), uses_topic_ids=self.version >= TOPIC_ID_VERSION
+            )
+            if created is not None:
+                created.remember(results)
+                self.session_id = created.session_id
+            return results
+        if self.session is None:
+            return results
+        if self.session.epoch != self._epoch:
+            self.error = ErrorCode.INVALID_FETCH_SESSION_EPOCH
+            return []
+        return self.session.select(results)
+
+
+class FetchSessions:
+    """All sessions of this broker, at most `slots` of them."""
+
+    __slots__ = ("_random", "_sessions", "slots")
+
+    def __init__(self, slots: int, rng: random.Random) -> None:
+        self.slots = slots
+        self._random = rng
+        # Least recently used first.
+        self._sessions: OrderedDict[int, FetchSession] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    def context(self, request: FetchRequest, version: int, now_ms: int) -> FetchContext:
+        """Resolve a request to the partitions that it asks for, by its session if it has one."""
+        asked = [
+            SessionPartition(topic.name, topic.topic_id, partition)
+            for topic in request.topics
+            for partition in topic.partitions
+        ]
+        if request.session_epoch in {INITIAL_EPOCH, FINAL_EPOCH}:
+            self._sessions.pop(request.session_id, None)
+            wants = request.session_epoch == INITIAL_EPOCH
+            return FetchContext(self, version, asked, wants_session=wants)
+        session = self._sessions.get(request.session_id)
+        error = _session_error(session, request.session_epoch, version)
+        if session is None or error != ErrorCode.NONE:
+            return FetchContext(self, version, [], error=error)
+        session.update(asked, _forgotten(request, uses_topic_ids=session.uses_topic_ids))
+        if not session.partitions:
+            del self._sessions[session.session_id]
+            return FetchContext(self, version, asked)
+        session.last_used_ms = now_ms
+        self._sessions.move_to_end(session.session_id)
+        session.epoch = session.epoch + 1 if session.epoch < MAX_EPOCH else 1
+        partitions = [cached.asked for cached in session.partitions.values()]
+        return FetchContext(self, version, partitions, session=session)
+
+    def create(self, now_ms: int, size: int, *, uses_topic_ids: bool) -> FetchSession | None:
+        """Open a session for `size` partitions, or return None if all slots hold better ones."""
+        if len(self._sessions) >= self.slots and not self._evict(now_ms, size):
+            return None
+        session_id = self._random.randint(1, MAX_EPOCH)
+        while session_id in self._sessions:
+            session_id = self._random.randint(1, MAX_EPOCH)
+        session = FetchSession(session_id, now_ms, uses_topic_ids=uses_topic_ids)
+        self._sessions[session_id] = session
+        return session
+
+    def _evict(self, now_ms: int, size: int) -> bool:
+        """Give up a stale session, or the smallest old one if the newcomer is at least as large."""
+        if not self._sessions:
+            return False
+        oldest_id, oldest = next(iter(self._sessions.items()))
+        if now_ms - oldest.last_used_ms > EVICTION_MS:
+            del self._sessions[oldest_id]
+            return True
+        evictable = [
+            (len(session.partitions), session_id)
+            for session_id, session in self._sessions.items()
+            if now_ms - session.created_ms > EVICTION_MS
+        ]
+        if not evictable or (size, 0) < min(evictable):
+            return False
+        del self._sessions[min(evictable)[1]]
+        return True
+
+
+def has_records(result: FetchPartitionResult) -> bool:
+    """Tell whether any record goes to the fetcher."""
+    records = result.records
+    if records is None:
+        return False
+    return (len(records) if isinstance(records, bytes) else records.length) > 0
+
+
+def _session_error(session: FetchSession | None, epoch: int, version: int) -> ErrorCode:
+    if session is None:
+        return ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+    if session.epoch != epoch:
+        return ErrorCode.INVALID_FETCH_SESSION_EPOCH
+    if session.uses_topic_ids != (version >= TOPIC_ID_VERSION):
+        return ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR
+    return ErrorCode.NONE
+
+
+def _forgotten(request: FetchRequest, *, uses_topic_ids: bool) -> list[PartitionKey]:
+    return [
+        (topic_id if uses_topic_ids else name, index)
+        for name, topic_id, indexes in request.forgotten_topics
+        for index in indexes
+    ]

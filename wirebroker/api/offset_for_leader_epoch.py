@@ -1,0 +1,41 @@
+"""OffsetForLeaderEpoch: where an epoch ended, so that a fetcher can tell where it diverged.
+
+v2 current leader epoch (KIP-320), v3 replica id, v4 flexible. Source: Kafka's
+ReplicaManager.lastOffsetForLeaderEpoch and KIP-101.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from wirebroker.api.registry import Request, handles
+from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.codecs.errors import ErrorCode, KafkaError
+
+if TYPE_CHECKING:
+    from wirebroker.broker import Broker
+
+
+@handles(ApiKey.OFFSET_FOR_LEADER_EPOCH)
+def offset_for_leader_epoch(broker: Broker, request: Request, body: Any) -> dict[str, Any]:
+    """Answer the end offset of the largest epoch that is not above the one asked for."""
+    del request
+    topics = []
+    for topic in body.topics:
+        partitions, missing = broker.replicas.find(topic.topic, b"", by_id=False)
+        answers = []
+        for asked in topic.partitions:
+            answer: dict[str, Any] = {"partition": asked.partition}
+            try:
+                partition = partitions.get(asked.partition)
+                if partition is None:
+                    raise KafkaError(missing)
+                partition.check_leader(asked.current_leader_epoch)
+                epoch, end_offset = partition.log.end_offset_for_epoch(asked.leader_epoch)
+                answer["leader_epoch"] = epoch
+                answer["end_offset"] = end_offset
+            except KafkaError as error:
+                answer["error_code"] = ErrorCode(error.code)
+            answers.append(answer)
+        topics.append({"topic": topic.topic, "partitions": answers})
+    return {"topics": topics}

@@ -1,0 +1,139 @@
+"""The command line: `wirebroker serve` and what else the program answers (click's only door).
+
+Whatever goes wrong with the arguments, the settings or the start is one line on standard error
+that says what and how to mend it, and exit status 2. The server is imported when it is served, so
+that `--version` and `--help` stay quick.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import click
+
+from wirebroker import __version__
+from wirebroker.config import ConfigError, StartError
+
+_USAGE_STATUS = 2
+_INTERRUPTED_STATUS = 130  # 128 + SIGINT, as shells count
+
+
+def main() -> None:
+    """Run the program on the process's own arguments, and end the process."""
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(arguments: list[str]) -> int:
+    """Run the program and return its exit status."""
+    try:
+        status: object = cli.main(arguments, prog_name="wirebroker", standalone_mode=False)
+    except (ConfigError, StartError) as error:
+        message = str(error)
+    except click.UsageError as error:
+        command = error.ctx.command_path if error.ctx else "wirebroker"
+        message = f"{error.format_message().rstrip('.')} (see {command} --help)"
+    except click.ClickException as error:
+        message = error.format_message()
+    except click.Abort:
+        return _INTERRUPTED_STATUS
+    else:
+        return status if isinstance(status, int) else 0
+    click.echo(f"wirebroker: {message}", err=True)
+    return _USAGE_STATUS
+
+
+@click.group(invoke_without_command=True)
+@click.version_option(__version__, message="wirebroker %(version)s")
+@click.pass_context
+def cli(context: click.Context) -> None:
+    """Run a Kafka broker: Kafka's wire protocol, disk format and metadata, in Python."""
+    if context.invoked_subcommand is None:
+        click.echo(context.get_help())
+
+
+@cli.command()
+@click.option(
+    "--config",
+    "file",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="A server.properties file. Without one a profile for one node applies.",
+)
+@click.option("--data-dir", metavar="DIR", help="Where data lies (log.dirs). [default: ./data]")
+@click.option("--host", metavar="HOST", help="Address to listen at. [default: 127.0.0.1]")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    metavar="N",
+    help="Port to listen at; 0 picks a free one. [default: 9092]",
+)
+@click.option(
+    "--set",
+    "settings",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Set one config; may be given many times.",
+)
+@click.option(
+    "--port-file",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Write the port to this file once the broker is ready.",
+)
+@click.option("--log-format", type=click.Choice(["text", "json"]), help="Form of log lines.")
+@click.option(
+    "--log-level",
+    type=click.Choice(["debug", "info", "warning", "error"]),
+    help="Least level that is logged. [default: info]",
+)
+def serve(
+    *,
+    file: Path | None,
+    data_dir: str | None,
+    host: str | None,
+    port: int | None,
+    settings: tuple[str, ...],
+    port_file: Path | None,
+    log_format: str | None,
+    log_level: str | None,
+) -> int:
+    """Start a broker and serve until it is told to stop.
+
+    Settings are taken from flags, then from KAFKA_ environment variables (KAFKA_LOG_DIRS is
+    log.dirs), then from the file, then from Kafka's defaults.
+    """
+    from wirebroker.config_sources import load_config  # noqa: PLC0415 - keeps --help quick
+
+    flags = _parse_settings(settings)
+    named = {
+        "log.dirs": data_dir,
+        "wirebroker.log.format": log_format,
+        "wirebroker.log.level": log_level,
+    }
+    flags |= {name: value for name, value in named.items() if value is not None}
+    config = load_config(file=file, environment=os.environ, flags=flags, host=host, port=port)
+
+    from wirebroker import server  # noqa: PLC0415 - a bad setting is said before this is loaded
+
+    return server.run(config, port_file=port_file)
+
+
+@cli.command(hidden=True)
+@click.option("--markdown", is_flag=True, help="As docs/configs.md.")
+def configs(*, markdown: bool) -> None:
+    """Print the table of configs."""
+    from wirebroker.config_docs import as_markdown, as_text  # noqa: PLC0415 - keeps --help quick
+
+    click.echo(as_markdown() if markdown else as_text(), nl=False)
+
+
+def _parse_settings(settings: tuple[str, ...]) -> dict[str, str]:
+    parsed: dict[str, str] = {}
+    for setting in settings:
+        name, equals, value = setting.partition("=")
+        if not equals or not name.strip():
+            raise ConfigError(f"--set {setting} cannot be used: write --set key=value")
+        parsed[name.strip()] = value
+    return parsed

@@ -1,0 +1,67 @@
+"""The one place where time is read; everything else is handed a Clock. A leaf.
+
+Wall time (`now_ms`) is what records and retention use and may jump; `monotonic` is what waits use.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Protocol
+
+
+class Clock(Protocol):
+    """Time as an argument, so that tests and simulation can move it."""
+
+    def now_ms(self) -> int:
+        """Return milliseconds since 1970 (wall time; may jump)."""
+        ...
+
+    def monotonic(self) -> float:
+        """Return seconds on a clock that never goes back."""
+        ...
+
+
+class SystemClock:
+    """The machine's own clock."""
+
+    __slots__ = ()
+
+    def now_ms(self) -> int:
+        """Return milliseconds since 1970."""
+        return time.time_ns() // 1_000_000
+
+    def monotonic(self) -> float:
+        """Return seconds on the machine's monotonic clock."""
+        return time.monotonic()
+
+
+async def next_turn() -> None:
+    """Let the event loop serve everybody else once: long work on the loop is cut by this."""
+    await asyncio.sleep(0)  # noqa: TID251 - the one place
+
+
+async def pause(seconds: float) -> None:
+    """Wait on the loop's own clock (which a simulation moves)."""
+    await asyncio.sleep(seconds)  # noqa: TID251 - the one place
+
+
+class Slices:
+    """Cut long work on the event loop: call `turn` after each item.
+
+    It returns at once within a slice, else when everybody else was served. No callback may hold the loop for more than 20 ms; a slice lasts a quarter of that.
+    """
+
+    SECONDS = 0.005
+
+    __slots__ = ("_clock", "_end")
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._end = clock.monotonic() + self.SECONDS
+
+    async def turn(self) -> None:
+        """Go on at once while the slice lasts, else let the loop serve everybody else first."""
+        if self._clock.monotonic() >= self._end:
+            await next_turn()
+            self._end = self._clock.monotonic() + self.SECONDS

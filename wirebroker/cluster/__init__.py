@@ -1,0 +1,1 @@
+"""Replicas, partitions and the metadata log of this node."""

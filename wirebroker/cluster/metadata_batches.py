@@ -1,0 +1,141 @@
+"""Metadata records in the batches that carry them, on disk and in snapshots.
+
+A change of many records is cut into batches that are framed by a metadata transaction (KIP-868),
+so that it counts as a whole or not at all, and so that no batch takes the event loop for long.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from wirebroker.clock import next_turn
+from wirebroker.codecs.control_records import encode_control_record
+from wirebroker.codecs.metadata_records import (
+    MetadataRecord,
+    RecordType,
+    decode_metadata_record,
+    encode_metadata_record,
+    metadata_record,
+)
+from wirebroker.codecs.record_batch import (
+    BatchHeader,
+    build_batch,
+    iterate_records,
+    read_batch_header,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from wirebroker.clock import Clock
+    from wirebroker.codecs.control_records import ControlRecord
+    from wirebroker.codecs.primitives import Buffer
+
+# Building a batch of as many takes 2 ms.
+BATCH_RECORDS = 512
+# What the loop may be held by a long piece of work before others have their turn.
+SLICE_S = 0.005
+
+
+class Slices:
+    """Lets the loop go on when a slice of time is used up."""
+
+    __slots__ = ("_clock", "_until")
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._until = clock.monotonic() + SLICE_S
+
+    @property
+    def is_over(self) -> bool:
+        """Tell whether the slice is used up."""
+        return self._clock.monotonic() >= self._until
+
+    async def pause(self) -> None:
+        """Let others have their turn, and begin a new slice."""
+        await next_turn()
+        self._until = self._clock.monotonic() + SLICE_S
+
+    async def maybe_pause(self) -> None:
+        """Pause if the slice is used up."""
+        if self.is_over:
+            await self.pause()
+
+
+class EncodedBatches(NamedTuple):
+    """Whole batches, ready to be appended."""
+
+    buffers: list[bytearray]
+    headers: list[BatchHeader]
+
+    @property
+    def end_offset(self) -> int:
+        """Return the offset after the last record."""
+        return self.headers[-1].last_offset + 1
+
+
+class BatchBuilder:
+    """Collects records into batches with consecutive offsets."""
+
+    __slots__ = ("_leader_epoch", "_timestamp_ms", "_values", "batches", "next_offset")
+
+    def __init__(self, *, base_offset: int, leader_epoch: int, timestamp_ms: int) -> None:
+        self._leader_epoch = leader_epoch
+        self._timestamp_ms = timestamp_ms
+        self._values: list[tuple[bytes | None, bytes | None, tuple[()]]] = []
+        self.next_offset = base_offset
+        self.batches = EncodedBatches([], [])
+
+    def add(self, record: MetadataRecord) -> None:
+        """Add a record; a batch is built whenever enough have come."""
+        self._values.append((None, encode_metadata_record(record), ()))
+        if len(self._values) >= BATCH_RECORDS:
+            self.finish_batch()
+
+    def add_control(self, records: Sequence[ControlRecord]) -> None:
+        """Add a batch of control records."""
+        self.finish_batch()
+        self._values = [(*encode_control_record(record), ()) for record in records]
+        self.finish_batch(is_control=True)
+
+    def finish_batch(self, *, is_control: bool = False) -> None:
+        """Build a batch of what has come since the last one."""
+        if not self._values:
+            return
+        batch = build_batch(
+            self._values,
+            base_offset=self.next_offset,
+            leader_epoch=self._leader_epoch,
+            timestamp_ms=self._timestamp_ms,
+            is_control=is_control,
+        )
+        self.next_offset += len(self._values)
+        self._values = []
+        self.batches.buffers.append(batch)
+        self.batches.headers.append(read_batch_header(batch))
+
+
+def framed(records: list[MetadataRecord]) -> list[MetadataRecord]:
+    """Return the records of one change, in a transaction if one batch does not hold them."""
+    if len(records) <= BATCH_RECORDS:
+        return records
+    return [
+        metadata_record(RecordType.BEGIN_TRANSACTION),
+        *records,
+        metadata_record(RecordType.END_TRANSACTION),
+    ]
+
+
+def decode_batch(
+    batch: Buffer, header: BatchHeader, *, from_offset: int = 0
+) -> Iterator[MetadataRecord]:
+    """Walk the metadata records of a batch that is no control batch.
+
+    Raises:
+        KafkaError: UNSUPPORTED_VERSION for records that are not known here, CORRUPT_MESSAGE or
+            INVALID_RECORD for a batch that cannot be read.
+        MalformedFrameError: A record's value is no metadata record.
+    """
+    for record in iterate_records(batch, header, max_bytes=1 << 30):
+        if record.offset >= from_offset:
+            yield decode_metadata_record(record.value or b"")

@@ -1,0 +1,222 @@
+"""The metadata log's files: segments, snapshots and epochs of `__cluster_metadata-0`.
+
+The directory is Kafka's, file for file (storage/README.md). A segment is closed only when a
+snapshot is taken, at exactly the snapshot's end offset, so that everything before can be removed
+once the snapshot is safe: what a start reads does not grow with history.
+
+Synchronous; `sync` and `write_snapshot` block on the disk and are run in threads.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from wirebroker.cluster.metadata_snapshot import SnapshotId, snapshot_ids
+from wirebroker.codecs.primitives import uuid_text
+from wirebroker.config_row import StartError
+from wirebroker.storage.leader_epochs import LeaderEpochs
+from wirebroker.storage.segment import Segment
+from wirebroker.storage.segment_files import segment_base_offsets
+
+if TYPE_CHECKING:
+    from wirebroker.clock import Clock
+    from wirebroker.cluster.metadata_batches import EncodedBatches
+    from wirebroker.codecs.record_batch import BatchHeader
+    from wirebroker.storage.files import Files
+
+TOPIC = "__cluster_metadata"
+DIRECTORY_NAME = f"{TOPIC}-0"
+# The metadata topic's id is the same in every cluster.
+TOPIC_ID = bytes(15) + b"\x01"
+# index.interval.bytes of every log that does not say otherwise
+_INDEX_INTERVAL_BYTES = 4096
+# What a crash may leave of files that were being written or removed.
+_LEFTOVERS = (".tmp", ".part", ".deleted", ".cleaned", ".swap")
+
+LOGGER = logging.getLogger(__name__)
+
+Batch = tuple["BatchHeader", bytes]
+
+
+class MetadataStore:
+    """The files of the metadata log in one log directory."""
+
+    __slots__ = (
+        "_clock",
+        "_directory",
+        "_epochs",
+        "_files",
+        "_segments",
+        "bytes_since_snapshot",
+        "end_offset",
+        "snapshots",
+    )
+
+    def __init__(self, files: Files, log_directory: str, clock: Clock) -> None:
+        self._files = files
+        self._clock = clock
+        self._directory = f"{log_directory}/{DIRECTORY_NAME}"
+        # By base offset; never empty once open. The last one is written to.
+        self._segments: list[Segment] = []
+        self._epochs = LeaderEpochs(files, self._directory)
+        self.snapshots: list[SnapshotId] = []  # oldest first
+        self.end_offset = 0  # of the log, written but perhaps not synced
+        self.bytes_since_snapshot = 0
+
+    @property
+    def directory(self) -> str:
+        """Return the path of the log's directory."""
+        return self._directory
+
+    @property
+    def start_offset(self) -> int:
+        """Return the first offset that the log may hold."""
+        return self._segments[0].base_offset
+
+    @property
+    def latest_epoch(self) -> int:
+        """Return the epoch of the last record, or of the snapshot if there is none; 0 at first."""
+        snapshot_epoch = self.snapshots[-1].epoch if self.snapshots else 0
+        return max(self._epochs.latest_epoch, snapshot_epoch)
+
+    # Loading
+
+    def open(self) -> None:
+        """Make the directory if it is missing, and see what it holds."""
+        files, directory = self._files, self._directory
+        if not files.exists(directory):
+            files.make_directory(directory)
+            files.sync_directory(directory.rpartition("/")[0])
+        if not files.exists(f"{directory}/partition.metadata"):
+            text = f"version: 0\ntopic_id: {uuid_text(TOPIC_ID)}"
+            files.write_whole(f"{directory}/partition.metadata", text.encode())
+        names = files.list_directory(directory)
+        for name in names:
+            if name.endswith(_LEFTOVERS):
+                files.unlink(f"{directory}/{name}")
+        self.snapshots = snapshot_ids(names)
+        for base_offset in segment_base_offsets(names):
+            self._segments.append(self._segment(base_offset))
+
+    def read_snapshot(self) -> bytes | None:
+        """Return the contents of the newest snapshot, or None if there is none."""
+        if not self.snapshots:
+            return None
+        return self._files.read_whole(f"{self._directory}/{self.snapshots[-1].file_name}")
+
+    def recover(self) -> list[Batch]:
+        """Check the whole log, cut off what a crash left incomplete, and return what a start needs.
+
+        Returns:
+            The batches that hold records from the newest snapshot on.
+
+        Raises:
+            StartError: Records are missing between the snapshot and the log, or between segments.
+        """
+        start = self.snapshots[-1].end_offset if self.snapshots else 0
+        batches: list[Batch] = []
+        next_offset: int | None = None
+        for segment in self._segments:
+            if next_offset is None:
+                next_offset = segment.base_offset
+            self._check_gap(next_offset, segment.base_offset)
+            next_offset = self._recover_segment(segment, batches, start)
+        if next_offset is None or next_offset < start:
+            # Nothing at all yet, or a log that ends before the snapshot, which Kafka drops too.
+            for segment in self._segments:
+                segment.delete()
+            self._segments = [self._new_segment(start)]
+            self._epochs.clear()
+            next_offset = start
+        self._check_gap(start, max(start, self.start_offset))
+        self.end_offset = next_offset
+        self._epochs.truncate_from_end(next_offset)
+        for header, batch in batches:
+            self._epochs.assign(header.leader_epoch, header.base_offset)
+            self.bytes_since_snapshot += len(batch)
+        self._epochs.persist()
+        return batches
+
+    def _recover_segment(self, segment: Segment, batches: list[Batch], start: int) -> int:
+        def keep(header: BatchHeader, batch: memoryview) -> None:
+            if header.last_offset >= start:
+                batches.append((header, bytes(batch)))
+
+        recovery = segment.recover(keep, index_interval_bytes=_INDEX_INTERVAL_BYTES)
+        if recovery.cut_bytes:
+            LOGGER.warning(
+                "%s: cut %d bytes off the end that were not written completely (%s)",
+                segment.log.path,
+                recovery.cut_bytes,
+                recovery.reason,
+            )
+        return recovery.next_offset
+
+    def _check_gap(self, expected: int, found: int) -> None:
+        if found != expected:
+            raise StartError(
+                f"{self._directory} lacks the records from offset {expected} to {found - 1}",
+                "restore the directory from a backup",
+            )
+
+    # Writing
+
+    def append(self, batches: EncodedBatches) -> None:
+        """Append batches whose offsets follow `end_offset`.
+
+        Raises:
+            OSError: Nothing was appended.
+        """
+        assert batches.headers[0].base_offset == self.end_offset, "offsets have no gaps"
+        self._segments[-1].append(
+            batches.buffers, batches.headers, index_interval_bytes=_INDEX_INTERVAL_BYTES
+        )
+        self.end_offset = batches.end_offset
+        self.bytes_since_snapshot += sum(map(len, batches.buffers))
+
+    def begin_epoch(self, epoch: int) -> None:
+        """Note that an epoch begins at the end of the log."""
+        self._epochs.assign(epoch, self.end_offset)
+        self._epochs.persist()
+
+    def sync(self) -> None:
+        """Wait until everything appended is on the disk. Blocks."""
+        self._segments[-1].log.sync()
+
+    def roll(self) -> None:
+        """Begin a new segment at the end of the log."""
+        if self._segments[-1].base_offset == self.end_offset:
+            return
+        self._segments[-1].close()
+        self._segments.append(self._new_segment(self.end_offset))
+        self.bytes_since_snapshot = 0
+
+    def write_snapshot(self, snapshot: SnapshotId, content: bytes) -> None:
+        """Write a snapshot's file whole, and wait for the disk. Blocks."""
+        self._files.write_whole(f"{self._directory}/{snapshot.file_name}", content)
+
+    def advance_start(self, snapshot: SnapshotId) -> None:
+        """Remove what a snapshot on the disk makes superfluous."""
+        for old in self.snapshots:
+            if old != snapshot:
+                self._files.unlink(f"{self._directory}/{old.file_name}")
+        self.snapshots = [snapshot]
+        while len(self._segments) > 1 and self._segments[1].base_offset <= snapshot.end_offset:
+            self._segments.pop(0).delete()
+        self._epochs.truncate_from_start(self.start_offset)
+        self._epochs.persist()
+
+    def close(self) -> None:
+        """Finish the indexes and let go of the files."""
+        for segment in self._segments:
+            segment.close()
+
+    def _segment(self, base_offset: int) -> Segment:
+        return Segment(self._files, self._directory, base_offset, created_ms=self._clock.now_ms())
+
+    def _new_segment(self, base_offset: int) -> Segment:
+        segment = self._segment(base_offset)
+        segment.create()
+        self._files.sync_directory(self._directory)
+        return segment

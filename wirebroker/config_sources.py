@@ -1,0 +1,88 @@
+"""Where settings come from: flags over environment over file over defaults.
+
+Without a file the one-node profile (config_table.ONE_NODE_PROFILE) stands under everything, so that
+an unconfigured broker just works; with one, what it doesn't say is Kafka's default.
+
+A leaf.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wirebroker.config import Config, ConfigError
+from wirebroker.config_table import BROKER_ROWS, ONE_NODE_PROFILE
+from wirebroker.listeners import listeners_of, parse_addresses
+from wirebroker.properties import parse_properties, settings_from_environment
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+
+def load_config(
+    *,
+    file: Path | None,
+    environment: Mapping[str, str],
+    flags: Mapping[str, str],
+    host: str | None = None,
+    port: int | None = None,
+) -> Config:
+    """Put all settings together and check them.
+
+    Args:
+        file: A properties file; None for the one-node profile.
+        environment: The process environment; its KAFKA_ variables count.
+        flags: Settings from the command line, by name.
+        host: Replaces the host of the first listener.
+        port: Replaces the port of the first listener.
+
+    Raises:
+        ConfigError: The file can't be read or a setting can't be used.
+    """
+    given = {} if file is None else read_properties(file)
+    given |= settings_from_environment(environment)
+    given |= flags
+    settings = given
+    if file is None:
+        settings = ONE_NODE_PROFILE | given
+        if "log.dir" in given and "log.dirs" not in given:
+            del settings["log.dirs"]
+    if host is not None or port is not None:
+        settings["listeners"] = _with_address(settings, host, port)
+    config = Config(settings)
+    listeners_of(config)
+    return config
+
+
+def read_properties(file: Path) -> dict[str, str]:
+    """Read a properties file; its bytes are Latin-1, as Java takes them.
+
+    Raises:
+        ConfigError: The file can't be read or isn't a properties file.
+    """
+    try:
+        text = file.read_text(encoding="latin-1")
+    except OSError as error:
+        reason = (error.strerror or "unreadable").lower()
+        raise ConfigError(f"{file} cannot be read: {reason}") from None
+    try:
+        return parse_properties(text)
+    except ValueError as error:
+        raise ConfigError(f"{file} cannot be read: {error}") from None
+
+
+def _with_address(settings: Mapping[str, str], host: str | None, port: int | None) -> str:
+    """Return the text of `listeners` with the first one's host and port replaced."""
+    row = BROKER_ROWS["listeners"]
+    items = row.parse(settings.get("listeners", row.default or ""))
+    assert isinstance(items, tuple), "listeners is a list"
+    controllers = settings.get("controller.listener.names", "").upper().replace(" ", "").split(",")
+    addresses = parse_addresses("listeners", items)
+    first = next((name for name in addresses if name not in controllers), "PLAINTEXT")
+    old_host, old_port = addresses.get(first, ("", 9092))
+    new_host = old_host if host is None else host.strip("[]")
+    shown = f"[{new_host}]" if ":" in new_host else new_host
+    replaced = f"{first}://{shown}:{old_port if port is None else port}"
+    others = [item for item in items if not item.upper().startswith(f"{first}://")]
+    return ",".join([replaced, *others])

@@ -1,0 +1,101 @@
+"""What the process says: one readable line per event, or one JSON object per line.
+
+    2026-11-21 10:12:33.123 WARNING wirebroker.net: closing 127.0.0.1:50312 on PLAINTEXT: ...
+
+Times are UTC in JSON and local in text. Control characters are escaped, so that nothing a peer
+sends can begin a line of its own. The traceback of an unexpected error follows its line, indented
+by four blanks; in JSON it is a field.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Final, Literal, TextIO, get_args
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+LogFormat = Literal["text", "json"]
+LOG_FORMATS: Final[tuple[str, ...]] = get_args(LogFormat)
+LOG_LEVELS: Final = ("debug", "info", "warning", "error")
+
+# C0 and C1 controls and the two Unicode line ends.
+_ESCAPES: Final[Mapping[int, str]] = {
+    **{code: f"\\x{code:02x}" for code in (*range(0x20), *range(0x7F, 0xA0))},
+    ord("\n"): "\\n",
+    ord("\r"): "\\r",
+    ord("\t"): "\\t",
+    0x2028: "\\u2028",
+    0x2029: "\\u2029",
+}
+
+# A peer's 32 KiB client id does not make a 32 KiB line.
+_LONGEST_MESSAGE: Final = 2000
+
+
+def configure_logging(
+    *, level: str = "info", log_format: LogFormat = "text", stream: TextIO | None = None
+) -> None:
+    """Send everything that is logged to `stream` (standard error), once per process.
+
+    Args:
+        level: One of LOG_LEVELS; that of our own loggers. Libraries speak from warning on.
+        log_format: Lines for people or for machines.
+        stream: Where to.
+    """
+    assert level in LOG_LEVELS, f"no log level {level!r}"
+    handler = logging.StreamHandler(stream or sys.stderr)
+    handler.setFormatter(JsonFormatter() if log_format == "json" else TextFormatter())
+    root = logging.getLogger()
+    for old in list(root.handlers):
+        root.removeHandler(old)
+    root.addHandler(handler)
+    root.setLevel(logging.WARNING)
+    logging.getLogger("wirebroker").setLevel(level.upper())
+
+
+def one_line(text: str) -> str:
+    """Return `text` as one line of bounded length."""
+    if len(text) > _LONGEST_MESSAGE:
+        text = f"{text[:_LONGEST_MESSAGE]}... ({len(text)} characters)"
+    return text.translate(_ESCAPES)
+
+
+class TextFormatter(logging.Formatter):
+    """Lines for people."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return one line, and the traceback's lines if there is one."""
+        time = datetime.fromtimestamp(record.created).astimezone()
+        stamp = time.strftime("%Y-%m-%d %H:%M:%S")
+        milliseconds = int(record.msecs)
+        line = (
+            f"{stamp}.{milliseconds:03d} {record.levelname} {record.name}: "
+            f"{one_line(record.getMessage())}"
+        )
+        for traceback_line in self._traceback(record):
+            line += f"\n    {traceback_line.translate(_ESCAPES)}"
+        return line
+
+    def _traceback(self, record: logging.LogRecord) -> list[str]:
+        return self.formatException(record.exc_info).splitlines() if record.exc_info else []
+
+
+class JsonFormatter(logging.Formatter):
+    """Lines for machines: time (RFC 3339, UTC), level, logger, message, traceback if any."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return one JSON object without line ends."""
+        time = datetime.fromtimestamp(record.created, tz=UTC)
+        event = {
+            "time": time.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": one_line(record.getMessage()),
+        }
+        if record.exc_info:
+            event["traceback"] = self.formatException(record.exc_info)
+        return json.dumps(event)

@@ -1,0 +1,1 @@
+"""Sockets: bytes in, bytes and file slices out."""

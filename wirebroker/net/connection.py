@@ -1,0 +1,337 @@
+"""One socket: receives into the shared area, serves one request at a time, sends the answers.
+
+    readable -> recv_into -> protocol cuts frames -> dispatch -> answer -> send
+                                                        |
+                                                     Pending: the connection is paused until it is
+                                                     answered; what came behind it is held
+
+The next request is served when the answer to the last is queued, unless much of it is unsent (then
+when that has left). Pausing costs nothing: the reader stays registered, and leaves the loop only
+if the socket becomes readable meanwhile. Sources of a pause, all in `_is_paused`: a pending answer,
+unsent output, the end of the turn (2 ms of pipelined requests), and the memory budget.
+
+This is the hot path, flat on purpose: a 150-byte request with a trivial handler costs about 5 us
+outside the kernel, of which `_on_readable` and `_serve` are half.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import logging
+from typing import TYPE_CHECKING, Final
+
+from wirebroker.api.registry import CloseConnectionError
+from wirebroker.codecs.errors import MalformedFrameError
+from wirebroker.net.dispatch import HandlerFailedError, Pending
+from wirebroker.net.protocol import SMALL_FRAME_BYTES, Protocol
+from wirebroker.net.receive_area import ReceiveArea
+from wirebroker.net.send_queue import HIGH_WATER_BYTES, SendQueue
+
+if TYPE_CHECKING:
+    import socket
+
+    from wirebroker.api.registry import ConnectionInfo
+    from wirebroker.net.connection_table import ConnectionTable
+
+logger = logging.getLogger("wirebroker.net")
+
+# Pipelined requests of one connection are served this long before all others have their turn.
+_TURN_S: Final = 0.002
+
+# Errors that say that the network or the peer went away: nothing is wrong here.
+_PEER_IS_GONE: Final = frozenset(
+    {errno.EHOSTUNREACH, errno.ENETUNREACH, errno.ENETDOWN, errno.ENOTCONN, errno.ETIMEDOUT}
+)
+
+
+class Connection:
+    """A client's connection, from accept to close.
+
+    Attributes:
+        info: What handlers may know of it.
+        address: The peer's host, by which connections are counted.
+        activity: Changes whenever bytes move.
+        seen_activity: What it was at the last idle sweep (the sweep's note).
+        quiet_since: When the sweep last saw it changed (likewise).
+        protocol: Its framing.
+    """
+
+    __slots__ = (
+        "_budget",
+        "_charged_bytes",
+        "_dispatch",
+        "_is_closed",
+        "_is_ending",
+        "_is_large",
+        "_is_paused",
+        "_is_reading",
+        "_is_watched",
+        "_loop",
+        "_monotonic",
+        "_pending",
+        "_pending_bytes",
+        "_queue",
+        "_socket",
+        "_table",
+        "activity",
+        "address",
+        "info",
+        "protocol",
+        "quiet_since",
+        "seen_activity",
+    )
+
+    # _pending is not None, or a turn's end or the budget has a call scheduled, or output is unsent
+    # => _is_paused. _charged_bytes == what this connection has added to the budget.
+
+    def __init__(
+        self, table: ConnectionTable, sock: socket.socket, info: ConnectionInfo, address: str
+    ) -> None:
+        self._table = table
+        self._loop = table.loop
+        self._monotonic = table.clock.monotonic
+        self._budget = table.budget
+        self._dispatch = table.dispatch
+        self._socket = sock
+        self._queue = SendQueue(
+            loop=self._loop, sock=sock, on_progress=self._on_sent, on_error=self._on_send_error
+        )
+        self._pending: Pending | None = None
+        self._pending_bytes = 0
+        self._charged_bytes = 0
+        self._is_paused = False
+        self._is_reading = True
+        self._is_ending = False
+        self._is_closed = False
+        self._is_large = False
+        self._is_watched = False
+        self.info = info
+        self.address = address
+        self.activity = 0
+        self.seen_activity = -1
+        self.quiet_since = 0.0
+        self.protocol = Protocol(
+            table.area,
+            request_max_bytes=table.settings.request_max_bytes,
+            deadline_s=table.settings.frame_deadline_ms / 1000,
+        )
+        self._loop.add_reader(sock, self._on_readable)
+
+    # --- receiving and serving (hot) ---
+
+    def _on_readable(self) -> None:
+        if self._is_paused:
+            self._is_reading = False
+            self._loop.remove_reader(self._socket)
+            return
+        protocol = self.protocol
+        buffer = protocol.get_buffer()
+        if self._budget.is_exceeded:
+            if protocol.is_large and not self._budget.may_receive(self):
+                self._wait_for_memory()
+                return
+            buffer = buffer[:SMALL_FRAME_BYTES]
+        try:
+            count = self._socket.recv_into(buffer)
+        except (BlockingIOError, InterruptedError):
+            return
+        except OSError as error:
+            self._lost(error)
+            return
+        if not count:
+            self._on_end()
+            return
+        self.activity += 1
+        protocol.buffer_updated(count)
+        self._serve(count)
+
+    def _serve(self, count: int) -> None:
+        """Serve the frames at hand; `count` bytes have just arrived."""
+        protocol = self.protocol
+        queue = self._queue
+        turn_end = 0.0
+        try:
+            while (frame := protocol.next_frame()) is not None:
+                answer = self._dispatch(frame, self.info)
+                if isinstance(answer, list):
+                    queue.send(answer)
+                    if queue.unsent_bytes > HIGH_WATER_BYTES:
+                        self._is_paused = True
+                        break
+                elif answer is not None:
+                    self._wait_for_answer(answer, frame)
+                    break
+                if protocol.position != protocol.end:
+                    now = self._monotonic()
+                    if not turn_end:
+                        turn_end = now + _TURN_S
+                    elif now >= turn_end:
+                        self._is_paused = True
+                        self._loop.call_soon(self._resume)
+                        break
+        except (MalformedFrameError, CloseConnectionError, HandlerFailedError) as error:
+            self._refuse(error)
+            return
+        except OSError as error:
+            self._lost(error)
+            return
+        if protocol.hold() or self._charged_bytes or self._pending_bytes or self._is_watched:
+            self._account(count)
+
+    def _account(self, count: int) -> None:
+        """Count the bytes that are held, and watch the deadline of a frame that is arriving."""
+        protocol = self.protocol
+        if protocol.is_large and not self._is_large:
+            self._is_large = True
+            self._budget.began_large(self)
+        held_bytes = protocol.held_bytes + self._pending_bytes
+        if held_bytes != self._charged_bytes:
+            self._budget.add(held_bytes - self._charged_bytes)
+            self._charged_bytes = held_bytes
+        if protocol.held_bytes and not self._is_paused:
+            protocol.progressed(count, self._monotonic())
+            if not self._is_watched:
+                self._is_watched = True
+                self._table.watch(self)
+        elif self._is_watched:
+            self._is_watched = False
+            self._table.unwatch(self)
+        if self._is_large and not protocol.is_large and self._pending is None:
+            self._is_large = False
+            self._budget.ended_large(self)
+
+    # --- answers that come later ---
+
+    def _wait_for_answer(self, pending: Pending, frame: memoryview) -> None:
+        self._is_paused = True
+        self._pending = pending
+        if not ReceiveArea.is_shared(frame) and len(frame) > SMALL_FRAME_BYTES:
+            self._pending_bytes = len(frame)
+        # A task only for a coroutine: a handler that waits for one thing returns a future.
+        asyncio.ensure_future(pending.awaitable, loop=self._loop).add_done_callback(self._on_answer)
+
+    def _on_answer(self, future: asyncio.Future[object]) -> None:
+        pending, self._pending = self._pending, None
+        assert pending is not None
+        self._pending_bytes = 0
+        try:
+            answer = pending.complete(future)
+            if self._is_closed:
+                return
+            if answer is not None:
+                self._queue.send(answer)
+        except (MalformedFrameError, CloseConnectionError, HandlerFailedError) as error:
+            self._refuse(error)
+            return
+        except OSError as error:
+            self._lost(error)
+            return
+        if self._charged_bytes:
+            self._account(0)
+        self._resume()
+
+    # --- pausing ---
+
+    def _resume(self) -> None:
+        """Go on with the next request if nothing is in the way any more."""
+        if self._is_closed or self._pending is not None or not self._is_paused:
+            return
+        if self._is_ending:
+            if not self._queue.unsent_bytes:
+                self.close()
+            return
+        if self._queue.unsent_bytes > HIGH_WATER_BYTES:
+            return
+        self._is_paused = False
+        self._serve(0)
+        if not (self._is_paused or self._is_reading or self._is_closed):
+            self._is_reading = True
+            self._loop.add_reader(self._socket, self._on_readable)
+
+    def _on_sent(self) -> None:
+        self.activity += 1
+        self._resume()
+
+    def _on_send_error(self, error: OSError) -> None:
+        self._lost(error)
+
+    def _wait_for_memory(self) -> None:
+        self._is_paused = True
+        self._is_reading = False
+        self._loop.remove_reader(self._socket)
+        self.protocol.pause(self._monotonic())
+        self._budget.wait(self)
+
+    def memory_is_free(self) -> None:
+        """Go on receiving (scheduled by the budget)."""
+        if not self._is_closed:
+            self.protocol.resume(self._monotonic())
+            self._resume()
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a request is being served: such a connection is not idle, nor is it closed."""
+        return self._pending is not None
+
+    # --- the end ---
+
+    def _on_end(self) -> None:
+        """The peer sends no more; what it is owed is still sent."""
+        if self.protocol.held_bytes:
+            logger.info(
+                "%s on %s closed its connection within a request (%s)",
+                self.info.peer,
+                self.info.listener_name,
+                self.protocol.describe_partial(),
+            )
+        self.end()
+
+    def end(self) -> None:
+        """Close as soon as the request in flight is answered and the answer has left."""
+        self._is_ending = True
+        if not self._is_closed and self._pending is None and not self._queue.unsent_bytes:
+            self.close()
+            return
+        self._is_paused = True
+
+    def close(self) -> None:
+        """Close at once. A request in flight goes on, its answer is dropped."""
+        if self._is_closed:
+            return
+        self._is_closed = True
+        self._is_paused = True
+        if self._is_reading:
+            self._is_reading = False
+            self._loop.remove_reader(self._socket)
+        self._queue.close()
+        self._socket.close()
+        if self._charged_bytes:
+            self._budget.add(-self._charged_bytes)
+            self._charged_bytes = 0
+        if self._is_large:
+            self._budget.ended_large(self)
+        self._table.closed(self)
+
+    def _refuse(self, error: Exception) -> None:
+        """Close because of what the peer sent or what a handler did: exactly one line."""
+        peer, listener = self.info.peer, self.info.listener_name
+        if isinstance(error, HandlerFailedError):
+            logger.error("closing %s on %s: %s", peer, listener, error, exc_info=error.__cause__)
+        elif not self._is_closed:
+            level = logging.WARNING if isinstance(error, MalformedFrameError) else logging.INFO
+            logger.log(level, "closing %s on %s: %s", peer, listener, error)
+        self.close()
+
+    def _lost(self, error: OSError) -> None:
+        """Close because the socket failed."""
+        if isinstance(error, ConnectionError) or error.errno in _PEER_IS_GONE:
+            logger.debug("%s on %s is gone: %s", self.info.peer, self.info.listener_name, error)
+        else:
+            logger.error("closing %s on %s: %s", self.info.peer, self.info.listener_name, error)
+        self.close()
+
+    def close_because(self, reason: str) -> None:
+        """Close with one line (idle, late, too many)."""
+        logger.info("closing %s on %s: %s", self.info.peer, self.info.listener_name, reason)
+        self.close()

@@ -1,0 +1,241 @@
+"""All open connections: what they share, how many there may be, which of them are closed for time.
+
+Two sweeps, neither of which costs the hot path a clock reading:
+
+- a frame that is late (protocol.py): only connections in the middle of a frame are looked at, and
+  the timer exists only while there are any;
+- a connection that is idle (`connections.max.idle.ms`): every connection counts its activity, and
+  every twentieth of that time the counts are compared. One with a request in flight is not idle.
+
+`max.connections` stops accepting until one closes, `max.connections.per.ip` closes the newcomer,
+both as Kafka does (its ConnectionQuotas).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Any, Final
+
+from wirebroker.api.registry import ConnectionInfo
+from wirebroker.net.connection import Connection
+from wirebroker.net.memory_budget import MemoryBudget
+from wirebroker.net.receive_area import ReceiveArea
+
+if TYPE_CHECKING:
+    import socket
+    from collections.abc import Callable
+
+    from wirebroker.api.registry import Piece
+    from wirebroker.clock import Clock
+    from wirebroker.net.dispatch import Pending
+    from wirebroker.net.settings import NetworkSettings
+
+    Dispatch = Callable[[memoryview, ConnectionInfo], list[Piece] | Pending | None]
+
+logger = logging.getLogger("wirebroker.net")
+
+# How far apart sweeps are: precise enough for the shortest settings of tests, seldom in production.
+_SHORTEST_SWEEP_S: Final = 0.01
+_LONGEST_DEADLINE_SWEEP_S: Final = 1.0
+_LONGEST_IDLE_SWEEP_S: Final = 30.0
+
+
+class ConnectionTable:
+    """The connections of one event loop.
+
+    Attributes:
+        loop: The loop that all of them run on.
+        area: The memory that all of them receive into.
+        budget: The memory that all of them may hold.
+        clock: Time for deadlines.
+        dispatch: Serves a frame.
+        settings: Limits.
+    """
+
+    __slots__ = (
+        "_all_closed",
+        "_connections",
+        "_counts_by_address",
+        "_deadline_timer",
+        "_idle_timer",
+        "_max_connections",
+        "_next_number",
+        "_on_room",
+        "_watched",
+        "area",
+        "budget",
+        "clock",
+        "dispatch",
+        "loop",
+        "settings",
+    )
+
+    # The counts in _counts_by_address add up to the number of _connections; see check().
+
+    def __init__(
+        self,
+        *,
+        loop: asyncio.AbstractEventLoop,
+        dispatch: Dispatch,
+        clock: Clock,
+        settings: NetworkSettings,
+        max_sockets: int | None = None,
+    ) -> None:
+        """Make an empty table; `max_sockets` is what the limit of open files leaves room for."""
+        self.loop = loop
+        self.area = ReceiveArea()
+        self.budget = MemoryBudget(settings.memory_budget_bytes, schedule=loop.call_soon)
+        self.clock = clock
+        self.dispatch = dispatch
+        self.settings = settings
+        self._max_connections = min(settings.max_connections, max_sockets or 2**31 - 1)
+        self._connections: dict[Connection, None] = {}
+        self._counts_by_address: dict[str, int] = {}
+        # Those in the middle of a frame.
+        self._watched: dict[Connection, None] = {}
+        # Listeners that wait for a connection to close.
+        self._on_room: list[Callable[[], None]] = []
+        self._deadline_timer: asyncio.TimerHandle | None = None
+        self._idle_timer: asyncio.TimerHandle | None = None
+        self._all_closed: asyncio.Event | None = None
+        self._next_number = 0
+
+    def __len__(self) -> int:
+        return len(self._connections)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether no further connection may be opened now."""
+        return len(self._connections) >= self._max_connections
+
+    def when_there_is_room(self, callback: Callable[[], None]) -> None:
+        """Call back once when a connection has closed."""
+        self._on_room.append(callback)
+
+    def open(self, sock: socket.socket, *, address: Any, listener_name: str) -> Connection | None:
+        """Serve an accepted socket, which is non-blocking; None if its peer has too many."""
+        host, port = _host(address[0]), address[1]
+        count = self._counts_by_address.get(host, 0)
+        limit = self.settings.max_connections_per_ip_overrides.get(
+            host, self.settings.max_connections_per_ip
+        )
+        if count >= limit:
+            logger.info(
+                "refusing %s:%d on %s: it has %d connections (max.connections.per.ip)",
+                host,
+                port,
+                listener_name,
+                count,
+            )
+            sock.close()
+            return None
+        local_address = sock.getsockname()
+        local_host, local_port = _host(local_address[0]), local_address[1]
+        number, self._next_number = self._next_number, self._next_number + 1
+        info = ConnectionInfo(
+            connection_id=f"{local_host}:{local_port}-{host}:{port}-{number}",
+            peer=f"[{host}]:{port}" if ":" in host else f"{host}:{port}",
+            listener_name=listener_name,
+            local_host=local_host,
+            local_port=local_port,
+        )
+        connection = Connection(self, sock, info, host)
+        self._connections[connection] = None
+        self._counts_by_address[host] = count + 1
+        if self._idle_timer is None and self.settings.connections_max_idle_ms >= 0:
+            self._schedule_idle_sweep()
+        return connection
+
+    def closed(self, connection: Connection) -> None:
+        """Forget a connection (called by it, once)."""
+        del self._connections[connection]
+        self._watched.pop(connection, None)
+        count = self._counts_by_address[connection.address] - 1
+        if count:
+            self._counts_by_address[connection.address] = count
+        else:
+            del self._counts_by_address[connection.address]
+        if self._on_room:
+            waiting, self._on_room = self._on_room, []
+            for callback in waiting:
+                self.loop.call_soon(callback)
+        if self._all_closed is not None and not self._connections:
+            self._all_closed.set()
+
+    def watch(self, connection: Connection) -> None:
+        """Close the connection when the frame that it is in the middle of is late."""
+        self._watched[connection] = None
+        if self._deadline_timer is None:
+            self._schedule_deadline_sweep()
+
+    def unwatch(self, connection: Connection) -> None:
+        """Note that a connection is between frames."""
+        self._watched.pop(connection, None)
+
+    async def close(self, *, grace_s: float) -> None:
+        """Close all: at once where nothing is in flight, the others when answered or late."""
+        self._all_closed = asyncio.Event()
+        for connection in list(self._connections):
+            connection.end()
+        if self._connections:
+            try:
+                async with asyncio.timeout(grace_s):
+                    await self._all_closed.wait()
+            except TimeoutError:
+                logger.warning("%d connections are closed unanswered", len(self._connections))
+        for connection in list(self._connections):
+            connection.close()
+        for timer in (self._idle_timer, self._deadline_timer):
+            if timer is not None:
+                timer.cancel()
+
+    def check(self) -> None:
+        """Assert the laws."""
+        assert sum(self._counts_by_address.values()) == len(self._connections)
+        assert all(connection in self._connections for connection in self._watched)
+        self.budget.check()
+
+    def _schedule_deadline_sweep(self) -> None:
+        interval_s = self.settings.frame_deadline_ms / 8000
+        interval_s = min(_LONGEST_DEADLINE_SWEEP_S, max(_SHORTEST_SWEEP_S, interval_s))
+        self._deadline_timer = self.loop.call_later(interval_s, self._sweep_deadlines)
+
+    def _sweep_deadlines(self) -> None:
+        now = self.clock.monotonic()
+        for connection in list(self._watched):
+            protocol = connection.protocol
+            if protocol.is_late(now):
+                arrived = protocol.describe_partial()
+                connection.close_because(f"its request is late: {arrived} have arrived")
+        self._deadline_timer = None
+        if self._watched:
+            self._schedule_deadline_sweep()
+
+    def _schedule_idle_sweep(self) -> None:
+        interval_s = self.settings.connections_max_idle_ms / 20_000
+        interval_s = min(_LONGEST_IDLE_SWEEP_S, max(_SHORTEST_SWEEP_S, interval_s))
+        self._idle_timer = self.loop.call_later(interval_s, self._sweep_idle)
+
+    def _sweep_idle(self) -> None:
+        """Compare all activity counts: about 0.15 us a connection."""
+        now = self.clock.monotonic()
+        quiet_before = now - self.settings.connections_max_idle_ms / 1000
+        idle: list[Connection] = []
+        for connection in self._connections:
+            activity = connection.activity
+            if activity != connection.seen_activity:
+                connection.seen_activity = activity
+                connection.quiet_since = now
+            elif connection.quiet_since < quiet_before and not connection.is_busy:
+                idle.append(connection)
+        for connection in idle:
+            connection.close_because("it is idle (connections.max.idle.ms)")
+        self._idle_timer = None
+        if self._connections:
+            self._schedule_idle_sweep()
+
+
+def _host(host: str) -> str:
+    """Return an address as text, without the prefix that a dual-stack socket gives to IPv4."""
+    return host.removeprefix("::ffff:")

@@ -1,0 +1,213 @@
+"""From a frame to its handler and from the handler's result to the answer on the wire.
+
+    frame -> header -> table[key, version] -> handler -> [bytes | FileSlice] | None | Pending
+
+Refusals are Kafka 4.3.1's: ApiVersions in an unknown version is answered with error 35 and its own
+range in v0 (KIP-511); every other key or version that is not served closes the connection, Produce
+0 to 2 (which are advertised, KAFKA-18659) as well.
+
+A KafkaError belongs into a response: one that escapes a handler is a mistake of ours, like any
+other exception. It is logged with its traceback and costs its connection, nothing else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable
+from struct import Struct
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
+
+from wirebroker.api.registry import CloseConnectionError, Request
+from wirebroker.codecs.api_keys import API_VERSIONS, FIRST_PRODUCE_VERSION, ApiKey
+from wirebroker.codecs.errors import ErrorCode, MalformedFrameError
+from wirebroker.codecs.frames import parse_request_header, response_header
+from wirebroker.net.protocol import frame_answer
+from wirebroker.net.receive_area import ReceiveArea
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from wirebroker.api.registry import ConnectionInfo, Handler, Piece, Registry
+    from wirebroker.codecs.frames import RequestHeader
+
+# Longer bodies are decoded, and their answers encoded, in a thread: 64 KiB of the densest arrays
+# take about 15 ms.
+_LONGEST_ON_LOOP_BYTES: Final = 64 << 10
+
+# int16 error, int32 array length, then int16 key, min and max version.
+_UNSUPPORTED_API_VERSIONS: Final = Struct(">hihhh")
+
+
+class HandlerFailedError(Exception):
+    """A handler raised what it should not have; its cause is the exception."""
+
+
+class _Entry(NamedTuple):
+    """A handler in one of its versions."""
+
+    key: ApiKey
+    version: int
+    handler: Handler
+    # Whether the answer's header has tagged fields.
+    is_flexible: bool
+
+
+class Pending:
+    """A request whose answer comes later.
+
+    Attributes:
+        awaitable: What to wait for.
+    """
+
+    __slots__ = ("_correlation_id", "_entry", "awaitable")
+
+    def __init__(self, entry: _Entry, correlation_id: int, awaitable: Awaitable[Any]) -> None:
+        self._entry = entry
+        self._correlation_id = correlation_id
+        self.awaitable = awaitable
+
+    def complete(self, future: asyncio.Future[Any]) -> list[Piece] | None:
+        """Return the answer once the future made of `awaitable` is done.
+
+        Raises:
+            MalformedFrameError, CloseConnectionError, HandlerFailedError: As for `Dispatcher`.
+        """
+        entry = self._entry
+        if future.cancelled():
+            raise CloseConnectionError(f"{entry.key.name} was cancelled")
+        error = future.exception()
+        if isinstance(error, MalformedFrameError | CloseConnectionError):
+            raise error
+        if error is not None:
+            raise _failed(entry) from error
+        body = future.result()
+        if body is None:
+            return None
+        return frame_answer(self._correlation_id, body, is_flexible=entry.is_flexible)
+
+
+class Dispatcher:
+    """The table of handlers, ready to be called with frames."""
+
+    __slots__ = ("_broker", "_decode_request", "_encode_response", "_entries", "_registered")
+
+    def __init__(self, broker: Any, registry: Registry) -> None:
+        self._broker = broker
+        # key << 16 | version -> handler; a NamedTuple key would cost 0.2 us a request.
+        self._entries: dict[int, _Entry] = {}
+        self._registered: dict[int, ApiKey] = {}
+        # Set at the first generic request: the generic codec's import is not start-up's business.
+        self._decode_request: Callable[..., Any] | None = None
+        self._encode_response: Callable[..., bytes] | None = None
+        for handler in registry.handlers():
+            key = handler.key
+            self._registered[int(key)] = key
+            for version in range(_first_version(key), API_VERSIONS[key].max_version + 1):
+                is_flexible = len(response_header(key, version, 0)) > 4
+                self._entries[key << 16 | version] = _Entry(key, version, handler, is_flexible)
+
+    def __call__(
+        self, frame: memoryview, connection: ConnectionInfo
+    ) -> list[Piece] | Pending | None:
+        """Serve one request.
+
+        Args:
+            frame: A whole frame, writable; may be overwritten as soon as this returns.
+            connection: Where it came from.
+
+        Returns:
+            The answer as it goes out, None if there is none, or Pending.
+
+        Raises:
+            MalformedFrameError: The peer's bytes are no request that is served here.
+            CloseConnectionError: The handler wants the connection closed.
+            HandlerFailedError: The handler raised anything else.
+        """
+        header = parse_request_header(frame)
+        key, version, correlation_id, client_id, position = header
+        entry = self._entries.get(key << 16 | version)
+        if entry is None:
+            return self._refuse(header)
+        handler = entry.handler
+        if handler.is_coroutine and handler.is_raw:
+            frame = ReceiveArea.owned(frame)
+        request = Request(
+            entry.key, version, correlation_id, client_id, frame, position, connection
+        )
+        try:
+            if handler.is_raw:
+                body: Any = handler.function(self._broker, request)
+            else:
+                body = self._call_generic(entry, request)
+        except (MalformedFrameError, CloseConnectionError):
+            raise
+        except Exception as error:
+            raise _failed(entry) from error
+        if body is None:
+            return None
+        if isinstance(body, list):
+            pieces = cast("list[Piece]", body)
+            return frame_answer(correlation_id, pieces, is_flexible=entry.is_flexible)
+        return Pending(entry, correlation_id, body)
+
+    def _call_generic(self, entry: _Entry, request: Request) -> list[Piece] | Awaitable[Any]:
+        """Decode, call, encode; what takes long or must wait is returned as an awaitable."""
+        if len(request.frame) - request.position > _LONGEST_ON_LOOP_BYTES:
+            request.keep()
+            return self._serve_in_thread(entry, request)
+        decode, encode = self._codec()
+        body = decode(entry.key, entry.version, request.frame, request.position)
+        outcome: Any = entry.handler.function(self._broker, request, body)
+        if isinstance(outcome, Awaitable):
+            later: Awaitable[Any] = outcome
+            return self._encode_later(entry, later)
+        return [encode(entry.key, entry.version, outcome)]
+
+    async def _encode_later(self, entry: _Entry, outcome: Awaitable[Any]) -> list[Piece]:
+        return [self._codec()[1](entry.key, entry.version, await outcome)]
+
+    async def _serve_in_thread(self, entry: _Entry, request: Request) -> list[Piece]:
+        """Serve a long request: its codec's work must not hold the loop."""
+        loop = asyncio.get_running_loop()
+        decode, encode = self._codec()
+        key, version = entry.key, entry.version
+        body = await loop.run_in_executor(
+            None, decode, key, version, request.frame, request.position
+        )
+        outcome: Any = entry.handler.function(self._broker, request, body)
+        if isinstance(outcome, Awaitable):
+            later: Awaitable[Any] = outcome
+            outcome = await later
+        return [await loop.run_in_executor(None, encode, key, version, outcome)]
+
+    def _codec(self) -> tuple[Callable[..., Any], Callable[..., bytes]]:
+        if self._decode_request is None or self._encode_response is None:
+            from wirebroker.codecs import messages  # noqa: PLC0415 - late on purpose
+
+            self._decode_request = messages.decode_request
+            self._encode_response = messages.encode_response
+        return self._decode_request, self._encode_response
+
+    def _refuse(self, header: RequestHeader) -> list[Piece]:
+        """Answer ApiVersions in a version that is not served, refuse the rest."""
+        key, version = ApiKey(header.api_key), header.api_version
+        if key == ApiKey.API_VERSIONS:
+            ours = API_VERSIONS[key]
+            body = _UNSUPPORTED_API_VERSIONS.pack(
+                ErrorCode.UNSUPPORTED_VERSION, 1, key, ours.min_version, ours.max_version
+            )
+            return frame_answer(header.correlation_id, [body], is_flexible=False)
+        if int(key) not in self._registered:
+            raise MalformedFrameError(f"api key {int(key)} ({key.name}) is not served")
+        raise MalformedFrameError(
+            f"{key.name} version {version} is not served, only "
+            f"{_first_version(key)} to {API_VERSIONS[key].max_version}"
+        )
+
+
+def _first_version(key: ApiKey) -> int:
+    return FIRST_PRODUCE_VERSION if key == ApiKey.PRODUCE else API_VERSIONS[key].min_version
+
+
+def _failed(entry: _Entry) -> HandlerFailedError:
+    return HandlerFailedError(f"{entry.key.name} version {entry.version} failed")

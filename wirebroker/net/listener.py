@@ -1,0 +1,175 @@
+"""Listening sockets: bind, accept in batches, survive a shortage of file descriptors.
+
+The options of accepted sockets (buffer sizes, TCP_NODELAY, keep-alive) are set on the listening
+socket, from which Linux inherits them: no system call per connection.
+"""
+
+from __future__ import annotations
+
+import errno
+import logging
+import resource
+import socket
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from wirebroker.net.connection_table import ConnectionTable
+    from wirebroker.net.settings import NetworkSettings
+
+logger = logging.getLogger("wirebroker.net")
+
+# 64 accepts take about 2 ms; whoever is connected already has a turn in between.
+_ACCEPT_BATCH: Final = 64
+_PAUSE_S: Final = 0.1
+_OUT_OF_RESOURCES: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
+
+# Standard streams, the loop's own, listeners, locks, checkpoints being written.
+_OTHER_FILES: Final = 64
+
+
+class Endpoint(NamedTuple):
+    """A host and a port that clients are told."""
+
+    host: str
+    port: int
+
+
+def raise_open_file_limit() -> int:
+    """Raise this process's limit of open files to what the system allows, and return it."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        try:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+        except (OSError, ValueError) as error:
+            logger.warning("the limit of open files stays at %d: %s", soft, error)
+            return soft
+    return hard if hard != resource.RLIM_INFINITY else 2**31 - 1
+
+
+def sockets_within(open_file_limit: int, *, data_files: int) -> int:
+    """Return how many connections leave enough descriptors for `data_files` log files.
+
+    A log that cannot be opened takes its directory offline, so connections wait in the backlog
+    first; but at least half of the limit is theirs.
+    """
+    return max(open_file_limit // 2, open_file_limit - data_files - _OTHER_FILES)
+
+
+def bind(host: str, port: int, settings: NetworkSettings) -> socket.socket:
+    """Return a listening, non-blocking socket.
+
+    Args:
+        host: A name or address; empty for all addresses.
+        port: 0 picks a free one.
+        settings: Buffer sizes and backlog.
+
+    Raises:
+        OSError: The name is unknown (socket.gaierror) or the address cannot be had.
+    """
+    is_wildcard = host in {"", "0.0.0.0", "::"}  # noqa: S104 - asked for by the configuration
+    if host == "" and socket.has_dualstack_ipv6():
+        host = "::"
+    found = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    # A name such as localhost: IPv4 first, as most clients' configurations mean it.
+    found.sort(key=lambda entry: entry[0] != socket.AF_INET)
+    family, _, _, _, address = found[0]
+    sock = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        sock.setblocking(False)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if settings.send_buffer_bytes >= 0:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, settings.send_buffer_bytes)
+        if settings.receive_buffer_bytes >= 0:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, settings.receive_buffer_bytes)
+        if family == socket.AF_INET6:
+            sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, not is_wildcard)
+        sock.bind(address)
+        sock.listen(settings.listen_backlog)
+    except OSError:
+        sock.close()
+        raise
+    return sock
+
+
+class Listener:
+    """One named listener: accepts connections into the table.
+
+    Attributes:
+        name: As in `listeners`.
+        host: The address it is bound to.
+        port: The port it is bound to, also when 0 was asked for.
+    """
+
+    __slots__ = (
+        "_is_short",
+        "_loop",
+        "_retry",
+        "_socket",
+        "_table",
+        "host",
+        "name",
+        "port",
+    )
+
+    def __init__(self, table: ConnectionTable, name: str, sock: socket.socket) -> None:
+        """Take over a socket made by `bind`; nothing is accepted before `start`."""
+        self._table = table
+        self._loop = table.loop
+        self._socket = sock
+        self._retry: asyncio.TimerHandle | None = None
+        # Whether accepting has stopped for want of something: said once until it goes on.
+        self._is_short = False
+        self.name = name
+        address = sock.getsockname()
+        self.host, self.port = address[0], address[1]
+
+    def start(self) -> None:
+        """Begin to accept."""
+        self._loop.add_reader(self._socket, self._on_acceptable)
+
+    def close(self) -> None:
+        """Stop accepting; connections that wait in the backlog are reset by the kernel."""
+        if self._socket.fileno() < 0:
+            return
+        self._loop.remove_reader(self._socket)
+        if self._retry is not None:
+            self._retry.cancel()
+        self._socket.close()
+
+    def _on_acceptable(self) -> None:
+        table = self._table
+        for _ in range(_ACCEPT_BATCH):
+            if table.is_full:
+                self._pause(f"{len(table)} connections are open")
+                table.when_there_is_room(self._go_on)
+                return
+            try:
+                sock, address = self._socket.accept()
+            except (BlockingIOError, InterruptedError):
+                return
+            except OSError as error:
+                if error.errno in _OUT_OF_RESOURCES:
+                    self._pause(str(error))
+                    self._retry = self._loop.call_later(_PAUSE_S, self._go_on)
+                    return
+                # The peer gave up between connect and accept (ECONNABORTED and its like).
+                continue
+            self._is_short = False
+            sock.setblocking(False)
+            table.open(sock, address=address, listener_name=self.name)
+
+    def _pause(self, reason: str) -> None:
+        """Leave newcomers in the backlog for now."""
+        self._loop.remove_reader(self._socket)
+        if not self._is_short:
+            self._is_short = True
+            logger.error("%s accepts no connections for now: %s", self.name, reason)
+
+    def _go_on(self) -> None:
+        self._retry = None
+        if self._socket.fileno() >= 0:
+            self._loop.add_reader(self._socket, self._on_acceptable)

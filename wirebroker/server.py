@@ -1,0 +1,298 @@
+"""Builds a broker, starts its parts in order, stops them in reverse. Read this first.
+
+    bind sockets            so that a port in use is said before anything is written
+    lock log directories    meta.properties tells node and cluster
+    metadata log            replayed into an image; this node becomes its leader
+    replicas                every log opened, recovered if the last stop was no clean one
+    register, unfence       as a broker of Apache Kafka does, as records
+    accept                  the ready line; Metadata is answered from here on
+
+Stopping: accept no more, let requests in flight finish, close every log, mark the directories
+clean. SIGTERM and SIGINT do that, a second SIGINT ends the process at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+import importlib
+import logging
+import os
+import random
+import signal
+import socket
+import sys
+from pathlib import Path
+
+from wirebroker.api.auto_creation import AutoCreation
+from wirebroker.api.fetch_sessions import FetchSessions
+from wirebroker.api.metadata_cache import MetadataCache
+from wirebroker.api.registry import REGISTRY
+from wirebroker.broker import Broker
+from wirebroker.clock import Clock, SystemClock
+from wirebroker.cluster.maintenance import Maintenance
+from wirebroker.cluster.metadata_log import MetadataLog
+from wirebroker.cluster.replica_manager import ReplicaManager
+from wirebroker.config import Config, StartError
+from wirebroker.coordinator.cluster_image import Endpoint
+from wirebroker.coordinator.controller import Controller
+from wirebroker.coordinator.producer_ids import ProducerIds
+from wirebroker.listeners import Listener as ListenerConfig
+from wirebroker.listeners import listeners_of
+from wirebroker.logs import configure_logging
+from wirebroker.loop_watch import LoopWatch
+from wirebroker.net.connection_table import ConnectionTable
+from wirebroker.net.dispatch import Dispatcher
+from wirebroker.net.listener import Listener, bind, raise_open_file_limit, sockets_within
+from wirebroker.net.settings import NetworkSettings
+from wirebroker.storage.files import Files
+from wirebroker.storage.log_directory import LogDirectory, LogDirectoryError
+
+logger = logging.getLogger("wirebroker")
+
+# How long requests in flight may take to finish when the broker is told to stop.
+STOP_GRACE_S = 5.0
+
+# Modules whose handlers serve the advertised APIs.
+API_MODULES = (
+    "alter_configs",
+    "api_versions",
+    "create_partitions",
+    "create_topics",
+    "delete_topics",
+    "describe_cluster",
+    "describe_configs",
+    "describe_topic_partitions",
+    "fetch",
+    "init_producer_id",
+    "list_offsets",
+    "metadata",
+    "offset_for_leader_epoch",
+    "produce",
+)
+
+
+class Server:
+    """One broker in one event loop. Clock and files may be a test's own."""
+
+    def __init__(
+        self, config: Config, *, clock: Clock | None = None, files: Files | None = None
+    ) -> None:
+        self.config = config
+        self.clock = clock or SystemClock()
+        self.files = files or Files(max_open_files=config.int("wirebroker.open.files"))
+        self.broker: Broker | None = None
+        self._settings = NetworkSettings.from_config(config)
+        self._sockets: list[tuple[ListenerConfig, socket.socket]] = []
+        self._directories: list[LogDirectory] = []
+        self._listeners: list[Listener] = []
+        self._table: ConnectionTable | None = None
+        self._maintenance: Maintenance | None = None
+        self._broker_epoch = -1
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """Return host and port of the first listener, as a client on this machine reaches it."""
+        listener = self._listeners[0]
+        host = {"0.0.0.0": "127.0.0.1", "::": "127.0.0.1"}.get(listener.host, listener.host)  # noqa: S104 - compared only
+        return host, listener.port
+
+    async def start(self) -> None:
+        """Bring everything up; returns when Metadata is answered.
+
+        Raises:
+            StartError: Something that the user can mend.
+            ConfigError: A listener that cannot be used.
+        """
+        open_files = raise_open_file_limit()
+        try:
+            self._bind()
+            self._open_directories()
+            broker = self.broker = await self._open_broker()
+        except BaseException:
+            self._release()
+            raise
+        self._maintenance = Maintenance(broker, self.files)
+        self._maintenance.start()
+        self._table = ConnectionTable(
+            loop=asyncio.get_running_loop(),
+            dispatch=Dispatcher(broker, REGISTRY),
+            clock=self.clock,
+            settings=self._settings,
+            max_sockets=sockets_within(
+                open_files, data_files=self.config.int("wirebroker.open.files")
+            ),
+        )
+        for listener, sock in self._sockets:
+            self._listeners.append(Listener(self._table, listener.name, sock))
+        # What start-up made stays: the collector need not walk it again and again.
+        gc.collect()
+        gc.freeze()
+        for each in self._listeners:
+            each.start()
+
+    async def stop(self) -> None:
+        """Finish what is in flight, write everything down and let go."""
+        for listener in self._listeners:
+            listener.close()
+        if self._table is not None:
+            await self._table.close(grace_s=STOP_GRACE_S)
+        if self._maintenance is not None:
+            await self._maintenance.stop()
+        if self.broker is not None:
+            await self.broker.metadata.close()
+            self.broker.replicas.close(broker_epoch=self._broker_epoch)
+        self._release()
+
+    def _bind(self) -> None:
+        for listener in listeners_of(self.config):
+            try:
+                sock = bind(listener.host, listener.port, self._settings)
+            except OSError as error:
+                raise StartError(
+                    f"cannot listen on {listener.host or '*'}:{listener.port}: "
+                    f"{error.strerror or error}",
+                    "stop what uses the port, or choose another (--port N; 0 picks a free one)",
+                ) from error
+            self._sockets.append((listener, sock))
+
+    def _open_directories(self) -> None:
+        cluster_id = self.config.optional_str("wirebroker.cluster.id")
+        for path in self.config.log_directories:
+            absolute = str(Path(path).absolute())
+            try:
+                directory = LogDirectory.open(
+                    absolute, self.files, node_id=self.config.node_id, cluster_id=cluster_id
+                )
+            except LogDirectoryError as error:
+                raise StartError(*_split(str(error))) from error
+            except OSError as error:
+                raise StartError(
+                    f"cannot use the data directory {path}: {error.strerror or error}",
+                    "check its owner and permissions, or choose another (--data-dir DIR)",
+                ) from error
+            cluster_id = directory.cluster_id
+            self._directories.append(directory)
+            for problem in directory.problems:
+                logger.warning("%s", problem)
+
+    async def _open_broker(self) -> Broker:
+        config, clock = self.config, self.clock
+        node_id = config.node_id
+        home = config.optional_str("metadata.log.dir") or self._directories[0].path
+        metadata = await MetadataLog.open(
+            home, files=self.files, clock=clock, config=config, node_id=node_id
+        )
+        replicas = ReplicaManager(
+            self._directories, self.files, config=config, clock=clock, node_id=node_id
+        )
+        await replicas.load(metadata.image)
+        metadata.set_listener(replicas.apply)
+        self._broker_epoch = await metadata.register(
+            endpoints=[self._endpoint(listener, sock) for listener, sock in self._sockets],
+            log_directories=[directory.directory_id for directory in self._directories],
+            rack=config.optional_str("broker.rack"),
+        )
+        await metadata.unfence()
+        for module in API_MODULES:
+            if not Path(f"wirebroker/api/{module}.py").exists(): continue
+            importlib.import_module(f"wirebroker.api.{module}")
+        controller = Controller(config, node_id=node_id)
+        slots = config.int("max.incremental.fetch.session.cache.slots")
+        return Broker(
+            config=config,
+            clock=clock,
+            node_id=node_id,
+            cluster_id=self._directories[0].cluster_id,
+            metadata=metadata,
+            controller=controller,
+            replicas=replicas,
+            producer_ids=ProducerIds(),
+            fetch_sessions=FetchSessions(slots, random.Random()),  # noqa: S311 - ids, not secrets
+            metadata_cache=MetadataCache(),
+            auto_creation=AutoCreation(metadata, controller),
+            auto_listeners=frozenset(
+                listener.name for listener, _ in self._sockets if listener.advertised is None
+            ),
+        )
+
+    def _endpoint(self, listener: ListenerConfig, sock: socket.socket) -> Endpoint:
+        """Return what the registration says of a listener; `auto` says this machine's name."""
+        port = sock.getsockname()[1]
+        if listener.advertised is None:
+            return Endpoint(listener.name, listener.host or socket.gethostname(), port, 0)
+        host, advertised_port = listener.advertised
+        return Endpoint(listener.name, host, advertised_port or port, 0)
+
+    def _release(self) -> None:
+        for _, sock in self._sockets:
+            sock.close()
+        for directory in self._directories:
+            directory.close()
+        self.files.close_all()
+
+
+def run(config: Config, *, port_file: Path | None = None) -> int:
+    """Serve until told to stop; return the process's exit status.
+
+    Raises:
+        StartError, ConfigError: What keeps the broker from starting.
+    """
+    configure_logging(
+        level=config.str("wirebroker.log.level"),
+        log_format="json" if config.str("wirebroker.log.format") == "json" else "text",
+    )
+    for warning in config.warnings():
+        logger.warning("%s", warning)
+    with asyncio.Runner(loop_factory=LoopWatch().new_event_loop) as runner:
+        return runner.run(_serve(config, port_file))
+
+
+async def _serve(config: Config, port_file: Path | None) -> int:
+    loop = asyncio.get_running_loop()
+    told_to_stop = asyncio.Event()
+
+    def on_interrupt() -> None:
+        if told_to_stop.is_set():
+            os._exit(130)
+        told_to_stop.set()
+
+    loop.add_signal_handler(signal.SIGTERM, told_to_stop.set)
+    loop.add_signal_handler(signal.SIGINT, on_interrupt)
+    server = Server(config)
+    await server.start()
+    host, port = server.address
+    if port_file is not None:
+        _write_port(port_file, port)
+    cluster_id = server.broker.cluster_id if server.broker is not None else ""
+    sys.stdout.write(
+        f"wirebroker ready on {host}:{port} (node {config.node_id}, cluster {cluster_id})\n"
+    )
+    sys.stdout.flush()
+    await told_to_stop.wait()
+    logger.info("stopping")
+    await server.stop()
+    logger.info("stopped")
+    return 0
+
+
+def _write_port(path: Path, port: int) -> None:
+    """Write the port whole: whoever finds the file can read it."""
+    partial = path.with_name(f"{path.name}.{os.getpid()}.tmp")
+    try:
+        partial.write_text(f"{port}\n")
+        partial.rename(path)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            partial.unlink()
+        raise StartError(
+            f"cannot write the port file {path}: {error.strerror or error}",
+            "choose a place that can be written (--port-file FILE)",
+        ) from error
+
+
+def _split(sentence: str) -> tuple[str, str]:
+    """Split "what is wrong; how to mend it"."""
+    what, _, mend = sentence.partition("; ")
+    return what, mend
