@@ -22,14 +22,17 @@ help:
 	@sed -n '1,2s/^# *//p' Makefile
 	@echo "targets: run test test-all compat lint format types house docs tools clean"
 
+# exec: a signal to make reaches the broker itself. What it prints is passed on line by line.
 run: .venv/.run-installed
-	@exec $(BIN)/python -m wirebroker serve $(ARGS) > >(trap '' INT TERM; exec awk '\
-	  { print; fflush() } \
-	  /^wirebroker ready on / { \
-	    print "try in another terminal:"; \
-	    print "  echo hello | $(BIN)/kafka-python producer -b " $$4 " -t greetings"; \
-	    print "  $(BIN)/kafka-python consumer -b " $$4 " -t greetings -f str -C auto_offset_reset=earliest"; \
-	    print "  $(BIN)/kafka-python admin -b " $$4 " topics list"; fflush() }')
+	@exec $(BIN)/python -m wirebroker serve $(ARGS) > >(trap '' INT TERM; while IFS= read -r line; do \
+	    echo "$$line"; \
+	    if [[ $$line == "wirebroker ready on "* ]]; then \
+	      read -r _ _ _ address _ <<< "$$line"; \
+	      echo "try in another terminal:"; \
+	      echo "  echo hello | $(BIN)/kafka-python producer -b $$address -t greetings"; \
+	      echo "  $(BIN)/kafka-python consumer -b $$address -t greetings -f str -C auto_offset_reset=earliest"; \
+	      echo "  $(BIN)/kafka-python admin -b $$address topics list"; \
+	    fi; done)
 
 test: .venv/.test-installed
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile $(ARGS)

@@ -103,11 +103,10 @@ def encode_api_versions(
             tags.append((0, _encode_features(supported)))
         if finalized_features_epoch != NO_FEATURES_EPOCH:
             tags.append((1, _INT64.pack(finalized_features_epoch)))
-        if finalized_features:
-            # A finalized feature has one level; the protocol's range has it at both ends.
-            tags.append(
-                (2, _encode_features([(n, level, level) for n, level in finalized_features]))
-            )
+        # Level 0 means off. A finalized feature has one level; the range has it at both ends.
+        finalized = [(name, level, level) for name, level in finalized_features if level != 0]
+        if finalized:
+            tags.append((2, _encode_features(finalized)))
         if zk_migration_ready:
             tags.append((3, b"\x01"))
         pieces.append(uvarint(len(tags)))

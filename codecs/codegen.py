@@ -5,7 +5,8 @@
     data = message.encode(version, value)         AssertionError: we send only what fits
     steps = message.decode_in_steps(version, data)   the same in steps of a millisecond
 
-One (message, version, direction) costs about 0.5 ms once, so nothing is compiled before it is needed.
+One (message, version, direction) costs about 0.5 ms once, so nothing is compiled before it is
+needed.
 
 Source: KIP-482 for the encoding; Kafka's generated message classes for what is accepted.
 """
@@ -92,7 +93,8 @@ class Message:
             decoder = generate_decoder(self.schema, self._classes, version, is_stepwise=True)
             self._step_decoders[version] = decoder
         try:
-            return (yield from decoder(_readable(data), position, max_elements))
+            steps: _Steps = decoder(_readable(data), position, max_elements)
+            return (yield from steps)
         except (struct.error, IndexError, UnicodeDecodeError) as error:
             malformed = self._malformed(version, error)
         raise malformed

@@ -31,6 +31,7 @@ from wirebroker.codecs.primitives import (
     read_compact_string,
     read_string,
     read_tagged_fields,
+    skip_counted_tagged_fields,
     skip_tagged_fields,
 )
 
@@ -131,20 +132,23 @@ def _parse_flexible(frame: memoryview, position: int, version: int) -> tuple[Fet
     )
     topics: list[FetchTopic] = []
     topic_count, position = _read_count(frame, position + _HEAD_V15.size, 3)
-    partitions_left = MAX_PARTITIONS
+    # Of partitions and of tagged fields.
+    budget = MAX_PARTITIONS
     for _ in range(topic_count):
         name, topic_id, position = _read_topic(frame, position, version)
         partition_count, position = _read_count(frame, position, 33)
-        partitions_left = _take(partitions_left, partition_count)
+        budget = _take(budget, partition_count)
         partitions: list[FetchPartition] = []
         for _ in range(partition_count):
             partition = FetchPartition(*_PARTITION_V12.unpack_from(frame, position))
             if frame[position + 32] == 0:
                 position += 33
             else:
-                partition, position = _read_partition_tags(frame, position + 32, version, partition)
+                fields, position = read_tagged_fields(frame, position + 32)
+                budget = _take(budget, len(fields))
+                partition = _with_tags(partition, frame, fields, version)
             partitions.append(partition)
-        position = skip_tagged_fields(frame, position)
+        position, budget = skip_counted_tagged_fields(frame, position, budget)
         topics.append(FetchTopic(name, topic_id, partitions))
     forgotten: list[tuple[str, bytes, list[int]]] = []
     rack_id = ""
@@ -152,7 +156,7 @@ def _parse_flexible(frame: memoryview, position: int, version: int) -> tuple[Fet
         # Nothing forgotten, no rack: as good as always.
         position += 2
     else:
-        forgotten, position = _read_forgotten(frame, position, version, partitions_left)
+        forgotten, position = _read_forgotten(frame, position, version, budget)
         rack_id, position = read_compact_string(frame, position)
     request = FetchRequest(
         replica_id,
@@ -172,16 +176,16 @@ def _parse_flexible(frame: memoryview, position: int, version: int) -> tuple[Fet
 
 
 def _read_forgotten(
-    frame: memoryview, position: int, version: int, partitions_left: int
+    frame: memoryview, position: int, version: int, budget: int
 ) -> tuple[list[tuple[str, bytes, list[int]]], int]:
     forgotten: list[tuple[str, bytes, list[int]]] = []
     topic_count, position = _read_count(frame, position, 3)
     for _ in range(topic_count):
         name, topic_id, position = _read_topic(frame, position, version)
         index_count, position = _read_count(frame, position, 4)
-        partitions_left = _take(partitions_left, index_count)
+        budget = _take(budget, index_count)
         indexes = struct.unpack_from(f">{index_count}i", frame, position)
-        position = skip_tagged_fields(frame, position + 4 * index_count)
+        position, budget = skip_counted_tagged_fields(frame, position + 4 * index_count, budget)
         forgotten.append((name, topic_id, list(indexes)))
     return forgotten, position
 
@@ -196,10 +200,10 @@ def _read_count(frame: memoryview, position: int, element_bytes: int) -> tuple[i
     return count, position
 
 
-def _take(partitions_left: int, count: int) -> int:
-    if count > partitions_left:
-        raise MalformedFrameError(f"a Fetch request for over {MAX_PARTITIONS} partitions")
-    return partitions_left - count
+def _take(budget: int, count: int) -> int:
+    if count > budget:
+        raise MalformedFrameError(f"a Fetch request for over {MAX_PARTITIONS} partitions or tags")
+    return budget - count
 
 
 def _read_topic(frame: memoryview, position: int, version: int) -> tuple[str, bytes, int]:
@@ -209,11 +213,10 @@ def _read_topic(frame: memoryview, position: int, version: int) -> tuple[str, by
     return name, ZERO_UUID, position
 
 
-def _read_partition_tags(
-    frame: memoryview, position: int, version: int, partition: FetchPartition
-) -> tuple[FetchPartition, int]:
+def _with_tags(
+    partition: FetchPartition, frame: memoryview, fields: list[tuple[int, int, int]], version: int
+) -> FetchPartition:
     directory_id, high_watermark = partition.replica_directory_id, partition.high_watermark
-    fields, position = read_tagged_fields(frame, position)
     for tag, start, end in fields:
         if tag == 0 and version >= 17:
             _check_tag_length(tag, end - start, 16)
@@ -221,7 +224,7 @@ def _read_partition_tags(
         elif tag == 1 and version >= 18:
             _check_tag_length(tag, end - start, 8)
             (high_watermark,) = _INT64.unpack_from(frame, start)
-    return FetchPartition(*partition[:6], directory_id, high_watermark), position
+    return FetchPartition(*partition[:6], directory_id, high_watermark)
 
 
 def _check_tag_length(tag: int, length: int, expected: int) -> None:

@@ -37,6 +37,7 @@ from wirebroker.codecs.primitives import (
     read_array_count,
     read_compact_nullable_string,
     read_string,
+    skip_counted_tagged_fields,
     skip_tagged_fields,
     string,
     uvarint,
@@ -122,9 +123,9 @@ def parse_metadata(frame: memoryview, position: int, version: int) -> MetadataRe
     except (IndexError, struct_error):
         raise MalformedFrameError("the Metadata request ends beyond its frame") from None
     if flexible:
-        position = skip_tagged_fields(frame, position)
-    if position != len(frame):
-        raise MalformedFrameError(f"{len(frame) - position} bytes follow the Metadata request")
+        skip_tagged_fields(frame, position)
+    # Bytes that follow are passed over, here alone: librdkafka 2.16 sends three of them after an
+    # admin client's Metadata request (docs/compatibility.md). Apache Kafka never looks.
     return MetadataRequest(topics, *flags)
 
 
@@ -143,6 +144,7 @@ def _parse_topics(
     if count > MAX_TOPICS:
         raise MalformedFrameError(f"a Metadata request for {count} topics, over {MAX_TOPICS}")
     topics: list[tuple[bytes, str | None]] = []
+    tag_budget = MAX_TOPICS
     for _ in range(count):
         topic_id = ZERO_UUID
         name: str | None
@@ -153,7 +155,7 @@ def _parse_topics(
             name, position = read_compact_nullable_string(frame, position)
             if name is None and not by_id:
                 raise MalformedFrameError("a string that must be there is null")
-            position = skip_tagged_fields(frame, position)
+            position, tag_budget = skip_counted_tagged_fields(frame, position, tag_budget)
         else:
             name, position = read_string(frame, position)
         topics.append((topic_id, name))

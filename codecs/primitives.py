@@ -198,6 +198,22 @@ def read_tagged_fields(view: Buffer, position: int) -> tuple[list[tuple[int, int
     return fields, position
 
 
+def skip_counted_tagged_fields(view: Buffer, position: int, budget: int) -> tuple[int, int]:
+    """Step over tagged fields that repeat with an array's elements.
+
+    Returns:
+        The position after them, and what is left of the budget, which all elements share: a hundred
+        tags on each of many elements would hold the loop for seconds.
+    """
+    if position < len(view) and view[position] == 0:
+        return position + 1, budget
+    fields, position = read_tagged_fields(view, position)
+    budget -= len(fields)
+    if budget < 0:
+        raise MalformedFrameError("too many tagged fields")
+    return position, budget
+
+
 def skip_tagged_fields(view: Buffer, position: int) -> int:
     """Return the position after a section of tagged fields; at most 100 are stepped over."""
     if position < len(view) and view[position] == 0:

@@ -25,6 +25,7 @@ from wirebroker.codecs.primitives import (
     read_nullable_string,
     read_string,
     read_uvarint,
+    skip_counted_tagged_fields,
     skip_tagged_fields,
 )
 
@@ -100,7 +101,8 @@ def _parse_flexible(  # noqa: PLR0912 - flat for speed
     topic_count, position = read_uvarint(frame, position + 6)
     _check_count(topic_count, 1, end - position)
     topics: list[ProduceTopic] = []
-    partitions_left = MAX_PARTITIONS
+    # Of partitions and of tagged fields.
+    budget = MAX_PARTITIONS
     for _ in range(topic_count - 1):
         name = ""
         topic_id = ZERO_UUID
@@ -114,9 +116,9 @@ def _parse_flexible(  # noqa: PLR0912 - flat for speed
             position += 1
         else:
             partition_count, position = read_uvarint(frame, position)
-        partitions_left -= partition_count
+        budget -= partition_count
         _check_count(partition_count, 6, end - position)
-        if partitions_left < 0:
+        if budget < 0:
             raise MalformedFrameError(f"a Produce request for over {MAX_PARTITIONS} partitions")
         partitions: list[ProducePartition] = []
         for _ in range(partition_count - 1):
@@ -135,12 +137,12 @@ def _parse_flexible(  # noqa: PLR0912 - flat for speed
             if frame[position] == 0:
                 position += 1
             else:
-                position = skip_tagged_fields(frame, position)
+                position, budget = skip_counted_tagged_fields(frame, position, budget)
             partitions.append(ProducePartition(index, records))
         if frame[position] == 0:
             position += 1
         else:
-            position = skip_tagged_fields(frame, position)
+            position, budget = skip_counted_tagged_fields(frame, position, budget)
         topics.append(ProduceTopic(name, topic_id, partitions))
     position = skip_tagged_fields(frame, position)
     return ProduceRequest(transactional_id, acks, timeout_ms, topics), position

@@ -40,6 +40,11 @@ class RecordsOfRequest:
     def __init__(self) -> None:
         self.records: list[MetadataRecord] = []
 
+    @property
+    def room(self) -> int:
+        """Return how many records may still be added."""
+        return MAX_RECORDS - len(self.records)
+
     def add(self, record: MetadataRecord) -> None:
         """Add one record.
 

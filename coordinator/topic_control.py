@@ -132,6 +132,7 @@ class _Creation:
         return {
             "name": topic.name,
             "topic_id": topic_id,
+            "error_message": None,
             "num_partitions": partitions,
             "replication_factor": replication_factor,
             "configs": self._describe(overrides),
@@ -228,8 +229,8 @@ class _Creation:
 def create_partitions(request: Any, image: ClusterImage) -> Operation[list[Result]]:
     """Add partitions to the topics of a CreatePartitions request.
 
-    Raises:
-        KafkaError: POLICY_VIOLATION if all together are too many records; nothing is added.
+    A topic that would take the request beyond MAX_RECORDS is refused by itself. (Kafka answers
+    UNKNOWN_SERVER_ERROR, and adds as many partitions as fit.)
     """
     names = Counter(topic.name for topic in request.topics)
     results = [
@@ -243,15 +244,13 @@ def create_partitions(request: Any, image: ClusterImage) -> Operation[list[Resul
             continue
         try:
             before = _existing(topic.name, image)
-            added = _added_partitions(topic, before, image)
+            added = _added_partitions(topic, before, image, room=records.room)
             for count, partition in enumerate(added):
                 records.add(partition_record(before.topic_id, partition))
                 if count % _SLICE == 0:
                     yield
-            results.append({"name": topic.name, "error_code": 0, "error_message": None})
+            results.append({"name": topic.name})
         except KafkaError as error:
-            if error.code is ErrorCode.POLICY_VIOLATION:
-                raise
             results.append(_failure(error, name=topic.name))
         yield
     return ControllerResult(results, [] if request.validate_only else records.records)
@@ -260,14 +259,12 @@ def create_partitions(request: Any, image: ClusterImage) -> Operation[list[Resul
 def _existing(name: str, image: ClusterImage) -> TopicImage:
     topic = image.topics.get(name)
     if topic is None:
-        raise KafkaError(
-            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "This server does not host this topic."
-        )
+        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     return topic
 
 
 def _added_partitions(
-    topic: Any, before: TopicImage, image: ClusterImage
+    topic: Any, before: TopicImage, image: ClusterImage, *, room: int
 ) -> Iterable[PartitionImage]:
     present = len(before.partitions)
     if topic.count == present:
@@ -278,10 +275,10 @@ def _added_partitions(
             f"Topic {topic.name} has {present} partition(s); {topic.count} would not be more.",
         )
     additional = topic.count - present
+    if additional > room:
+        raise too_large()
     replication_factor = len(before.partitions[0].replicas)
     if topic.assignments is None:
-        if additional > MAX_RECORDS:
-            raise too_large()
         placer = Placer(image, replication_factor=replication_factor)
         return map(placer.place, range(present, topic.count))
     if len(topic.assignments) != additional:

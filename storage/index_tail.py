@@ -43,7 +43,7 @@ def index_batches(
     base_offset: int,
     index_interval_bytes: int,
 ) -> tuple[IndexTail, int, bytes, bytes]:
-    """Say which entries batches get. Called for each append: flat, 0.6 us for one batch.
+    """Say which entries batches get. Called for each append: flat, under 1 us for one batch.
 
     Args:
         tail: Where indexing stands before them.

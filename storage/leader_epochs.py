@@ -32,7 +32,15 @@ FILE_NAME: Final = "leader-epoch-checkpoint"
 class LeaderEpochs:
     """The epochs of one log, oldest first."""
 
-    __slots__ = ("_epochs", "_files", "_is_loaded", "_path", "_starts", "is_dirty")
+    __slots__ = (
+        "_epochs",
+        "_files",
+        "_is_loaded",
+        "_path",
+        "_starts",
+        "is_dirty",
+        "was_unreadable",
+    )
 
     def __init__(self, files: Files, directory: str) -> None:
         self._files = files
@@ -42,6 +50,8 @@ class LeaderEpochs:
         self._starts: list[int] = []
         self._is_loaded = False
         self.is_dirty = False
+        # The file held no checkpoint when it was read: recovery looks through all batches instead.
+        self.was_unreadable = False
 
     @property
     def entries(self) -> list[tuple[int, int]]:
@@ -164,22 +174,25 @@ class LeaderEpochs:
         self._is_loaded = True
         if not self._files.exists(self._path):
             return
-        for epoch, start_offset in _parse(self._files.read_whole(self._path)):
+        entries = _parse(self._files.read_whole(self._path))
+        self.was_unreadable = entries is None
+        for epoch, start_offset in entries or ():
             self._put(epoch, start_offset)
 
 
-def _parse(content: bytes) -> list[tuple[int, int]]:
-    """Read the checkpoint's lines; a torn or foreign file counts as empty (see recovery)."""
+def _parse(content: bytes) -> list[tuple[int, int]] | None:
+    """Read the checkpoint's lines; None if the file is torn or foreign."""
     lines = content.split(b"\n")
     try:
         if int(lines[0]) != 0:
-            return []
+            return None
         count = int(lines[1])
         entries: list[tuple[int, int]] = []
         for line in lines[2 : 2 + count]:
             epoch, start_offset = line.split(b" ")
             entries.append((int(epoch), int(start_offset)))
     except (ValueError, IndexError):
-        return []
-    valid = len(entries) == count and all(e >= 0 and s >= 0 for e, s in entries)
-    return entries if valid else []
+        return None
+    is_whole = len(entries) == count and lines[2 + count :] == [b""]
+    is_valid = is_whole and all(epoch >= 0 and start >= 0 for epoch, start in entries)
+    return entries if is_valid else None

@@ -497,7 +497,7 @@ class Log:
             self.log_end_offset,
             self._files,
             self.directory,
-            tuple(self.segments.since(self.recovery_point)),
+            tuple(self.segments.since_flush(self.recovery_point)),
             tuple(small_files),
             self._is_directory_dirty,
         )
@@ -520,7 +520,7 @@ class Log:
             target.sync()
             self.mark_flushed(target.offset)
 
-    def close(self, *, clean: bool) -> None:
+    def close(self, *, clean: bool, sync: bool = True) -> None:
         """Let go of the files.
 
         Args:
@@ -528,13 +528,19 @@ class Log:
                 producer snapshot at the end, indexes of exact length. Then the next load() reads
                 nothing. Blocks. Otherwise (the disk failed, the log is to be deleted) nothing is
                 written.
+            sync: Wait for the disk, some 8 ms for a log that was written to. Else the caller syncs
+                the whole file system before it writes the recovery point and the marker of a
+                clean stop: for thousands of logs that is the only quick way.
         """
         if clean and (self._is_touched or self.leader_epochs.is_dirty):
             self.producer_state.take_snapshot()
-            for segment in self.segments.since(self.recovery_point):
+            for segment in self.segments.since_flush(self.recovery_point):
                 segment.finish()
             self._is_directory_dirty = True
-            self.flush()
+            target = self.flush_target()
+            if target is not None and sync:
+                target.sync()
+            self.recovery_point = self.log_end_offset
             self._is_touched = False
         for segment in self.segments:
             segment.close_files()

@@ -180,7 +180,7 @@ class LogDirectory:
         return self._rename_aside(topic, partition, DELETE_SUFFIX)
 
     def stray_partition_directory(self, topic: str, partition: int) -> str:
-        """Rename the directory of a partition that metadata does not place here; return its path."""
+        """Rename the directory of a partition that metadata places elsewhere; return its path."""
         return self._rename_aside(topic, partition, STRAY_SUFFIX)
 
     def read_recovery_points(self) -> dict[TopicPartition, int]:

@@ -5,7 +5,9 @@ offsets); the log is cut at the first bad one and what follows is deleted, index
 leader epochs and producers are replayed from the newest usable snapshot.
 
 Laws: what is kept is a prefix of what was written; producer state equals a replay of it. A gap
-between two segments is a cut too, unless the earlier one has gaps inside (it was compacted).
+between two segments is a cut too, unless the topic is compacted or the earlier segment has gaps
+inside (it was). Gaps inside a segment are left alone: base offset and leader epoch are outside of
+the CRC, but what has a good CRC is data that somebody may have been promised.
 
 Source: Kafka's LogLoader, UnifiedLog.rebuildProducerState, LogSegment.recover.
 """
@@ -203,11 +205,12 @@ class _Recovery:
         """Check, cut and replay; return the log's end offset."""
         log = self._log
         log.mark_touched()
-        unflushed = log.segments.since(self._recovery_point)
+        unflushed = log.segments.since_flush(self._recovery_point)
         for segment in log.segments:
             if segment is unflushed[0]:
                 break
             self._mend_indexes(segment)
+        self._mend_epochs(unflushed[0])
         try:
             end = self._check_unflushed(unflushed)
         except KafkaError as error:
@@ -215,7 +218,7 @@ class _Recovery:
                 raise
             if not self._cut_false_old_format():
                 raise
-            end = self._check_unflushed(log.segments.since(self._recovery_point))
+            end = self._check_unflushed(log.segments.since_flush(self._recovery_point))
         log.leader_epochs.truncate_from_end(end)
         if self._start:
             log.leader_epochs.truncate_from_start(self._start)
@@ -233,7 +236,8 @@ class _Recovery:
         end = first.base_offset
         was_compacted = False
         for index, segment in enumerate(unflushed):
-            if index and segment.base_offset != end and not was_compacted:
+            may_have_gaps = was_compacted or log.settings.is_compacted
+            if index and segment.base_offset != end and not may_have_gaps:
                 _log.warning("%s does not follow offset %d: deleted", segment.log.path, end)
                 self._drop(unflushed[index:])
                 break
@@ -262,6 +266,22 @@ class _Recovery:
             segment.recover(
                 _ignore_batch, index_interval_bytes=self._log.settings.index_interval_bytes
             )
+
+    def _mend_epochs(self, first_unflushed: Segment) -> None:
+        """Find the epochs of flushed segments again if the checkpoint is gone or torn.
+
+        Its file is replaced without a sync when an epoch gets its first batch, so a power loss may
+        take the entries before that with it.
+        """
+        epochs = self._log.leader_epochs
+        if epochs.latest_epoch >= 0 and not epochs.was_unreadable:
+            return
+        for segment in self._log.segments:
+            if segment is first_unflushed:
+                break
+            for _, header in segment.iterate_headers():
+                if header.leader_epoch > epochs.latest_epoch:
+                    epochs.assign(header.leader_epoch, header.base_offset)
 
     def _recover_segment(self, segment: Segment) -> tuple[int, bool, bool]:
         """Check one segment, replaying it.

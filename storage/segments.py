@@ -59,6 +59,14 @@ class Segments:
         """Return the segment that `offset` lies in, and those after it."""
         return self._segments[max(0, self.floor_index(offset)) :]
 
+    def since_flush(self, recovery_point: int) -> list[Segment]:
+        """Return the segments whose files may not all be on the disk.
+
+        The one that was active at the flush is among them even if it ended just there: its indexes
+        got their last entries later, when it was rolled.
+        """
+        return self.since(max(0, recovery_point - 1))
+
     def remove_from(self, offset: int) -> list[Segment]:
         """Take out and return the segments that begin at or after `offset`."""
         index = bisect_left(self._base_offsets, offset)

@@ -13,11 +13,15 @@ import subprocess
 import sys
 import tomllib
 import zipfile
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
-ROOT = Path(__file__).resolve().parent.parent
+from tests.project_files import ROOT, copy_of_the_project, project_files
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
 LAYERS = ("codecs", "storage", "coordinator")
 PRODUCT = (*LAYERS, "wirebroker")
 LEAVES = re.compile(r"wirebroker(\.(config(_\w+)?|clock|listeners|properties))?")
@@ -55,18 +59,6 @@ MAY_IMPORT = {
     "codecs/messages.py": {"pathlib"},  # reads the schemas that kafka-python ships
     "codecs/primitives.py": {"os"},  # os.urandom, for ids
 }
-
-
-def tracked_files() -> list[Path]:
-    """List the files that are or will be committed; without git (an sdist), all but hidden ones."""
-    command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    if done.returncode == 0:
-        names = [name for name in done.stdout.split("\0") if name]
-    else:
-        names = [str(path.relative_to(ROOT)) for path in ROOT.rglob("[!.]*")]
-    paths = [ROOT / name for name in dict.fromkeys(names)]
-    return [path for path in paths if path.is_file() and not path.is_symlink()]
 
 
 def python_files(*folders: str) -> list[Path]:
@@ -208,11 +200,7 @@ def test_the_package_list_is_the_tree():
 
 @pytest.mark.long
 def test_the_wheels_files_are_the_trees(tmp_path):
-    source = tmp_path / "source"
-    for path in tracked_files():  # a copy: the build leaves its traces there
-        target = source / path.relative_to(ROOT)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_bytes(path.read_bytes())
+    source = copy_of_the_project(tmp_path / "source")  # the build leaves its traces there
     command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "-w", str(tmp_path)]
     subprocess.run([*command, str(source)], check=True)
     (wheel,) = tmp_path.glob("*.whl")
@@ -253,15 +241,6 @@ def test_what_may_be_long_still_is():
     assert all((ROOT / path).is_file() for path in paths)
 
 
-def test_every_module_says_what_it_is():
-    silent = [
-        name_of(path)
-        for path in python_files(*PRODUCT, "tests", "compat_tests", "benchmarks")
-        if path.read_text(encoding="utf-8").strip() and ast.get_docstring(parsed(path)) is None
-    ]
-    assert not silent
-
-
 # Written in pieces, so that this file doesn't find itself; a POM's XML namespace is no registry.
 MACHINE = re.compile(
     r"(?:^|[^a-z.])/(?:work|farm|root)/"
@@ -273,7 +252,9 @@ MACHINE = re.compile(
 
 def test_nothing_of_one_machine_is_written_down():
     wrong = []
-    for path in tracked_files():
+    for path in project_files():
+        if path.is_symlink():
+            continue
         try:
             text = path.read_text(encoding="utf-8")
         except UnicodeDecodeError:

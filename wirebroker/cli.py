@@ -115,9 +115,10 @@ def serve(
     flags |= {name: value for name, value in named.items() if value is not None}
     config = load_config(file=file, environment=os.environ, flags=flags, host=host, port=port)
 
-    from wirebroker import server  # noqa: PLC0415 - a bad setting is said before this is loaded
+    # Imported late: a mistake in the settings is said before this is loaded.
+    from wirebroker.server import run as run_server  # noqa: PLC0415
 
-    return server.run(config, port_file=port_file)
+    return run_server(config, port_file=port_file)
 
 
 @cli.command(hidden=True)

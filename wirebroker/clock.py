@@ -49,7 +49,8 @@ async def pause(seconds: float) -> None:
 class Slices:
     """Cut long work on the event loop: call `turn` after each item.
 
-    It returns at once within a slice, else when everybody else was served. No callback may hold the loop for more than 20 ms; a slice lasts a quarter of that.
+    It returns at once within a slice, else when everybody else was served. No callback may hold
+    the loop for more than 20 ms; a slice lasts a quarter of that.
     """
 
     SECONDS = 0.005

@@ -124,10 +124,14 @@ _NAMES: Final = """
     log.cleaner.io.max.bytes.per.second
     log.cleaner.threads
     log.dir.failure.timeout.ms
+    log.flush.offset.checkpoint.interval.ms
+    log.flush.start.offset.checkpoint.interval.ms
     log.initial.task.delay.ms
     log.retention.check.interval.ms
     max.connection.creation.rate
     max.connections.per.ip.overrides
+    metadata.log.segment.bytes
+    metadata.log.segment.ms
     metadata.max.idle.interval.ms
     metadata.max.retention.bytes
     metadata.max.retention.ms

@@ -188,40 +188,72 @@ _TOPICS = (
     _number(
         "default.replication.factor", 1, "Replicas of a topic whose creator doesn't say; one node."
     ),
-    _number("offsets.topic.num.partitions", 50, "Partitions of __consumer_offsets.", 1),
-    _short("offsets.topic.replication.factor", 3, "Replicas of __consumer_offsets."),
-    _number("offsets.topic.segment.bytes", 104_857_600, "Segment size of __consumer_offsets.", 1),
-    _number("transaction.state.log.num.partitions", 50, "Partitions of __transaction_state.", 1),
-    _short("transaction.state.log.replication.factor", 3, "Replicas of __transaction_state."),
-    _number("transaction.state.log.min.isr", 2, "min.insync.replicas of __transaction_state.", 1),
+    _number(
+        "offsets.topic.num.partitions",
+        50,
+        "Partitions of __consumer_offsets; read from groups on.",
+        1,
+    ),
+    _short(
+        "offsets.topic.replication.factor",
+        3,
+        "Replicas of __consumer_offsets; read from groups on.",
+    ),
+    _number(
+        "offsets.topic.segment.bytes",
+        104_857_600,
+        "Segment size of __consumer_offsets; read from groups on.",
+        1,
+    ),
+    _number(
+        "transaction.state.log.num.partitions",
+        50,
+        "Partitions of __transaction_state; read from transactions on.",
+        1,
+    ),
+    _short(
+        "transaction.state.log.replication.factor",
+        3,
+        "Replicas of __transaction_state; read from transactions on.",
+    ),
+    _number(
+        "transaction.state.log.min.isr",
+        2,
+        "min.insync.replicas of __transaction_state; read from transactions on.",
+        1,
+    ),
     _number(
         "transaction.state.log.segment.bytes",
         104_857_600,
-        "Segment size of __transaction_state.",
+        "Segment size of __transaction_state; read from transactions on.",
         1,
     ),
     _number(
         "share.coordinator.state.topic.num.partitions",
         50,
-        "Partitions of __share_group_state.",
+        "Partitions of __share_group_state; read from share groups on.",
         1,
     ),
     _short(
-        "share.coordinator.state.topic.replication.factor", 3, "Replicas of __share_group_state."
+        "share.coordinator.state.topic.replication.factor",
+        3,
+        "Replicas of __share_group_state; read from share groups on.",
     ),
     _short(
-        "share.coordinator.state.topic.min.isr", 2, "min.insync.replicas of __share_group_state."
+        "share.coordinator.state.topic.min.isr",
+        2,
+        "min.insync.replicas of __share_group_state; read from share groups on.",
     ),
     _number(
         "share.coordinator.state.topic.segment.bytes",
         104_857_600,
-        "Segment size of __share_group_state.",
+        "Segment size of __share_group_state; read from share groups on.",
         1,
     ),
     _number(
         "group.initial.rebalance.delay.ms",
         3000,
-        "How long a new group waits for more members; read from consumer groups on.",
+        "How long a new group waits for more members; read from groups on.",
     ),
 )
 
@@ -230,18 +262,6 @@ _LOG_DIRECTORIES = (
     _list("log.dir", "/tmp/kafka-logs", "Where data lies if log.dirs is unset."),  # noqa: S108
     _text(
         "metadata.log.dir", None, "Where the metadata log lies; if unset, in the first log.dirs."
-    ),
-    _number(
-        "log.flush.offset.checkpoint.interval.ms",
-        60_000,
-        "How often the point up to which logs are on disk is written down.",
-        0,
-    ),
-    _number(
-        "log.flush.start.offset.checkpoint.interval.ms",
-        60_000,
-        "How often the logs' start offsets are written down.",
-        0,
     ),
     _long(
         "replica.high.watermark.checkpoint.interval.ms",
@@ -260,8 +280,6 @@ _LOG_DIRECTORIES = (
         "Time after which a snapshot is written if there is anything new; 0 is never.",
         0,
     ),
-    _number("metadata.log.segment.bytes", 1 << 30, "Segment size of the metadata log.", 8 << 20),
-    _long("metadata.log.segment.ms", 604_800_000, "Age at which its segments roll."),
 )
 
 _OWN = (

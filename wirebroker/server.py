@@ -196,7 +196,6 @@ class Server:
         )
         await metadata.unfence()
         for module in API_MODULES:
-            if not Path(f"wirebroker/api/{module}.py").exists(): continue
             importlib.import_module(f"wirebroker.api.{module}")
         controller = Controller(config, node_id=node_id)
         slots = config.int("max.incremental.fetch.session.cache.slots")

@@ -80,7 +80,7 @@ def old_message(*, magic: int, value: str = "old") -> bytes:
     return struct.pack(">qi", 0, 4 + len(body)) + struct.pack(">I", 0) + body
 
 
-def marker(*, producer_id: int, producer_epoch: int) -> bytes:
+def marker(*, producer_id: int, producer_epoch: int, is_transactional: bool) -> bytes:
     """Return a control batch such as only a broker may write: a commit marker."""
     commit = Record(
         offset=0,
@@ -94,7 +94,7 @@ def marker(*, producer_id: int, producer_epoch: int) -> bytes:
         producer_id=producer_id,
         producer_epoch=producer_epoch,
         is_control=True,
-        is_transactional=True,
+        is_transactional=is_transactional,
     )
     return bytes(made)
 

@@ -21,6 +21,8 @@ def differences(recorded: Step, answered: Sequence[str]) -> list[str]:
 
 def _sentences(recorded: Sequence[str], answered: Sequence[str]) -> Iterator[str]:
     kafka, ours = _by_path(recorded), _by_path(answered)
+    if kafka == ours:
+        yield "the same in another order"
     for path, value in kafka.items():
         if path not in ours:
             yield f"{path}: Kafka says {value}, we leave it out"

@@ -47,7 +47,9 @@ _METADATA_VERSION = 12
 _CREATE_VERSION = 7
 _PRODUCE_VERSION = 9
 _CONFIGS_VERSION = 4
+_OFFSETS_VERSION = 7
 _TOPIC_RESOURCE = 2
+_LOADING = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
 
 
 class Connection:
@@ -133,11 +135,11 @@ class Driver:
             "wait-config": self._wait_config,
             "restart": self._restart_broker,
         }
+        words = " ".join(step.command)
         try:
             arguments = evaluate(step.arguments, self.names.values, HELPERS)
             return commands[step.command[0]](step, arguments)
-        except (ScriptError, KeyError, ValueError, AssertionError) as error:
-            words = " ".join(step.command)
+        except (ScriptError, KeyError, ValueError, AssertionError, OSError) as error:
             raise ScriptError(f"line {step.line_number}, {words!r}: {error!r}") from error
 
     def _settings(self, step: Step, arguments: dict[str, Any]) -> list[str]:
@@ -155,6 +157,9 @@ class Driver:
         if version > API_VERSIONS[key].max_version:
             version = 0  # the one answer that an unknown version of ApiVersions can have
         decoded = decode_response(key, version, frame, len(response_header(key, version, 0)))
+        if key == ApiKey.INIT_PRODUCER_ID and decoded.error_code == _LOADING:
+            time.sleep(_POLL_S)  # Apache Kafka is still fetching its first block of ids
+            return self._send(step, arguments)
         return lines_of(response.schema, version, decoded, self.names)
 
     def _frame(self, step: Step, arguments: dict[str, Any]) -> list[str]:
@@ -240,6 +245,15 @@ class Driver:
             return len(led) == len(found) == partitions
 
         self._poll(is_so)
+        if partitions:
+            self._poll(lambda: self._serves(topic, partitions))
+
+    def _serves(self, topic: str, partitions: int) -> bool:
+        """Say whether each partition has its log: Metadata knows of them a moment earlier."""
+        asked = [{"partition_index": index, "timestamp": -1} for index in range(partitions)]
+        request = {"replica_id": -1, "topics": [{"name": topic, "partitions": asked}]}
+        decoded = self._quietly(ApiKey.LIST_OFFSETS, _OFFSETS_VERSION, request)
+        return all(found.error_code == 0 for found in decoded.topics[0].partitions)
 
     def _poll(self, condition: Callable[[], bool]) -> None:
         deadline = time.monotonic() + _TIMEOUT_S

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 _ZERO_UUID = bytes(16)
 _NEAR_MS = 600_000  # a transcript takes seconds; its own times are years away or NOW exactly
+_DAY_MS = 86_400_000
 _MAX_BYTES = 64 << 20
 
 _LEFT_OUT = frozenset({"throttle_time_ms", "finalized_features_epoch"})
@@ -37,11 +38,20 @@ _SORTED_BY = {
     "finalized_features": ("name",),
     "partitions": ("partition_index", "partition"),
 }
+# Where an element is short and they are many.
+_ON_ONE_LINE = frozenset(
+    {
+        ("ApiVersionsResponse", "api_keys"),
+        ("CreateTopicsResponse", "configs"),
+        ("DescribeConfigsResponse", "configs"),
+    }
+)
 # These answer in an order that they promise.
 _IN_ORDER = frozenset({"FetchResponse", "DescribeTopicPartitionsResponse", "ListOffsetsResponse"})
 # The APIs that transcripts are about; a broker may offer more.
 COVERED_KEYS = frozenset({0, 1, 2, 3, 18, 19, 20, 22, 23, 32, 37, 44, 60, 75})
-_COVERED_FEATURES = frozenset({"metadata.version", "kraft.version"})
+# Which others a broker supports is its own affair.
+_COVERED_FEATURES = frozenset({"metadata.version"})
 
 
 class Names:
@@ -67,7 +77,9 @@ class Names:
         difference_ms = timestamp_ms - self.now_ms
         if difference_ms == 0:
             return "NOW"
-        return "the broker's clock" if abs(difference_ms) < _NEAR_MS else str(timestamp_ms)
+        if abs(difference_ms) < _NEAR_MS:
+            return "the broker's clock"
+        return str(timestamp_ms) if abs(difference_ms) > _DAY_MS else f"NOW + {difference_ms}"
 
 
 def lines_of(schema: MessageSchema, version: int, value: Any, names: Names) -> list[str]:
@@ -89,7 +101,7 @@ class _Printer:
             yield from self._field(inner, field, getattr(value, field.name))
 
     def _field(self, path: str, field: Field, value: Any) -> Iterator[str]:
-        if field.type == "records" and value:
+        if field.type == "records" and value is not None:
             yield from self._records(path, value)
         elif value is None:
             yield f"{path} = null"
@@ -107,24 +119,45 @@ class _Printer:
         kept = self._arranged(field, values)
         if not kept:
             yield f"{path} = []"
-        for number, value in enumerate(kept):
-            yield from self.struct(f"{path}[{number}]", field.struct, value)
+        for label, value in self._labelled(field, kept):
+            inner = f"{path}[{label}]"
+            if (self._message, field.name) in _ON_ONE_LINE:
+                yield self._line(inner, field.struct, value)
+            else:
+                yield from self.struct(inner, field.struct, value)
+
+    def _line(self, path: str, schema: StructSchema, value: Any) -> str:
+        lines = (line.removeprefix("x.") for line in self.struct("x", schema, value))
+        parts = (line.replace(" = ", " ", 1) for line in lines if not line.startswith("name = "))
+        return f"{path} = {', '.join(parts)}"
+
+    def _labelled(self, field: Field, values: list[Any]) -> Iterator[tuple[str, Any]]:
+        """Give each element what it is known by, so that one too many shifts no others."""
+        counts: dict[str, int] = {}
+        for number, value in enumerate(values):
+            key = next((getattr(value, name) for name in self._keys(field)), number)
+            label = str(number if key is None else key)
+            counts[label] = counts.get(label, 0) + 1
+            yield (label if counts[label] == 1 else f"{label} again"), value
+
+    def _keys(self, field: Field) -> list[str]:
+        assert field.struct
+        known = {inner.name for inner in field.struct.fields if self._version in inner.versions}
+        return [name for name in _SORTED_BY.get(field.name, ()) if name in known]
 
     def _arranged(self, field: Field, values: list[Any]) -> list[Any]:
         if field.name == "api_keys":
             values = [value for value in values if value.api_key in COVERED_KEYS]
         if field.name.endswith("_features"):
             values = [value for value in values if value.name in _COVERED_FEATURES]
-        assert field.struct
-        known = {inner.name for inner in field.struct.fields}
-        keys = [name for name in _SORTED_BY.get(field.name, ()) if name in known]
+        keys = self._keys(field)
         if not keys or self._message in _IN_ORDER:
             return values
         return sorted(values, key=lambda value: [_sortable(getattr(value, key)) for key in keys])
 
     def _scalar(self, field: Field, value: Any) -> str:
         if field.type == "uuid":
-            return self._uuid(field, value)
+            return self._uuid(value)
         if field.name in _WORDS:
             return _WORDS[field.name] if value else _quoted(value)
         if field.name in _FOR_PEOPLE:
@@ -139,12 +172,13 @@ class _Printer:
             return self._names.time(value)
         return _quoted(value)
 
-    def _uuid(self, field: Field, value: bytes) -> str:
-        del field
+    def _uuid(self, value: bytes) -> str:
         return "none" if value == _ZERO_UUID else self._names.name("T", value)
 
     def _records(self, path: str, data: bytes) -> Iterator[str]:
         """Print each batch and its records; what follows the last whole batch is counted."""
+        if not data:
+            yield f"{path} = empty"
         view = memoryview(data)
         position = 0
         number = 0

@@ -15,6 +15,7 @@ from wirebroker.codecs.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
     from wirebroker.cluster.metadata_log import MetadataLog
     from wirebroker.coordinator.controller import Controller
 

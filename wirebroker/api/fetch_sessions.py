@@ -3,7 +3,8 @@
 A session is a numbered set of partitions. Its first request (epoch 0) names them all; each later
 one carries the next epoch and names only what changed, and the answer leaves out partitions with
 nothing new. `FetchSessions.context` turns a request into the partitions to read and, after reading,
-`FetchContext.select` turns the results into the ones to send.
+`FetchContext.select` turns the results into the ones to send. Both go over every partition and so
+are iterators, which the caller runs in one go or, for thousands, in slices of the loop's time.
 
     request (id, epoch)     meaning                               answer's session id
     (0, -1) or (id, -1)     no session; an old one is closed      0
@@ -16,15 +17,16 @@ Source: KIP-227, Kafka's FetchSession (sizes, eviction and error codes are its r
 from __future__ import annotations
 
 from collections import OrderedDict
-from typing import NamedTuple, TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from wirebroker.codecs.errors import ErrorCode
 from wirebroker.codecs.fetch_response import FetchPartitionResult
 
 if TYPE_CHECKING:
-    from wirebroker.codecs.fetch import FetchPartition, FetchRequest
-    from collections.abc import Iterable
     import random
+    from collections.abc import Generator, Iterable, Iterator
+
+    from wirebroker.codecs.fetch import FetchPartition, FetchRequest
 
 INITIAL_EPOCH = 0
 FINAL_EPOCH = -1
@@ -95,7 +97,9 @@ class FetchSession:
         self.uses_topic_ids = uses_topic_ids
         self.partitions: OrderedDict[PartitionKey, _Cached] = OrderedDict()
 
-    def update(self, asked: Iterable[SessionPartition], forgotten: Iterable[PartitionKey]) -> None:
+    def update(
+        self, asked: Iterable[SessionPartition], forgotten: Iterable[PartitionKey]
+    ) -> Iterator[None]:
         """Take over what one request changed."""
         for partition in asked:
             key = self._key(partition)
@@ -104,27 +108,28 @@ class FetchSession:
                 self.partitions[key] = _Cached(partition)
             else:
                 cached.asked = partition
+            yield
         for key in forgotten:
             self.partitions.pop(key, None)
+            yield
 
-    def remember(self, results: Results) -> None:
+    def remember(self, results: Results) -> Iterator[None]:
         """Fill a new session with what its first answer said."""
         for partition, result in results:
             cached = self.partitions[self._key(partition)] = _Cached(partition)
             cached.must_send(result)
+            yield
 
-    def select(self, results: Results) -> Results:
+    def select(self, results: Results, news: Results) -> Iterator[None]:
         """Keep the results that carry news; served partitions go to the end of the queue."""
-        news: Results = []
         for partition, result in results:
             key = self._key(partition)
             cached = self.partitions.get(key)
-            if cached is None or not cached.must_send(result):
-                continue
-            news.append((partition, result))
-            if has_records(result):
-                self.partitions.move_to_end(key)
-        return news
+            if cached is not None and cached.must_send(result):
+                news.append((partition, result))
+                if has_records(result):
+                    self.partitions.move_to_end(key)
+            yield
 
     def _key(self, partition: SessionPartition) -> PartitionKey:
         name = partition.topic_id if self.uses_topic_ids else partition.topic
@@ -132,44 +137,49 @@ class FetchSession:
 
 
 class FetchContext:
-    """One Fetch request, resolved: the partitions to read, then the results to send."""
+    """One Fetch request, resolved: the partitions to read, then the results to send.
 
-    __slots__ = ("_epoch", "_sessions", "error", "partitions", "session", "session_id", "version")
+    Attributes:
+        partitions: What to read, in the order of service; none if there is an `error`.
+        session_id: What to answer, after `select`.
+        error: What to answer; `select` may set it.
+        chosen: The results to send, after `select`.
+    """
+
+    __slots__ = ("_epoch", "_session", "_sessions", "chosen", "error", "partitions", "session_id")
 
     def __init__(
         self,
-        sessions: FetchSessions,
-        version: int,
         partitions: list[SessionPartition],
         *,
         session: FetchSession | None = None,
-        wants_session: bool = False,
+        wanting_session_of: FetchSessions | None = None,
         error: ErrorCode = ErrorCode.NONE,
     ) -> None:
-        self._sessions = sessions if wants_session else None
+        self._sessions = wanting_session_of
+        self._session = session
         self._epoch = session.epoch if session is not None else 0
-        self.version = version
         self.partitions = partitions
-        self.session = session
         self.session_id = session.session_id if session is not None else 0
         self.error = error
+        self.chosen: Results = []
 
-    def select(self, results: Results, now_ms: int) -> Results:
-        """Return what to send; sets `session_id`, and `error` if the session went on meanwhile."""
+    def select(self, results: Results, *, version: int, now_ms: int) -> Iterator[None]:
+        """Work out what to send: `chosen`, `session_id`, and `error` if the session went on."""
         if self._sessions is not None:
+            self.chosen = results
             created = self._sessions.create(
-                now_ms, len(results), uses_topic_ids=self.version >= TOPIC_ID_VERSION
+                now_ms, len(results), uses_topic_ids=version >= TOPIC_ID_VERSION
             )
             if created is not None:
-                created.remember(results)
                 self.session_id = created.session_id
-            return results
-        if self.session is None:
-            return results
-        if self.session.epoch != self._epoch:
+                yield from created.remember(results)
+        elif self._session is None:
+            self.chosen = results
+        elif self._session.epoch != self._epoch:
             self.error = ErrorCode.INVALID_FETCH_SESSION_EPOCH
-            return []
-        return self.session.select(results)
+        else:
+            yield from self._session.select(results, self.chosen)
 
 
 class FetchSessions:
@@ -186,30 +196,39 @@ class FetchSessions:
     def __len__(self) -> int:
         return len(self._sessions)
 
-    def context(self, request: FetchRequest, version: int, now_ms: int) -> FetchContext:
-        """Resolve a request to the partitions that it asks for, by its session if it has one."""
-        asked = [
-            SessionPartition(topic.name, topic.topic_id, partition)
-            for topic in request.topics
-            for partition in topic.partitions
-        ]
+    def context(
+        self, request: FetchRequest, asked: list[SessionPartition], *, version: int, now_ms: int
+    ) -> Generator[None, None, FetchContext]:
+        """Resolve a request to the partitions that it asks for, by its session if it has one.
+
+        Args:
+            request: The request.
+            asked: The partitions that it names (`asked_partitions`).
+            version: Of the request.
+            now_ms: The time now.
+        """
         if request.session_epoch in {INITIAL_EPOCH, FINAL_EPOCH}:
             self._sessions.pop(request.session_id, None)
-            wants = request.session_epoch == INITIAL_EPOCH
-            return FetchContext(self, version, asked, wants_session=wants)
+            wants_session = request.session_epoch == INITIAL_EPOCH
+            return FetchContext(asked, wanting_session_of=self if wants_session else None)
         session = self._sessions.get(request.session_id)
         error = _session_error(session, request.session_epoch, version)
         if session is None or error != ErrorCode.NONE:
-            return FetchContext(self, version, [], error=error)
-        session.update(asked, _forgotten(request, uses_topic_ids=session.uses_topic_ids))
-        if not session.partitions:
-            del self._sessions[session.session_id]
-            return FetchContext(self, version, asked)
-        session.last_used_ms = now_ms
-        self._sessions.move_to_end(session.session_id)
+            return FetchContext([], error=error)
+        # First of all, so that the same request coming a second time is refused.
         session.epoch = session.epoch + 1 if session.epoch < MAX_EPOCH else 1
-        partitions = [cached.asked for cached in session.partitions.values()]
-        return FetchContext(self, version, partitions, session=session)
+        context = FetchContext([], session=session)
+        yield from session.update(
+            asked, _forgotten(request, uses_topic_ids=session.uses_topic_ids)
+        )
+        if not session.partitions:
+            self._sessions.pop(session.session_id, None)
+            return FetchContext(asked)
+        session.last_used_ms = now_ms
+        if session.session_id in self._sessions:
+            self._sessions.move_to_end(session.session_id)
+        context.partitions = [cached.asked for cached in session.partitions.values()]
+        return context
 
     def create(self, now_ms: int, size: int, *, uses_topic_ids: bool) -> FetchSession | None:
         """Open a session for `size` partitions, or return None if all slots hold better ones."""
@@ -239,6 +258,15 @@ class FetchSessions:
             return False
         del self._sessions[min(evictable)[1]]
         return True
+
+
+def asked_partitions(request: FetchRequest) -> list[SessionPartition]:
+    """Return the partitions that a request names."""
+    return [
+        SessionPartition(topic.name, topic.topic_id, partition)
+        for topic in request.topics
+        for partition in topic.partitions
+    ]
 
 
 def has_records(result: FetchPartitionResult) -> bool:

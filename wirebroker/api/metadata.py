@@ -32,6 +32,7 @@ from wirebroker.coordinator.topic_names import check_topic_name, is_internal
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Iterable
+
     from wirebroker.api.registry import ConnectionInfo
     from wirebroker.broker import Broker
 

@@ -9,6 +9,7 @@ Source of the rules: Kafka's KRaftMetadataCache (which replicas and leaders are 
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
 
 from wirebroker.codecs.errors import ErrorCode
 from wirebroker.codecs.metadata import PartitionView, TopicView, encode_topic
@@ -20,7 +21,6 @@ from wirebroker.coordinator.cluster_image import (
     TopicImage,
 )
 from wirebroker.coordinator.topic_names import is_internal
-from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from wirebroker.api.registry import Request, handles
+from wirebroker.clock import Slices
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 
@@ -17,9 +18,10 @@ if TYPE_CHECKING:
 
 
 @handles(ApiKey.OFFSET_FOR_LEADER_EPOCH)
-def offset_for_leader_epoch(broker: Broker, request: Request, body: Any) -> dict[str, Any]:
+async def offset_for_leader_epoch(broker: Broker, request: Request, body: Any) -> dict[str, Any]:
     """Answer the end offset of the largest epoch that is not above the one asked for."""
     del request
+    slices = Slices(broker.clock)
     topics = []
     for topic in body.topics:
         partitions, missing = broker.replicas.find(topic.topic, b"", by_id=False)
@@ -29,7 +31,7 @@ def offset_for_leader_epoch(broker: Broker, request: Request, body: Any) -> dict
             try:
                 partition = partitions.get(asked.partition)
                 if partition is None:
-                    raise KafkaError(missing)
+                    raise KafkaError(missing)  # noqa: TRY301 - one place turns errors into codes
                 partition.check_leader(asked.current_leader_epoch)
                 epoch, end_offset = partition.log.end_offset_for_epoch(asked.leader_epoch)
                 answer["leader_epoch"] = epoch
@@ -37,5 +39,6 @@ def offset_for_leader_epoch(broker: Broker, request: Request, body: Any) -> dict
             except KafkaError as error:
                 answer["error_code"] = ErrorCode(error.code)
             answers.append(answer)
+            await slices.turn()
         topics.append({"topic": topic.topic, "partitions": answers})
     return {"topics": topics}

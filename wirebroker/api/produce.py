@@ -14,18 +14,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wirebroker.api.registry import CloseConnectionError, Reply, Request, handles_raw
-from wirebroker.cluster.partition import Partition
+from wirebroker.api.registry import CloseConnectionError, handles_raw
+from wirebroker.clock import Slices
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.compression import Codec
 from wirebroker.codecs.errors import ErrorCode, KafkaError
-from wirebroker.codecs.produce import ProduceRequest, ProduceTopic, parse_produce
+from wirebroker.codecs.produce import parse_produce
 from wirebroker.codecs.produce_response import PartitionResult, encode_produce
 from wirebroker.coordinator.topic_names import is_internal
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable
+    from collections.abc import Awaitable, Mapping
+
+    from wirebroker.api.registry import Reply, Request
     from wirebroker.broker import Broker
+    from wirebroker.cluster.partition import Partition
+    from wirebroker.codecs.produce import ProduceRequest, ProduceTopic
+    from wirebroker.storage.log_append import AppendResult
 
 TOPIC_ID_VERSION = 13
 ZSTD_VERSION = 7
@@ -54,112 +59,157 @@ _SILENT = frozenset(
     }
 )
 
-Results = list[tuple[ProduceTopic, list[PartitionResult]]]
-# An append that has to wait for its turn, and the answer's place that it fills.
-Deferred = tuple[Partition, memoryview, PartitionResult]
+# More partitions than this are served in slices: each takes about 10 us.
+MANY_PARTITIONS = 400
+
+
+class _Produce:
+    """One Produce request: what is asked, and the answer as it grows."""
+
+    __slots__ = ("_broker", "_delayed", "_request", "_results", "_to_flush", "_wanted")
+
+    def __init__(self, broker: Broker, request: Request, wanted: ProduceRequest) -> None:
+        self._broker = broker
+        self._request = request
+        self._wanted = wanted
+        self._results: list[tuple[ProduceTopic, list[PartitionResult]]] = []
+        # Appends that have to wait for their turn, and partitions that flush.messages wants synced.
+        self._delayed: list[tuple[Partition, memoryview, PartitionResult]] = []
+        self._to_flush: list[tuple[Partition, PartitionResult]] = []
+
+    def serve(self) -> Reply | Awaitable[Reply]:
+        """Append at once whatever can be, and answer unless something has to wait."""
+        wanted = self._wanted
+        if (
+            len(wanted.topics) > 1
+            and sum(len(t.partitions) for t in wanted.topics) > MANY_PARTITIONS
+        ):
+            self._request.keep()
+            return self._serve_in_slices()
+        for topic in wanted.topics:
+            answers, partitions, missing = self._begin(topic)
+            for index, records in topic.partitions:
+                answers.append(self._append(partitions.get(index), index, records, missing))
+        if self._delayed:
+            self._request.keep()
+            return self._finish()
+        return self._finish() if self._to_flush else self._reply()
+
+    async def _serve_in_slices(self) -> Reply:
+        slices = Slices(self._broker.clock)
+        for topic in self._wanted.topics:
+            answers, partitions, missing = self._begin(topic)
+            for index, records in topic.partitions:
+                answers.append(self._append(partitions.get(index), index, records, missing))
+                await slices.turn()
+        return await self._finish()
+
+    def _begin(
+        self, topic: ProduceTopic
+    ) -> tuple[list[PartitionResult], Mapping[int, Partition], ErrorCode]:
+        answers: list[PartitionResult] = []
+        self._results.append((topic, answers))
+        by_id = self._request.version >= TOPIC_ID_VERSION
+        partitions, missing = self._broker.replicas.find(topic.name, topic.topic_id, by_id=by_id)
+        return answers, partitions, missing
+
+    def _append(
+        self,
+        partition: Partition | None,
+        index: int,
+        records: memoryview | None,
+        missing: ErrorCode,
+    ) -> PartitionResult:
+        result = PartitionResult(index)
+        if partition is None:
+            result.error_code = missing
+            return result
+        try:
+            checked = _check(partition, records, self._request, self._wanted)
+            if partition.must_take_turn(len(checked)):
+                self._delayed.append((partition, checked, result))
+                return result
+            now_ms = self._broker.clock.now_ms()
+            version = self._request.version
+            done = partition.append(checked, now_ms=now_ms, request_version=version)
+        except KafkaError as error:
+            _note_error(result, error, partition)
+        except OSError as error:
+            self._note_disk(result, error, partition)
+        else:
+            self._note_done(result, done, partition)
+        return result
+
+    async def _finish(self) -> Reply:
+        """Do the appends that wait for a turn or a thread, and the flushes that are due; answer."""
+        for partition, records, result in self._delayed:
+            now_ms = self._broker.clock.now_ms()
+            version = self._request.version
+            try:
+                done = await partition.append_in_turn(
+                    records, now_ms=now_ms, request_version=version
+                )
+            except KafkaError as error:
+                _note_error(result, error, partition)
+            except OSError as error:
+                self._note_disk(result, error, partition)
+            else:
+                self._note_done(result, done, partition)
+        for partition, result in self._to_flush:
+            try:
+                await partition.flush()
+            except OSError as error:
+                self._note_disk(result, error, partition)
+        return self._reply()
+
+    def _note_done(self, result: PartitionResult, done: AppendResult, partition: Partition) -> None:
+        result.base_offset = done.base_offset
+        result.log_append_time_ms = done.log_append_time_ms
+        result.log_start_offset = done.log_start_offset
+        if partition.must_flush:
+            self._to_flush.append((partition, result))
+
+    def _note_disk(self, result: PartitionResult, error: OSError, partition: Partition) -> None:
+        self._broker.replicas.disk_failed(partition, error)
+        result.error_code = ErrorCode.KAFKA_STORAGE_ERROR
+        result.base_offset = -1
+
+    def _reply(self) -> Reply:
+        if self._wanted.acks != 0:
+            return [encode_produce(self._request.version, self._results)]
+        failed = [
+            f"{topic.name or topic.topic_id.hex()}-{result.index} "
+            f"{ErrorCode(result.error_code).name}"
+            for topic, answers in self._results
+            for result in answers
+            if result.error_code != ErrorCode.NONE
+        ]
+        if failed:
+            raise CloseConnectionError(f"produce with acks=0 failed: {', '.join(failed[:5])}")
+        return None
 
 
 @handles_raw(ApiKey.PRODUCE)
 def produce(broker: Broker, request: Request) -> Reply | Awaitable[Reply]:
     """Append what the request holds and answer per partition."""
     wanted = parse_produce(request.frame, request.position, request.version)
-    deferred: list[Deferred] = []
-    to_flush: list[tuple[Partition, PartitionResult]] = []
-    results: Results = []
-    for topic in wanted.topics:
-        answers: list[PartitionResult] = []
-        results.append((topic, answers))
-        partitions, missing = broker.replicas.find(
-            topic.name, topic.topic_id, by_id=request.version >= TOPIC_ID_VERSION
-        )
-        for index, records in topic.partitions:
-            result = PartitionResult(index, ErrorCode.NONE)
-            answers.append(result)
-            partition = partitions.get(index)
-            try:
-                if partition is None or records is None:
-                    _refuse(partition, missing)
-                    continue
-                _check(partition, records, request, wanted)
-                if partition.must_take_turn(len(records)):
-                    deferred.append((partition, records, result))
-                else:
-                    _append(broker, partition, records, result, request.version)
-                    if partition.must_flush:
-                        to_flush.append((partition, result))
-            except KafkaError as error:
-                _note_error(result, error, partition)
-    if deferred or to_flush:
-        if deferred:
-            request.keep()
-        return _finish(broker, request, wanted, results, deferred, to_flush)
-    return _reply(request, wanted, results)
-
-
-def _append(
-    broker: Broker, partition: Partition, records: memoryview, result: PartitionResult, version: int
-) -> None:
-    try:
-        done = partition.append(records, now_ms=broker.clock.now_ms(), request_version=version)
-    except OSError as error:
-        broker.replicas.disk_failed(partition, error)
-        raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR) from error
-    result.base_offset = done.base_offset
-    result.log_append_time_ms = done.log_append_time_ms
-    result.log_start_offset = done.log_start_offset
-
-
-async def _finish(
-    broker: Broker,
-    request: Request,
-    wanted: ProduceRequest,
-    results: Results,
-    deferred: list[Deferred],
-    to_flush: list[tuple[Partition, PartitionResult]],
-) -> Reply:
-    """Do the appends that wait for a turn or a thread, and the flushes that are due; answer."""
-    for partition, records, result in deferred:
-        try:
-            done = await partition.append_in_turn(
-                records, now_ms=broker.clock.now_ms(), request_version=request.version
-            )
-        except OSError as error:
-            broker.replicas.disk_failed(partition, error)
-            result.error_code = ErrorCode.KAFKA_STORAGE_ERROR
-        except KafkaError as error:
-            _note_error(result, error, partition)
-        else:
-            result.base_offset = done.base_offset
-            result.log_append_time_ms = done.log_append_time_ms
-            result.log_start_offset = done.log_start_offset
-            if partition.must_flush:
-                to_flush.append((partition, result))
-    for partition, result in to_flush:
-        try:
-            await partition.flush()
-        except OSError as error:
-            broker.replicas.disk_failed(partition, error)
-            result.error_code = ErrorCode.KAFKA_STORAGE_ERROR
-    return _reply(request, wanted, results)
-
-
-def _refuse(partition: Partition | None, missing: ErrorCode) -> None:
-    if partition is None:
-        raise KafkaError(missing)
-    raise KafkaError(ErrorCode.INVALID_RECORD, "Produce requests must hold a record batch.")
+    return _Produce(broker, request, wanted).serve()
 
 
 def _check(
-    partition: Partition, records: memoryview, request: Request, wanted: ProduceRequest
-) -> None:
-    """Refuse what can be told without the log (Kafka's ProduceRequest.validateRecords first)."""
-    size = len(records)
-    if size < HEADER_BYTES:
-        raise KafkaError(ErrorCode.INVALID_RECORD, "Produce requests must hold a record batch.")
+    partition: Partition, records: memoryview | None, request: Request, wanted: ProduceRequest
+) -> memoryview:
+    """Refuse what can be told without the log (Kafka's ProduceRequest.validateRecords first).
+
+    Raises:
+        KafkaError: Why the records are not looked at any further.
+    """
+    if records is None or len(records) < HEADER_BYTES:
+        raise KafkaError(ErrorCode.INVALID_RECORD, "A Produce request must hold a record batch.")
     attributes = records[ATTRIBUTES_POSITION]
-    if records[MAGIC_POSITION] == 2 and attributes & 0x07 == Codec.ZSTD:  # noqa: SIM102 - per version
-        if request.version < ZSTD_VERSION:
-            raise KafkaError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
+    is_zstd = records[MAGIC_POSITION] == 2 and attributes & 0x07 == Codec.ZSTD
+    if is_zstd and request.version < ZSTD_VERSION:
+        raise KafkaError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
     if not -1 <= wanted.acks <= 1:
         raise KafkaError(ErrorCode.INVALID_REQUIRED_ACKS)
     if is_internal(partition.topic) and request.client_id != ADMIN_CLIENT_ID:
@@ -170,28 +220,15 @@ def _check(
     partition.check_leader()
     if wanted.acks == -1:
         partition.check_in_sync()
+    return records
 
 
-def _note_error(result: PartitionResult, error: KafkaError, partition: Partition | None) -> None:
+def _note_error(result: PartitionResult, error: KafkaError, partition: Partition) -> None:
     result.error_code = error.code
-    if partition is not None and error.code not in _SILENT:
+    if error.code not in _SILENT:
         result.log_start_offset = partition.log.log_start_offset
     record_errors = getattr(error, "record_errors", ())
     if record_errors:
         result.record_errors = record_errors
     if error.message is not None:
         result.error_message = error.message
-
-
-def _reply(request: Request, wanted: ProduceRequest, results: Results) -> Reply:
-    if wanted.acks != 0:
-        return [encode_produce(request.version, results)]
-    failed = [
-        f"{topic.name or topic.topic_id.hex()}-{result.index} {ErrorCode(result.error_code).name}"
-        for topic, answers in results
-        for result in answers
-        if result.error_code != ErrorCode.NONE
-    ]
-    if failed:
-        raise CloseConnectionError(f"produce with acks=0 failed: {', '.join(failed[:5])}")
-    return None

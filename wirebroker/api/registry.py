@@ -116,11 +116,11 @@ class Request:
     def keep(self) -> None:
         """Keep the frame, and every view into it, valid for as long as somebody holds them.
 
-        Must be called before the handler returns an awaitable that uses them. Costs nothing for a
-        frame that has a buffer of its own (most frames over 64 KiB); otherwise the loop's receive
-        area (1 MiB) is given away: for a small piece of a frame take `kept` instead.
+        Must be called before the handler returns an awaitable that uses them. Nothing is copied,
+        but up to 1 MiB of memory lives as long as any of the views: a piece of a frame that is
+        kept for long is better copied by `kept`.
         """
-        ReceiveArea.hand_over(self.frame)
+        ReceiveArea.keep(self.frame)
 
     def kept(self, view: memoryview) -> memoryview:
         """Return a view of the same bytes that stays valid: copied only if it has to be."""

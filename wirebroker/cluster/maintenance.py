@@ -1,7 +1,8 @@
 """What a broker does from time to time: checkpoints, expiry, removal of deleted logs.
 
-Each duty has an interval from the config table. A duty that fails is logged and tried again at its
-next turn; a disk that is really broken shows in the appends.
+Each duty has an interval from the config table. A disk that fails under one takes its directory
+offline, as under a request; anything else that goes wrong is logged, and the duty done again at its
+next turn.
 
 Source: the scheduled tasks of Kafka's LogManager and ReplicaManager.
 """
@@ -10,39 +11,45 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from math import inf
 from typing import TYPE_CHECKING
 
 from wirebroker.clock import Slices, pause
+from wirebroker.codecs.errors import KafkaError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
+
     from wirebroker.broker import Broker
-    from wirebroker.storage.files import Files
+    from wirebroker.cluster.partition import Partition
 
 logger = logging.getLogger(__name__)
 
 # How often deleted directories are looked at; file.delete.delay.ms itself is a minute.
 REMOVAL_INTERVAL_MS = 1_000
 
+_LONGEST_INTERVAL_S = 86_400.0
+
 
 class Maintenance:
     """The periodic duties of one broker."""
 
-    __slots__ = ("_broker", "_files", "_tasks")
+    __slots__ = ("_broker", "_flushed_at", "_tasks")
 
-    def __init__(self, broker: Broker, files: Files) -> None:
+    def __init__(self, broker: Broker) -> None:
         self._broker = broker
-        self._files = files
         self._tasks: list[asyncio.Task[None]] = []
+        # When (monotonic) the logs that have a flush.ms were last flushed here.
+        self._flushed_at: dict[Partition, float] = {}
 
     def start(self) -> None:
         """Begin all duties."""
         config = self._broker.config
         duties: list[tuple[int, Callable[[], Awaitable[None]]]] = [
-            (config.int("replica.high.watermark.checkpoint.interval.ms"), self._checkpoint),
-            (config.int("producer.id.expiration.check.interval.ms"), self._expire_producers),
-            (config.int("log.flush.scheduler.interval.ms"), self._flush_by_time),
-            (REMOVAL_INTERVAL_MS, self._remove_deleted),
+            (config.int("replica.high.watermark.checkpoint.interval.ms"), self.checkpoint),
+            (config.int("producer.id.expiration.check.interval.ms"), self.expire_producers),
+            (config.int("log.flush.scheduler.interval.ms"), self.flush_by_time),
+            (REMOVAL_INTERVAL_MS, self.remove_deleted),
         ]
         for interval_ms, duty in duties:
             self._tasks.append(asyncio.create_task(_repeat(interval_ms / 1000, duty)))
@@ -53,32 +60,56 @@ class Maintenance:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    async def _checkpoint(self) -> None:
-        for directory in self._broker.replicas.directories:
-            await self._broker.replicas.checkpoint(directory)
+    async def checkpoint(self) -> None:
+        """Write the checkpoint files."""
+        replicas = self._broker.replicas
+        for directory in replicas.directories:
+            try:
+                await directory.checkpoint(self._broker.clock)
+            except OSError as error:
+                replicas.directory_failed(directory, error)
 
-    async def _expire_producers(self) -> None:
+    async def expire_producers(self) -> None:
+        """Forget idempotent producers that have been silent for too long."""
         slices = Slices(self._broker.clock)
         for partition in list(self._broker.replicas):
             partition.log.producer_state.remove_expired(self._broker.clock.now_ms())
             await slices.turn()
 
-    async def _flush_by_time(self) -> None:
+    async def flush_by_time(self) -> None:
         """Sync the logs whose flush.ms is over (`flush.messages` is looked at on append)."""
-        for partition in list(self._broker.replicas):
-            if partition.log.unflushed_count and partition.log.settings.flush_ms < 1 << 62:
-                await partition.flush()
+        replicas, clock = self._broker.replicas, self._broker.clock
+        slices = Slices(clock)
+        before, self._flushed_at = self._flushed_at, {}
+        for partition in list(replicas):
+            flush_ms = partition.log.settings.flush_ms
+            if flush_ms < _LONGEST_INTERVAL_S * 1000:
+                now = clock.monotonic()
+                flushed_at = before.get(partition, -inf)
+                if partition.log.unflushed_count and (now - flushed_at) * 1000 >= flush_ms:
+                    await self._flush(partition)
+                    flushed_at = now
+                self._flushed_at[partition] = flushed_at
+            await slices.turn()
 
-    async def _remove_deleted(self) -> None:
-        replicas = self._broker.replicas
-        for path in replicas.remove_deleted(self._broker.clock.monotonic()):
-            await asyncio.to_thread(self._files.remove_tree, path)
+    async def _flush(self, partition: Partition) -> None:
+        try:
+            await partition.flush()
+        except OSError as error:
+            self._broker.replicas.disk_failed(partition, error)
+        except KafkaError as error:
+            logger.debug("%s-%d is not flushed: %s", partition.topic, partition.index, error)
+
+    async def remove_deleted(self) -> None:
+        """Remove the files of deleted partitions."""
+        while await asyncio.to_thread(self._broker.replicas.remove_deleted):
+            pass
 
 
 async def _repeat(interval_s: float, duty: Callable[[], Awaitable[None]]) -> None:
     while True:
-        await pause(min(interval_s, 86_400.0))
+        await pause(min(interval_s, _LONGEST_INTERVAL_S))
         try:
             await duty()
-        except OSError:
+        except Exception:  # the root of a task: one bad turn must not end the duty
             logger.exception("%s failed; it is tried again", duty.__name__)

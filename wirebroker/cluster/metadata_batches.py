@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from wirebroker.clock import next_turn
 from wirebroker.codecs.control_records import encode_control_record
 from wirebroker.codecs.metadata_records import (
     MetadataRecord,
@@ -27,39 +26,11 @@ from wirebroker.codecs.record_batch import (
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from wirebroker.clock import Clock
     from wirebroker.codecs.control_records import ControlRecord
     from wirebroker.codecs.primitives import Buffer
 
 # Building a batch of as many takes 2 ms.
 BATCH_RECORDS = 512
-# What the loop may be held by a long piece of work before others have their turn.
-SLICE_S = 0.005
-
-
-class Slices:
-    """Lets the loop go on when a slice of time is used up."""
-
-    __slots__ = ("_clock", "_until")
-
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
-        self._until = clock.monotonic() + SLICE_S
-
-    @property
-    def is_over(self) -> bool:
-        """Tell whether the slice is used up."""
-        return self._clock.monotonic() >= self._until
-
-    async def pause(self) -> None:
-        """Let others have their turn, and begin a new slice."""
-        await next_turn()
-        self._until = self._clock.monotonic() + SLICE_S
-
-    async def maybe_pause(self) -> None:
-        """Pause if the slice is used up."""
-        if self.is_over:
-            await self.pause()
 
 
 class EncodedBatches(NamedTuple):

@@ -24,10 +24,10 @@ import logging
 from collections import deque
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from wirebroker.clock import Slices
 from wirebroker.cluster.metadata_batches import (
     BatchBuilder,
     EncodedBatches,
-    Slices,
     decode_batch,
     framed,
 )
@@ -128,7 +128,7 @@ class MetadataLog:
         self._last_snapshot_at = clock.monotonic()
         self._last_timestamp_ms = 0
         self._voters: list[ControlRecord] = []  # of a log with dynamic voters, kept for snapshots
-        self._failure: str | None = None
+        self._failure: KafkaError | None = None  # why nothing is taken any more
 
     # Start and stop
 
@@ -169,7 +169,10 @@ class MetadataLog:
         return log
 
     def set_listener(self, listener: Listener) -> None:
-        """Have every published change told; submit() returns after the listener has."""
+        """Have every published change told; submit() returns after the listener has.
+
+        The listener must not wait for a submit() of its own: that would be published after it.
+        """
         self._listener = listener
 
     async def register(
@@ -201,7 +204,9 @@ class MetadataLog:
     async def close(self) -> None:
         """Finish what was submitted, and let go of the files."""
         async with self._turn:
-            self._failure = self._failure or "the broker is stopping"
+            self._failure = self._failure or KafkaError(
+                ErrorCode.NOT_CONTROLLER, "the broker is stopping"
+            )
         if self._flusher is not None:
             await self._flusher
         if self._snapshotter is not None:
@@ -218,7 +223,7 @@ class MetadataLog:
         """
         async with self._turn:
             # Many small operations in a row must not hold the loop either.
-            await self._slices.maybe_pause()
+            await self._slices.turn()
             self._check_usable()
             result = await self._run(operation(self._newest))
             if result.records:
@@ -239,8 +244,7 @@ class MetadataLog:
             except StopIteration as end:
                 result: ControllerResult[Response] = end.value
                 return result
-            if slices.is_over:
-                await slices.pause()
+            await slices.turn()
 
     async def _append(self, records: list[MetadataRecord]) -> None:
         """Apply and encode records in slices, then append them in one go."""
@@ -252,12 +256,10 @@ class MetadataLog:
         )
         for record in records:
             builder.apply(record)
-            if slices.is_over:
-                await slices.pause()
+            await slices.turn()
         for record in framed(records):
             batches.add(record)
-            if slices.is_over:
-                await slices.pause()
+            await slices.turn()
         batches.finish_batch()
         image, change = builder.build(offset=batches.next_offset, epoch=self.epoch)
         self._write(batches.batches)
@@ -310,16 +312,17 @@ class MetadataLog:
 
     def _fail(self, error: OSError) -> None:
         """Stop serving: the log's end on the disk is not known any more."""
-        self._failure = f"the metadata log cannot be written: {error}"
-        LOGGER.error("%s", self._failure)
+        message = f"the metadata log cannot be written: {error}"
+        LOGGER.error("%s", message)
+        self._failure = KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, message)
         while self._commits:
             done = self._commits.popleft().done
-            done.set_exception(KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, self._failure))
+            done.set_exception(self._failure)
             done.exception()  # marks it as seen: perhaps nobody waits any more
 
     def _check_usable(self) -> None:
         if self._failure is not None:
-            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, self._failure)
+            raise self._failure
 
     # Loading and leading
 
@@ -341,7 +344,7 @@ class MetadataLog:
                 continue
             for record in decode_batch(batch, header, from_offset=offset):
                 builder.apply(record)
-                await slices.maybe_pause()
+                await slices.turn()
         self.image, _ = builder.build(offset=self._store.end_offset, epoch=epoch)
         self._newest = self.image
 
@@ -353,7 +356,7 @@ class MetadataLog:
         for header, batch in snapshot.batches:
             for record in decode_batch(batch, header):
                 builder.apply(record)
-                await slices.maybe_pause()
+                await slices.turn()
 
     def _note_voters(self, records: Iterable[ControlRecord]) -> None:
         for record in records:

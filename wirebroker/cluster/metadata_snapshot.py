@@ -18,7 +18,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
-from wirebroker.cluster.metadata_batches import BatchBuilder, Slices
+from wirebroker.clock import Slices
+from wirebroker.cluster.metadata_batches import BatchBuilder
 from wirebroker.codecs.control_records import (
     ControlRecord,
     ControlType,
@@ -79,7 +80,7 @@ async def encode_snapshot(
     builder.add_control([SnapshotHeader(timestamp_ms), *voters])
     for record in to_records(image):
         builder.add(record)
-        await slices.maybe_pause()
+        await slices.turn()
     builder.add_control([SnapshotFooter()])
     return builder.batches.buffers
 

@@ -31,8 +31,9 @@ DIRECTORY_NAME = f"{TOPIC}-0"
 TOPIC_ID = bytes(15) + b"\x01"
 # index.interval.bytes of every log that does not say otherwise
 _INDEX_INTERVAL_BYTES = 4096
-# What a crash may leave of files that were being written or removed.
-_LEFTOVERS = (".tmp", ".part", ".deleted", ".cleaned", ".swap")
+# What a crash may leave of files that were being written or removed, and the producer states that
+# Apache Kafka keeps here too, though nobody produces into this log.
+_LEFTOVERS = (".tmp", ".part", ".deleted", ".cleaned", ".swap", ".snapshot")
 
 LOGGER = logging.getLogger(__name__)
 

@@ -9,7 +9,11 @@ follows the log's end. Whoever waits for records is told at each advance (`watch
 
 An append has three steps (prepare, write, commit; docs/decisions/0003). Small ones take all three
 at once on the loop. A large one hands prepare and write to a thread, because they would hold the
-loop too long, and everyone behind it takes a turn at `append_lock` until it is through.
+loop too long, and everyone behind it takes a turn at `append_turn` until it is through; so does the
+deletion of the partition, which therefore never pulls a file away under a thread.
+
+Laws: while the directory is offline, and once the partition is retired, nothing is appended and
+nothing that was being appended is acknowledged (who has waited checks again).
 
 Source: Kafka's Partition and DelayedOperation, KIP-101 and KIP-320 for the epochs.
 """
@@ -17,14 +21,16 @@ Source: Kafka's Partition and DelayedOperation, KIP-101 and KIP-320 for the epoc
 from __future__ import annotations
 
 import asyncio
+from typing import TYPE_CHECKING, Protocol
 
 from wirebroker.codecs.errors import ErrorCode, KafkaError
-from typing import TYPE_CHECKING
+from wirebroker.coordinator.cluster_image import NO_LEADER
 
 if TYPE_CHECKING:
-    from wirebroker.storage.log import AppendResult, Log
+    from wirebroker.cluster.data_directory import DataDirectory
     from wirebroker.coordinator.cluster_image import PartitionImage
-    from collections.abc import Callable
+    from wirebroker.storage.log import Log
+    from wirebroker.storage.log_append import AppendPlan, AppendResult
 
 # Above this a thread validates and writes: the page cache takes new pages at 0.4 GB/s in bad
 # moments, so 2 MiB hold the loop 5 ms at most.
@@ -33,13 +39,30 @@ LARGE_APPEND_BYTES = 2 * 1024 * 1024
 UNKNOWN_EPOCH = -1
 
 
+class Watcher(Protocol):
+    """Who waits for records of several partitions."""
+
+    def advanced(self, number: int) -> None:
+        """Note that there is news of the partition that was watched under this number."""
+        ...
+
+
 class Partition:
-    """A replica that this node holds; the log is open as long as the partition is known."""
+    """A replica that this node holds; the log is open as long as the partition is known.
+
+    Attributes:
+        directory: Where the log lies; it may go offline.
+        is_retired: Whether the partition was deleted; it is not found any more, but requests that
+            have found it before may still hold it.
+    """
 
     __slots__ = (
+        "_append_turn",
+        "_flush_turn",
         "_watchers",
-        "append_lock",
+        "directory",
         "index",
+        "is_retired",
         "isr_count",
         "leader",
         "leader_epoch",
@@ -49,19 +72,29 @@ class Partition:
         "topic_id",
     )
 
-    def __init__(self, log: Log, image: PartitionImage, *, topic: str, node_id: int) -> None:
+    # is_retired => leader == NO_LEADER
+
+    def __init__(
+        self,
+        log: Log,
+        image: PartitionImage,
+        *,
+        topic: str,
+        node_id: int,
+        directory: DataDirectory,
+    ) -> None:
         self.log = log
         self.topic = topic
         self.topic_id = log.topic_id
         self.index = image.index
         self.node_id = node_id
-        self.append_lock = asyncio.Lock()
-        self._watchers: set[Callable[[], None]] = set()
-        self.leader = image.leader
-        self.leader_epoch = image.leader_epoch
-        self.isr_count = len(image.isr)
-        if self.is_leader:
-            self._advance()
+        self.directory = directory
+        self.is_retired = False
+        # Made when first needed, as what follows: most of 10,000 partitions never are.
+        self._append_turn: asyncio.Lock | None = None
+        self._flush_turn: asyncio.Lock | None = None
+        self._watchers: dict[Watcher, int] = {}
+        self.update(image)
 
     @property
     def is_leader(self) -> bool:
@@ -77,19 +110,23 @@ class Partition:
             self._advance()
 
     def check_leader(self, current_leader_epoch: int = UNKNOWN_EPOCH) -> None:
-        """Refuse a request that takes another node, or another epoch of this one, for the leader.
+        """Refuse a request that cannot be served here, or takes another epoch for the present one.
 
         Args:
             current_leader_epoch: What the peer believes; -1 if it doesn't say.
 
         Raises:
-            KafkaError: FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH or NOT_LEADER_OR_FOLLOWER.
+            KafkaError: KAFKA_STORAGE_ERROR, UNKNOWN_TOPIC_OR_PARTITION, FENCED_LEADER_EPOCH,
+                UNKNOWN_LEADER_EPOCH or NOT_LEADER_OR_FOLLOWER.
         """
+        self.directory.check_online()
         if current_leader_epoch not in {UNKNOWN_EPOCH, self.leader_epoch}:
             if current_leader_epoch < self.leader_epoch:
                 raise KafkaError(ErrorCode.FENCED_LEADER_EPOCH)
             raise KafkaError(ErrorCode.UNKNOWN_LEADER_EPOCH)
         if self.leader != self.node_id:
+            if self.is_retired:
+                raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
             raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
     def check_in_sync(self) -> None:
@@ -97,26 +134,25 @@ class Partition:
         if self.isr_count < self.log.settings.min_insync_replicas:
             raise KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS)
 
+    def retire(self) -> None:
+        """Note that the partition is deleted, and tell all who wait for it."""
+        self.is_retired = True
+        self.leader = NO_LEADER
+        self.wake_watchers()
+
+    # -- append ----------------------------------------------------------------------------
+
     @property
-    def must_flush(self) -> bool:
-        """Tell whether flush.messages wants the log on the disk before the answer."""
-        log = self.log
-        return log.log_end_offset - log.recovery_point >= log.settings.flush_messages
-
-    async def flush(self) -> None:
-        """Wait until what is appended by now is on the disk (in a thread).
-
-        Raises:
-            OSError: The disk failed.
-        """
-        target = self.log.flush_target()
-        if target is not None:
-            await asyncio.get_running_loop().run_in_executor(None, target.sync)
-            self.log.mark_flushed(target.offset)
+    def append_turn(self) -> asyncio.Lock:
+        """What a large append holds, and whoever must not interfere with one."""
+        if self._append_turn is None:
+            self._append_turn = asyncio.Lock()
+        return self._append_turn
 
     def must_take_turn(self, size: int) -> bool:
         """Tell whether an append of `size` bytes has to go through `append_in_turn`."""
-        return size > LARGE_APPEND_BYTES or self.append_lock.locked()
+        turn = self._append_turn
+        return size > LARGE_APPEND_BYTES or (turn is not None and turn.locked())
 
     def append(self, records: memoryview, *, now_ms: int, request_version: int) -> AppendResult:
         """Append as the leader, at once (see `must_take_turn`).
@@ -137,37 +173,84 @@ class Partition:
     async def append_in_turn(
         self, records: memoryview, *, now_ms: int, request_version: int
     ) -> AppendResult:
-        """Append as the leader, in a thread if large; `records` must stay valid meanwhile."""
-        async with self.append_lock:
+        """Append as the leader, in a thread if large; `records` must stay valid meanwhile.
+
+        Raises:
+            KafkaError: What validation found; what became of the partition while this waited.
+            OSError: The disk failed; the log is as before.
+        """
+        async with self.append_turn:
+            self.check_leader()
             if len(records) <= LARGE_APPEND_BYTES:
                 return self.append(records, now_ms=now_ms, request_version=request_version)
             log = self.log
             epoch = self.leader_epoch
 
-            def prepare_and_write() -> Callable[[], AppendResult]:
+            def prepare_and_write() -> AppendPlan:
                 plan = log.prepare_append(
                     records, leader_epoch=epoch, now_ms=now_ms, request_version=request_version
                 )
                 log.write(plan)
-                return lambda: log.commit(plan)
+                return plan
 
-            commit = await asyncio.get_running_loop().run_in_executor(None, prepare_and_write)
-            result = commit()
+            plan = await asyncio.get_running_loop().run_in_executor(None, prepare_and_write)
+            # Another partition may have found the disk broken meanwhile: then this is the last
+            # write, and nobody is told of it.
+            self.directory.check_online()
+            result = log.commit(plan)
             self._advance()
             return result
 
-    def watch(self, on_advance: Callable[[], None]) -> None:
-        """Call `on_advance` whenever more records are committed, until `unwatch`."""
-        self._watchers.add(on_advance)
+    # -- flush -----------------------------------------------------------------------------
 
-    def unwatch(self, on_advance: Callable[[], None]) -> None:
+    @property
+    def must_flush(self) -> bool:
+        """Tell whether flush.messages wants the log on the disk before the answer."""
+        log = self.log
+        return log.log_end_offset - log.recovery_point >= log.settings.flush_messages
+
+    async def flush(self) -> None:
+        """Wait until what is appended by now is on the disk (synced in a thread).
+
+        One at a time, so that whoever comes meanwhile is served by the next one together (group
+        commit), and never told that a sync is over whose directory entry another one has in hand.
+
+        Raises:
+            KafkaError: The partition was deleted, or its directory is offline.
+            OSError: The disk failed.
+        """
+        end_offset = self.log.log_end_offset
+        if self._flush_turn is None:
+            self._flush_turn = asyncio.Lock()
+        async with self._flush_turn:
+            self.check_leader()
+            if self.log.recovery_point >= end_offset:
+                return
+            target = self.log.flush_target()
+            assert target is not None, "records above the recovery point are a reason to sync"
+            try:
+                await asyncio.get_running_loop().run_in_executor(None, target.sync)
+            except OSError:
+                # A deletion moves the files away; nobody needs them on the disk then.
+                self.check_leader()
+                raise
+            self.check_leader()
+            self.log.mark_flushed(target.offset)
+
+    # -- waiting ---------------------------------------------------------------------------
+
+    def watch(self, watcher: Watcher, number: int) -> None:
+        """Tell `watcher` whenever more records are committed, or the partition goes."""
+        self._watchers[watcher] = number
+
+    def unwatch(self, watcher: Watcher) -> None:
         """End a `watch`."""
-        self._watchers.discard(on_advance)
+        self._watchers.pop(watcher, None)
 
     def wake_watchers(self) -> None:
         """Tell all who wait to look again: records came, or the partition goes."""
-        for on_advance in tuple(self._watchers):
-            on_advance()
+        for watcher, number in tuple(self._watchers.items()):
+            watcher.advanced(number)
 
     def _advance(self) -> None:
         log = self.log

@@ -1,11 +1,11 @@
 """All partitions that this node holds: opened at start, then as the metadata changes.
 
 The metadata log calls `apply` after each change and answers its request only when that is done,
-so a topic's logs are there when CreateTopics returns. Work on many partitions is cut into slices
-with a turn of the event loop between them.
+so a topic's logs are there when CreateTopics returns. Directories are made and renamed in threads,
+many partitions at a time; what is done to thousands of partitions on the loop is cut into slices.
 
-A disk that fails takes its log directory offline: partitions there answer KAFKA_STORAGE_ERROR and
-nothing is acknowledged on them any more.
+A disk that fails takes its log directory offline (data_directory.py); partitions are then created
+in the others. With none left they exist all the same, and answer KAFKA_STORAGE_ERROR.
 
 Source: Kafka's ReplicaManager and LogManager.
 """
@@ -14,32 +14,47 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, NamedTuple
 
 from wirebroker.clock import Clock, Slices
+from wirebroker.cluster.data_directory import DataDirectory, is_disk_failure
 from wirebroker.cluster.partition import Partition
-from wirebroker.codecs.errors import ErrorCode
+from wirebroker.codecs.errors import ErrorCode, KafkaError
+from wirebroker.config import StartError
+from wirebroker.coordinator.cluster_image import ResourceType
 from wirebroker.storage.log import Log
-from wirebroker.storage.log_directory import LogDirectory, PartitionDirectory
 
 if TYPE_CHECKING:
     from wirebroker.config import Config, TopicSettings
     from wirebroker.coordinator.cluster_image import ClusterImage, PartitionImage, TopicImage
     from wirebroker.coordinator.image_builder import ImageChange
     from wirebroker.storage.files import Files
+    from wirebroker.storage.log_directory import LogDirectory, PartitionDirectory
 
 logger = logging.getLogger(__name__)
 
 Partitions = Mapping[int, Partition]
-Offsets = dict[tuple[str, int], int]
 _NONE: Partitions = {}
 
-TOPIC_RESOURCE = 2
+# Partitions that a thread creates or renames at a time: about 50 ms of a disk that is busy.
+_BATCH = 50
+
+
+class _Removal(NamedTuple):
+    """A deleted partition whose files go when file.delete.delay.ms is over."""
+
+    due: float  # monotonic seconds
+    path: str
+    log: Log | None  # whose open files readers may still be sent from
 
 
 class ReplicaManager:
-    """The partitions of this node, by topic name and by topic id."""
+    """The partitions of this node, by topic name and by topic id.
+
+    Attributes:
+        directories: The log directories, online or not.
+    """
 
     __slots__ = (
         "_by_id",
@@ -48,29 +63,30 @@ class ReplicaManager:
         "_config",
         "_files",
         "_node_id",
+        "_removals",
         "_settings",
         "directories",
-        "removed",
     )
+
+    # _by_name and _by_id hold the same mappings.
 
     def __init__(
         self,
-        directories: list[LogDirectory],
+        directories: Iterable[LogDirectory],
         files: Files,
         *,
         config: Config,
         clock: Clock,
         node_id: int,
     ) -> None:
-        self.directories = directories
-        # Paths of deleted partitions, each with the time (monotonic) from which it may be removed.
-        self.removed: list[tuple[float, str]] = []
+        self.directories = [DataDirectory(directory) for directory in directories]
         self._files = files
         self._config = config
         self._clock = clock
         self._node_id = node_id
         self._by_name: dict[str, dict[int, Partition]] = {}
         self._by_id: dict[bytes, dict[int, Partition]] = {}
+        self._removals: list[_Removal] = []
         # Topics with the same overrides share one settings object.
         self._settings: dict[frozenset[tuple[str, str]], TopicSettings] = {}
 
@@ -87,38 +103,84 @@ class ReplicaManager:
             return partitions, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         return self._by_name.get(name, _NONE), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
+    # -- start and stop --------------------------------------------------------------------
+
     async def load(self, image: ClusterImage) -> None:
         """Open what the directories hold of this node's partitions, and create what they lack.
 
         Raises:
-            OSError: A log cannot be read.
+            StartError: A log cannot be opened.
         """
         slices = Slices(self._clock)
         for directory in self.directories:
-            recovery_points = directory.read_recovery_points()
-            start_offsets = directory.read_log_start_offsets()
-            for found in directory.partitions:
-                if found.topic.startswith("__cluster_metadata"):
-                    continue
-                topic = None if found.topic_id is None else image.topics_by_id.get(found.topic_id)
-                if found.topic_id is None:
-                    topic = image.topics.get(found.topic)
-                partition = None if topic is None else topic.partitions.get(found.partition)
-                if topic is None or partition is None or self._node_id not in partition.replicas:
-                    self._set_aside(directory, found)
-                    continue
-                log = self._log(found.path, image, topic, partition.index)
-                key = (topic.name, partition.index)
+            try:
+                await self._load_directory(directory, image, slices)
+            except OSError as error:
+                raise StartError(
+                    f"the data directory {directory.path} cannot be read: {error}",
+                    "check the disk and its permissions, or leave it out of log.dirs",
+                ) from error
+        for topic in image.topics.values():
+            await self._follow_topic(image, topic, slices)
+
+    async def _load_directory(
+        self, directory: DataDirectory, image: ClusterImage, slices: Slices
+    ) -> None:
+        files = directory.files
+        recovery_points = files.read_recovery_points()
+        start_offsets = files.read_log_start_offsets()
+        # A broker that stopped before it could remove them.
+        now = self._clock.monotonic()
+        self._removals += [_Removal(now, path, None) for path in files.to_delete]
+        for found in files.partitions:
+            if found.topic.startswith("__cluster_metadata"):
+                continue
+            topic = _topic_of(found, image)
+            partition = None if topic is None else topic.partitions.get(found.partition)
+            if topic is None or partition is None or self._node_id not in partition.replicas:
+                _set_aside(files, found)
+                continue
+            if partition.index in self._by_name.get(topic.name, _NONE):
+                raise StartError(
+                    f"{found.path} is there twice, in two of log.dirs",
+                    "move one of the two out of the way",
+                )
+            if found.topic_id is None:
+                files.write_topic_id(found.path, topic.topic_id)
+            log = self._log(found.path, topic, partition.index, self._topic_settings(image, topic))
+            key = (topic.name, partition.index)
+            try:
                 log.load(
                     recovery_point=recovery_points.get(key, 0),
                     log_start_offset=start_offsets.get(key, 0),
-                    clean=directory.was_clean,
+                    clean=files.was_clean,
                     now_ms=self._clock.now_ms(),
                 )
-                self._add(log, topic, partition)
-                await slices.turn()
-        for topic in image.topics.values():
-            await self._create_missing(image, topic, slices)
+            except KafkaError as error:
+                raise StartError(
+                    f"the log in {found.path} cannot be opened: {error.message or error}",
+                    "restore it, or move it out of the way",
+                ) from error
+            self._add(log, topic, partition, directory)
+            await slices.turn()
+
+    def close(self, *, broker_epoch: int) -> None:
+        """Flush and close every log, and say in each directory that the stop was clean. Blocks."""
+        for directory in self.directories:
+            try:
+                directory.close(broker_epoch=broker_epoch)
+            except OSError as error:
+                directory.is_online = False
+                logger.error(  # noqa: TRY400 - a full disk, not a mistake of ours
+                    "the data directory %s was not closed cleanly: %s; the next start recovers it",
+                    directory.path,
+                    error,
+                )
+        for removal in self._removals:
+            if removal.log is not None:
+                removal.log.close(clean=False)
+
+    # -- the metadata changes --------------------------------------------------------------
 
     async def apply(self, change: ImageChange, image: ClusterImage) -> None:
         """Follow a change of the metadata."""
@@ -126,129 +188,191 @@ class ReplicaManager:
         for topic in change.deleted:
             await self._delete(topic, slices)
         for name in change.created | change.changed:
-            topic = image.topics.get(name)
-            if topic is not None:
-                await self._create_missing(image, topic, slices)
+            topic_now = image.topics.get(name)
+            if topic_now is not None:
+                await self._follow_topic(image, topic_now, slices)
         for resource_type, name in change.configs_changed:
-            if resource_type == TOPIC_RESOURCE and name in image.topics:
-                settings = self._settings_of(image.topic_config(name))
-                for partition in self._by_name.get(name, _NONE).values():
+            topic_now = image.topics.get(name)
+            if resource_type == ResourceType.TOPIC and topic_now is not None:
+                settings = self._topic_settings(image, topic_now)
+                for partition in tuple(self._by_name.get(name, _NONE).values()):
                     partition.log.settings = settings
+                    await slices.turn()
 
-    def disk_failed(self, partition: Partition, error: OSError) -> None:
-        """Note that the disk failed under a partition; what it held is not served any more."""
-        logger.error(
-            "log directory failed: %s-%d answers KAFKA_STORAGE_ERROR: %s",
-            partition.topic,
-            partition.index,
-            error,
-        )
-
-    def remove_deleted(self, now: float) -> list[str]:
-        """Return the directories whose time to be removed has come; the caller removes them."""
-        due = [path for when, path in self.removed if when <= now]
-        self.removed = [(when, path) for when, path in self.removed if when > now]
-        return due
-
-    def close(self, *, broker_epoch: int) -> None:
-        """Flush and close every log, then say in each directory that the stop was clean."""
-        logs = [partition.log for partition in self]
-        for log in logs:
-            log.close(clean=True)
-        for directory in self.directories:
-            _write_checkpoints(directory, *self._offsets(directory))
-            directory.mark_clean_shutdown(broker_epoch=broker_epoch)
-
-    async def checkpoint(self, directory: LogDirectory) -> None:
-        """Write the checkpoints of one directory, in a thread."""
-        await asyncio.to_thread(_write_checkpoints, directory, *self._offsets(directory))
-
-    def _offsets(self, directory: LogDirectory) -> tuple[Offsets, Offsets, Offsets]:
-        """Return recovery points, log start offsets and high watermarks of one directory."""
-        logs = [p.log for p in self if p.log.directory.startswith(f"{directory.path}/")]
-        starts = {
-            (log.topic, log.partition): log.log_start_offset
-            for log in logs
-            if log.log_start_offset > log.segments[0].base_offset
-        }
-        return (
-            {(log.topic, log.partition): log.recovery_point for log in logs},
-            starts,
-            {(log.topic, log.partition): log.high_watermark for log in logs},
-        )
-
-    async def _create_missing(self, image: ClusterImage, topic: TopicImage, slices: Slices) -> None:
+    async def _follow_topic(self, image: ClusterImage, topic: TopicImage, slices: Slices) -> None:
+        """Tell the partitions what changed, and create those that are new."""
         held = self._by_name.get(topic.name, _NONE)
-        for index, partition in topic.partitions.items():
-            existing = held.get(index)
+        new: list[PartitionImage] = []
+        for partition in topic.partitions.values():
+            existing = held.get(partition.index)
             if existing is not None:
                 existing.update(partition)
             elif self._node_id in partition.replicas:
-                directory = min(self.directories, key=lambda each: len(each.partitions))
-                path = directory.create_partition_directory(topic.name, index, topic.topic_id)
-                directory.partitions.append(
-                    PartitionDirectory(topic.name, index, path, topic.topic_id)
-                )
-                log = self._log(path, image, topic, index)
-                log.load(recovery_point=0, clean=True, now_ms=self._clock.now_ms())
-                self._add(log, topic, partition)
+                new.append(partition)
             await slices.turn()
+        settings = self._topic_settings(image, topic)
+        while new:
+            online = [directory for directory in self.directories if directory.is_online]
+            if not online:
+                self._add_offline(topic, new, settings)
+                return
+            new[:_BATCH] = await self._create(topic, new[:_BATCH], online, settings)
+
+    async def _create(
+        self,
+        topic: TopicImage,
+        new: list[PartitionImage],
+        online: list[DataDirectory],
+        settings: TopicSettings,
+    ) -> list[PartitionImage]:
+        """Create partitions, each where the fewest are; return those whose disk failed."""
+        counts = {directory: len(directory.partitions) for directory in online}
+        placed: list[tuple[PartitionImage, DataDirectory]] = []
+        for partition in new:
+            emptiest = min(online, key=lambda directory: counts[directory])
+            counts[emptiest] += 1
+            placed.append((partition, emptiest))
+
+        def make() -> list[Log | OSError]:
+            return [self._make(topic, each, where, settings) for each, where in placed]
+
+        failed: list[PartitionImage] = []
+        made = await asyncio.get_running_loop().run_in_executor(None, make)
+        for (partition, directory), log in zip(placed, made, strict=True):
+            if isinstance(log, Log):
+                self._add(log, topic, partition, directory)
+            else:
+                self.directory_failed(directory, log)
+                failed.append(partition)
+        return failed
+
+    def _make(
+        self,
+        topic: TopicImage,
+        partition: PartitionImage,
+        directory: DataDirectory,
+        settings: TopicSettings,
+    ) -> Log | OSError:
+        """Make a partition's directory and its empty log. Blocks."""
+        try:
+            path = directory.files.create_partition_directory(
+                topic.name, partition.index, topic.topic_id
+            )
+            log = self._log(path, topic, partition.index, settings)
+            log.load(recovery_point=0, clean=True, now_ms=self._clock.now_ms())
+        except OSError as error:
+            return error
+        return log
 
     async def _delete(self, topic: TopicImage, slices: Slices) -> None:
-        self._by_id.pop(topic.topic_id, None)
-        partitions = self._by_name.get(topic.name)
+        """Let go of a topic's partitions at once, and of their files after a while."""
+        partitions = self._by_id.pop(topic.topic_id, None)
         if partitions is None:
             return
         del self._by_name[topic.name]
-        for index, partition in partitions.items():
-            log = partition.log
-            directory = self._directory_of(log)
-            directory.partitions = [
-                each for each in directory.partitions if each.path != log.directory
-            ]
-            log.close(clean=False)
-            path = directory.delete_partition_directory(topic.name, index)
-            delay_s = log.settings.file_delete_delay_ms / 1000
-            self.removed.append((self._clock.monotonic() + delay_s, path))
-            partition.wake_watchers()
+        gone = list(partitions.values())
+        for partition in gone:
+            partition.directory.partitions.discard(partition)
+            partition.retire()
             await slices.turn()
+        loop = asyncio.get_running_loop()
+        while gone:
+            batch, gone = gone[:_BATCH], gone[_BATCH:]
+            for partition in batch:
+                if partition.must_take_turn(0):
+                    # A thread is writing; whoever comes after it finds the partition retired.
+                    async with partition.append_turn:
+                        pass
+            moved = await loop.run_in_executor(None, _move_aside, batch)
+            now = self._clock.monotonic()
+            for partition, path in zip(batch, moved, strict=True):
+                if isinstance(path, OSError):
+                    self.directory_failed(partition.directory, path)
+                elif path is not None:
+                    delay_s = partition.log.settings.file_delete_delay_ms / 1000
+                    self._removals.append(_Removal(now + delay_s, path, partition.log))
 
-    def _set_aside(self, directory: LogDirectory, found: PartitionDirectory) -> None:
-        path = directory.stray_partition_directory(found.topic, found.partition)
-        logger.warning(
-            "the metadata knows nothing of %s-%d: its directory is now %s",
-            found.topic,
-            found.partition,
-            path,
+    # -- disks -----------------------------------------------------------------------------
+
+    def disk_failed(self, partition: Partition, error: OSError) -> None:
+        """Note that the disk failed under a partition; see `directory_failed`."""
+        if is_disk_failure(error):
+            self.directory_failed(partition.directory, error)
+        else:
+            logger.error("%s-%d: %s", partition.topic, partition.index, error)
+
+    def directory_failed(self, directory: DataDirectory, error: OSError) -> None:
+        """Take a directory offline: what it holds is not served any more."""
+        if not directory.is_online:
+            return
+        directory.is_online = False
+        logger.error(
+            "the data directory %s is offline until a restart: %s; its %d partitions answer"
+            " KAFKA_STORAGE_ERROR",
+            directory.path,
+            error,
+            len(directory.partitions),
         )
+        for partition in tuple(directory.partitions):
+            partition.wake_watchers()
 
-    def _add(self, log: Log, topic: TopicImage, image: PartitionImage) -> None:
-        partition = Partition(log, image, topic=topic.name, node_id=self._node_id)
+    def remove_deleted(self) -> bool:
+        """Remove the files of some deleted partitions whose delay is over. Blocks.
+
+        Returns:
+            Whether there may be more of them.
+        """
+        now = self._clock.monotonic()
+        due = [removal for removal in self._removals if removal.due <= now][:_BATCH]
+        for removal in due:
+            self._removals.remove(removal)
+            if removal.log is not None:
+                removal.log.close(clean=False)
+            try:
+                self._files.remove_tree(removal.path)
+            except OSError as error:
+                logger.warning("%s cannot be removed: %s", removal.path, error)
+        return len(due) == _BATCH
+
+    # -- inside ----------------------------------------------------------------------------
+
+    def _add(
+        self, log: Log, topic: TopicImage, image: PartitionImage, directory: DataDirectory
+    ) -> Partition:
+        partition = Partition(
+            log, image, topic=topic.name, node_id=self._node_id, directory=directory
+        )
         partitions = self._by_name.get(topic.name)
         if partitions is None:
             partitions = self._by_name[topic.name] = {}
             self._by_id[topic.topic_id] = partitions
         partitions[image.index] = partition
+        directory.partitions.add(partition)
+        return partition
 
-    def _directory_of(self, log: Log) -> LogDirectory:
-        return next(
-            each
-            for each in self.directories
-            if log.directory == each.partition_path(log.topic, log.partition)
-        )
+    def _add_offline(
+        self, topic: TopicImage, new: list[PartitionImage], settings: TopicSettings
+    ) -> None:
+        """Add partitions that no disk is left for; their logs are never opened."""
+        directory = self.directories[0]
+        for partition in new:
+            path = directory.files.partition_path(topic.name, partition.index)
+            log = self._log(path, topic, partition.index, settings)
+            directory.partitions.discard(self._add(log, topic, partition, directory))
 
-    def _log(self, path: str, image: ClusterImage, topic: TopicImage, index: int) -> Log:
+    def _log(self, path: str, topic: TopicImage, index: int, settings: TopicSettings) -> Log:
         return Log(
             path,
             self._files,
             topic=topic.name,
             partition=index,
             topic_id=topic.topic_id,
-            settings=self._settings_of(image.topic_config(topic.name)),
+            settings=settings,
             producer_id_expiration_ms=self._config.int("producer.id.expiration.ms"),
         )
 
-    def _settings_of(self, overrides: Mapping[str, str]) -> TopicSettings:
+    def _topic_settings(self, image: ClusterImage, topic: TopicImage) -> TopicSettings:
+        overrides = image.topic_config(topic.name)
         key = frozenset(overrides.items())
         settings = self._settings.get(key)
         if settings is None:
@@ -256,9 +380,43 @@ class ReplicaManager:
         return settings
 
 
-def _write_checkpoints(
-    directory: LogDirectory, recovery_points: Offsets, starts: Offsets, high_watermarks: Offsets
-) -> None:
-    directory.write_recovery_points(recovery_points)
-    directory.write_log_start_offsets(starts)
-    directory.write_high_watermarks(high_watermarks)
+def _topic_of(found: PartitionDirectory, image: ClusterImage) -> TopicImage | None:
+    """Return the topic that a directory belongs to: by its id, by name if the id got lost."""
+    if found.topic_id is None:
+        return image.topics.get(found.topic)
+    return image.topics_by_id.get(found.topic_id)
+
+
+def _set_aside(files: LogDirectory, found: PartitionDirectory) -> None:
+    path = files.stray_partition_directory(found.topic, found.partition)
+    logger.warning(
+        "the metadata knows nothing of %s-%d: its directory is now %s",
+        found.topic,
+        found.partition,
+        path,
+    )
+
+
+def _move_aside(partitions: list[Partition]) -> list[str | OSError | None]:
+    """Rename the directories of deleted partitions. Blocks.
+
+    Open files stay open, so that answers that are being sent from them are finished.
+
+    Returns:
+        Each one's new path; None where the disk has failed before.
+    """
+    moved: list[str | OSError | None] = []
+    for partition in partitions:
+        if not partition.directory.is_online:
+            moved.append(None)
+            continue
+        files = partition.directory.files
+        try:
+            path = files.delete_partition_directory(partition.topic, partition.index)
+        except OSError as error:
+            moved.append(error)
+        else:
+            for segment in partition.log.segments:
+                segment.relocate(path)
+            moved.append(path)
+    return moved

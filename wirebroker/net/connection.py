@@ -25,7 +25,6 @@ from wirebroker.api.registry import CloseConnectionError
 from wirebroker.codecs.errors import MalformedFrameError
 from wirebroker.net.dispatch import HandlerFailedError, Pending
 from wirebroker.net.protocol import SMALL_FRAME_BYTES, Protocol
-from wirebroker.net.receive_area import ReceiveArea
 from wirebroker.net.send_queue import HIGH_WATER_BYTES, SendQueue
 
 if TYPE_CHECKING:
@@ -206,7 +205,7 @@ class Connection:
     def _wait_for_answer(self, pending: Pending, frame: memoryview) -> None:
         self._is_paused = True
         self._pending = pending
-        if not ReceiveArea.is_shared(frame) and len(frame) > SMALL_FRAME_BYTES:
+        if len(frame) > SMALL_FRAME_BYTES:
             self._pending_bytes = len(frame)
         # A task only for a coroutine: a handler that waits for one thing returns a future.
         asyncio.ensure_future(pending.awaitable, loop=self._loop).add_done_callback(self._on_answer)

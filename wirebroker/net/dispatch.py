@@ -13,7 +13,6 @@ other exception. It is logged with its traceback and costs its connection, nothi
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
 from struct import Struct
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
@@ -25,7 +24,7 @@ from wirebroker.net.protocol import frame_answer
 from wirebroker.net.receive_area import ReceiveArea
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
 
     from wirebroker.api.registry import ConnectionInfo, Handler, Piece, Registry
     from wirebroker.codecs.frames import RequestHeader
@@ -158,9 +157,8 @@ class Dispatcher:
         decode, encode = self._codec()
         body = decode(entry.key, entry.version, request.frame, request.position)
         outcome: Any = entry.handler.function(self._broker, request, body)
-        if isinstance(outcome, Awaitable):
-            later: Awaitable[Any] = outcome
-            return self._encode_later(entry, later)
+        if hasattr(outcome, "__await__"):
+            return self._encode_later(entry, outcome)
         return [encode(entry.key, entry.version, outcome)]
 
     async def _encode_later(self, entry: _Entry, outcome: Awaitable[Any]) -> list[Piece]:
@@ -175,9 +173,8 @@ class Dispatcher:
             None, decode, key, version, request.frame, request.position
         )
         outcome: Any = entry.handler.function(self._broker, request, body)
-        if isinstance(outcome, Awaitable):
-            later: Awaitable[Any] = outcome
-            outcome = await later
+        if hasattr(outcome, "__await__"):
+            outcome = await outcome
         return [await loop.run_in_executor(None, encode, key, version, outcome)]
 
     def _codec(self) -> tuple[Callable[..., Any], Callable[..., bytes]]:

@@ -121,7 +121,7 @@ class Listener:
         self._loop = table.loop
         self._socket = sock
         self._retry: asyncio.TimerHandle | None = None
-        # Whether accepting has stopped for want of something: said once until it goes on.
+        # Whether accepting has stopped for want of something: said once until nobody waits.
         self._is_short = False
         self.name = name
         address = sock.getsockname()
@@ -150,6 +150,7 @@ class Listener:
             try:
                 sock, address = self._socket.accept()
             except (BlockingIOError, InterruptedError):
+                self._is_short = False
                 return
             except OSError as error:
                 if error.errno in _OUT_OF_RESOURCES:
@@ -158,7 +159,6 @@ class Listener:
                     return
                 # The peer gave up between connect and accept (ECONNABORTED and its like).
                 continue
-            self._is_short = False
             sock.setblocking(False)
             table.open(sock, address=address, listener_name=self.name)
 

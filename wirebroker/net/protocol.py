@@ -115,7 +115,7 @@ class Protocol:
             self.held_bytes = 0
         self._view = view
         self.position = 0
-        self.end = kept + count
+        self.end = self._area.filled_bytes = kept + count
 
     def next_frame(self) -> memoryview | None:
         """Return the next whole frame without its length, None if more bytes are needed.
@@ -246,23 +246,26 @@ def frame_answer(correlation_id: int, body: list[Piece], *, is_flexible: bool) -
         total += len(piece) if isinstance(piece, _BYTES) else piece.length
     answer: list[Piece] = []
     small: list[bytes | bytearray | memoryview] = [head.pack(total, correlation_id)]
-    small_bytes = 0
+    small_bytes = header_bytes + 4
     for piece in body:
         if not isinstance(piece, _BYTES):
-            if small:
-                answer.append(b"".join(small))
-                small, small_bytes = [], 0
             if piece.length:
+                answer += _joined(small)
                 answer.append(piece)
-        elif not piece:
-            continue
+                small, small_bytes = [], 0
         elif len(piece) + small_bytes <= _JOINED_BYTES:
             small.append(piece)
             small_bytes += len(piece)
         else:
-            if small:
-                answer.append(b"".join(small))
+            answer += _joined(small)
             small, small_bytes = [piece], len(piece)
-    if small:
-        answer.append(small[0] if len(small) == 1 else b"".join(small))
+    answer += _joined(small)
     return answer
+
+
+def _joined(pieces: list[bytes | bytearray | memoryview]) -> list[bytes | bytearray | memoryview]:
+    """Return the pieces as one, none if they are empty; a single one is not copied."""
+    if len(pieces) == 1:
+        return pieces if pieces[0] else []
+    joined = b"".join(pieces)
+    return [joined] if joined else []

@@ -4,8 +4,9 @@ A socket is read into the shared area and its frames are parsed there; nothing i
 a request is answered before the next socket is read. What must live longer leaves the area:
 
 - a view is copied out by `owned(view)`, or
-- the whole area is handed over by `hand_over(view)`, which leaves every view into it as it is and
-  gives the loop a new area. That costs an allocation: only for frames that are worth it.
+- `keep(view)` leaves what the last read has filled as it is, with every view into it: the area goes
+  on behind it, and in a new block of memory when the block is used up. A block lives as long as
+  somebody holds a view into it.
 
 A frame that is still arriving and is too long to be pieced together in the area grows in a
 `FrameBuffer`, never by more than what has arrived: declaring 100 MiB costs a peer 100 MiB.
@@ -24,8 +25,12 @@ AREA_BYTES: Final = 1 << 20
 _LARGEST_BYTEARRAY: Final = 8 << 20
 
 
-class _SharedBytes(bytearray):
-    """The memory of an area; its type tells a view into it from a view that owns its bytes."""
+# When keeping has left less than this of a block, the next one begins.
+_SMALLEST_VIEW_BYTES: Final = 512 << 10
+
+
+class _Block(bytearray):
+    """Memory of an area; its type tells a view into it from a view that owns its bytes."""
 
     __slots__ = ("area",)
 
@@ -36,37 +41,50 @@ class ReceiveArea:
     """The shared memory that sockets are read into.
 
     Attributes:
-        view: The current memory. Read it anew for every read: `hand_over` replaces it.
+        view: The memory for the next read. Read it anew for every read: keeping moves it.
+        filled_bytes: How much of `view` the last read has filled; set by whoever received.
     """
 
-    __slots__ = ("view",)
+    __slots__ = ("filled_bytes", "view")
 
-    def __init__(self, *, area_bytes: int = AREA_BYTES) -> None:
+    # view is never shorter than _SMALLEST_VIEW_BYTES, and holds the filled_bytes at its beginning.
+
+    def __init__(self) -> None:
         self.view = memoryview(b"")
-        self._renew(area_bytes)
-
-    def _renew(self, area_bytes: int) -> None:
-        memory = _SharedBytes(area_bytes)
-        memory.area = self
-        self.view = memoryview(memory)
+        self.filled_bytes = 0
+        self._begin_block()
 
     @staticmethod
     def is_shared(view: memoryview) -> bool:
-        """Tell whether the view's bytes will be overwritten by the next read of a socket."""
-        memory = view.obj
-        return type(memory) is _SharedBytes and memory.area.view.obj is memory
+        """Tell whether the view's bytes may be overwritten by the next read of a socket."""
+        return type(view.obj) is _Block
 
     @staticmethod
     def owned(view: memoryview) -> memoryview:
         """Return a writable view of the same bytes that stays as it is."""
-        return memoryview(bytearray(view)) if ReceiveArea.is_shared(view) else view
+        return memoryview(bytearray(view)) if type(view.obj) is _Block else view
 
     @staticmethod
-    def hand_over(view: memoryview) -> None:
-        """Leave the memory under `view` to whoever holds views into it."""
-        memory = view.obj
-        if type(memory) is _SharedBytes and memory.area.view.obj is memory:
-            memory.area._renew(len(memory))
+    def keep(view: memoryview) -> None:
+        """Leave what the last read has filled to whoever holds views into it.
+
+        Args:
+            view: A view into what the last read has filled, or one that owns its bytes.
+        """
+        block = view.obj
+        if type(block) is not _Block:
+            return
+        area = block.area
+        area.view = area.view[area.filled_bytes :]
+        area.filled_bytes = 0
+        if len(area.view) < _SMALLEST_VIEW_BYTES:
+            area._begin_block()
+
+    def _begin_block(self) -> None:
+        block = _Block(AREA_BYTES)
+        block.area = self
+        self.view = memoryview(block)
+        self.filled_bytes = 0
 
 
 class FrameBuffer:

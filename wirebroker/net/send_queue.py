@@ -166,8 +166,10 @@ class SendQueue:
         self._set_writing(False)
 
     def _send_slice(self, item: FileSlice) -> int:
+        """Send of a slice what one call may send and the last probe spoke for."""
+        count = min(item.length, _SEND_BYTES, self._probed_end - item.position)
         try:
-            sent = item.file.send_to(self._descriptor, item.position, min(item.length, _SEND_BYTES))
+            sent = item.file.send_to(self._descriptor, item.position, count)
         except (BlockingIOError, InterruptedError, ConnectionError, TimeoutError):
             raise
         except OSError as error:

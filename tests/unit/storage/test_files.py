@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from wirebroker.storage import files as files_module
 from wirebroker.storage.files import Files, FileSlice
 
 
@@ -61,12 +60,8 @@ def test_more_buffers_than_one_system_call_takes_are_all_written(tmp_path):
 def test_short_writes_are_continued(tmp_path, monkeypatch):
     file = Files().data(f"{tmp_path}/a")
     real_pwrite, real_pwritev = os.pwrite, os.pwritev
-    monkeypatch.setattr(
-        files_module.os, "pwrite", lambda fd, data, at: real_pwrite(fd, data[:3], at)
-    )
-    monkeypatch.setattr(
-        files_module.os, "pwritev", lambda fd, views, at: real_pwritev(fd, [views[0][:3]], at)
-    )
+    monkeypatch.setattr(os, "pwrite", lambda fd, data, at: real_pwrite(fd, data[:3], at))
+    monkeypatch.setattr(os, "pwritev", lambda fd, views, at: real_pwritev(fd, [views[0][:3]], at))
     file.write_at(0, b"0123456789")
     file.write_at(10, [b"abcd", b"efgh"])
     assert file.read_at(0, 100) == b"0123456789abcdefgh"
@@ -83,10 +78,8 @@ def test_a_failed_write_cuts_the_file_back_and_keeps_its_size(tmp_path, monkeypa
         real_pwritev(fd, [b"half"], at)
         raise OSError(errno.ENOSPC, "disk full")
 
-    monkeypatch.setattr(
-        files_module.os, "pwrite", lambda fd, _, at: real_pwritev(fd, [b"half"], at)
-    )
-    monkeypatch.setattr(files_module.os, "pwritev", half_then_full)
+    monkeypatch.setattr(os, "pwrite", lambda fd, _, at: real_pwritev(fd, [b"half"], at))
+    monkeypatch.setattr(os, "pwritev", half_then_full)
     with pytest.raises(OSError, match="disk full"):
         file.write_at(3, buffers)
     assert file.size() == 3
@@ -124,6 +117,7 @@ def test_an_evicted_descriptor_stays_open_while_somebody_uses_it(tmp_path):
     file = files.data(f"{tmp_path}/a")
     file.write_at(0, b"a")
     in_use = file.descriptor
+    assert in_use is not None
     number = in_use.number
     file.close()
     assert descriptor_is_open(number)
@@ -208,7 +202,7 @@ def test_a_cold_page_is_told_from_a_warm_one(tmp_path, monkeypatch):
     def would_block(*_):
         raise BlockingIOError
 
-    monkeypatch.setattr(files_module.os, "preadv", would_block)
+    monkeypatch.setattr(os, "preadv", would_block)
     assert not file.is_resident(0)
 
 

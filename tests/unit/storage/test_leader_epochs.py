@@ -107,7 +107,17 @@ def test_nothing_is_written_while_nothing_changed(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "content", [b"", b"0\n", b"1\n0\n", b"0\n2\n0 0\n", b"0\n1\nx y\n", b"0\n1\n-1 0\n", b"\0\0"]
+    "content",
+    [
+        b"",
+        b"0\n",
+        b"1\n0\n",
+        b"0\n2\n0 0\n",
+        b"0\n1\nx y\n",
+        b"0\n1\n-1 0\n",
+        b"0\n1\n3 10",
+        b"\0\0",
+    ],
 )
 def test_a_torn_or_foreign_file_counts_as_empty(tmp_path, content):
     (tmp_path / "leader-epoch-checkpoint").write_bytes(content)

@@ -48,7 +48,12 @@ def test_a_reader_that_moves_on_finds_its_entries_in_memory(tmp_path, monkeypatc
     index = make_index(tmp_path, entries_of(1000))
     reads = []
     real = DataFile.read_at
-    monkeypatch.setattr(DataFile, "read_at", lambda *args: reads.append(args) or real(*args))
+
+    def read_at(file, position, length):
+        reads.append(position)
+        return real(file, position, length)
+
+    monkeypatch.setattr(DataFile, "read_at", read_at)
     for offset in range(BASE, BASE + 7000):
         index.lookup(offset)
     assert len(reads) < 20

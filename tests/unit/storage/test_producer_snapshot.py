@@ -1,4 +1,4 @@
-"""The snapshot file against the format in its docstring; the sample is one that Kafka 4.3.1 wrote."""
+"""The snapshot file: its format, and that damage to it is noticed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ from wirebroker.storage.producer_snapshot import (
     snapshot_offset,
 )
 
-ROWS = [SnapshotRow(7, 1, 40, 99, 3, 1_700_000_000_000, -1, -1), SnapshotRow(9, 0, -1, -1, 0, 5, 2, 80)]
+ROWS = [
+    SnapshotRow(7, 1, 40, 99, 3, 1_700_000_000_000, -1, -1),
+    SnapshotRow(9, 0, -1, -1, 0, 5, 2, 80),
+]
 
 
 def test_a_snapshot_without_producers_has_ten_bytes():

@@ -14,7 +14,9 @@ MAX_SEQUENCE = 2**31 - 1
 DAY_MS = 86_400_000
 
 
-def header(sequence, count=1, *, epoch=0, offset=0, timestamp_ms=1000, pid=PID, transactional=False):
+def header(
+    sequence, count=1, *, epoch=0, offset=0, timestamp_ms=1000, pid=PID, transactional=False
+):
     batch = build_batch(
         [(None, b"v", ())] * count,
         timestamp_ms=timestamp_ms,

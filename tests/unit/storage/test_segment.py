@@ -211,9 +211,12 @@ def test_a_reader_that_moves_on_reads_one_chunk_of_headers_at_a_time(tmp_path, m
     segment = filled(tmp_path, 400, interval=4096)
     reads = []
     real = DataFile.read_at
-    monkeypatch.setattr(
-        DataFile, "read_at", lambda file, *at: reads.append(file) or real(file, *at)
-    )
+
+    def read_at(file, position, length):
+        reads.append(file)
+        return real(file, position, length)
+
+    monkeypatch.setattr(DataFile, "read_at", read_at)
     for offset in range(0, 800, 2):
         assert segment.read_slice(offset, 200, end_position=segment.size, min_one=True)
     assert reads.count(segment.log) <= 400
@@ -363,6 +366,18 @@ def test_recovery_cuts_at_the_first_bad_batch(tmp_path, damage, batches_left, wh
     assert segment.position_for_offset(result.next_offset) is not None
 
 
+def test_recovery_keeps_a_prefix_of_whole_batches_wherever_the_file_is_cut(tmp_path):
+    segment = filled(tmp_path, 4, size=100)
+    log = segment.log.read_at(0, 400)
+    segment.close()
+    for cut in range(400):
+        (tmp_path / "00000000000000000000.log").write_bytes(log[:cut])
+        segment = Segment(Files(), str(tmp_path), 0, created_ms=0)
+        result = segment.recover(lambda *_: None, index_interval_bytes=100)
+        assert (result.valid_bytes, result.cut_bytes) == (cut - cut % 100, cut % 100)
+        segment.close()
+
+
 def test_recovery_keeps_the_gaps_of_compaction(tmp_path):
     segment = make_segment(tmp_path, base_offset=3)
     append(segment, make_batch(5))
@@ -503,3 +518,17 @@ def test_the_leaders_twelve_bytes_do_not_spoil_the_checksum(tmp_path):
     append(segment, batch)
     result = segment.recover(lambda *_: None, index_interval_bytes=4096)
     assert (result.reason, result.next_offset) == (None, 80)
+
+
+def test_the_example_of_the_readme_is_what_is_written(tmp_path):
+    segment = make_segment(tmp_path)
+    append(
+        segment, build_batch([(None, b"hello", [])], timestamp_ms=FIRST_TIMESTAMP, leader_epoch=0)
+    )
+    segment.close()
+    assert segment.log.read_at(0, 100).hex(" ") == (
+        "00 00 00 00 00 00 00 00 00 00 00 3d 00 00 00 00 02 e6 41 a4 4b 00 00 00 00 00 00 "
+        "00 00 01 8b cf e5 68 00 00 00 01 8b cf e5 68 00 ff ff ff ff ff ff ff ff ff ff "
+        "ff ff ff ff 00 00 00 01 16 00 00 00 01 0a 68 65 6c 6c 6f 00"
+    )
+    assert index_files(tmp_path) == ["", "0000018bcfe5680000000000"]

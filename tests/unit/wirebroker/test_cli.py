@@ -26,7 +26,6 @@ def served(monkeypatch):
     module = types.ModuleType("wirebroker.server")
     monkeypatch.setattr(module, "run", run, raising=False)
     monkeypatch.setitem(sys.modules, "wirebroker.server", module)
-    monkeypatch.setattr(wirebroker, "server", module, raising=False)
     for name in ("CLUSTER_ID", "KAFKA_NUM_PARTITIONS"):
         monkeypatch.delenv(name, raising=False)
     return calls

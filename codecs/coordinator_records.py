@@ -1,0 +1,257 @@
+"""The records of `__consumer_offsets`: committed offsets and classic groups.
+
+    key    := int16 kind, body              kind 0, 1 an offset; 2 a group; 3 and up: newer groups
+    value  := int16 version, body           a null value is a tombstone
+
+    kind 0, 1   string group, string topic, int32 partition        -> OffsetCommitValue
+    kind 2      string group                                       -> GroupMetadataValue
+
+Commits are by far the most: their keys are cut by hand, and their values are read only when
+somebody asks for them. The kinds from 3 on (KIP-848 and its successors) are left as they are.
+
+Written as Apache Kafka 4.3 does: commits at version 4 (with the topic's id), at 1 if the client
+gave an expiry time; groups at version 3.
+
+Source: Kafka's GroupCoordinatorRecordSerde and GroupCoordinatorRecordHelpers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+from struct import Struct
+from struct import error as struct_error
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from wirebroker.codecs.codegen import Message
+from wirebroker.codecs.errors import ErrorCode, KafkaError, MalformedFrameError
+from wirebroker.codecs.primitives import ZERO_UUID, uvarint
+from wirebroker.codecs.schema import Versions, parse_table
+from wirebroker.codecs.schemas.group_coordinator import (
+    FIRST_FLEXIBLE_VALUE,
+    GROUP_COORDINATOR_VALUES,
+)
+
+OFFSET_KIND: Final = 1
+LEGACY_OFFSET_KIND: Final = 0
+GROUP_KIND: Final = 2
+
+OFFSET_VERSION: Final = 4
+# The only version that carries an expiry time of its own.
+OFFSET_VERSION_WITH_EXPIRY: Final = 1
+GROUP_VERSION: Final = 3
+
+NO_EXPIRY: Final = -1
+NO_LEADER_EPOCH: Final = -1
+
+_INT16: Final = Struct(">h")
+_INT32: Final = Struct(">i")
+_VALUE_HEAD: Final = Struct(">hqi")  # version, offset, leader epoch
+_TIMESTAMP: Final = Struct(">q")
+# One tagged field: tag 0 of 16 bytes.
+_TOPIC_ID_TAG: Final = b"\x01\x00\x10"
+_NO_TAGS: Final = b"\x00"
+
+
+class CoordinatorRecord(NamedTuple):
+    """A record as it is in the log; a value of None deletes."""
+
+    key: bytes
+    value: bytes | None
+
+
+class OffsetKey(NamedTuple):
+    """Whose committed offset a record is."""
+
+    group_id: str
+    topic: str
+    partition: int
+
+
+class GroupKey(NamedTuple):
+    """Which classic group a record is about."""
+
+    group_id: str
+
+
+class UnknownKey(NamedTuple):
+    """A kind of record that is not read here."""
+
+    kind: int
+
+
+class CommittedOffset(NamedTuple):
+    """What a group committed for a partition."""
+
+    offset: int
+    leader_epoch: int
+    metadata: str
+    commit_timestamp_ms: int
+    # A client before Kafka 2.1 may have said when its commit expires; -1 if not.
+    expire_timestamp_ms: int = NO_EXPIRY
+    # ZERO_UUID if the commit was made by the topic's name.
+    topic_id: bytes = ZERO_UUID
+
+
+def decode_key(key: bytes) -> OffsetKey | GroupKey | UnknownKey:
+    """Read a record's key.
+
+    Raises:
+        MalformedFrameError: The bytes are no such key.
+    """
+    try:
+        (kind,) = _INT16.unpack_from(key)
+        if kind not in {LEGACY_OFFSET_KIND, OFFSET_KIND, GROUP_KIND}:
+            return UnknownKey(kind)
+        group_id, position = _read_string(key, 2)
+        if kind == GROUP_KIND:
+            result: OffsetKey | GroupKey = GroupKey(group_id)
+        else:
+            topic, position = _read_string(key, position)
+            (partition,) = _INT32.unpack_from(key, position)
+            position += _INT32.size
+            result = OffsetKey(group_id, topic, partition)
+    except (struct_error, UnicodeDecodeError) as error:
+        raise MalformedFrameError(f"a coordinator record's key: {error}") from None
+    if position != len(key):
+        raise MalformedFrameError("a coordinator record's key has the wrong length")
+    return result
+
+
+def offset_key(group_id: str, topic: str, partition: int) -> bytes:
+    """Return the key of a committed offset."""
+    return b"".join((group_prefix(group_id), partition_suffix(topic, partition)))
+
+
+def group_prefix(group_id: str) -> bytes:
+    """Return what the keys of all offsets of a group begin with."""
+    encoded = group_id.encode()
+    return b"\x00\x01" + _INT16.pack(len(encoded)) + encoded
+
+
+def partition_suffix(topic: str, partition: int) -> bytes:
+    """Return what follows `group_prefix` in the key of a committed offset."""
+    encoded = topic.encode()
+    return _INT16.pack(len(encoded)) + encoded + _INT32.pack(partition)
+
+
+def read_partition_suffix(suffix: bytes) -> tuple[str, int]:
+    """Return the topic and partition of a `partition_suffix`."""
+    return suffix[2:-4].decode(), _INT32.unpack_from(suffix, len(suffix) - 4)[0]
+
+
+def is_partition_suffix(suffix: bytes) -> bool:
+    """Tell whether the bytes are of the length that they declare."""
+    return len(suffix) >= 6 and _INT16.unpack_from(suffix)[0] == len(suffix) - 6
+
+
+def group_key(group_id: str) -> bytes:
+    """Return the key of a classic group."""
+    encoded = group_id.encode()
+    return _INT16.pack(GROUP_KIND) + _INT16.pack(len(encoded)) + encoded
+
+
+def offset_commit_record(
+    group_id: str, topic: str, partition: int, committed: CommittedOffset
+) -> CoordinatorRecord:
+    """Make the record of a commit."""
+    return CoordinatorRecord(
+        offset_key(group_id, topic, partition), encode_committed_offset(committed)
+    )
+
+
+def offset_tombstone(group_id: str, topic: str, partition: int) -> CoordinatorRecord:
+    """Make the record that deletes a committed offset."""
+    return CoordinatorRecord(offset_key(group_id, topic, partition), None)
+
+
+def group_metadata_record(group_id: str, /, **fields: Any) -> CoordinatorRecord:
+    """Make the record of a classic group; fields as in schemas/group_coordinator.py."""
+    value = _messages()[GROUP_KIND].encode(GROUP_VERSION, fields)
+    return CoordinatorRecord(group_key(group_id), _INT16.pack(GROUP_VERSION) + value)
+
+
+def group_tombstone(group_id: str) -> CoordinatorRecord:
+    """Make the record that deletes a classic group."""
+    return CoordinatorRecord(group_key(group_id), None)
+
+
+def encode_committed_offset(committed: CommittedOffset) -> bytes:
+    """Encode the value of a commit."""
+    if committed.expire_timestamp_ms != NO_EXPIRY:
+        version = OFFSET_VERSION_WITH_EXPIRY
+        value = _messages()[OFFSET_KIND].encode(
+            version,
+            {
+                "offset": committed.offset,
+                "metadata": committed.metadata,
+                "commit_timestamp": committed.commit_timestamp_ms,
+                "expire_timestamp": committed.expire_timestamp_ms,
+            },
+        )
+        return _INT16.pack(version) + value
+    metadata = committed.metadata.encode()
+    has_id = committed.topic_id != ZERO_UUID
+    return b"".join(
+        (
+            _VALUE_HEAD.pack(OFFSET_VERSION, committed.offset, committed.leader_epoch),
+            uvarint(len(metadata) + 1),
+            metadata,
+            _TIMESTAMP.pack(committed.commit_timestamp_ms),
+            _TOPIC_ID_TAG + committed.topic_id if has_id else _NO_TAGS,
+        )
+    )
+
+
+def decode_committed_offset(value: bytes) -> CommittedOffset:
+    """Decode the value of a commit, of any version.
+
+    Raises:
+        KafkaError: UNSUPPORTED_VERSION.
+        MalformedFrameError: The bytes are no such value.
+    """
+    body: Any = _decode_value(OFFSET_KIND, value)
+    return CommittedOffset(
+        body.offset,
+        body.leader_epoch,
+        body.metadata,
+        body.commit_timestamp,
+        body.expire_timestamp,
+        body.topic_id,
+    )
+
+
+def decode_group_metadata(value: bytes) -> Any:
+    """Decode the value of a classic group's record, of any version; raises as for a commit."""
+    return _decode_value(GROUP_KIND, value)
+
+
+def _decode_value(kind: int, value: bytes) -> Any:
+    if len(value) < _INT16.size:
+        raise MalformedFrameError("a coordinator record's value is cut off")
+    (version,) = _INT16.unpack_from(value)
+    message = _messages()[kind]
+    if version not in message.schema.versions:
+        raise KafkaError(
+            ErrorCode.UNSUPPORTED_VERSION,
+            f"{message.schema.name} of version {version} is not supported",
+        )
+    return message.decode(version, value, _INT16.size)
+
+
+def _read_string(key: bytes, position: int) -> tuple[str, int]:
+    (length,) = _INT16.unpack_from(key, position)
+    start = position + _INT16.size
+    end = start + length
+    if length < 0 or end > len(key):
+        raise MalformedFrameError(f"a coordinator record's key has a string of {length} bytes")
+    return key[start:end].decode(), end
+
+
+@cache
+def _messages() -> dict[int, Message]:
+    flexible = Versions(FIRST_FLEXIBLE_VALUE, 0x7FFF)
+    return {
+        schema.number: Message(replace(schema, flexible_versions=flexible))
+        for schema in parse_table(GROUP_COORDINATOR_VALUES)
+    }

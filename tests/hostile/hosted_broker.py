@@ -1,0 +1,104 @@
+"""A broker in a process of its own, whose memory and log lines can be measured."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+FRAME_DEADLINE_MS = 2000
+MEMORY_BUDGET_BYTES = 32 << 20
+
+# How long the broker may take to notice something; generous, since nothing waits for it in vain.
+PATIENCE_S = 20.0
+
+
+class HostedBroker:
+    """A running broker, seen from outside.
+
+    Attributes:
+        address: Host and port of its listener.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        port_file = directory / "port"
+        self._log = directory / "log"
+        settings = {
+            "wirebroker.frame.deadline.ms": FRAME_DEADLINE_MS,
+            "wirebroker.request.memory.bytes": MEMORY_BUDGET_BYTES,
+        }
+        command = [sys.executable, "-m", "wirebroker", "serve", "--port", "0"]
+        command += ["--port-file", str(port_file), "--data-dir", str(directory / "data")]
+        for name, value in settings.items():
+            command += ["--set", f"{name}={value}"]
+        with self._log.open("wb") as log:
+            self._process = subprocess.Popen(command, stdout=log, stderr=log)
+        self._wait_until(port_file.exists)
+        self.address = ("127.0.0.1", int(port_file.read_text(encoding="ascii")))
+
+    def connect(self) -> socket.socket:
+        sock = socket.create_connection(self.address, timeout=PATIENCE_S)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return sock
+
+    def lines_about(self, text: str) -> list[str]:
+        """Return the log lines that hold a text, waiting for the first."""
+        pattern = re.compile(re.escape(text) + r"\b")
+
+        def found() -> list[str]:
+            log = self._log.read_text(encoding="utf-8", errors="replace")
+            return [line for line in log.splitlines() if pattern.search(line)]
+
+        self._wait_until(found)
+        return found()
+
+    def begin_memory_watch(self) -> int:
+        """Forget the process's peak and return its resident bytes."""
+        Path(f"/proc/{self._process.pid}/clear_refs").write_text("5", encoding="ascii")
+        return self._status_bytes("VmRSS")
+
+    def peak_memory_bytes(self) -> int:
+        """Return the most resident bytes since `begin_memory_watch`."""
+        return self._status_bytes("VmHWM")
+
+    def stop(self) -> None:
+        self._process.send_signal(signal.SIGTERM)
+        assert self._process.wait(30) == 0, self._log.read_text(encoding="utf-8", errors="replace")
+
+    def _status_bytes(self, name: str) -> int:
+        status = Path(f"/proc/{self._process.pid}/status").read_text(encoding="ascii")
+        return int(status.split(f"{name}:")[1].split()[0]) * 1024
+
+    def _wait_until(self, condition) -> None:
+        deadline = time.monotonic() + PATIENCE_S
+        while not condition():
+            assert self._process.poll() is None, "the broker has died: " + self._log.read_text(
+                encoding="utf-8", errors="replace"
+            )
+            assert time.monotonic() < deadline, "waited in vain"
+            os.sched_yield()
+            time.sleep(0.005)
+
+
+def framed(body: bytes) -> bytes:
+    return struct.pack(">i", len(body)) + body
+
+
+def receive_answer(sock: socket.socket) -> bytes | None:
+    """Return one answer without its length, None if the connection is closed instead."""
+    data = b""
+    try:
+        while len(data) < 4 or len(data) < 4 + struct.unpack_from(">i", data)[0]:
+            piece = sock.recv(65536)
+            if not piece:
+                return None
+            data += piece
+    except ConnectionError:
+        return None
+    return data[4:]

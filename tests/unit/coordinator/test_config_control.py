@@ -1,0 +1,123 @@
+"""IncrementalAlterConfigs: operations, and each refusal."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from tests.unit.coordinator.kit import CONFIG, one_broker, request, run, topic
+from wirebroker.codecs.errors import ErrorCode
+from wirebroker.coordinator.cluster_image import ResourceType, config_record
+from wirebroker.coordinator.config_control import APPEND, DELETE, SET, SUBTRACT, alter_configs
+
+TOPIC, BROKER = ResourceType.TOPIC, ResourceType.BROKER
+BASE = one_broker(*topic("a", 1), config_record(TOPIC, "a", "retention.ms", "5000"))
+
+
+def resource(kind, name, *changes):
+    return SimpleNamespace(
+        resource_type=kind,
+        resource_name=name,
+        configs=[
+            SimpleNamespace(name=key, config_operation=operation, value=value)
+            for key, operation, value in changes
+        ],
+    )
+
+
+def alter(*resources, image=BASE, validate_only=False):
+    body = request(resources=list(resources), validate_only=validate_only)
+    return run(alter_configs(body, image, CONFIG, node_id=1), image)
+
+
+def after(*changes):
+    [result], image, _ = alter(resource(TOPIC, "a", *changes))
+    assert result["error_code"] == 0, result
+    return dict(image.topic_config("a"))
+
+
+def test_set_and_delete():
+    assert after(("retention.ms", SET, "7"), ("segment.ms", SET, "9")) == {
+        "retention.ms": "7",
+        "segment.ms": "9",
+    }
+    assert after(("retention.ms", DELETE, None)) == {}
+
+
+def test_append_and_subtract_begin_with_the_default():
+    assert after(("cleanup.policy", APPEND, "compact"))["cleanup.policy"] == "delete,compact"
+    assert after(("cleanup.policy", APPEND, "delete,compact"))["cleanup.policy"] == "delete,compact"
+    assert after(("cleanup.policy", SUBTRACT, "delete"))["cleanup.policy"] == ""
+
+
+def test_an_unchanged_value_of_a_topic_writes_nothing():
+    _, _, records = alter(
+        resource(TOPIC, "a", ("retention.ms", SET, "5000"), ("segment.ms", DELETE, None))
+    )
+    assert records == []
+
+
+def test_validation_alone_changes_nothing():
+    [result], _, records = alter(
+        resource(TOPIC, "a", ("retention.ms", SET, "7")), validate_only=True
+    )
+    assert result["error_code"] == 0
+    assert records == []
+
+
+def test_a_resource_changes_as_a_whole_or_not_at_all():
+    results, image, _ = alter(
+        resource(TOPIC, "a", ("retention.ms", SET, "7"), ("segment.ms", SET, "soon")),
+        resource(BROKER, "", ("message.max.bytes", SET, "2000")),
+    )
+    assert [each["error_code"] for each in results] == [ErrorCode.INVALID_CONFIG, 0]
+    assert image.topic_config("a") == {"retention.ms": "5000"}
+    assert image.config(BROKER, "") == {"message.max.bytes": "2000"}
+
+
+def test_a_resource_that_comes_twice_is_refused_twice():
+    results, _, records = alter(
+        resource(TOPIC, "a", ("retention.ms", SET, "7")),
+        resource(TOPIC, "a", ("segment.ms", SET, "7")),
+    )
+    assert [each["error_code"] for each in results] == [ErrorCode.INVALID_REQUEST] * 2
+    assert records == []
+
+
+@pytest.mark.parametrize(
+    ("asked", "code"),
+    [
+        (resource(TOPIC, "a", ("retention.ms", SET, None)), ErrorCode.INVALID_REQUEST),
+        (
+            resource(TOPIC, "a", ("retention.ms", SET, "1"), ("retention.ms", DELETE, None)),
+            ErrorCode.INVALID_REQUEST,
+        ),
+        (resource(TOPIC, "a", ("retention.ms", 7, "1")), ErrorCode.INVALID_REQUEST),
+        (resource(TOPIC, "a", ("retention.ms", APPEND, "1")), ErrorCode.INVALID_CONFIG),
+        (resource(TOPIC, "a", ("nonsense", APPEND, "1")), ErrorCode.INVALID_CONFIG),
+        (resource(TOPIC, "a", ("nonsense", SET, "1")), ErrorCode.INVALID_CONFIG),
+        (resource(TOPIC, "a", ("cleanup.policy", SET, "shred")), ErrorCode.INVALID_CONFIG),
+        (resource(TOPIC, "b", ("retention.ms", SET, "1")), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+        (resource(TOPIC, "b", ("retention.ms", SET, "soon")), ErrorCode.INVALID_CONFIG),
+        (resource(TOPIC, "", ("retention.ms", SET, "1")), ErrorCode.INVALID_REQUEST),
+        (resource(TOPIC, "a b", ("retention.ms", SET, "1")), ErrorCode.INVALID_TOPIC_EXCEPTION),
+        (resource(0, "a"), ErrorCode.INVALID_REQUEST),
+        (resource(3, "a"), ErrorCode.INVALID_REQUEST),
+        (resource(ResourceType.GROUP, "a"), ErrorCode.INVALID_REQUEST),
+        (resource(BROKER, "2", ("message.max.bytes", SET, "2000")), ErrorCode.INVALID_REQUEST),
+        (resource(BROKER, "one", ("message.max.bytes", SET, "2000")), ErrorCode.INVALID_REQUEST),
+        (resource(BROKER, "1", ("log.dirs", SET, "x")), ErrorCode.INVALID_REQUEST),
+        (resource(BROKER, "1", ("message.max.bytes", SET, "few")), ErrorCode.INVALID_REQUEST),
+        (resource(BROKER, "1", ("message.max.bytes", APPEND, "2")), ErrorCode.INVALID_CONFIG),
+    ],
+)
+def test_what_cannot_be_changed_is_refused_with_kafkas_code(asked, code):
+    [result], _, records = alter(asked)
+    assert ErrorCode(result["error_code"]) is code
+    assert result["error_message"]
+    assert records == []
+
+
+def test_broker_configs_are_written_even_if_they_stay_the_same():
+    _, image, _ = alter(resource(BROKER, "1", ("message.max.bytes", SET, "2000")))
+    _, _, records = alter(resource(BROKER, "1", ("message.max.bytes", SET, "2000")), image=image)
+    assert [each.body.value for each in records] == ["2000"]

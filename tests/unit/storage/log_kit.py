@@ -1,0 +1,63 @@
+"""A log in a test's directory, and short ways to fill and read it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from wirebroker.codecs.record_batch import build_batch
+from wirebroker.config_topic import TopicSettings
+from wirebroker.storage.files import Files
+from wirebroker.storage.log import Log
+
+if TYPE_CHECKING:
+    from wirebroker.storage.log_append import AppendResult
+
+NOW = 1_700_000_000_000
+
+
+def make_log(directory: object, **settings: Any) -> Log:
+    """Return a log that is not loaded yet."""
+    return Log(
+        str(directory),
+        Files(),
+        topic="topic",
+        partition=3,
+        topic_id=bytes(16),
+        settings=TopicSettings(**settings),
+    )
+
+
+def commit_all(log: Log) -> None:
+    """Let the high watermark follow, and check the log's laws."""
+    log.set_high_watermark(log.log_end_offset)
+    log.check()
+
+
+def batch(
+    count: int = 1, *, value: bytes = b"v", timestamp_ms: int = NOW, **more: Any
+) -> memoryview:
+    """Build a producer's batch of equal records."""
+    records = [(b"k", value, ())] * count
+    return memoryview(build_batch(records, timestamp_ms=timestamp_ms, **more))
+
+
+def append(
+    log: Log,
+    records: memoryview | None = None,
+    *,
+    leader_epoch: int = 0,
+    now_ms: int = NOW,
+    **more: Any,
+) -> AppendResult:
+    """Append a batch, by default one of one record."""
+    if records is None:
+        records = batch()
+    result = log.append_as_leader(records, leader_epoch=leader_epoch, now_ms=now_ms, **more)
+    commit_all(log)
+    return result
+
+
+def read_all(log: Log, offset: int = 0) -> bytes:
+    """Read what the segment of `offset` holds from there on."""
+    found = log.read(offset, 1 << 20, up_to_offset=log.log_end_offset).slice
+    return b"" if found is None else found.read()

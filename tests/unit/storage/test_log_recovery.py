@@ -1,0 +1,165 @@
+"""Flush, close and load: what a clean stop leaves, what a crash leaves."""
+
+from __future__ import annotations
+
+import os
+import struct
+
+import pytest
+
+from tests.unit.storage.log_kit import NOW, append, batch, commit_all, make_log
+from wirebroker.codecs.errors import ErrorCode, KafkaError
+from wirebroker.codecs.record_batch import read_batch_header
+
+
+def bases(log):
+    return log.segments.base_offsets
+
+
+def names(tmp_path):
+    return sorted(path.name for path in tmp_path.iterdir())
+
+
+def test_flushing_moves_the_recovery_point(open_log):
+    log = open_log(segment_bytes=200)
+    append(log)
+    log.flush()
+    assert log.recovery_point == 1
+    assert log.flush_target() is None
+    for _ in range(5):
+        append(log)
+    target = log.flush_target()
+    assert target is not None
+    assert target.offset == 6
+    assert log.unflushed_count == 5
+    append(log)
+    target.sync()
+    log.mark_flushed(target.offset)
+    assert log.recovery_point == 6
+
+
+def test_a_clean_stop_leaves_what_kafka_leaves(open_log, tmp_path):
+    log = open_log()
+    for number in range(3):
+        append(log, batch(timestamp_ms=NOW + number), leader_epoch=1)
+    log.close(clean=True)
+    assert names(tmp_path) == [
+        f"{0:020d}.index",
+        f"{0:020d}.log",
+        f"{0:020d}.timeindex",
+        f"{3:020d}.snapshot",
+        "leader-epoch-checkpoint",
+    ]
+    assert (tmp_path / f"{0:020d}.timeindex").read_bytes() == struct.pack(">qi", NOW + 2, 2)
+    assert (tmp_path / f"{3:020d}.snapshot").stat().st_size == 10
+
+
+def test_a_cleanly_stopped_log_is_opened_without_reading(open_log, monkeypatch):
+    log = open_log(segment_bytes=200)
+    for number in range(7):
+        append(log, batch(producer_id=5, producer_epoch=0, base_sequence=number))
+    log.close(clean=True)
+
+    def no_access(*_):
+        raise AssertionError("a file was opened")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "open", no_access)
+        patch.setattr(os, "pread", no_access)
+        again = make_log(log.directory)
+        again.load(recovery_point=log.recovery_point, clean=True, now_ms=NOW)
+        again.close(clean=True)
+    assert again.log_end_offset == again.recovery_point == 7
+    commit_all(again)
+    retry = append(again, batch(producer_id=5, producer_epoch=0, base_sequence=6))
+    assert retry.is_duplicate
+
+
+def test_a_clean_stop_without_a_recovery_point_is_believed_after_a_look(open_log):
+    log = open_log(segment_bytes=200)
+    for _ in range(5):
+        append(log)
+    log.close(clean=True)
+    again = open_log(recovery_point=0, clean=True)
+    assert again.log_end_offset == 5
+    assert again.recovery_point == 5
+
+
+def test_an_empty_log_survives_a_clean_stop(open_log, tmp_path):
+    open_log().close(clean=True)
+    again = open_log(clean=True)
+    assert again.log_end_offset == 0
+    assert names(tmp_path) == [f"{0:020d}.index", f"{0:020d}.log", f"{0:020d}.timeindex"]
+    assert append(again).base_offset == 0
+
+
+def test_a_log_that_begins_above_0_survives_a_clean_stop(open_log):
+    log = open_log(log_start_offset=40)
+    assert (log.log_start_offset, log.log_end_offset) == (40, 40)
+    log.close(clean=True)
+    again = open_log(log_start_offset=40, recovery_point=40, clean=True)
+    assert again.log_end_offset == 40
+    assert append(again).base_offset == 40
+
+
+def test_a_log_that_ends_below_its_start_is_emptied(open_log):
+    append(open_log(), batch(5))
+    log = open_log(log_start_offset=40)
+    assert (log.log_start_offset, log.log_end_offset) == (40, 40)
+    assert bases(log) == [40]
+
+
+def test_leftovers_of_a_crash_are_removed(open_log, tmp_path):
+    append(open_log())
+    leftovers = ["x.deleted", f"{7:020d}.index", f"{0:020d}.log.cleaned", "a.tmp"]
+    for name in leftovers:
+        (tmp_path / name).write_bytes(b"?")
+    open_log()
+    assert not set(leftovers) & set(names(tmp_path))
+
+
+def test_a_torn_header_that_looks_like_an_old_format_is_cut(open_log, tmp_path):
+    log = open_log()
+    append(log)
+    append(log)
+    size = len(batch())
+    path = tmp_path / f"{0:020d}.log"
+    path.write_bytes(path.read_bytes()[: size + 14] + bytes(size - 14))
+    assert open_log(recovery_point=1).log_end_offset == 1
+
+
+def test_flushed_batches_of_an_old_format_are_not_touched(open_log, tmp_path):
+    append(open_log())
+    path = tmp_path / f"{0:020d}.log"
+    content = bytearray(path.read_bytes())
+    content[16] = 1
+    path.write_bytes(content)
+    with pytest.raises(KafkaError) as caught:
+        open_log(recovery_point=1)
+    assert caught.value.code is ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT
+    assert path.read_bytes() == content
+
+
+def test_segments_that_a_compaction_thinned_out_are_kept(open_log, tmp_path):
+    log = open_log(segment_bytes=200)
+    for _ in range(4):
+        append(log)
+    path = tmp_path / f"{0:020d}.log"
+    path.write_bytes(path.read_bytes()[: len(batch())])  # the segment's last batch is gone
+    again = open_log(cleanup_policy=("compact",))
+    assert again.log_end_offset == 4
+    assert bases(again) == [0, 2]
+    found = again.read(1, 1000, up_to_offset=4).slice
+    assert found is not None
+    assert read_batch_header(found.read()).base_offset == 2
+
+
+def test_without_compaction_a_hole_between_segments_ends_the_log(open_log, tmp_path):
+    log = open_log(segment_bytes=200)
+    for _ in range(4):
+        append(log)
+    path = tmp_path / f"{0:020d}.log"
+    path.write_bytes(path.read_bytes()[: len(batch())])
+    again = open_log()
+    assert again.log_end_offset == 1
+    assert bases(again) == [0]

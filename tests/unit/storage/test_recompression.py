@@ -1,0 +1,92 @@
+"""A topic's own compression.type, for every pair of codecs."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from wirebroker.codecs.compression import Codec
+from wirebroker.codecs.errors import ErrorCode, KafkaError
+from wirebroker.codecs.record_batch import (
+    batch_crc,
+    build_batch,
+    iterate_records,
+    read_batch_header,
+    write_crc,
+)
+from wirebroker.codecs.records import Record
+from wirebroker.config_topic import TopicSettings
+from wirebroker.storage.batch_validation import BatchValidator
+
+NOW = 1_700_000_000_000
+TYPES = {
+    "uncompressed": Codec.NONE,
+    "gzip": Codec.GZIP,
+    "snappy": Codec.SNAPPY,
+    "lz4": Codec.LZ4,
+    "zstd": Codec.ZSTD,
+}
+RECORDS = [(b"k%d" % index, b"value " * 20, (("h", b"x"),)) for index in range(20)]
+
+
+def validate(batch, **settings):
+    validator = BatchValidator(TopicSettings(**settings))
+    return validator.validate(memoryview(bytearray(batch)), now_ms=NOW, request_version=13)
+
+
+@pytest.mark.parametrize(("source", "target"), list(itertools.product(Codec, TYPES)))
+def test_records_survive_a_change_of_codec(source, target):
+    batch = build_batch(
+        RECORDS,
+        timestamp_ms=NOW,
+        codec=source,
+        producer_id=7,
+        producer_epoch=1,
+        base_sequence=3,
+    )
+    records, header = validate(batch, compression_type=target)
+    assert header.codec is TYPES[target]
+    assert header == read_batch_header(records)
+    assert header.size == len(records)
+    assert batch_crc(records, 0, len(records)) == header.crc
+    assert (header.producer_id, header.producer_epoch, header.base_sequence) == (7, 1, 3)
+    found = [record[2:] for record in iterate_records(records, header)]
+    assert [(key, value, tuple(headers)) for key, value, headers in found] == RECORDS
+    if source is TYPES[target]:
+        assert records.tobytes() == batch
+
+
+def test_the_result_counts_against_max_message_bytes():
+    batch = build_batch(RECORDS, timestamp_ms=NOW, codec=Codec.ZSTD)
+    with pytest.raises(KafkaError) as caught:
+        validate(batch, compression_type="uncompressed", max_message_bytes=len(batch) + 10)
+    assert caught.value.code is ErrorCode.MESSAGE_TOO_LARGE
+
+
+def test_log_append_time_and_a_codec_go_together():
+    batch = build_batch(RECORDS, timestamp_ms=5)
+    _, header = validate(batch, compression_type="lz4", message_timestamp_type="LogAppendTime")
+    assert header.codec is Codec.LZ4
+    assert header.uses_log_append_time
+    assert header.max_timestamp == NOW
+
+
+def test_offsets_inside_that_have_gaps_are_numbered_anew():
+    batch = build_batch([Record(0, NOW, b"a", b"", ()), Record(1, NOW, b"b", b"", ())])
+    # The second record's offset delta (varint 2) becomes 2: as a broken client might send it.
+    position = batch.index(b"\x00\x00\x02\x02b")
+    batch[position + 2] = 4
+    write_crc(batch, 0)
+    assert [r.offset for r in iterate_records(batch, read_batch_header(batch))] == [0, 2]
+    records, header = validate(batch, compression_type="gzip")
+    assert [record.offset for record in iterate_records(records, header)] == [0, 1]
+
+
+def test_records_that_do_not_fit_their_batch_are_refused():
+    batch = build_batch(RECORDS, timestamp_ms=NOW)
+    batch[61:64] = b"\xff\xff\xff"
+    write_crc(batch, 0)
+    with pytest.raises(KafkaError) as caught:
+        validate(batch, compression_type="lz4")
+    assert caught.value.code is ErrorCode.INVALID_RECORD

@@ -1,0 +1,131 @@
+"""The network layer around a few handlers, and a client: what the connection tests share."""
+
+import asyncio
+import contextlib
+import logging
+import struct
+
+from wirebroker.api.registry import CloseConnectionError, Registry
+from wirebroker.clock import SystemClock, pause
+from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.net.connection_table import ConnectionTable
+from wirebroker.net.dispatch import Dispatcher
+from wirebroker.net.listener import Listener, bind
+from wirebroker.net.settings import NetworkSettings
+
+
+def frame(key: int, body: bytes = b"", correlation_id: int = 0) -> bytes:
+    version = {0: 3, 1: 4, 3: 1, 12: 0}[key]
+    head = struct.pack(">hhih", key, version, correlation_id, -1)
+    return struct.pack(">i", len(head) + len(body)) + head + body
+
+
+class Client:
+    """A client on asyncio's streams."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.reader = reader
+        self.writer = writer
+
+    def send(self, data: bytes) -> None:
+        self.writer.write(data)
+
+    async def receive(self) -> tuple[int, bytes]:
+        (length,) = struct.unpack(">i", await self.reader.readexactly(4))
+        answer = await self.reader.readexactly(length)
+        return struct.unpack_from(">i", answer)[0], answer[4:]
+
+    async def ask(self, key: int, body: bytes = b"", correlation_id: int = 0) -> bytes:
+        self.send(frame(key, body, correlation_id))
+        got, answer = await self.receive()
+        assert got == correlation_id
+        return answer
+
+    async def is_closed(self) -> bool:
+        """Wait for the end of the connection; whatever else arrives is an error."""
+        try:
+            return await self.reader.read(1) == b""
+        except ConnectionError:
+            return True
+
+    async def close(self) -> None:
+        self.writer.close()
+        with contextlib.suppress(ConnectionError):
+            await self.writer.wait_closed()
+
+
+class Server:
+    """The network layer around a few handlers."""
+
+    def __init__(self, settings: NetworkSettings, max_sockets: int | None = None) -> None:
+        self.registry = Registry()
+        self.waiting: list[asyncio.Future] = []
+        self.bodies: list[bytes] = []
+        self.registry.handles_raw(ApiKey.METADATA)(self._echo)
+        self.registry.handles_raw(ApiKey.HEARTBEAT)(self._wait)
+        self.registry.handles_raw(ApiKey.FETCH)(self.fetch)
+        self.registry.handles_raw(ApiKey.PRODUCE)(self._produce)
+        self.pieces: list = []
+        self.table = ConnectionTable(
+            loop=asyncio.get_running_loop(),
+            dispatch=Dispatcher(None, self.registry),
+            clock=SystemClock(),
+            settings=settings,
+            max_sockets=max_sockets,
+        )
+        self.listener = Listener(self.table, "PLAINTEXT", bind("127.0.0.1", 0, settings))
+        self.listener.start()
+        self.clients: list[Client] = []
+
+    def _echo(self, _broker, request):
+        return [bytes(request.frame[request.position :])]
+
+    def _wait(self, _broker, request):
+        self.bodies.append(bytes(request.frame[request.position :]))
+        future = asyncio.get_running_loop().create_future()
+        self.waiting.append(future)
+        return future
+
+    def fetch(self, _broker, _request):
+        return list(self.pieces)
+
+    def _produce(self, _broker, request):
+        raise CloseConnectionError("acks=0 failed")
+
+    async def client(self) -> Client:
+        client = Client(*await asyncio.open_connection("127.0.0.1", self.listener.port))
+        self.clients.append(client)
+        return client
+
+    async def until(self, condition) -> None:
+        async with asyncio.timeout(20):
+            while not condition():
+                await pause(0.001)
+
+    async def close(self) -> None:
+        for client in self.clients:
+            await client.close()
+        self.listener.close()
+        await self.table.close(grace_s=0.5)
+        self.table.check()
+        assert len(self.table) == 0
+        assert self.table.budget.used_bytes == 0
+
+
+def serve(test, **settings):
+    """Run `test(server)` against a server with these settings."""
+    max_sockets = settings.pop("max_sockets", None)
+
+    async def run() -> None:
+        server = Server(NetworkSettings(**settings), max_sockets)
+        try:
+            async with asyncio.timeout(60):
+                await test(server)
+        finally:
+            await server.close()
+
+    asyncio.run(run())
+
+
+def lines(caplog, level=logging.INFO):
+    return [record.getMessage() for record in caplog.records if record.levelno >= level]

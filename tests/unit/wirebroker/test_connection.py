@@ -1,0 +1,263 @@
+"""Real sockets: order, pausing, slow readers, file slices, what a bad peer or handler costs."""
+
+import errno
+import logging
+import threading
+from typing import cast
+
+import pytest
+
+from tests.unit.wirebroker.network_server import frame, lines, serve
+from wirebroker.storage.files import DataFile, Files, FileSlice
+
+
+def test_requests_are_answered_in_order_whatever_their_sizes():
+    async def test(server):
+        client = await server.client()
+        sizes = [0, 10, 100_000, 5, 3_000_000, 1, 70_000]
+        bodies = [bytes([number + 1]) * size for number, size in enumerate(sizes)]
+        client.send(b"".join(frame(3, body, number) for number, body in enumerate(bodies)))
+        for number, body in enumerate(bodies):
+            assert await client.receive() == (number, body)
+
+    serve(test)
+
+
+def test_thousands_of_pipelined_requests_are_served_in_turns_with_others():
+    async def test(server):
+        client, other = await server.client(), await server.client()
+        count = 20_000
+        client.send(b"".join(frame(3, b"x" * 20, number) for number in range(count)))
+        assert await other.ask(3, b"me too") == b"me too"
+        for number in range(count):
+            assert (await client.receive())[0] == number
+
+    serve(test)
+
+
+def test_the_next_request_waits_for_the_answer_to_the_last():
+    async def test(server):
+        client = await server.client()
+        client.send(frame(12, b"a", 1) + frame(12, b"b", 2) + frame(3, b"c", 3))
+        await server.until(lambda: server.waiting)
+        client.send(frame(3, b"d", 4))
+        await client.writer.drain()
+        other = await server.client()
+        assert await other.ask(3, b"overwrites the shared memory" * 10)
+        assert server.bodies == [b"a"]
+        server.waiting[0].set_result([b"A"])
+        assert await client.receive() == (1, b"A")
+        await server.until(lambda: len(server.waiting) == 2)
+        assert server.bodies == [b"a", b"b"]
+        server.waiting[1].set_result([b"B"])
+        assert [await client.receive() for _ in range(3)] == [(2, b"B"), (3, b"c"), (4, b"d")]
+
+    serve(test)
+
+
+def test_no_answer_lets_the_next_request_through():
+    async def test(server):
+        client = await server.client()
+        client.send(frame(12, b"", 1) + frame(3, b"next", 2))
+        await server.until(lambda: server.waiting)
+        server.waiting[0].set_result(None)
+        assert await client.receive() == (2, b"next")
+
+    serve(test)
+
+
+def test_an_answer_for_a_peer_that_has_gone_is_dropped():
+    async def test(server):
+        client = await server.client()
+        client.send(frame(12, b"", 1) + frame(12, b"", 2))
+        await server.until(lambda: server.waiting)
+        client.writer.transport.abort()
+        server.waiting[0].set_result([b"x" * 100])
+        await server.until(lambda: len(server.table) == 0 or len(server.waiting) == 2)
+        for future in server.waiting[1:]:
+            future.set_result([b"x" * 100])
+        await server.until(lambda: len(server.table) == 0)
+
+    serve(test)
+
+
+def test_a_slow_reader_costs_no_memory_and_is_served_when_it_reads():
+    async def test(server):
+        client = await server.client()
+        answer = b"y" * 400_000
+        server.pieces = [answer]
+        client.reader._transport.pause_reading()
+        for number in range(50):
+            client.send(frame(1, b"", number))
+        await client.writer.drain()
+        (connection,) = server.table._connections
+        await server.until(lambda: connection._is_paused)
+        other = await server.client()
+        assert await other.ask(3, b"others are served") == b"others are served"
+        assert connection._queue.unsent_bytes <= len(answer) + (64 << 10)
+        client.reader._transport.resume_reading()
+        for number in range(50):
+            assert await client.receive() == (number, answer)
+
+    serve(test)
+
+
+@pytest.fixture
+def data_file(tmp_path):
+    content = bytes(range(256)) * 8000
+    (tmp_path / "log").write_bytes(content)
+    files = Files()
+    yield files.data(str(tmp_path / "log")), content
+    files.close_all()
+
+
+def test_file_slices_and_bytes_go_out_in_their_order(data_file):
+    file, content = data_file
+
+    async def test(server):
+        client = await server.client()
+        server.pieces = [
+            b"head",
+            FileSlice(file, 1000, 1_500_000),
+            b"between",
+            FileSlice(file, 0, 10),
+            FileSlice(file, 5, 0),
+            b"end",
+        ]
+        expected = b"head" + content[1000 : 1000 + 1_500_000] + b"between" + content[:10] + b"end"
+        for number in range(5):
+            assert await client.ask(1, b"", number) == expected
+
+    serve(test)
+
+
+class ColdFile:
+    """A file whose pages are cold until a thread has warmed them."""
+
+    def __init__(self, file: DataFile) -> None:
+        self.file = file
+        self.warmed: list[tuple[int, int, bool]] = []
+        self.sent_cold = 0
+
+    def is_resident(self, position: int) -> bool:
+        return any(start <= position < start + length for start, length, _ in self.warmed)
+
+    def warm(self, position: int, length: int) -> None:
+        is_main = threading.current_thread() is threading.main_thread()
+        self.warmed.append((position, length, is_main))
+
+    def send_to(self, socket_fd: int, position: int, length: int) -> int:
+        self.sent_cold += not self.is_resident(position)
+        return self.file.send_to(socket_fd, position, length)
+
+
+def test_cold_pages_are_read_by_a_thread_before_they_are_sent(data_file):
+    file, content = data_file
+
+    async def test(server):
+        client = await server.client()
+        cold = ColdFile(file)
+        server.pieces = [b"head", FileSlice(cast("DataFile", cold), 0, 2_000_000), b"end"]
+        assert await client.ask(1) == b"head" + content[:2_000_000] + b"end"
+        assert cold.sent_cold == 0
+        assert [(position, length) for position, length, _ in cold.warmed] == [
+            (0, 1 << 20),
+            (1 << 20, 2_000_000 - (1 << 20)),
+        ]
+        assert not any(is_main for _, _, is_main in cold.warmed)
+
+    serve(test)
+
+
+class BrokenFile:
+    """A file that the disk has lost."""
+
+    def __init__(self, where: str) -> None:
+        self.where = where
+
+    def is_resident(self, position: int) -> bool:
+        return self.where != "warm"
+
+    def warm(self, position: int, length: int) -> None:
+        raise OSError(errno.EIO, "disk")
+
+    def send_to(self, socket_fd: int, position: int, length: int) -> int:
+        if self.where == "send":
+            raise OSError(errno.EIO, "disk")
+        return 0
+
+
+@pytest.mark.parametrize("where", ["warm", "send", "end"])
+def test_a_slice_that_cannot_be_read_closes_the_connection_with_one_line(where, caplog):
+    async def test(server):
+        client = await server.client()
+        server.pieces = [b"head", FileSlice(cast("DataFile", BrokenFile(where)), 0, 100)]
+        client.send(frame(1))
+        await server.until(lambda: len(server.table) == 0)
+        await client.reader.read()
+
+    with caplog.at_level(logging.INFO):
+        serve(test)
+    (line,) = lines(caplog)
+    assert "closing 127.0.0.1:" in line
+
+
+def test_a_malformed_frame_costs_its_connection_one_line_and_nobody_else(caplog):
+    async def test(server):
+        bad, good = await server.client(), await server.client()
+        assert await good.ask(3, b"1") == b"1"
+        bad.send(frame(3, b"fine") + b"GET / HTTP/1.1\r\n\r\n")
+        assert (await bad.receive())[1] == b"fine"
+        assert await bad.is_closed()
+        assert await good.ask(3, b"2") == b"2"
+
+    with caplog.at_level(logging.INFO):
+        serve(test)
+    (line,) = lines(caplog)
+    assert line.startswith("closing 127.0.0.1:")
+    assert line.endswith("on PLAINTEXT: an HTTP client is talking to the Kafka port")
+
+
+def test_a_handler_may_close_the_connection(caplog):
+    async def test(server):
+        client = await server.client()
+        client.send(frame(0))
+        assert await client.is_closed()
+
+    with caplog.at_level(logging.INFO):
+        serve(test)
+    (line,) = lines(caplog)
+    assert line.endswith("acks=0 failed")
+
+
+@pytest.mark.parametrize("result", ["sync", "future"])
+def test_a_failing_handler_is_logged_once_with_its_traceback(result, caplog):
+    async def test(server):
+        client = await server.client()
+        if result == "sync":
+            server.pieces = None
+            client.send(frame(1))
+        else:
+            client.send(frame(12))
+            await server.until(lambda: server.waiting)
+            server.waiting[0].set_exception(TypeError("ours"))
+        assert await client.is_closed()
+
+    with caplog.at_level(logging.INFO):
+        serve(test)
+    (record,) = [record for record in caplog.records if record.levelno >= logging.INFO]
+    assert record.levelno == logging.ERROR
+    assert record.exc_info
+    assert record.exc_info[0] is TypeError
+
+
+def test_what_was_asked_before_a_half_close_is_still_answered():
+    async def test(server):
+        client = await server.client()
+        server.pieces = [b"z" * 3_000_000]
+        client.send(frame(1, b"", 1))
+        client.writer.write_eof()
+        assert await client.receive() == (1, b"z" * 3_000_000)
+        assert await client.is_closed()
+
+    serve(test)

@@ -1,0 +1,81 @@
+"""Log lines: one per event, whatever the event's text holds."""
+
+import io
+import json
+import logging
+
+import pytest
+
+from wirebroker.logs import configure_logging, one_line
+
+
+@pytest.fixture(autouse=True)
+def _logging_as_before():
+    root = logging.getLogger()
+    handlers, level = list(root.handlers), root.level
+    yield
+    root.handlers[:] = handlers
+    root.setLevel(level)
+    logging.getLogger("wirebroker").setLevel(logging.NOTSET)
+
+
+def lines_of(log_format, write, level="info"):
+    stream = io.StringIO()
+    configure_logging(level=level, log_format=log_format, stream=stream)
+    write(logging.getLogger("wirebroker.net"))
+    return stream.getvalue().splitlines()
+
+
+def test_an_event_is_one_line_with_time_level_and_source():
+    (line,) = lines_of("text", lambda logger: logger.warning("closing %s", "1.2.3.4:5"))
+    date, time, level, rest = line.split(" ", 3)
+    assert len(date) == len("2026-11-21")
+    assert len(time) == len("10:12:33.123")
+    assert (level, rest) == ("WARNING", "wirebroker.net: closing 1.2.3.4:5")
+
+
+def test_text_of_a_peer_cannot_begin_a_line_nor_colour_a_terminal():
+    evil = "a\nERROR b\r\x1b[31m\u2028c\x00"
+    (line,) = lines_of("text", lambda logger: logger.info("client %s", evil))
+    assert line.endswith(r"client a\nERROR b\r\x1b[31m\u2028c\x00")
+
+
+def test_a_long_text_is_cut():
+    assert len(one_line("x" * 100_000)) < 2100
+
+
+def fail(logger):
+    try:
+        raise ValueError("first\nsecond")
+    except ValueError:
+        logger.exception("it failed")
+
+
+def test_a_traceback_follows_its_line_indented():
+    lines = lines_of("text", fail)
+    assert lines[0].endswith("it failed")
+    assert lines[1] == "    Traceback (most recent call last):"
+    assert all(line.startswith("    ") for line in lines[1:])
+
+
+def test_json_is_one_object_a_line():
+    (line,) = lines_of("json", fail)
+    event = json.loads(line)
+    assert event["level"] == "error"
+    assert event["logger"] == "wirebroker.net"
+    assert event["message"] == "it failed"
+    assert event["time"].endswith("Z")
+    assert "ValueError: first\nsecond" in event["traceback"]
+
+
+def test_levels_below_the_chosen_one_are_silent():
+    assert lines_of("text", lambda logger: logger.info("no"), level="warning") == []
+    assert len(lines_of("text", lambda logger: logger.debug("yes"), level="debug")) == 1
+
+
+def test_libraries_speak_from_warning_on():
+    def write(_logger):
+        logging.getLogger("asyncio").info("no")
+        logging.getLogger("asyncio").warning("yes")
+
+    assert len(lines_of("text", write, level="debug")) == 1

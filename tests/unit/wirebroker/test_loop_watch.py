@@ -1,0 +1,102 @@
+"""Holds of the loop: what is measured, and that a 90 MiB frame causes none."""
+
+import asyncio
+import socket
+import struct
+import threading
+import time
+
+import pytest
+
+from wirebroker.api.registry import Registry
+from wirebroker.clock import SystemClock, next_turn
+from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.loop_watch import LoopWatch
+from wirebroker.metrics import HOLD_BOUNDS_MS, Histogram
+from wirebroker.net.connection_table import ConnectionTable
+from wirebroker.net.dispatch import Dispatcher
+from wirebroker.net.listener import Listener, bind
+from wirebroker.net.settings import NetworkSettings
+
+
+def test_a_histogram_counts_values_by_range():
+    histogram = Histogram([1, 10])
+    for value in (0.5, 1, 2, 10, 11):
+        histogram.record(value)
+    assert histogram.counts == [2, 2, 1]
+    assert (histogram.count, histogram.total, histogram.largest) == (5, 24.5, 11)
+    assert histogram.count_over(1) == 3
+    assert histogram.quantile(0.4) == 1
+    assert histogram.quantile(0.5) == 10
+    assert histogram.quantile(1) == 11
+    histogram.reset()
+    assert histogram.count == 0
+    assert histogram.quantile(0.5) == 0
+
+
+def test_a_callback_that_holds_the_loop_is_seen_and_waiting_is_not():
+    watch = LoopWatch(with_cpu_time=True)
+
+    async def hold() -> None:
+        await asyncio.to_thread(time.sleep, 0.08)
+        await next_turn()
+        idle = watch.holds_ms.largest
+        assert idle < 50
+        end = time.thread_time() + 0.03
+        while time.thread_time() < end:
+            pass
+        await next_turn()
+
+    with asyncio.Runner(loop_factory=watch.new_event_loop) as runner:
+        runner.run(hold())
+    assert watch.holds_ms.largest >= 30
+    assert watch.cpu_holds_ms.largest >= 30
+    assert watch.holds_ms.count_over(20.0) >= 1
+    assert watch.holds_ms.bounds == HOLD_BOUNDS_MS
+
+
+@pytest.mark.parametrize("is_kept", [False, True])
+def test_a_frame_of_90_mib_never_holds_the_loop_for_20_ms(is_kept):
+    size = 90 << 20
+    registry = Registry()
+    seen = []
+
+    @registry.handles_raw(ApiKey.METADATA)
+    def metadata(broker, request):
+        if is_kept:
+            request.keep()
+        seen.append(len(request.frame))
+        return [b"ok"]
+
+    async def run() -> None:
+        settings = NetworkSettings()
+        loop = asyncio.get_running_loop()
+        table = ConnectionTable(
+            loop=loop,
+            dispatch=Dispatcher(None, registry),
+            clock=SystemClock(),
+            settings=settings,
+        )
+        listener = Listener(table, "PLAINTEXT", bind("127.0.0.1", 0, settings))
+        listener.start()
+        answer = await asyncio.to_thread(send, listener.port)
+        listener.close()
+        await table.close(grace_s=1)
+        assert answer == struct.pack(">ii", 6, 7) + b"ok"
+
+    def send(port: int) -> bytes:
+        with socket.create_connection(("127.0.0.1", port)) as sock:
+            sock.sendall(struct.pack(">ihhih", size, ApiKey.METADATA, 1, 7, -1))
+            rest = size - 10
+            piece = memoryview(bytes(1 << 20))
+            while rest:
+                rest -= sock.send(piece[: min(rest, 1 << 20)])
+            return sock.recv(100)
+
+    watch = LoopWatch(with_cpu_time=True)
+    with asyncio.Runner(loop_factory=watch.new_event_loop) as runner:
+        runner.run(run())
+    assert seen == [size]
+    assert threading.active_count() < 50
+    # CPU time: a busy machine may take the processor away at any moment.
+    assert watch.cpu_holds_ms.largest < 20

@@ -1,0 +1,71 @@
+"""DescribeCluster: the brokers, the controller's id and the cluster's id (KIP-700).
+
+v0, v1 endpoint types (KIP-919), v2 fenced brokers (KIP-1073). Flexible from the start.
+
+Source: Kafka's AuthHelper.computeDescribeClusterResponse.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from wirebroker.api.authorized_operations import ALL_ON_CLUSTER, NOT_ASKED
+from wirebroker.api.metadata import advertised
+from wirebroker.api.registry import Request, handles
+from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.codecs.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from wirebroker.broker import Broker
+
+_BROKERS = 1
+_CONTROLLERS = 2
+
+
+@handles(ApiKey.DESCRIBE_CLUSTER)
+def describe_cluster(broker: Broker, request: Request, body: Any) -> dict[str, Any]:
+    """Answer from the committed image."""
+    if body.endpoint_type != _BROKERS:
+        return _wrong_endpoint(body.endpoint_type, request.version)
+    brokers = [
+        {"broker_id": node_id, "host": host, "port": port, "rack": rack, "is_fenced": False}
+        for node_id, host, port, rack in advertised(broker, request.connection)
+    ]
+    known = {each["broker_id"] for each in brokers}
+    if body.include_fenced_brokers:
+        brokers += _fenced(broker, request)
+    asked = body.include_cluster_authorized_operations
+    return {
+        "endpoint_type": _BROKERS,
+        "cluster_id": broker.cluster_id,
+        "controller_id": broker.node_id if broker.node_id in known else -1,
+        "brokers": brokers,
+        "cluster_authorized_operations": ALL_ON_CLUSTER if asked else NOT_ASKED,
+    }
+
+
+def _fenced(broker: Broker, request: Request) -> list[dict[str, Any]]:
+    listener = request.connection.listener_name
+    return [
+        {
+            "broker_id": node.node_id,
+            "host": node.endpoints[listener].host,
+            "port": node.endpoints[listener].port,
+            "rack": node.rack,
+            "is_fenced": True,
+        }
+        for node in broker.metadata.image.brokers.values()
+        if node.fenced and listener in node.endpoints
+    ]
+
+
+def _wrong_endpoint(endpoint_type: int, version: int) -> dict[str, Any]:
+    if endpoint_type == _CONTROLLERS:
+        error = ErrorCode.MISMATCHED_ENDPOINT_TYPE
+        message = "This is a broker's endpoint; controllers cannot be described here."
+    else:
+        error = ErrorCode.UNSUPPORTED_ENDPOINT_TYPE
+        message = f"There is no endpoint type {endpoint_type}."
+    if version == 0:
+        error = ErrorCode.INVALID_REQUEST
+    return {"error_code": int(error), "error_message": message, "cluster_id": ""}
