@@ -21,7 +21,7 @@ from dataclasses import replace
 from functools import cache
 from struct import Struct
 from struct import error as struct_error
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from wirebroker.codecs.codegen import Message
 from wirebroker.codecs.errors import ErrorCode, KafkaError, MalformedFrameError

@@ -218,6 +218,9 @@ class ApacheKafka(Broker):
     def _run_storage_tool(self) -> None:
         tool = _java("-Xmx128m", "kafka.tools.StorageTool")
         tool += ["format", "-t", self._CLUSTER_ID, "-c", str(self._properties)]
+        # The feature that writes min.insync.replicas as a dynamic config of the cluster; the
+        # levels that wirebroker finalizes are without it.
+        tool += ["--feature", "eligible.leader.replicas.version=0"]
         done = subprocess.run(tool, capture_output=True, text=True, check=False)
         if done.returncode:
             raise BrokerError(f"Apache Kafka's storage tool failed: {done.stdout}{done.stderr}")

@@ -59,6 +59,12 @@ def java_command() -> str:
 
 
 @cache
+def kafka_class_path() -> str:
+    """Return the same jars one by one, as Java compilers need them: Eclipse's knows no `*`."""
+    return os.pathsep.join(str(jar) for jar in sorted(kafka_jars().glob("*.jar")))
+
+
+@cache
 def javac_command() -> list[str]:
     """Return the command of a Java compiler: `javac`, else Eclipse's compiler on our Java."""
     on_path = shutil.which("javac")
@@ -136,7 +142,7 @@ def _jars_by_maven(maven: str, coordinates: Sequence[str], folder: Path) -> None
         for coordinate in coordinates
     )
     project.write_text(
-        '<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>'
+        "<project><modelVersion>4.0.0</modelVersion>"
         "<groupId>tools</groupId><artifactId>tools</artifactId><version>1</version>"
         f"<dependencies>{dependencies}</dependencies></project>"
     )

@@ -94,6 +94,8 @@ def _check_shape(resource: Any) -> None:
         raise _refused(f"These configs have no value: {', '.join(nulls)}")
     for each in resource.configs:
         if not SET <= each.config_operation <= SUBTRACT:
+            if resource.resource_type == ResourceType.TOPIC:
+                raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)  # as Kafka's controller
             raise _refused(f"Unknown operation {each.config_operation} on {each.name}.")
 
 

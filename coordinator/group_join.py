@@ -45,6 +45,8 @@ class Join(NamedTuple):
     client_host: str
     protocols: Protocols
     rebalance_timeout_ms: int
+    # Who waits for the answer.
+    token: Token = None
 
     @classmethod
     def of(cls, body: Any, *, version: int, client_id: str, client_host: str) -> Join:
@@ -57,51 +59,48 @@ class Join(NamedTuple):
 
 def join(shard: GroupShard, request: Join, token: Token, moment: Moment) -> Outcome:
     """Handle a JoinGroup request whose group id and session timeout are valid."""
+    request = request._replace(token=token)
     body = request.body
     group = shard.groups.get(body.group_id)
     if group is not None:
-        return _join_group(shard, group, request, token, moment)
+        return _join_group(shard, group, request, moment)
     if body.member_id:
-        return _refuse(token, body.member_id, ErrorCode.UNKNOWN_MEMBER_ID)
+        return _refuse(request.token, body.member_id, ErrorCode.UNKNOWN_MEMBER_ID)
     group = ClassicGroup(body.group_id, timestamp_ms=moment.wall_ms)
-    return _create(shard, group, request, token, moment)
+    return _create(shard, group, request, moment)
 
 
-def _create(
-    shard: GroupShard, group: ClassicGroup, request: Join, token: Token, moment: Moment
-) -> Outcome:
+def _create(shard: GroupShard, group: ClassicGroup, request: Join, moment: Moment) -> Outcome:
     """Let the first member in, and record that the group exists."""
     record = creation_record(group)
     shard.groups[group.group_id] = group
-    outcome = _join_group(shard, group, request, token, moment)
+    outcome = _join_group(shard, group, request, moment)
     assert not outcome.records, "the first join phase has a delay"
 
     def on_failure(error: ErrorCode, _moment: Moment) -> Outcome:
         rebalance.cancel_group_timers(shard, group)
         del shard.groups[group.group_id]
-        return _refuse(token, "", error)
+        return _refuse(request.token, "", error)
 
     return Outcome([record], outcome.answers, on_failure)
 
 
-def _join_group(
-    shard: GroupShard, group: ClassicGroup, request: Join, token: Token, moment: Moment
-) -> Outcome:
+def _join_group(shard: GroupShard, group: ClassicGroup, request: Join, moment: Moment) -> Outcome:
     member_id: str = request.body.member_id
     if not _has_room(shard, group, member_id):
         group.remove(member_id)
         shard.timers.cancel(rebalance.session_key(group, member_id))
-        return _refuse(token, "", ErrorCode.GROUP_MAX_SIZE_REACHED)
+        return _refuse(request.token, "", ErrorCode.GROUP_MAX_SIZE_REACHED)
     if not group.supports(request.body.protocol_type, request.protocols):
-        return _refuse(token, member_id, ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+        return _refuse(request.token, member_id, ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
     if not member_id:
-        return _join_without_id(shard, group, request, token, moment)
+        return _join_without_id(shard, group, request, moment)
     if member_id in group.pending_joins:
         if request.body.group_instance_id is not None:
             # Kafka fails on an assertion: only dynamic members are given an id to come back with.
-            return _refuse(token, member_id, ErrorCode.UNKNOWN_SERVER_ERROR)
-        return _add(shard, group, request, member_id, token, moment)
-    return _rejoin(shard, group, request, token, moment)
+            return _refuse(request.token, member_id, ErrorCode.UNKNOWN_SERVER_ERROR)
+        return _add(shard, group, request, member_id, moment)
+    return _rejoin(shard, group, request, moment)
 
 
 def _has_room(shard: GroupShard, group: ClassicGroup, member_id: str) -> bool:
@@ -121,21 +120,21 @@ def _has_room(shard: GroupShard, group: ClassicGroup, member_id: str) -> bool:
 
 
 def _join_without_id(
-    shard: GroupShard, group: ClassicGroup, request: Join, token: Token, moment: Moment
+    shard: GroupShard, group: ClassicGroup, request: Join, moment: Moment
 ) -> Outcome:
     body = request.body
     instance: str | None = body.group_instance_id
     new_id = f"{request.client_id if instance is None else instance}-{shard.new_uuid()}"
     if instance is not None:
         if instance in group.static_members:
-            return replace_static_member(shard, group, request, new_id, token, moment)
-        return _add(shard, group, request, new_id, token, moment)
+            return replace_static_member(shard, group, request, new_id, moment)
+        return _add(shard, group, request, new_id, moment)
     if request.version < FIRST_MEMBER_ID_VERSION:
-        return _add(shard, group, request, new_id, token, moment)
+        return _add(shard, group, request, new_id, moment)
     group.pending_joins.add(new_id)
     event = rebalance.SessionExpiry(group.group_id, new_id)
     shard.timers.set(event, moment.monotonic_ms + body.session_timeout_ms, event)
-    return _refuse(token, new_id, ErrorCode.MEMBER_ID_REQUIRED)
+    return _refuse(request.token, new_id, ErrorCode.MEMBER_ID_REQUIRED)
 
 
 def _add(
@@ -143,7 +142,6 @@ def _add(
     group: ClassicGroup,
     request: Join,
     member_id: str,
-    token: Token,
     moment: Moment,
 ) -> Outcome:
     """Take a member in, which makes a rebalance."""
@@ -158,40 +156,35 @@ def _add(
         protocols=request.protocols,
     )
     member.is_new = True
-    if (
-        group.is_in(GroupState.PREPARING_REBALANCE)
-        and group.previous_state is GroupState.EMPTY
-    ):
+    if group.is_in(GroupState.PREPARING_REBALANCE) and group.previous_state is GroupState.EMPTY:
         group.has_new_member = True
-    group.add(member, protocol_type=body.protocol_type, awaiting_join=token)
+    group.add(member, protocol_type=body.protocol_type, awaiting_join=request.token)
     # It sends no heartbeats while it waits, and if it is gone we may not notice.
     rebalance.expect_heartbeat(shard, group, member, moment, NEW_MEMBER_JOIN_TIMEOUT_MS)
     return rebalance.rebalance_or_complete(shard, group, moment)
 
 
-def _rejoin(
-    shard: GroupShard, group: ClassicGroup, request: Join, token: Token, moment: Moment
-) -> Outcome:
+def _rejoin(shard: GroupShard, group: ClassicGroup, request: Join, moment: Moment) -> Outcome:
     """Let a member join again."""
     body = request.body
     try:
         group.validate_member(body.member_id, body.group_instance_id)
     except KafkaError as error:
-        return _refuse(token, body.member_id, error.code)
+        return _refuse(request.token, body.member_id, error.code)
     member = group.members[body.member_id]
     is_same = member.protocols == request.protocols
     if group.is_in(GroupState.COMPLETING_REBALANCE) and is_same:
         # The answer got lost, perhaps.
-        return _tell_generation(group, member, token)
+        return _tell_generation(group, member, request.token)
     if group.is_in(GroupState.STABLE) and is_same and group.leader != member.member_id:
         # A leader rejoins because it has seen something change that concerns the assignment.
-        return _tell_generation(group, member, token)
+        return _tell_generation(group, member, request.token)
     group.update(
         member,
         protocols=request.protocols,
         rebalance_timeout_ms=request.rebalance_timeout_ms,
         session_timeout_ms=body.session_timeout_ms,
-        awaiting_join=token,
+        awaiting_join=request.token,
     )
     return rebalance.rebalance_or_complete(shard, group, moment)
 

@@ -142,9 +142,7 @@ def commit(shard: GroupShard, request: Commit, token: Token, moment: Moment) -> 
                     expire_ms,
                     topic_id,
                 )
-                record = offset_commit_record(
-                    body.group_id, name, each.partition_index, committed
-                )
+                record = offset_commit_record(body.group_id, name, each.partition_index, committed)
                 outcome.records.append(record)
             answered.append({"partition_index": each.partition_index, "error_code": error})
         answers.append({"name": name, "topic_id": topic_id, "partitions": answered})

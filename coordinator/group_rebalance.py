@@ -170,7 +170,7 @@ def _become_empty(shard: GroupShard, group: ClassicGroup, moment: Moment) -> Out
 
     def on_failure(_error: ErrorCode, _moment: Moment) -> Outcome:
         # The log goes on telling of the generation before, whose members expire after a load.
-        shard.replay_group(record)
+        shard.replay(*record)
         return Outcome()
 
     return Outcome([record], on_failure=on_failure)
@@ -225,26 +225,34 @@ def on_session_expiry(shard: GroupShard, event: SessionExpiry, moment: Moment) -
     group = shard.groups.get(event.group_id)
     if group is None:
         return Outcome()
-    if event.member_id in group.pending_joins:
-        group.remove(event.member_id)
-        if group.is_in(GroupState.PREPARING_REBALANCE) and group.have_all_joined:
-            return complete_join(shard, group, moment)
-        return Outcome()
+    outcome = Outcome()
     member = group.members.get(event.member_id)
-    if member is None or member.is_excused:
-        return Outcome()
-    logger.info(
-        "group %s removes member %s: silent for %d ms",
-        group.group_id,
-        member.member_id,
-        member.session_timeout_ms,
-    )
-    outcome = let_go(shard, group, member.member_id)
-    if group.is_in(GroupState.STABLE, GroupState.COMPLETING_REBALANCE):
-        return outcome.then(prepare(shard, group, moment))
+    if member is None:
+        if event.member_id not in group.pending_joins:
+            return outcome
+        group.remove(event.member_id)
+    elif member.is_excused:
+        return outcome
+    else:
+        logger.info(
+            "group %s removes member %s: silent for %d ms",
+            group.group_id,
+            member.member_id,
+            member.session_timeout_ms,
+        )
+        outcome = let_go(shard, group, member.member_id)
+    return outcome.then(_go_on_without(shard, group, moment, was_member=member is not None))
+
+
+def _go_on_without(
+    shard: GroupShard, group: ClassicGroup, moment: Moment, *, was_member: bool
+) -> Outcome:
+    """Rebalance without a member that went, or end the join phase if it was waited for."""
+    if was_member and group.is_in(GroupState.STABLE, GroupState.COMPLETING_REBALANCE):
+        return prepare(shard, group, moment)
     if group.is_in(GroupState.PREPARING_REBALANCE) and group.have_all_joined:
-        return outcome.then(complete_join(shard, group, moment))
-    return outcome
+        return complete_join(shard, group, moment)
+    return Outcome()
 
 
 # -- timers ----------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from wirebroker.codecs.errors import ErrorCode
 from wirebroker.coordinator import group_rebalance as rebalance
 from wirebroker.coordinator.classic_group import GroupState
 from wirebroker.coordinator.group_records import group_record
-from wirebroker.coordinator.runtime import Moment, Outcome, Token
+from wirebroker.coordinator.runtime import Moment, Outcome
 
 if TYPE_CHECKING:
     from wirebroker.coordinator.classic_group import ClassicGroup, Member
@@ -33,7 +33,6 @@ def replace_static_member(
     group: ClassicGroup,
     request: Join,
     new_id: str,
-    token: Token,
     moment: Moment,
 ) -> Outcome:
     """Let a new incarnation join in the place of the one that the group knows."""
@@ -49,7 +48,7 @@ def replace_static_member(
         protocols=request.protocols,
         rebalance_timeout_ms=request.rebalance_timeout_ms,
         session_timeout_ms=body.session_timeout_ms,
-        awaiting_join=token,
+        awaiting_join=request.token,
     )
     if group.is_in(GroupState.COMPLETING_REBALANCE):
         # The leader may be assigning to the former id already.
@@ -65,7 +64,7 @@ def replace_static_member(
         response["skip_assignment"] = group.leader == new_id
     else:
         response |= {"leader": former_leader, "members": []}
-    outcome.answer(token, response)
+    outcome.answer(request.token, response)
 
     def on_failure(error: ErrorCode, moment: Moment) -> Outcome:
         group.update(
@@ -80,7 +79,7 @@ def replace_static_member(
         rebalance.expect_heartbeat(shard, group, restored, moment)
         failed = Outcome()
         failed.answer(
-            token,
+            request.token,
             {
                 "generation_id": group.generation,
                 "protocol_type": group.protocol_type,

@@ -17,7 +17,7 @@ from wirebroker.coordinator.group_records import group_record
 from wirebroker.coordinator.runtime import Moment, Outcome, Token
 
 if TYPE_CHECKING:
-    from wirebroker.coordinator.classic_group import ClassicGroup, Member
+    from wirebroker.coordinator.classic_group import ClassicGroup
     from wirebroker.coordinator.groups import GroupShard
 
 
@@ -67,7 +67,11 @@ def _assign(
     waiting = [each for each in group.members.values() if each.awaiting_sync is not None]
     outcome = Outcome([record])
     for member in waiting:
-        _answer(shard, group, member, assignments.get(member.member_id, b""), outcome, moment)
+        assignment = assignments.get(member.member_id, b"")
+        outcome.answer(member.awaiting_sync, _response(group, assignment))
+        member.awaiting_sync = None
+        # Its session did not run while it waited.
+        rebalance.expect_heartbeat(shard, group, member, moment)
 
     def on_failure(error: ErrorCode, moment: Moment) -> Outcome:
         failed = Outcome()
@@ -78,20 +82,6 @@ def _assign(
 
     outcome.on_failure = on_failure
     return outcome
-
-
-def _answer(
-    shard: GroupShard,
-    group: ClassicGroup,
-    member: Member,
-    assignment: bytes,
-    outcome: Outcome,
-    moment: Moment,
-) -> None:
-    outcome.answer(member.awaiting_sync, _response(group, assignment))
-    member.awaiting_sync = None
-    # Its session did not run while it waited.
-    rebalance.expect_heartbeat(shard, group, member, moment)
 
 
 def _response(group: ClassicGroup, assignment: bytes) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 A shard is the state of one partition of an internal topic. It does no I/O:
 
     handler(shard, request, token, moment) -> Outcome(records, answers, on_failure)
-    shard.replay(offset, record)              the only place where durable state changes
+    shard.replay(key, value)                  the only place where durable state changes
     shard.timers.take_due(moment) -> event    then shard.on_timer(event, moment) -> Outcome
 
 Whoever runs a shard appends an outcome's records in one piece, replays them at once, and lets the

@@ -208,14 +208,17 @@ class _Creation:
         return [partitions[index] for index in range(len(partitions))]
 
     def _describe(self, overrides: dict[str, str]) -> list[Result]:
-        """Return all configs of the new topic, made once per set of overrides."""
+        """Return all configs of the new topic, made once per set of overrides.
+
+        Overrides are shown as they were written (DescribeConfigs shows the parsed value).
+        """
         key = tuple(sorted(overrides.items()))
         described = self._described.get(key)
         if described is None:
             described = [
                 {
                     "name": row.name,
-                    "value": row.value,
+                    "value": None if row.is_sensitive else overrides.get(row.name, row.value),
                     "read_only": row.read_only,
                     "config_source": int(row.config_source),
                     "is_sensitive": row.is_sensitive,

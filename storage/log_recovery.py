@@ -140,7 +140,7 @@ def _open_clean(
             def rebuild() -> None:
                 rebuild_producer_state(log, end_offset=log.log_end_offset, now_ms=now_ms)
 
-            state.open_at(end, rebuild)
+            state.open_at(end, rebuild, now_ms=now_ms)
             return end
     elif active.size == 0 and active.base_offset == 0:
         state.reset(0)

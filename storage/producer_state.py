@@ -114,6 +114,7 @@ class ProducerState:
         "_directory",
         "_files",
         "_last_snapshot_offset",
+        "_opened_ms",
         "_producers",
         "_rebuild",
         "_unread_snapshot",
@@ -140,6 +141,7 @@ class ProducerState:
         self._last_snapshot_offset = 0
         self.expiration_ms = expiration_ms
         self._unread_snapshot: int | None = None
+        self._opened_ms = 0
         self._rebuild: Callable[[], None] | None = None
 
     @property
@@ -291,18 +293,20 @@ class ProducerState:
         self._last_snapshot_offset = offset
         return True
 
-    def open_at(self, end_offset: int, rebuild: Callable[[], None]) -> None:
+    def open_at(self, end_offset: int, rebuild: Callable[[], None], *, now_ms: int) -> None:
         """Stand at `end_offset`, whose snapshot exists, without reading it yet.
 
         Args:
             end_offset: The log's end after a clean stop; in `snapshots`.
             rebuild: Called at first use if the file turns out to be unusable.
+            now_ms: Producers that have expired by now are left out when it is read.
         """
         assert end_offset in self.snapshots, f"{end_offset} not in {self.snapshots}"
         self.reset(end_offset)
         self._unread_snapshot = end_offset
         self._last_snapshot_offset = end_offset
         self._rebuild = rebuild
+        self._opened_ms = now_ms
 
     def reload(self, *, log_start_offset: int, end_offset: int, now_ms: int) -> None:
         """Go back to the newest usable snapshot at or below `end_offset`.
@@ -373,16 +377,16 @@ class ProducerState:
         offset = self._unread_snapshot
         assert offset is not None
         self._unread_snapshot = None
-        if not self._read_snapshot(offset, now_ms=None):
+        if not self._read_snapshot(offset, self._opened_ms):
             assert self._rebuild is not None
             self._rebuild()
 
-    def _read_snapshot(self, offset: int, now_ms: int | None) -> bool:
+    def _read_snapshot(self, offset: int, now_ms: int) -> bool:
         """Read a snapshot file into an empty state.
 
         Args:
             offset: Which one.
-            now_ms: Leave out what has expired by now; None reads all (the next sweep removes it).
+            now_ms: What has expired by now is left out, as in Kafka.
         """
         try:
             rows = decode_snapshot(self._files.read_whole(self.snapshot_path(offset)))
@@ -393,11 +397,7 @@ class ProducerState:
             return False
         for row in rows:
             is_open = row.current_txn_first_offset >= 0
-            if (
-                not is_open
-                and now_ms is not None
-                and now_ms - row.timestamp_ms >= self.expiration_ms
-            ):
+            if not is_open and now_ms - row.timestamp_ms >= self.expiration_ms:
                 continue
             self._producers[row.producer_id] = _from_row(row)
             if is_open:

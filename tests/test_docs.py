@@ -36,7 +36,8 @@ EVERY_PAGE = [
     *PAGES,
     *(ROOT / layer / "README.md" for layer in ("codecs", "storage", "coordinator")),
 ]
-BLOCK_S = 240  # installing from a cold cache takes a minute
+BLOCK_S = 120  # collecting all tests takes 20 s on a busy machine
+LONG_BLOCK_S = 600  # installing from a cold cache takes a minute
 READY_S = 60
 STOP_S = 30
 READY = "wirebroker ready on "
@@ -106,7 +107,8 @@ class Shell:
 
     def run(self, block: Block) -> None:
         process = self._start(block, subprocess.STDOUT)
-        timer = threading.Timer(BLOCK_S, os.killpg, (process.pid, signal.SIGKILL))
+        limit_s = LONG_BLOCK_S if "long" in block.words else BLOCK_S
+        timer = threading.Timer(limit_s, os.killpg, (process.pid, signal.SIGKILL))
         timer.start()
         try:
             output, _ = process.communicate()

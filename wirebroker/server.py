@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import gc
 import importlib
 import logging
 import os
@@ -38,6 +37,7 @@ from wirebroker.config import Config, StartError
 from wirebroker.coordinator.cluster_image import Endpoint
 from wirebroker.coordinator.controller import Controller
 from wirebroker.coordinator.producer_ids import ProducerIds
+from wirebroker.garbage import GarbagePolicy
 from wirebroker.listeners import Listener as ListenerConfig
 from wirebroker.listeners import listeners_of
 from wirebroker.logs import configure_logging
@@ -95,8 +95,8 @@ class Server:
     def address(self) -> tuple[str, int]:
         """Return host and port of the first listener, as a client on this machine reaches it."""
         listener = self._listeners[0]
-        host = {"0.0.0.0": "127.0.0.1", "::": "127.0.0.1"}.get(listener.host, listener.host)  # noqa: S104 - compared only
-        return host, listener.port
+        is_wildcard = listener.host in {"0.0.0.0", "::"}  # noqa: S104 - compared only
+        return ("127.0.0.1" if is_wildcard else listener.host), listener.port
 
     async def start(self) -> None:
         """Bring everything up; returns when Metadata is answered.
@@ -113,7 +113,7 @@ class Server:
         except BaseException:
             self._release()
             raise
-        self._maintenance = Maintenance(broker, self.files)
+        self._maintenance = Maintenance(broker)
         self._maintenance.start()
         self._table = ConnectionTable(
             loop=asyncio.get_running_loop(),
@@ -126,9 +126,6 @@ class Server:
         )
         for listener, sock in self._sockets:
             self._listeners.append(Listener(self._table, listener.name, sock))
-        # What start-up made stays: the collector need not walk it again and again.
-        gc.collect()
-        gc.freeze()
         for each in self._listeners:
             each.start()
 
@@ -142,7 +139,8 @@ class Server:
             await self._maintenance.stop()
         if self.broker is not None:
             await self.broker.metadata.close()
-            self.broker.replicas.close(broker_epoch=self._broker_epoch)
+            # In a thread, so that a second SIGINT is heard while disks are waited for.
+            await asyncio.to_thread(self.broker.replicas.close, broker_epoch=self._broker_epoch)
         self._release()
 
     def _bind(self) -> None:
@@ -244,11 +242,14 @@ def run(config: Config, *, port_file: Path | None = None) -> int:
     )
     for warning in config.warnings():
         logger.warning("%s", warning)
-    with asyncio.Runner(loop_factory=LoopWatch().new_event_loop) as runner:
-        return runner.run(_serve(config, port_file))
+    with (
+        GarbagePolicy() as garbage,
+        asyncio.Runner(loop_factory=LoopWatch().new_event_loop) as runner,
+    ):
+        return runner.run(_serve(config, port_file, garbage))
 
 
-async def _serve(config: Config, port_file: Path | None) -> int:
+async def _serve(config: Config, port_file: Path | None, garbage: GarbagePolicy) -> int:
     loop = asyncio.get_running_loop()
     told_to_stop = asyncio.Event()
 
@@ -261,6 +262,7 @@ async def _serve(config: Config, port_file: Path | None) -> int:
     loop.add_signal_handler(signal.SIGINT, on_interrupt)
     server = Server(config)
     await server.start()
+    garbage.keep_all()
     host, port = server.address
     if port_file is not None:
         _write_port(port_file, port)

@@ -72,15 +72,15 @@ class JavaEcho:
 
 @pytest.fixture(scope="module")
 def java_echo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[JavaEcho]:
-    jars = os.environ.get("WIREBROKER_KAFKA_LIBS") or str(tools.kafka_jars())
+    jars = tools.kafka_class_path()
     classes = tmp_path_factory.mktemp("classes")
     source = Path(__file__).with_name("MessageEcho.java")
     subprocess.run(
-        [*tools.javac_command(), "-cp", f"{jars}/*", "-d", str(classes), str(source)],
+        [*tools.javac_command(), "-cp", jars, "-d", str(classes), str(source)],
         check=True,
         capture_output=True,
     )
-    class_path = os.pathsep.join([str(classes), f"{jars}/*"])
+    class_path = os.pathsep.join([str(classes), jars])
     echo = JavaEcho([tools.java_command(), "-Xmx256m", "-cp", class_path, "MessageEcho"])
     yield echo
     echo.close()

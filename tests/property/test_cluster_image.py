@@ -7,7 +7,7 @@ random pieces, through bytes, and from a snapshot at a random place.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tests.property.budget import Budget
 from wirebroker.codecs.metadata_records import (
@@ -98,7 +98,7 @@ class History:
         topic_id = self.some_topic()
         partition = self.random.randrange(self.topics[topic_id])
         isr = self.random.sample(range(5), 2)
-        fields = self.random.choice(
+        fields: dict[str, Any] = self.random.choice(
             [
                 {"isr": isr, "leader": isr[0]},
                 {"leader": -1},
@@ -150,9 +150,7 @@ class History:
         )
         if self.random.random() < 0.2:
             self.brokers.discard(node_id)
-            record = metadata_record(
-                KIND.UNREGISTER_BROKER, broker_id=node_id, broker_epoch=1
-            )
+            record = metadata_record(KIND.UNREGISTER_BROKER, broker_id=node_id, broker_epoch=1)
         self.records.append(record)
 
     def config(self) -> None:
@@ -241,22 +239,30 @@ def same_state(left: ClusterImage, right: ClusterImage) -> bool:
     return all(getattr(left, name) == getattr(right, name) for name in names)
 
 
-def test_an_image_depends_on_the_records_alone(pytestconfig: pytest.Config) -> None:
-    budget = Budget(pytestconfig, seconds=4)
+def test_an_image_depends_on_the_records_alone(
+    pytestconfig: pytest.Config, capsys: pytest.CaptureFixture[str]
+) -> None:
+    budget = Budget(pytestconfig, seconds=3)
+    count = 0
     for _ in budget.rounds():
+        count += 1
         random = budget.random
         records = history(random)
         whole = replay(records, ClusterImage())
         through_bytes = [decode_metadata_record(encode_metadata_record(each)) for each in records]
         assert in_pieces(records, random) == whole, budget.seed
         assert replay(through_bytes, ClusterImage()) == whole, budget.seed
+    with capsys.disabled():
+        print(f"\n{count} histories replayed, seed {budget.seed}")  # noqa: T201
 
 
 def test_a_snapshot_and_the_records_after_it_give_the_same_image(
-    pytestconfig: pytest.Config,
+    pytestconfig: pytest.Config, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    budget = Budget(pytestconfig, seconds=4)
+    budget = Budget(pytestconfig, seconds=3)
+    count = 0
     for _ in budget.rounds():
+        count += 1
         records = history(budget.random)
         cut = budget.random.randrange(len(records) + 1)
         before = replay(records[:cut], ClusterImage())
@@ -269,3 +275,5 @@ def test_a_snapshot_and_the_records_after_it_give_the_same_image(
         assert same_state(restored, before), budget.seed
         whole = replay(records, ClusterImage())
         assert same_state(replay(records[cut:], restored), whole), budget.seed
+    with capsys.disabled():
+        print(f"\n{count} histories cut by a snapshot, seed {budget.seed}")  # noqa: T201

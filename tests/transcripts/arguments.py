@@ -45,9 +45,7 @@ def evaluate(
 
 
 class _Evaluator:
-    def __init__(
-        self, names: Mapping[str, Any], helpers: Mapping[str, Callable[..., Any]]
-    ) -> None:
+    def __init__(self, names: Mapping[str, Any], helpers: Mapping[str, Callable[..., Any]]) -> None:
         self._names = names
         self._helpers = helpers
 

@@ -101,9 +101,7 @@ class Driver:
         restart: Stops and starts the broker on the same port, for `restart`.
     """
 
-    def __init__(
-        self, host: str, port: int, *, restart: Callable[[], None] | None = None
-    ) -> None:
+    def __init__(self, host: str, port: int, *, restart: Callable[[], None] | None = None) -> None:
         self._host, self._port = host, port
         self._restart = restart
         self._connections: dict[str, Connection] = {}

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from wirebroker.codecs.errors import ErrorCode
+from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.codecs.record_batch import iterate_records, read_batch_header
 
 if TYPE_CHECKING:
@@ -24,8 +24,18 @@ _DAY_MS = 86_400_000
 _MAX_BYTES = 64 << 20
 
 _LEFT_OUT = frozenset({"throttle_time_ms", "finalized_features_epoch"})
-_WORDS = {"cluster_id": "CLUSTER", "host": "HOST", "port": "PORT"}
-_FOR_PEOPLE = frozenset({"error_message", "batch_index_error_message", "documentation"})
+_WORDS = {
+    "cluster_id": "CLUSTER",
+    "host": "HOST",
+    "port": "PORT",
+    # for people: Kafka's own words are no part of the protocol
+    "error_message": "some text",
+    "batch_index_error_message": "some text",
+    "documentation": "some text",
+}
+# Ids that get names, and the lowest that is an id at all.
+_LETTERS = {"producer_id": ("P", 0), "session_id": ("S", 1)}
+_TIMES = frozenset({"timestamp", "log_append_time_ms"})
 _ERRORS = frozenset({"error_code", "topic_config_error_code"})
 # Arrays whose order Kafka leaves to a hash table, by message; "" stands for every message.
 _SORTED_BY = {
@@ -37,6 +47,7 @@ _SORTED_BY = {
     "supported_features": ("name",),
     "finalized_features": ("name",),
     "partitions": ("partition_index", "partition"),
+    "partition_responses": ("index",),
 }
 # Where an element is short and they are many.
 _ON_ONE_LINE = frozenset(
@@ -158,19 +169,15 @@ class _Printer:
     def _scalar(self, field: Field, value: Any) -> str:
         if field.type == "uuid":
             return self._uuid(value)
-        if field.name in _WORDS:
-            return _WORDS[field.name] if value else _quoted(value)
-        if field.name in _FOR_PEOPLE:
-            return "some text" if value else _quoted(value)
         if field.name in _ERRORS:
             return f"{value} {ErrorCode(value).name}"
-        if field.name == "producer_id" and value >= 0:
-            return self._names.name("P", value)
-        if field.name == "session_id" and value > 0:
-            return self._names.name("S", value)
-        if field.name in {"timestamp", "log_append_time_ms"}:
+        if field.name in _TIMES:
             return self._names.time(value)
-        return _quoted(value)
+        letter, lowest = _LETTERS.get(field.name, ("", 0))
+        if letter and value >= lowest:
+            return self._names.name(letter, value)
+        word = _WORDS.get(field.name)
+        return word if word and value else _quoted(value)
 
     def _uuid(self, value: bytes) -> str:
         return "none" if value == _ZERO_UUID else self._names.name("T", value)
@@ -202,10 +209,13 @@ class _Printer:
         producer = self._names.name("P", header.producer_id) if header.producer_id >= 0 else "none"
         sequence = f"epoch {header.producer_epoch} sequence {header.base_sequence}"
         yield f"{path}.producer = {producer} {sequence}"
-        for record in iterate_records(view, header, max_bytes=_MAX_BYTES):
-            at = self._names.time(record.timestamp)
-            pair = f"{_shown(record.key)}: {_shown(record.value)}"
-            yield f"{path}.record {record.offset} at {at} {pair}"
+        try:
+            for record in iterate_records(view, header, max_bytes=_MAX_BYTES):
+                at = self._names.time(record.timestamp)
+                pair = f"{_shown(record.key)}: {_shown(record.value)}"
+                yield f"{path}.record {record.offset} at {at} {pair}"
+        except KafkaError as error:
+            yield f"{path} can't be read: {error.code.name}"
 
 
 def _shown(value: bytes | None) -> str:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.transcripts.agreed import AGREED
 from tests.transcripts.brokers import fresh_driver
 from tests.transcripts.comparing import differences
 from tests.transcripts.script import parse, render
@@ -22,7 +23,8 @@ def test_the_broker_answers_as_apache_kafka_did(
     steps = parse(file.read_text())
     with fresh_driver(kind, tmp_path, steps) as driver:
         found = [line for step in steps for line in differences(step, driver.answer(step))]
-    assert not found, "\n".join([f"{file.name} differs:", *found])
+    agreed = AGREED.get(file.stem, []) if kind == "wirebroker" else []
+    assert found == agreed, "\n".join([f"{file.name} differs:", *found])
 
 
 @pytest.mark.parametrize("file", FILES, ids=[file.stem for file in FILES])

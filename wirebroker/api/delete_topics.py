@@ -105,10 +105,9 @@ class _Deletion:
 
 
 def _disabled(version: int) -> KafkaError:
-    message = "Topic deletion is disabled (delete.topic.enable)."
     if version < _KNOWS_DISABLED:
-        return KafkaError(ErrorCode.INVALID_REQUEST, message)
-    return KafkaError(ErrorCode.TOPIC_DELETION_DISABLED, message)
+        return KafkaError(ErrorCode.INVALID_REQUEST)
+    return KafkaError(ErrorCode.TOPIC_DELETION_DISABLED)
 
 
 def _response(name: str | None, topic_id: bytes, error: KafkaError | None) -> dict[str, Any]:

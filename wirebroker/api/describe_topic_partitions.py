@@ -33,7 +33,9 @@ def describe_topic_partitions(broker: Broker, request: Request, body: Any) -> di
     if cursor is not None and (
         cursor.partition_index < 0 or (not is_everything and first not in names)
     ):
-        return _refused(body)
+        return _refused(body, ErrorCode.INVALID_REQUEST)
+    if "" in names:
+        return _refused(body, ErrorCode.UNKNOWN_SERVER_ERROR)  # as Kafka
     limit = min(
         broker.config.int("max.request.partition.size.limit"), body.response_partition_limit
     )
@@ -114,11 +116,6 @@ def _missing(name: str) -> dict[str, Any]:
     }
 
 
-def _refused(body: Any) -> dict[str, Any]:
-    """Refuse a cursor that no answer can have named."""
-    return {
-        "topics": [
-            {"error_code": int(ErrorCode.INVALID_REQUEST), "name": topic.name}
-            for topic in body.topics
-        ]
-    }
+def _refused(body: Any, code: ErrorCode) -> dict[str, Any]:
+    """Refuse the whole request."""
+    return {"topics": [{"error_code": int(code), "name": topic.name} for topic in body.topics]}

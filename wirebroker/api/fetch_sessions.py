@@ -24,8 +24,9 @@ from wirebroker.codecs.fetch_response import FetchPartitionResult
 
 if TYPE_CHECKING:
     import random
-    from collections.abc import Generator, Iterable, Iterator
+    from collections.abc import Iterable
 
+    from wirebroker.clock import Steps
     from wirebroker.codecs.fetch import FetchPartition, FetchRequest
 
 INITIAL_EPOCH = 0
@@ -54,17 +55,24 @@ Results = list[tuple[SessionPartition, FetchPartitionResult]]
 class _Cached:
     """What the fetcher asked for last, and what it was told last."""
 
-    __slots__ = ("asked", "high_watermark", "log_start_offset")
+    __slots__ = ("asked", "high_watermark", "log_start_offset", "was_known")
 
     def __init__(self, asked: SessionPartition) -> None:
         self.asked = asked
-        self.high_watermark = -1
-        self.log_start_offset = -1
+        # Whether the topic existed at some time of the session.
+        self.was_known = False
+        self.high_watermark: int = -1
+        self.log_start_offset: int = -1
 
     def must_send(self, result: FetchPartitionResult) -> bool:
         """Tell whether the fetcher learns something from `result`, and remember what it learns."""
+        if result.error_code != ErrorCode.UNKNOWN_TOPIC_ID:
+            self.was_known = True
+        elif self.was_known:
+            # Deleted meanwhile: Kafka's session still has the name.
+            result.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         news = (
-            has_records(result)
+            records_length(result) > 0
             or result.high_watermark != self.high_watermark
             or result.log_start_offset != self.log_start_offset
             or result.error_code != ErrorCode.NONE
@@ -99,7 +107,7 @@ class FetchSession:
 
     def update(
         self, asked: Iterable[SessionPartition], forgotten: Iterable[PartitionKey]
-    ) -> Iterator[None]:
+    ) -> Steps[None]:
         """Take over what one request changed."""
         for partition in asked:
             key = self._key(partition)
@@ -113,21 +121,21 @@ class FetchSession:
             self.partitions.pop(key, None)
             yield
 
-    def remember(self, results: Results) -> Iterator[None]:
+    def remember(self, results: Results) -> Steps[None]:
         """Fill a new session with what its first answer said."""
         for partition, result in results:
             cached = self.partitions[self._key(partition)] = _Cached(partition)
             cached.must_send(result)
             yield
 
-    def select(self, results: Results, news: Results) -> Iterator[None]:
+    def select(self, results: Results, news: Results) -> Steps[None]:
         """Keep the results that carry news; served partitions go to the end of the queue."""
         for partition, result in results:
             key = self._key(partition)
             cached = self.partitions.get(key)
             if cached is not None and cached.must_send(result):
                 news.append((partition, result))
-                if has_records(result):
+                if records_length(result) > 0:
                     self.partitions.move_to_end(key)
             yield
 
@@ -164,7 +172,7 @@ class FetchContext:
         self.error = error
         self.chosen: Results = []
 
-    def select(self, results: Results, *, version: int, now_ms: int) -> Iterator[None]:
+    def select(self, results: Results, *, version: int, now_ms: int) -> Steps[None]:
         """Work out what to send: `chosen`, `session_id`, and `error` if the session went on."""
         if self._sessions is not None:
             self.chosen = results
@@ -198,7 +206,7 @@ class FetchSessions:
 
     def context(
         self, request: FetchRequest, asked: list[SessionPartition], *, version: int, now_ms: int
-    ) -> Generator[None, None, FetchContext]:
+    ) -> Steps[FetchContext]:
         """Resolve a request to the partitions that it asks for, by its session if it has one.
 
         Args:
@@ -218,9 +226,7 @@ class FetchSessions:
         # First of all, so that the same request coming a second time is refused.
         session.epoch = session.epoch + 1 if session.epoch < MAX_EPOCH else 1
         context = FetchContext([], session=session)
-        yield from session.update(
-            asked, _forgotten(request, uses_topic_ids=session.uses_topic_ids)
-        )
+        yield from session.update(asked, _forgotten(request, uses_topic_ids=session.uses_topic_ids))
         if not session.partitions:
             self._sessions.pop(session.session_id, None)
             return FetchContext(asked)
@@ -261,20 +267,25 @@ class FetchSessions:
 
 
 def asked_partitions(request: FetchRequest) -> list[SessionPartition]:
-    """Return the partitions that a request names."""
-    return [
+    """Return the partitions that a request names; the last counts of those named twice."""
+    asked = [
         SessionPartition(topic.name, topic.topic_id, partition)
         for topic in request.topics
         for partition in topic.partitions
     ]
+    if len(asked) > 1:
+        once = {(each.topic, each.topic_id, each.wanted.index): each for each in asked}
+        if len(once) < len(asked):
+            return list(once.values())
+    return asked
 
 
-def has_records(result: FetchPartitionResult) -> bool:
-    """Tell whether any record goes to the fetcher."""
+def records_length(result: FetchPartitionResult) -> int:
+    """Return how many bytes of records go to the fetcher."""
     records = result.records
     if records is None:
-        return False
-    return (len(records) if isinstance(records, bytes) else records.length) > 0
+        return 0
+    return len(records) if isinstance(records, bytes) else records.length
 
 
 def _session_error(session: FetchSession | None, epoch: int, version: int) -> ErrorCode:

@@ -12,9 +12,11 @@ Source: Kafka's KafkaApis.handleTopicMetadataRequest.
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 from wirebroker.api.authorized_operations import ALL_ON_CLUSTER, ALL_ON_TOPIC, NOT_ASKED
+from wirebroker.api.metadata_cache import Variant, encode
 from wirebroker.api.registry import Reply, Request, handles_raw
 from wirebroker.clock import Slices
 from wirebroker.codecs.api_keys import ApiKey
@@ -31,7 +33,7 @@ from wirebroker.coordinator.cluster_image import TopicImage
 from wirebroker.coordinator.topic_names import check_topic_name, is_internal
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Iterable
+    from collections.abc import Awaitable, Iterator
 
     from wirebroker.api.registry import ConnectionInfo
     from wirebroker.broker import Broker
@@ -39,8 +41,14 @@ if TYPE_CHECKING:
 # From this version on a topic may be asked for by its id.
 BY_ID_VERSION = 12
 
+# A longer request is parsed in a thread: it names thousands of topics.
+_LONGEST_AT_ONCE_BYTES = 64 << 10
+
 # Up to here an answer is made at once: 500 topics that are not cached yet take 3 ms.
-AT_ONCE = 500
+_AT_ONCE = 500
+
+# A topic with more partitions is encoded in a thread, 3 us each.
+_MANY_PARTITIONS = 1_000
 
 # An element to encode: a topic that exists, or what there is to say of one that doesn't.
 _Element = TopicImage | TopicView
@@ -49,30 +57,32 @@ _Element = TopicImage | TopicView
 @handles_raw(ApiKey.METADATA)
 def metadata(broker: Broker, request: Request) -> Reply | Awaitable[Reply]:
     """Answer from the committed image."""
+    if len(request.frame) - request.position > _LONGEST_AT_ONCE_BYTES:
+        request.keep()
+        return _serve_long(broker, request)
     wanted = parse_metadata(request.frame, request.position, request.version)
-    operations = ALL_ON_TOPIC if wanted.include_topic_authorized_operations else NOT_ASKED
-    try:
-        _check(wanted, request.version)
-    except KafkaError as error:
-        refused = [
-            TopicView(name or "", topic_id, error_code=error.code)
-            for topic_id, name in wanted.topics or ()
-        ]
-        topics = [encode_topic(request.version, view) for view in refused]
-        return _reply(broker, request, wanted, topics, error.code)
-    elements = _elements(broker, wanted, operations)
-    partitions = sum(len(each.partitions) for each in elements)
-    if len(elements) + partitions <= AT_ONCE:
-        topics = [_encode(broker, request, each, operations) for each in elements]
-        return _reply(broker, request, wanted, topics)
-    return _in_slices(broker, request, wanted, elements, operations)
+    answer = _Answer(broker, request, wanted)
+    if answer.topic_count > _AT_ONCE:
+        return answer.in_slices()
+    elements = list(answer.elements())
+    if sum(len(each.partitions) for each in elements) > _AT_ONCE:
+        return answer.in_slices()
+    return answer.reply([answer.encode(each) for each in elements])
+
+
+async def _serve_long(broker: Broker, request: Request) -> Reply:
+    frame, position, version = request.frame, request.position, request.version
+    wanted = await asyncio.get_running_loop().run_in_executor(
+        None, parse_metadata, frame, position, version
+    )
+    return await _Answer(broker, request, wanted).in_slices()
 
 
 def advertised(
     broker: Broker, connection: ConnectionInfo
 ) -> list[tuple[int, str, int, str | None]]:
     """Return (id, host, port, rack) of each live broker, as this connection can reach it."""
-    known = []
+    known: list[tuple[int, str, int, str | None]] = []
     for node in broker.metadata.image.brokers.values():
         endpoint = node.endpoints.get(connection.listener_name)
         if node.fenced or endpoint is None:
@@ -84,99 +94,138 @@ def advertised(
     return known
 
 
-def _check(wanted: MetadataRequest, version: int) -> None:
-    for topic_id, name in wanted.topics or ():
-        if version < BY_ID_VERSION and (name is None or topic_id != ZERO_UUID):
-            raise KafkaError(ErrorCode.INVALID_REQUEST)
+class _Answer:
+    """One Metadata request and its answer, made from one image."""
 
+    __slots__ = ("_broker", "_error", "_image", "_request", "_variant", "_wanted")
 
-def _elements(broker: Broker, wanted: MetadataRequest, operations: int) -> list[_Element]:
-    image = broker.metadata.image
-    if wanted.topics is None:
-        return list(image.topics.values())
-    ids = list(dict.fromkeys(topic_id for topic_id, _ in wanted.topics if topic_id != ZERO_UUID))
-    if ids:
-        return [
-            image.topics_by_id.get(topic_id)
-            or TopicView(
-                None,
-                topic_id,
-                error_code=ErrorCode.UNKNOWN_TOPIC_ID,
-                topic_authorized_operations=NOT_ASKED,
-            )
-            for topic_id in ids
-        ]
-    names = list(dict.fromkeys(name for _, name in wanted.topics if name is not None))
-    missing = [name for name in names if name not in image.topics]
-    create = wanted.allow_auto_topic_creation and broker.config.bool("auto.create.topics.enable")
-    if missing and create:
-        broker.auto_creation.create(name for name in missing if _is_valid(name))
-    return [
-        image.topics.get(name)
-        or TopicView(
+    def __init__(self, broker: Broker, request: Request, wanted: MetadataRequest) -> None:
+        self._broker = broker
+        self._request = request
+        self._wanted = wanted
+        self._image = broker.metadata.image
+        self._variant = Variant(
+            request.version,
+            ALL_ON_TOPIC if wanted.include_topic_authorized_operations else NOT_ASKED,
+            request.connection.listener_name,
+        )
+        self._error = ErrorCode.NONE
+
+    @property
+    def topic_count(self) -> int:
+        """At most as many topics are answered."""
+        wanted = self._wanted.topics
+        return len(self._image.topics) if wanted is None else len(wanted)
+
+    def elements(self) -> Iterator[_Element]:
+        """Find what is asked for, each topic once; missing ones may be created meanwhile."""
+        wanted = self._wanted.topics
+        if wanted is None:
+            yield from self._image.topics.values()
+            return
+        by_id = any(topic_id != ZERO_UUID for topic_id, _ in wanted)
+        self._error = self._fault(wanted, by_id=by_id)
+        if self._error != ErrorCode.NONE:
+            for topic_id, name in wanted:
+                yield TopicView(name or "", topic_id, error_code=self._error)
+            return
+        if by_id:
+            for topic_id in dict.fromkeys(topic_id for topic_id, _ in wanted):
+                if topic_id != ZERO_UUID:
+                    yield self._by_id(topic_id)
+            return
+        missing: list[str] = []
+        for name in dict.fromkeys(name for _, name in wanted if name is not None):
+            topic = self._image.topics.get(name)
+            yield topic or self._missing(name, missing)
+        if missing:
+            self._broker.auto_creation.create(missing)
+
+    def _fault(self, wanted: list[tuple[bytes, str | None]], *, by_id: bool) -> ErrorCode:
+        """Return what makes the whole request void."""
+        is_nameless = any(name is None for _, name in wanted)
+        if self._request.version < BY_ID_VERSION:
+            return ErrorCode.INVALID_REQUEST if by_id or is_nameless else ErrorCode.NONE
+        # Neither name nor id: an accident in Kafka's handler, and so answered.
+        is_accident = is_nameless and not by_id
+        return ErrorCode.UNKNOWN_SERVER_ERROR if is_accident else ErrorCode.NONE
+
+    def _by_id(self, topic_id: bytes) -> _Element:
+        return self._image.topics_by_id.get(topic_id) or TopicView(
+            None, topic_id, error_code=ErrorCode.UNKNOWN_TOPIC_ID
+        )
+
+    def _missing(self, name: str, missing: list[str]) -> TopicView:
+        """Return what is said of a topic that doesn't exist; note it if it shall be created."""
+        error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        try:
+            check_topic_name(name)
+        except KafkaError:
+            error = ErrorCode.INVALID_TOPIC_EXCEPTION
+        else:
+            if self._wanted.allow_auto_topic_creation and self._broker.config.bool(
+                "auto.create.topics.enable"
+            ):
+                missing.append(name)
+        return TopicView(
             name,
             is_internal=is_internal(name),
-            error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-            if _is_valid(name)
-            else ErrorCode.INVALID_TOPIC_EXCEPTION,
-            topic_authorized_operations=operations,
+            error_code=error,
+            topic_authorized_operations=self._variant.authorized_operations,
         )
-        for name in names
-    ]
 
+    def encode(self, element: _Element) -> bytes:
+        """Encode one topic, from the cache if it is there."""
+        if isinstance(element, TopicView):
+            return encode_topic(self._request.version, element)
+        cache = self._broker.metadata_cache
+        encoded = cache.find(self._image, element, self._variant)
+        if encoded is None:
+            encoded = encode(self._image, element, self._variant)
+            cache.keep(self._image, element, self._variant, encoded)
+        return encoded
 
-def _is_valid(name: str) -> bool:
-    try:
-        check_topic_name(name)
-    except KafkaError:
-        return False
-    return True
+    async def in_slices(self) -> Reply:
+        """Make the answer without holding the loop."""
+        slices = Slices(self._broker.clock)
+        cache = self._broker.metadata_cache
+        topics: list[bytes] = []
+        for element in self.elements():
+            if len(element.partitions) <= _MANY_PARTITIONS or isinstance(element, TopicView):
+                topics.append(self.encode(element))
+            else:
+                encoded = cache.find(self._image, element, self._variant)
+                if encoded is None:
+                    encoded = await asyncio.get_running_loop().run_in_executor(
+                        None, encode, self._image, element, self._variant
+                    )
+                    cache.keep(self._image, element, self._variant, encoded)
+                topics.append(encoded)
+            await slices.turn()
+        return self.reply(topics)
 
-
-def _encode(broker: Broker, request: Request, element: _Element, operations: int) -> bytes:
-    if isinstance(element, TopicView):
-        return encode_topic(request.version, element)
-    return broker.metadata_cache.encoded(
-        broker.metadata.image,
-        element,
-        version=request.version,
-        authorized_operations=operations,
-        listener=request.connection.listener_name,
-    )
-
-
-async def _in_slices(
-    broker: Broker,
-    request: Request,
-    wanted: MetadataRequest,
-    elements: Iterable[_Element],
-    operations: int,
-) -> Reply:
-    """Encode thousands of topics without holding the loop."""
-    slices = Slices(broker.clock)
-    topics: list[bytes] = []
-    for element in elements:
-        topics.append(_encode(broker, request, element, operations))
-        await slices.turn()
-    return _reply(broker, request, wanted, topics)
-
-
-def _reply(
-    broker: Broker,
-    request: Request,
-    wanted: MetadataRequest,
-    topics: list[bytes],
-    error_code: int = ErrorCode.NONE,
-) -> Reply:
-    cluster_operations = wanted.include_cluster_authorized_operations
-    return [
-        *encode_metadata(
-            request.version,
-            brokers=advertised(broker, request.connection),
-            cluster_id=broker.cluster_id,
-            controller_id=broker.node_id,
-            topics=topics,
-            cluster_authorized_operations=ALL_ON_CLUSTER if cluster_operations else NOT_ASKED,
-            error_code=error_code,
-        )
-    ]
+    def reply(self, topics: list[bytes]) -> Reply:
+        """Put the answer together."""
+        request, broker = self._request, self._broker
+        if self._error != ErrorCode.NONE:
+            return [
+                *encode_metadata(
+                    request.version,
+                    brokers=(),
+                    cluster_id=None,
+                    controller_id=-1,
+                    topics=topics,
+                    error_code=self._error,
+                )
+            ]
+        operations = self._wanted.include_cluster_authorized_operations
+        return [
+            *encode_metadata(
+                request.version,
+                brokers=advertised(broker, request.connection),
+                cluster_id=broker.cluster_id,
+                controller_id=broker.node_id,
+                topics=topics,
+                cluster_authorized_operations=ALL_ON_CLUSTER if operations else NOT_ASKED,
+            )
+        ]

@@ -9,7 +9,7 @@ Source of the rules: Kafka's KRaftMetadataCache (which replicas and leaders are 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from wirebroker.codecs.errors import ErrorCode
 from wirebroker.codecs.metadata import PartitionView, TopicView, encode_topic
@@ -31,52 +31,60 @@ MAX_VARIANTS = 8
 # The version from which a leader that has no such listener is told as that.
 _LISTENER_ERROR_VERSION = 6
 
-_Variant = tuple[int, int, str]
+
+class Variant(NamedTuple):
+    """What an encoded topic depends on besides the topic."""
+
+    version: int
+    authorized_operations: int
+    listener: str
 
 
 class MetadataCache:
-    """Encoded topics by (version, authorized operations, listener), then by name."""
+    """Encoded topics by variant, then by name."""
 
     __slots__ = ("_brokers", "_variants")
 
     def __init__(self) -> None:
-        self._variants: dict[_Variant, dict[str, tuple[TopicImage, bytes]]] = {}
+        self._variants: dict[Variant, dict[str, tuple[TopicImage, bytes]]] = {}
         self._brokers: Mapping[int, BrokerImage] | None = None
 
-    def encoded(
-        self,
-        image: ClusterImage,
-        topic: TopicImage,
-        *,
-        version: int,
-        authorized_operations: int,
-        listener: str,
-    ) -> bytes:
-        """Return the topic as an element of a Metadata response."""
+    def find(self, image: ClusterImage, topic: TopicImage, variant: Variant) -> bytes | None:
+        """Return the topic as an element of a Metadata response, if it is here."""
         if image.brokers is not self._brokers:
             self._variants.clear()
             self._brokers = image.brokers
-        variant = (version, authorized_operations, listener)
+        topics = self._variants.get(variant)
+        entry = None if topics is None else topics.get(topic.name)
+        return entry[1] if entry is not None and entry[0] is topic else None
+
+    def keep(
+        self, image: ClusterImage, topic: TopicImage, variant: Variant, encoded: bytes
+    ) -> None:
+        """Take in what `encode` has made of the topic."""
+        if image.brokers is not self._brokers:
+            return  # made from an image that is not the newest any more
         topics = self._variants.get(variant)
         if topics is None:
             if len(self._variants) >= MAX_VARIANTS:
                 self._variants.pop(next(iter(self._variants)))
             topics = self._variants[variant] = {}
-        entry = topics.get(topic.name)
-        if entry is not None and entry[0] is topic:
-            return entry[1]
         if len(topics) > 2 * len(image.topics) + 16:
             topics.clear()  # most of them are of topics that are gone
-        view = topic_view(
-            image,
-            topic,
-            version=version,
-            authorized_operations=authorized_operations,
-            listener=listener,
-        )
-        encoded = encode_topic(version, view)
         topics[topic.name] = (topic, encoded)
-        return encoded
+
+
+def encode(image: ClusterImage, topic: TopicImage, variant: Variant) -> bytes:
+    """Encode a topic as an element of a Metadata response; may run in a thread."""
+    version, authorized_operations, listener = variant
+    view = topic_view(
+        image,
+        topic,
+        version=version,
+        authorized_operations=authorized_operations,
+        listener=listener,
+    )
+    return encode_topic(version, view)
 
 
 def topic_view(

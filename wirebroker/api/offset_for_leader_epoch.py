@@ -22,10 +22,10 @@ async def offset_for_leader_epoch(broker: Broker, request: Request, body: Any) -
     """Answer the end offset of the largest epoch that is not above the one asked for."""
     del request
     slices = Slices(broker.clock)
-    topics = []
+    topics: list[dict[str, Any]] = []
     for topic in body.topics:
         partitions, missing = broker.replicas.find(topic.topic, b"", by_id=False)
-        answers = []
+        answers: list[dict[str, Any]] = []
         for asked in topic.partitions:
             answer: dict[str, Any] = {"partition": asked.partition}
             try:
@@ -33,7 +33,7 @@ async def offset_for_leader_epoch(broker: Broker, request: Request, body: Any) -
                 if partition is None:
                     raise KafkaError(missing)  # noqa: TRY301 - one place turns errors into codes
                 partition.check_leader(asked.current_leader_epoch)
-                epoch, end_offset = partition.log.end_offset_for_epoch(asked.leader_epoch)
+                epoch, end_offset = partition.end_offset_for_epoch(asked.leader_epoch)
                 answer["leader_epoch"] = epoch
                 answer["end_offset"] = end_offset
             except KafkaError as error:

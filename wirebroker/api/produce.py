@@ -5,7 +5,8 @@ v3-12 name topics, v13 gives ids (KIP-516); v7 allows zstd (KIP-110); v8 adds re
 
 acks 0 gets no answer, and a fault closes the connection, which is all that such a producer can
 notice. With one replica acks 1 and -1 are the same: the record is committed once it is written.
-No task is made unless a partition's append is large or another one is under way there.
+No task is made unless a partition's append is large, another one is under way there, or the
+request names hundreds of partitions.
 
 Source: Kafka's KafkaApis.handleProduceRequest and ReplicaManager.appendRecords.
 """
@@ -15,34 +16,33 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from wirebroker.api.registry import CloseConnectionError, handles_raw
-from wirebroker.clock import Slices
+from wirebroker.clock import Slices, in_one_go
 from wirebroker.codecs.api_keys import ApiKey
-from wirebroker.codecs.compression import Codec
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.codecs.produce import parse_produce
 from wirebroker.codecs.produce_response import PartitionResult, encode_produce
+from wirebroker.codecs.record_batch import HEADER_BYTES
 from wirebroker.coordinator.topic_names import is_internal
+from wirebroker.storage.batch_validation import RefusedBatchError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Mapping
 
     from wirebroker.api.registry import Reply, Request
     from wirebroker.broker import Broker
+    from wirebroker.clock import Steps
     from wirebroker.cluster.partition import Partition
     from wirebroker.codecs.produce import ProduceRequest, ProduceTopic
     from wirebroker.storage.log_append import AppendResult
 
-TOPIC_ID_VERSION = 13
-ZSTD_VERSION = 7
+_TOPIC_ID_VERSION = 13
 
-# Byte positions in a batch header, for the two checks that need no parsing.
-MAGIC_POSITION = 16
-ATTRIBUTES_POSITION = 22
-TRANSACTIONAL_BIT = 0x10
-HEADER_BYTES = 61
+# Of a batch header, for a check that needs no parsing.
+_ATTRIBUTES_POSITION = 22
+_TRANSACTIONAL_BIT = 0x10
 
 # The only client that may append to internal topics (Kafka's AdminUtils.ADMIN_CLIENT_ID).
-ADMIN_CLIENT_ID = "__admin_client"
+_ADMIN_CLIENT_ID = "__admin_client"
 
 # Faults whose answer does not tell the log start offset (Kafka's ReplicaManager.appendToLocalLog).
 _SILENT = frozenset(
@@ -60,56 +60,75 @@ _SILENT = frozenset(
 )
 
 # More partitions than this are served in slices: each takes about 10 us.
-MANY_PARTITIONS = 400
+_MANY_PARTITIONS = 400
 
 
 class _Produce:
     """One Produce request: what is asked, and the answer as it grows."""
 
-    __slots__ = ("_broker", "_delayed", "_request", "_results", "_to_flush", "_wanted")
+    __slots__ = (
+        "_appended",
+        "_broker",
+        "_delayed",
+        "_is_flush_due",
+        "_request",
+        "_results",
+        "_wanted",
+    )
 
     def __init__(self, broker: Broker, request: Request, wanted: ProduceRequest) -> None:
         self._broker = broker
         self._request = request
         self._wanted = wanted
         self._results: list[tuple[ProduceTopic, list[PartitionResult]]] = []
-        # Appends that have to wait for their turn, and partitions that flush.messages wants synced.
+        # Appends that have to wait for their turn.
         self._delayed: list[tuple[Partition, memoryview, PartitionResult]] = []
-        self._to_flush: list[tuple[Partition, PartitionResult]] = []
+        self._appended: list[tuple[Partition, PartitionResult]] = []
+        # Whether flush.messages wants one of the appended partitions synced.
+        self._is_flush_due = False
 
     def serve(self) -> Reply | Awaitable[Reply]:
         """Append at once whatever can be, and answer unless something has to wait."""
         wanted = self._wanted
-        if (
-            len(wanted.topics) > 1
-            and sum(len(t.partitions) for t in wanted.topics) > MANY_PARTITIONS
-        ):
+        topics = wanted.topics
+        if wanted.transactional_id is None and _has_transactional_records(wanted):
+            return self._refuse(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+        if sum(len(topic.partitions) for topic in topics) > _MANY_PARTITIONS:
             self._request.keep()
-            return self._serve_in_slices()
-        for topic in wanted.topics:
-            answers, partitions, missing = self._begin(topic)
-            for index, records in topic.partitions:
-                answers.append(self._append(partitions.get(index), index, records, missing))
+            return self._serve_many()
+        in_one_go(self._append_all())
         if self._delayed:
             self._request.keep()
             return self._finish()
-        return self._finish() if self._to_flush else self._reply()
+        return self._finish() if self._is_flush_due else self._reply()
 
-    async def _serve_in_slices(self) -> Reply:
-        slices = Slices(self._broker.clock)
+    def _refuse(self, code: ErrorCode) -> Reply:
+        """Give every partition the same error."""
+        self._results = [
+            (topic, [PartitionResult(index, code) for index, _ in topic.partitions])
+            for topic in self._wanted.topics
+        ]
+        return self._reply()
+
+    async def _serve_many(self) -> Reply:
+        await Slices(self._broker.clock).run(self._append_all())
+        return await self._finish()
+
+    def _append_all(self) -> Steps[None]:
         for topic in self._wanted.topics:
+            if not topic.partitions:
+                continue
             answers, partitions, missing = self._begin(topic)
             for index, records in topic.partitions:
                 answers.append(self._append(partitions.get(index), index, records, missing))
-                await slices.turn()
-        return await self._finish()
+                yield
 
     def _begin(
         self, topic: ProduceTopic
     ) -> tuple[list[PartitionResult], Mapping[int, Partition], ErrorCode]:
         answers: list[PartitionResult] = []
         self._results.append((topic, answers))
-        by_id = self._request.version >= TOPIC_ID_VERSION
+        by_id = self._request.version >= _TOPIC_ID_VERSION
         partitions, missing = self._broker.replicas.find(topic.name, topic.topic_id, by_id=by_id)
         return answers, partitions, missing
 
@@ -126,10 +145,10 @@ class _Produce:
             return result
         try:
             checked = _check(partition, records, self._request, self._wanted)
-            if partition.must_take_turn(len(checked)):
+            now_ms = self._broker.clock.now_ms()
+            if partition.is_appending or partition.takes_long(checked, now_ms=now_ms):
                 self._delayed.append((partition, checked, result))
                 return result
-            now_ms = self._broker.clock.now_ms()
             version = self._request.version
             done = partition.append(checked, now_ms=now_ms, request_version=version)
         except KafkaError as error:
@@ -155,24 +174,31 @@ class _Produce:
                 self._note_disk(result, error, partition)
             else:
                 self._note_done(result, done, partition)
-        for partition, result in self._to_flush:
+        for partition, result in self._appended:
             try:
-                await partition.flush()
+                if partition.must_flush:
+                    await partition.flush()
+            except KafkaError as error:
+                _withdraw(result, error.code)
             except OSError as error:
                 self._note_disk(result, error, partition)
+        for partition, result in self._appended:
+            # While others waited its disk may have failed: nothing is acknowledged on it any more.
+            if not partition.directory.is_online:
+                _withdraw(result, ErrorCode.KAFKA_STORAGE_ERROR)
         return self._reply()
 
     def _note_done(self, result: PartitionResult, done: AppendResult, partition: Partition) -> None:
         result.base_offset = done.base_offset
         result.log_append_time_ms = done.log_append_time_ms
         result.log_start_offset = done.log_start_offset
+        self._appended.append((partition, result))
         if partition.must_flush:
-            self._to_flush.append((partition, result))
+            self._is_flush_due = True
 
     def _note_disk(self, result: PartitionResult, error: OSError, partition: Partition) -> None:
         self._broker.replicas.disk_failed(partition, error)
-        result.error_code = ErrorCode.KAFKA_STORAGE_ERROR
-        result.base_offset = -1
+        _withdraw(result, ErrorCode.KAFKA_STORAGE_ERROR)
 
     def _reply(self) -> Reply:
         if self._wanted.acks != 0:
@@ -205,16 +231,15 @@ def _check(
         KafkaError: Why the records are not looked at any further.
     """
     if records is None or len(records) < HEADER_BYTES:
-        raise KafkaError(ErrorCode.INVALID_RECORD, "A Produce request must hold a record batch.")
-    attributes = records[ATTRIBUTES_POSITION]
-    is_zstd = records[MAGIC_POSITION] == 2 and attributes & 0x07 == Codec.ZSTD
-    if is_zstd and request.version < ZSTD_VERSION:
-        raise KafkaError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
+        raise RefusedBatchError(
+            ErrorCode.INVALID_RECORD, "there is no record batch", is_request_fault=True
+        )
+    attributes = records[_ATTRIBUTES_POSITION]
     if not -1 <= wanted.acks <= 1:
         raise KafkaError(ErrorCode.INVALID_REQUIRED_ACKS)
-    if is_internal(partition.topic) and request.client_id != ADMIN_CLIENT_ID:
+    if is_internal(partition.topic) and request.client_id != _ADMIN_CLIENT_ID:
         raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION)
-    if attributes & TRANSACTIONAL_BIT:
+    if attributes & _TRANSACTIONAL_BIT:
         # Transactions are not served yet, so no producer can have one open.
         raise KafkaError(ErrorCode.INVALID_TXN_STATE)
     partition.check_leader()
@@ -223,12 +248,33 @@ def _check(
     return records
 
 
+def _withdraw(result: PartitionResult, code: ErrorCode) -> None:
+    """Say of records that were perhaps written that they are not acknowledged."""
+    result.error_code = code
+    result.base_offset = result.log_append_time_ms = result.log_start_offset = -1
+
+
 def _note_error(result: PartitionResult, error: KafkaError, partition: Partition) -> None:
     result.error_code = error.code
-    if error.code not in _SILENT:
+    if error.code == ErrorCode.CORRUPT_MESSAGE and not isinstance(error, RefusedBatchError):
+        # The records of a good batch that don't unpack: Kafka has no better code for it.
+        result.error_code = ErrorCode.UNKNOWN_SERVER_ERROR
+    is_request_fault = isinstance(error, RefusedBatchError) and error.is_request_fault
+    if result.error_code not in _SILENT and not is_request_fault:
         result.log_start_offset = partition.log.log_start_offset
-    record_errors = getattr(error, "record_errors", ())
-    if record_errors:
-        result.record_errors = record_errors
-    if error.message is not None:
+    # As in Kafka a sentence goes out only about single records, or bytes that are no batch.
+    if isinstance(error, RefusedBatchError) and error.record_errors:
+        result.record_errors = error.record_errors
         result.error_message = error.message
+    elif is_request_fault and error.code == ErrorCode.CORRUPT_MESSAGE:
+        result.error_message = error.message
+
+
+def _has_transactional_records(wanted: ProduceRequest) -> bool:
+    return any(
+        records is not None
+        and len(records) >= HEADER_BYTES
+        and records[_ATTRIBUTES_POSITION] & _TRANSACTIONAL_BIT
+        for topic in wanted.topics
+        for _, records in topic.partitions
+    )

@@ -9,7 +9,7 @@ follows the log's end. Whoever waits for records is told at each advance (`watch
 
 An append has three steps (prepare, write, commit; docs/decisions/0003). Small ones take all three
 at once on the loop. A large one hands prepare and write to a thread, because they would hold the
-loop too long, and everyone behind it takes a turn at `append_turn` until it is through; so does the
+loop too long, and everyone behind it takes a turn at `append_lock` until it is through; so does the
 deletion of the partition, which therefore never pulls a file away under a thread.
 
 Laws: while the directory is offline, and once the partition is retired, nothing is appended and
@@ -21,12 +21,16 @@ Source: Kafka's Partition and DelayedOperation, KIP-101 and KIP-320 for the epoc
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Protocol
+from struct import Struct
+from typing import TYPE_CHECKING
 
 from wirebroker.codecs.errors import ErrorCode, KafkaError
+from wirebroker.codecs.record_batch import CODEC_MASK, LOG_APPEND_TIME_FLAG
 from wirebroker.coordinator.cluster_image import NO_LEADER
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from wirebroker.cluster.data_directory import DataDirectory
     from wirebroker.coordinator.cluster_image import PartitionImage
     from wirebroker.storage.log import Log
@@ -36,15 +40,14 @@ if TYPE_CHECKING:
 # moments, so 2 MiB hold the loop 5 ms at most.
 LARGE_APPEND_BYTES = 2 * 1024 * 1024
 
+# The same for a batch whose records have to be walked one by one, 1 us each.
+LARGE_WALK_BYTES = 16 * 1024
+
+# In a batch header: attributes, last offset delta, base timestamp, max timestamp.
+_ATTRIBUTES_TO_TIMESTAMPS = Struct(">hiqq")
+_ATTRIBUTES_POSITION = 21
+
 UNKNOWN_EPOCH = -1
-
-
-class Watcher(Protocol):
-    """Who waits for records of several partitions."""
-
-    def advanced(self, number: int) -> None:
-        """Note that there is news of the partition that was watched under this number."""
-        ...
 
 
 class Partition:
@@ -57,8 +60,8 @@ class Partition:
     """
 
     __slots__ = (
-        "_append_turn",
-        "_flush_turn",
+        "_append_lock",
+        "_flush_lock",
         "_watchers",
         "directory",
         "index",
@@ -68,6 +71,7 @@ class Partition:
         "leader_epoch",
         "log",
         "node_id",
+        "replica_count",
         "topic",
         "topic_id",
     )
@@ -91,9 +95,10 @@ class Partition:
         self.directory = directory
         self.is_retired = False
         # Made when first needed, as what follows: most of 10,000 partitions never are.
-        self._append_turn: asyncio.Lock | None = None
-        self._flush_turn: asyncio.Lock | None = None
-        self._watchers: dict[Watcher, int] = {}
+        self._append_lock: asyncio.Lock | None = None
+        self._flush_lock: asyncio.Lock | None = None
+        # In the order in which they came.
+        self._watchers: dict[Callable[[], None], None] = {}
         self.update(image)
 
     @property
@@ -106,6 +111,7 @@ class Partition:
         self.leader = image.leader
         self.leader_epoch = image.leader_epoch
         self.isr_count = len(image.isr)
+        self.replica_count = len(image.replicas)
         if self.is_leader:
             self._advance()
 
@@ -130,8 +136,14 @@ class Partition:
             raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
     def check_in_sync(self) -> None:
-        """Refuse acks=all while fewer replicas are in sync than min.insync.replicas."""
-        if self.isr_count < self.log.settings.min_insync_replicas:
+        """Refuse acks=all while too few replicas are in sync.
+
+        More than the partition has are never demanded (Kafka's Partition.effectiveMinIsr).
+
+        Raises:
+            KafkaError: NOT_ENOUGH_REPLICAS.
+        """
+        if self.isr_count < min(self.log.settings.min_insync_replicas, self.replica_count):
             raise KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS)
 
     def retire(self) -> None:
@@ -140,22 +152,70 @@ class Partition:
         self.leader = NO_LEADER
         self.wake_watchers()
 
+    # -- epochs ----------------------------------------------------------------------------
+
+    def end_offset_for_epoch(self, leader_epoch: int) -> tuple[int, int]:
+        """Return (epoch, end offset) for OffsetForLeaderEpoch; (-1, -1) if nothing is known.
+
+        A leader's own epoch begins where it found the log. The log learns of it with the first
+        record; until then it is added here, so that a consumer that was told this epoch together
+        with an offset finds both again.
+        """
+        log = self.log
+        latest = log.leader_epochs.latest_epoch
+        if self.is_leader and latest < leader_epoch <= self.leader_epoch:
+            is_known = leader_epoch == self.leader_epoch or latest < 0
+            return leader_epoch if is_known else latest, log.log_end_offset
+        return log.end_offset_for_epoch(leader_epoch)
+
+    def earliest(self) -> tuple[int, int]:
+        """Return (log start offset, its leader epoch or -1): ListOffsets -2."""
+        log = self.log
+        if self.is_leader and log.log_start_offset == log.log_end_offset:
+            return log.log_start_offset, self.leader_epoch
+        offset, epoch = log.earliest()
+        return offset, UNKNOWN_EPOCH if epoch is None else epoch
+
     # -- append ----------------------------------------------------------------------------
 
     @property
-    def append_turn(self) -> asyncio.Lock:
+    def append_lock(self) -> asyncio.Lock:
         """What a large append holds, and whoever must not interfere with one."""
-        if self._append_turn is None:
-            self._append_turn = asyncio.Lock()
-        return self._append_turn
+        if self._append_lock is None:
+            self._append_lock = asyncio.Lock()
+        return self._append_lock
 
-    def must_take_turn(self, size: int) -> bool:
-        """Tell whether an append of `size` bytes has to go through `append_in_turn`."""
-        turn = self._append_turn
-        return size > LARGE_APPEND_BYTES or (turn is not None and turn.locked())
+    @property
+    def is_appending(self) -> bool:
+        """Tell whether a thread is at work on the log."""
+        return self._append_lock is not None and self._append_lock.locked()
+
+    def takes_long(self, records: memoryview, *, now_ms: int) -> bool:
+        """Tell whether an append would hold the loop too long.
+
+        A batch's records are walked, and unpacked before, on topics with compaction or their own
+        compression, and where timestamps are out of bounds (see batch_validation.py). A small
+        batch can unpack to a very large one.
+        """
+        size = len(records)
+        if size > LARGE_APPEND_BYTES:
+            return True
+        attributes, _, base_timestamp, max_timestamp = _ATTRIBUTES_TO_TIMESTAMPS.unpack_from(
+            records, _ATTRIBUTES_POSITION
+        )
+        if size <= LARGE_WALK_BYTES and not attributes & CODEC_MASK:
+            return False
+        settings = self.log.settings
+        return (
+            settings.is_compacted
+            or settings.compression_type != "producer"
+            or max_timestamp - now_ms > settings.message_timestamp_after_max_ms
+            or now_ms - base_timestamp > settings.message_timestamp_before_max_ms
+            or bool(attributes & LOG_APPEND_TIME_FLAG)
+        )
 
     def append(self, records: memoryview, *, now_ms: int, request_version: int) -> AppendResult:
-        """Append as the leader, at once (see `must_take_turn`).
+        """Append as the leader, at once: nobody is at work on the log and it won't take long.
 
         Raises:
             KafkaError: What validation found.
@@ -173,15 +233,15 @@ class Partition:
     async def append_in_turn(
         self, records: memoryview, *, now_ms: int, request_version: int
     ) -> AppendResult:
-        """Append as the leader, in a thread if large; `records` must stay valid meanwhile.
+        """Append as the leader, in a thread if it takes long; `records` must stay valid meanwhile.
 
         Raises:
             KafkaError: What validation found; what became of the partition while this waited.
             OSError: The disk failed; the log is as before.
         """
-        async with self.append_turn:
+        async with self.append_lock:
             self.check_leader()
-            if len(records) <= LARGE_APPEND_BYTES:
+            if not self.takes_long(records, now_ms=now_ms):
                 return self.append(records, now_ms=now_ms, request_version=request_version)
             log = self.log
             epoch = self.leader_epoch
@@ -220,9 +280,9 @@ class Partition:
             OSError: The disk failed.
         """
         end_offset = self.log.log_end_offset
-        if self._flush_turn is None:
-            self._flush_turn = asyncio.Lock()
-        async with self._flush_turn:
+        if self._flush_lock is None:
+            self._flush_lock = asyncio.Lock()
+        async with self._flush_lock:
             self.check_leader()
             if self.log.recovery_point >= end_offset:
                 return
@@ -239,18 +299,18 @@ class Partition:
 
     # -- waiting ---------------------------------------------------------------------------
 
-    def watch(self, watcher: Watcher, number: int) -> None:
-        """Tell `watcher` whenever more records are committed, or the partition goes."""
-        self._watchers[watcher] = number
+    def watch(self, on_advance: Callable[[], None]) -> None:
+        """Call back whenever more records are committed, or the partition goes, until `unwatch`."""
+        self._watchers[on_advance] = None
 
-    def unwatch(self, watcher: Watcher) -> None:
-        """End a `watch`."""
-        self._watchers.pop(watcher, None)
+    def unwatch(self, on_advance: Callable[[], None]) -> None:
+        """End a `watch`, if there is one."""
+        self._watchers.pop(on_advance, None)
 
     def wake_watchers(self) -> None:
         """Tell all who wait to look again: records came, or the partition goes."""
-        for watcher, number in tuple(self._watchers.items()):
-            watcher.advanced(number)
+        for on_advance in tuple(self._watchers):
+            on_advance()
 
     def _advance(self) -> None:
         log = self.log

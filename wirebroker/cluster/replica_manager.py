@@ -279,9 +279,9 @@ class ReplicaManager:
         while gone:
             batch, gone = gone[:_BATCH], gone[_BATCH:]
             for partition in batch:
-                if partition.must_take_turn(0):
+                if partition.is_appending:
                     # A thread is writing; whoever comes after it finds the partition retired.
-                    async with partition.append_turn:
+                    async with partition.append_lock:
                         pass
             moved = await loop.run_in_executor(None, _move_aside, batch)
             now = self._clock.monotonic()

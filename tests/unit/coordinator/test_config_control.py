@@ -91,7 +91,7 @@ def test_a_resource_that_comes_twice_is_refused_twice():
             resource(TOPIC, "a", ("retention.ms", SET, "1"), ("retention.ms", DELETE, None)),
             ErrorCode.INVALID_REQUEST,
         ),
-        (resource(TOPIC, "a", ("retention.ms", 7, "1")), ErrorCode.INVALID_REQUEST),
+        (resource(BROKER, "1", ("message.max.bytes", 7, "1")), ErrorCode.INVALID_REQUEST),
         (resource(TOPIC, "a", ("retention.ms", APPEND, "1")), ErrorCode.INVALID_CONFIG),
         (resource(TOPIC, "a", ("nonsense", APPEND, "1")), ErrorCode.INVALID_CONFIG),
         (resource(TOPIC, "a", ("nonsense", SET, "1")), ErrorCode.INVALID_CONFIG),
@@ -114,6 +114,13 @@ def test_what_cannot_be_changed_is_refused_with_kafkas_code(asked, code):
     [result], _, records = alter(asked)
     assert ErrorCode(result["error_code"]) is code
     assert result["error_message"]
+    assert records == []
+
+
+def test_an_unknown_operation_on_a_topic_is_answered_as_kafka_answers_it():
+    [result], _, records = alter(resource(TOPIC, "a", ("retention.ms", 7, "1")))
+    assert result["error_code"] == ErrorCode.UNKNOWN_SERVER_ERROR
+    assert result["error_message"] is None
     assert records == []
 
 

@@ -65,6 +65,13 @@ def test_the_answer_lists_all_configs_with_their_sources():
     assert "internal.segment.bytes" not in configs
 
 
+def test_the_answer_shows_a_config_as_it_was_written():
+    [result], _, _ = create(one_broker(), new_topic("a", configs={"retention.ms": " 5000 "}))
+    assert [each["value"] for each in result["configs"] if each["name"] == "retention.ms"] == [
+        " 5000 "
+    ]
+
+
 def test_minus_one_takes_the_defaults_of_the_broker():
     [result], image, _ = create(one_broker(), new_topic("a", -1, -1))
     assert (result["num_partitions"], result["replication_factor"]) == (3, 1)

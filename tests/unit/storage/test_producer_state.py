@@ -198,7 +198,7 @@ def test_after_a_clean_stop_the_snapshot_is_read_at_first_use(partition, tmp_pat
     partition.state.take_snapshot()
     again = Partition(tmp_path)
     again.state.use_snapshots([1])
-    again.state.open_at(1, rebuild=lambda: pytest.fail("the snapshot is good"))
+    again.state.open_at(1, rebuild=lambda: pytest.fail("the snapshot is good"), now_ms=0)
     path = tmp_path / "00000000000000000001.snapshot"
     hidden = path.rename(tmp_path / "hidden")
     assert again.state.end_offset == 1
@@ -213,7 +213,7 @@ def test_a_snapshot_that_turns_out_unusable_at_first_use_is_rebuilt(partition, t
     again = Partition(tmp_path)
     again.state.use_snapshots([1])
     calls = []
-    again.state.open_at(1, rebuild=lambda: calls.append("rebuild"))
+    again.state.open_at(1, rebuild=lambda: calls.append("rebuild"), now_ms=0)
     assert again.send(44) == 1
     assert calls == ["rebuild"]
 

@@ -1,0 +1,107 @@
+"""Every stock client as a group member: its program, its assignors, what it can and can't do."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from compat_tests import tools, tools_go, tools_node, tools_rust
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+JAVA_PROGRAMS = tools.PROJECT / "compat_tests" / "groups" / "java"
+# The quickest start: no second compiler, no threads for the collector.
+_JAVA_OPTIONS = ("-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+_ERRORS_ONLY = "-Dorg.slf4j.simpleLogger.defaultLogLevel=error"
+
+
+@dataclass(slots=True, frozen=True)
+class GroupClient:
+    """One client.
+
+    Args:
+        name: What tests are called by.
+        command: Gives the command line of the member program; builds what it needs.
+        assignors: All that it has, by Apache Kafka's names; the first is for the quick tests.
+        has_static_members: Whether it can be given a group.instance.id.
+        environment: Gives what the program needs in its environment.
+    """
+
+    name: str
+    command: Callable[[], list[str]]
+    assignors: tuple[str, ...]
+    has_static_members: bool = True
+    environment: Callable[[], dict[str, str]] = field(default=dict)
+
+    def __str__(self) -> str:
+        return self.name
+
+
+def _python(module: str) -> Callable[[], list[str]]:
+    return lambda: [sys.executable, "-m", f"compat_tests.groups.members.{module}"]
+
+
+def _java() -> list[str]:
+    name = f"java-member-{tools_go.sources_hash(JAVA_PROGRAMS)}"
+    classes = tools._installed(name, _compile_java)
+    path = f"{classes}:{tools.kafka_jars()}/*"
+    return [tools.java_command(), *_JAVA_OPTIONS, _ERRORS_ONLY, "-cp", path, "Member"]
+
+
+def _compile_java(folder: Path) -> None:
+    sources = [str(path) for path in sorted(JAVA_PROGRAMS.glob("*.java"))]
+    options = ["-d", str(folder), "-cp", f"{tools.kafka_jars()}/*"]
+    tools._run([*tools.javac_command(), *options, *sources])
+
+
+CONFLUENT = GroupClient(
+    "confluent-kafka", _python("confluent"), ("cooperative-sticky", "range", "roundrobin")
+)
+KAFKA_PYTHON = GroupClient(
+    "kafka-python",
+    _python("kafka_python"),
+    ("sticky", "range", "roundrobin", "cooperative-sticky"),
+)
+AIOKAFKA = GroupClient("aiokafka", _python("aio"), ("roundrobin", "range", "sticky"))
+KCAT = GroupClient("kcat", _python("kcat"), ("range", "roundrobin", "cooperative-sticky"))
+KAFKAJS = GroupClient(
+    "kafkajs",
+    lambda: tools_node.member_command("kafkajs"),
+    ("roundrobin",),
+    has_static_members=False,
+    environment=tools_node.member_environment,
+)
+PLATFORMATIC = GroupClient(
+    "platformatic-kafka",
+    lambda: tools_node.member_command("platformatic"),
+    ("roundrobin", "cooperative-sticky"),
+    environment=tools_node.member_environment,
+)
+FRANZ_GO = GroupClient(
+    "franz-go",
+    lambda: tools_go.member_command("franz"),
+    ("cooperative-sticky", "range", "roundrobin", "sticky"),
+)
+SARAMA = GroupClient(
+    "sarama", lambda: tools_go.member_command("sarama"), ("range", "roundrobin", "sticky")
+)
+RUST_RDKAFKA = GroupClient(
+    "rust-rdkafka", tools_rust.member_command, ("cooperative-sticky", "range", "roundrobin")
+)
+JAVA = GroupClient("java", _java, ("range", "cooperative-sticky", "roundrobin", "sticky"))
+
+CLIENTS = (
+    CONFLUENT,
+    KAFKA_PYTHON,
+    AIOKAFKA,
+    KCAT,
+    KAFKAJS,
+    PLATFORMATIC,
+    FRANZ_GO,
+    SARAMA,
+    RUST_RDKAFKA,
+    JAVA,
+)

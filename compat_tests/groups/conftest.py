@@ -1,0 +1,37 @@
+"""A broker that allows sessions of a second, for the whole run; a group on it for a test."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from compat_tests.brokers import Broker, RunningBroker, environment_address, make_broker
+from compat_tests.groups.group import Group, group_on
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+# The common profile forms groups without delay; short sessions make a lost member a short wait.
+SETTINGS = {"group.min.session.timeout.ms": "1000", "offsets.topic.num.partitions": "4"}
+
+
+@pytest.fixture(scope="session")
+def group_broker(broker_kind: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    """Run one broker for all tests of groups."""
+    address = environment_address()
+    if address:
+        yield RunningBroker(address)
+        return
+    running = make_broker(broker_kind, tmp_path_factory.mktemp("group-broker"), SETTINGS)
+    running.start()
+    yield running
+    running.stop()
+
+
+@pytest.fixture
+def group(group_broker: Broker, topic: str, tmp_path: Path) -> Iterator[Group]:
+    """Return a group without members, on a topic without records."""
+    with group_on(group_broker.bootstrap, topic, tmp_path) as one:
+        yield one

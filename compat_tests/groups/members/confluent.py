@@ -1,0 +1,86 @@
+"""A group member on confluent-kafka."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from confluent_kafka import Consumer, KafkaException, TopicPartition
+
+from compat_tests.groups.members.speaking import Settings, Speaker, leave_command, settings_of
+
+MOST_UNCOMMITTED = 10
+
+
+class Member:
+    """Commits what it has processed when it is idle, before partitions go, and now and then."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.speaker = Speaker(settings.name)
+        self.topic = settings.topic
+        self.done: dict[int, int] = {}
+        self.records_done = 0
+        config: dict[str, Any] = {
+            "bootstrap.servers": settings.bootstrap,
+            "group.id": settings.group,
+            "partition.assignment.strategy": ",".join(settings.assignors),
+            "session.timeout.ms": settings.session_ms,
+            "heartbeat.interval.ms": settings.heartbeat_ms,
+            "max.poll.interval.ms": max(10_000, settings.session_ms),
+            "auto.offset.reset": "earliest",
+            "enable.auto.commit": False,
+            "fetch.wait.max.ms": 100,
+        }
+        if settings.instance_id:
+            config["group.instance.id"] = settings.instance_id
+        self.consumer = Consumer(config)
+
+    def run(self) -> None:
+        leave = leave_command()
+        self.consumer.subscribe(
+            [self.topic], on_assign=self.on_assign, on_revoke=self.on_revoke, on_lost=self.on_lost
+        )
+        while not leave.is_set():
+            got = self.consumer.poll(0.05)
+            if got is None:
+                self.commit()
+            elif got.error():
+                self.speaker.error(got.error())
+            else:
+                self.take(got)
+        self.consumer.close()
+        self.speaker.left()
+
+    def take(self, got: Any) -> None:
+        self.speaker.record(got.partition(), got.offset())
+        self.done[got.partition()] = got.offset() + 1
+        self.records_done += 1
+        if self.records_done % MOST_UNCOMMITTED == 0:
+            self.commit()
+
+    def commit(self) -> None:
+        if not self.done:
+            return
+        done, self.done = self.done, {}
+        offsets = [TopicPartition(self.topic, part, offset) for part, offset in done.items()]
+        try:
+            self.consumer.commit(offsets=offsets, asynchronous=False)
+        except KafkaException as error:
+            self.speaker.error(error)
+        else:
+            self.speaker.committed(done)
+
+    def on_assign(self, _: Any, partitions: list[TopicPartition]) -> None:
+        self.speaker.assigned(one.partition for one in partitions)
+
+    def on_revoke(self, _: Any, partitions: list[TopicPartition]) -> None:
+        self.commit()
+        self.speaker.revoked(one.partition for one in partitions)
+
+    def on_lost(self, _: Any, partitions: list[TopicPartition]) -> None:
+        self.done.clear()
+        self.speaker.revoked(one.partition for one in partitions)
+
+
+if __name__ == "__main__":
+    Member(settings_of(sys.argv[1:])).run()

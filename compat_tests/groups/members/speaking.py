@@ -1,0 +1,87 @@
+"""What a member program is given, what it says, and what it is told; see ../README.md."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import threading
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+@dataclass(slots=True, frozen=True)
+class Settings:
+    """The arguments of a member program, in their order."""
+
+    name: str
+    bootstrap: str
+    topic: str
+    group: str
+    assignors: list[str]
+    instance_id: str | None
+    session_ms: int
+    heartbeat_ms: int
+
+
+def settings_of(arguments: list[str]) -> Settings:
+    """Read the arguments of this program; `-` stands for no instance id."""
+    name, bootstrap, topic, group, assignors, instance_id, session_ms = arguments
+    return Settings(
+        name=name,
+        bootstrap=bootstrap,
+        topic=topic,
+        group=group,
+        assignors=assignors.split(","),
+        instance_id=None if instance_id == "-" else instance_id,
+        session_ms=int(session_ms),
+        heartbeat_ms=int(session_ms) // 10,
+    )
+
+
+class Speaker:
+    """Says what happens to the member, a line for each event.
+
+    Several members write into one pipe: a line goes out by one call, so that lines never mix.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def assigned(self, partitions: Iterable[int]) -> None:
+        self._say(event="assigned", partitions=sorted(partitions))
+
+    def revoked(self, partitions: Iterable[int]) -> None:
+        self._say(event="revoked", partitions=sorted(partitions))
+
+    def record(self, partition: int, offset: int) -> None:
+        self._say(event="record", partition=partition, offset=offset)
+
+    def committed(self, offsets: dict[int, int]) -> None:
+        for partition, offset in offsets.items():
+            self._say(event="committed", partition=partition, offset=offset)
+
+    def error(self, error: object) -> None:
+        self._say(event="error", error=f"{type(error).__name__}: {error}")
+
+    def left(self) -> None:
+        self._say(event="left")
+
+    def _say(self, **event: object) -> None:
+        line = json.dumps({"member": self._name, **event}) + "\n"
+        os.write(sys.stdout.fileno(), line.encode())
+
+
+def leave_command() -> threading.Event:
+    """Return an event that is set by the command `leave`, or by the end of standard input."""
+    told = threading.Event()
+
+    def listen() -> None:
+        sys.stdin.readline()
+        told.set()
+
+    threading.Thread(target=listen, daemon=True).start()
+    return told

@@ -1,0 +1,54 @@
+// A group member on @platformatic/kafka: assignors roundrobin and cooperative-sticky.
+"use strict";
+
+const { Consumer } = require("@platformatic/kafka");
+const speaking = require("./speaking.cjs");
+
+const { settings } = speaking;
+const cooperative = settings.assignors.includes("cooperative-sticky");
+const consumer = new Consumer({
+  clientId: settings.name,
+  bootstrapBrokers: [settings.bootstrap],
+  groupId: settings.group,
+  groupInstanceId: settings.instanceId,
+  sessionTimeout: settings.sessionMs,
+  heartbeatInterval: settings.heartbeatMs,
+  rebalanceTimeout: settings.rebalanceMs,
+  protocols: settings.assignors.map((name) => ({ name, version: cooperative ? 3 : 1 })),
+  maxWaitTime: 100,
+  autocommit: false,
+});
+
+let owned = [];
+
+consumer.on("consumer:group:join", ({ assignments }) => {
+  const now = (assignments ?? []).flatMap((one) => one.partitions);
+  speaking.revoked(owned.filter((partition) => !now.includes(partition)));
+  owned = now;
+  speaking.assigned(owned);
+});
+
+async function main() {
+  const stream = await consumer.consume({
+    topics: [settings.topic],
+    mode: "committed",
+    fallbackMode: "earliest",
+  });
+  speaking.onLeave(async () => {
+    await stream.close();
+    await consumer.close();
+  });
+  for await (const message of stream) {
+    // the stream still holds what it fetched before a rebalance
+    if (!owned.includes(message.partition)) continue;
+    speaking.record(message.partition, Number(message.offset));
+    try {
+      await message.commit();
+      speaking.committed(message.partition, Number(message.offset) + 1);
+    } catch (error) {
+      speaking.error(error);
+    }
+  }
+}
+
+main();

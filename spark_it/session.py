@@ -1,0 +1,62 @@
+"""A Spark session as these tests use it: local, small, with the stock Kafka connector."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING
+
+from spark_it import spark_tools
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+HOST = "127.0.0.1"
+
+
+def start(directory: Path) -> SparkSession:
+    """Start Spark in a Java process of its own; its files go into the directory."""
+    folder = str(spark_tools.pyspark_folder())
+    if folder not in sys.path:
+        sys.path.append(folder)
+    os.environ["JAVA_HOME"] = str(spark_tools.java_home())
+    os.environ["SPARK_LOCAL_IP"] = HOST
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ.pop("SPARK_HOME", None)  # another Spark of the machine's is not the one under test
+    from pyspark.sql import SparkSession
+
+    settings = {
+        "spark.jars": ",".join(map(str, spark_tools.connector_jars())),
+        "spark.driver.memory": "1g",
+        "spark.driver.host": HOST,
+        "spark.driver.bindAddress": HOST,
+        "spark.driver.extraJavaOptions": f"-Djava.io.tmpdir={directory}",
+        "spark.local.dir": str(directory / "local"),
+        "spark.sql.warehouse.dir": str(directory / "warehouse"),
+        "spark.sql.shuffle.partitions": "2",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+    }
+    builder = SparkSession.builder.master("local[2]").appName("spark_it")
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    session = builder.getOrCreate()
+    session.sparkContext.setLogLevel("ERROR")
+    return session
+
+
+def stop(session: SparkSession) -> None:
+    """Stop Spark and its Java process, and wait until it is gone."""
+    from pyspark import SparkContext
+
+    session.stop()
+    gateway = SparkContext._gateway
+    assert gateway is not None
+    gateway.shutdown()
+    SparkContext._gateway = None
+    SparkContext._jvm = None
+    process = gateway.proc
+    process.stdin.close()  # it ends when its standard input does
+    process.wait(30)

@@ -1,0 +1,152 @@
+"""PySpark, its Kafka connector and the means to compile against both, installed on first use.
+
+All of it goes into the folder of compat_tests/tools.py (`.venv/tools`): PySpark from PyPI, the
+connector from Maven's central repository, both unchanged. The connector does not load without the
+module spark-token-provider-kafka-0-10; where the repository has no such jar, suites/src/
+TokenStandIn.scala is compiled in its place, with the Scala compiler that PySpark's jars contain.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import zipfile
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from compat_tests import tools
+from compat_tests.tools import PROJECT, ToolError
+from spark_it import jars
+from spark_it.jars import Jar
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+SPARK_VERSION = "4.2.0"  # PySpark and the connector must be of one version
+SCALA_VERSION = "2.13"
+SPARK = "org.apache.spark"
+SOURCES = PROJECT / "spark_it" / "suites" / "src"
+
+CONNECTOR = (
+    Jar(SPARK, f"spark-sql-kafka-0-10_{SCALA_VERSION}", SPARK_VERSION, alone=True),
+    # What the connector's own POM names beside jars that PySpark has.
+    Jar("org.apache.kafka", "kafka-clients", "3.9.2", alone=True),
+    Jar("org.apache.commons", "commons-pool2", "2.13.1", alone=True),
+)
+TOKEN_MODULE = f"spark-token-provider-kafka-0-10_{SCALA_VERSION}"
+TOKEN = (Jar(SPARK, TOKEN_MODULE, SPARK_VERSION, alone=True),)
+
+_VECTOR_MODULE = "jdk.incubator.vector"
+
+
+@cache
+def pyspark_folder() -> Path:
+    """Return the folder that PySpark is imported from (for PYTHONPATH or sys.path)."""
+    name = f"pyspark-{SPARK_VERSION}"
+    return tools._installed(
+        name, lambda folder: tools._pip_install(f"pyspark=={SPARK_VERSION}", folder)
+    )
+
+
+def spark_jars() -> Path:
+    """Return the folder with the jars that come with PySpark."""
+    return pyspark_folder() / "pyspark" / "jars"
+
+
+@cache
+def connector_jars() -> list[Path]:
+    """Return the connector's jars, as `spark.jars` wants them."""
+    name = f"spark-connector-{SPARK_VERSION}"
+    folder = tools._installed(name, _install_connector)
+    return sorted(folder.glob("*.jar"))
+
+
+def has_own_token_module() -> bool:
+    """Say whether Spark's own token module was to be had, rather than our stand-in."""
+    return any(path.name.startswith(TOKEN_MODULE) for path in connector_jars())
+
+
+@cache
+def java_home() -> Path:
+    """Return a JAVA_HOME that Spark starts with.
+
+    Spark asks for an incubator module that slim Java runtimes lack and that it can do without; for
+    those, the `java` in this home is a script that leaves the request out.
+    """
+    java = tools.java_command()
+    modules = subprocess.run([java, "--list-modules"], capture_output=True, text=True, check=True)
+    if _VECTOR_MODULE not in modules.stdout:
+        return tools._installed("spark-java", _install_java_wrapper)
+    settings = [java, "-XshowSettings:properties", "-version"]
+    printed = subprocess.run(settings, capture_output=True, text=True, check=True).stderr
+    found = re.search(r"^\s*java\.home = (.+)$", printed, re.MULTILINE)
+    assert found, printed
+    return Path(found[1])
+
+
+def compile_scala(sources: Sequence[Path], folder: Path, class_path: Sequence[Path]) -> None:
+    """Compile Scala sources into a folder, against PySpark's jars and these."""
+    compiler = [tools.java_command(), "-Xmx768m", "-Xss4m", "-cp", f"{spark_jars()}/*"]
+    everything = [*class_path, *sorted(spark_jars().glob("*.jar"))]
+    command = [*compiler, "scala.tools.nsc.Main", "-nowarn", "-d", str(folder)]
+    tools._run([*command, "-cp", ":".join(map(str, everything)), *map(str, sources)])
+
+
+def fetch_jars(wanted: Sequence[Jar], folder: Path) -> None:
+    """Fetch jars into a folder (see jars.py)."""
+    jars.fetch(wanted, folder, java=tools.java_command(), ivy_jars=spark_jars())
+
+
+def fetch_optional_jars(wanted: Sequence[Jar], folder: Path) -> bool:
+    """Fetch jars that the repository may not have; say whether it has."""
+    trial = folder / "trial"
+    trial.mkdir()
+    try:
+        fetch_jars(wanted, trial)
+    except ToolError:
+        return False
+    else:
+        for jar in trial.glob("*.jar"):
+            jar.rename(folder / jar.name)
+        return True
+    finally:
+        shutil.rmtree(trial)
+
+
+def _install_connector(folder: Path) -> None:
+    fetch_jars(CONNECTOR, folder)
+    if fetch_optional_jars(TOKEN, folder):
+        return
+    classes = folder / "classes"
+    classes.mkdir()
+    compile_scala([SOURCES / "TokenStandIn.scala"], classes, sorted(folder.glob("*.jar")))
+    with zipfile.ZipFile(folder / "token-stand-in.jar", "w") as archive:
+        for path in sorted(classes.rglob("*.class")):
+            archive.write(path, path.relative_to(classes))
+    shutil.rmtree(classes)
+
+
+def _install_java_wrapper(folder: Path) -> None:
+    script = folder / "bin" / "java"
+    script.parent.mkdir()
+    script.write_text(
+        "#!/bin/sh\n"
+        "for one; do\n"
+        "  shift\n"
+        f'  [ "$one" = --add-modules={_VECTOR_MODULE} ] || set -- "$@" "$one"\n'
+        "done\n"
+        f'exec "{tools.java_command()}" "$@"\n'
+    )
+    script.chmod(0o755)
+
+
+def install_all() -> None:
+    """Install what the tests of this folder need."""
+    connector_jars()
+    java_home()
+
+
+if __name__ == "__main__":
+    install_all()

@@ -1,0 +1,83 @@
+"""Spark's own test suites for its Kafka connector, made ready to run against a running broker.
+
+Spark's tests jar, ScalaTest and what they need come from Maven's central repository, unchanged.
+Ours are the classes in src/: KafkaTestUtils stands before the class of that name in the tests jar
+and starts no broker; TokenStandInTest only where Spark's token module is not to be had.
+"""
+
+from __future__ import annotations
+
+import re
+import zipfile
+from functools import cache
+from typing import TYPE_CHECKING
+
+from compat_tests import tools
+from spark_it import spark_tools
+from spark_it.jars import Jar
+from spark_it.spark_tools import SCALA_VERSION, SOURCES, SPARK, SPARK_VERSION
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_CONNECTOR_TESTS = Jar(
+    SPARK, f"spark-sql-kafka-0-10_{SCALA_VERSION}", SPARK_VERSION, "tests", alone=True
+)
+_JARS = (
+    _CONNECTOR_TESTS,
+    *(
+        Jar(SPARK, f"spark-{name}_{SCALA_VERSION}", SPARK_VERSION, "tests", alone=True)
+        for name in ("sql", "catalyst", "core", "tags")
+    ),
+    Jar("org.scalatest", f"scalatest_{SCALA_VERSION}", "3.2.19"),
+    Jar("org.scalatestplus", f"mockito-5-18_{SCALA_VERSION}", "3.2.19.0"),
+    Jar("org.scalatestplus", f"scalacheck-1-18_{SCALA_VERSION}", "3.2.19.0"),
+    Jar("org.mockito", "mockito-core", "5.23.0"),
+    Jar("org.jmock", "jmock-junit5", "2.13.1"),
+)
+_TOKEN_TESTS = (Jar(SPARK, spark_tools.TOKEN_MODULE, SPARK_VERSION, "tests", alone=True),)
+# PySpark has these in versions of its own.
+_NOT_BESIDE_PYSPARK = re.compile(r"(scala-library|scala-reflect|scala-xml_2\.13|jsr305)-.*")
+
+
+@cache
+def suites_folder() -> Path:
+    """Return the folder with the suites: `tests/` (unpacked), `ours/` (compiled), `jars/`."""
+    return tools._installed(f"spark-suites-{SPARK_VERSION}", _install)
+
+
+def class_path() -> list[Path]:
+    """Return what a suite runs with; ours first."""
+    folder = suites_folder()
+    return [
+        folder / "ours",
+        folder / "tests",
+        *spark_tools.connector_jars(),
+        *sorted(spark_tools.spark_jars().glob("*.jar")),
+        *sorted((folder / "jars").glob("*.jar")),
+    ]
+
+
+def _install(folder: Path) -> None:
+    jars = folder / "jars"
+    jars.mkdir()
+    spark_tools.fetch_jars(_JARS, jars)
+    for jar in jars.glob("*.jar"):
+        if _NOT_BESIDE_PYSPARK.fullmatch(jar.name):
+            jar.unlink()
+    # Unpacked, because some suites open their data as files.
+    tests = jars / _CONNECTOR_TESTS.file_name
+    with zipfile.ZipFile(tests) as archive:
+        archive.extractall(folder / "tests")
+    tests.unlink()
+    sources = [SOURCES / "KafkaTestUtils.scala"]
+    if not spark_tools.fetch_optional_jars(_TOKEN_TESTS, jars):
+        sources.append(SOURCES / "TokenStandInTest.scala")
+    ours = folder / "ours"
+    ours.mkdir()
+    libraries = [folder / "tests", *spark_tools.connector_jars(), *sorted(jars.glob("*.jar"))]
+    spark_tools.compile_scala(sources, ours, libraries)
+
+
+if __name__ == "__main__":
+    suites_folder()

@@ -1,0 +1,206 @@
+"""Run Spark's own suites for its Kafka connector against a broker (`make spark-suite`).
+
+    python -m spark_it.suites.run                             the suites of SUITES, own wirebroker
+    python -m spark_it.suites.run --broker apache             the same against Apache Kafka
+    python -m spark_it.suites.run KafkaRelationSuiteV2        another of Spark's suites
+    python -m spark_it.suites.run --bootstrap 127.0.0.1:9092  against a broker that runs already
+
+Every topic of that broker whose name does not begin with "__" is deleted before and after each
+suite, since the suites use the same names again. The last line says how many tests passed, failed
+and were skipped; the status is 0 if none failed. A test that needs what wirebroker does not have
+yet is named in LATER and counted apart; once it passes, that is a failure, so that the name goes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import tempfile
+import time
+import xml.etree.ElementTree as ET
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from compat_tests import tools
+from compat_tests.brokers import make_broker
+from compat_tests.tools import ToolError
+from spark_it.suites import install
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+SUITES = ("ConsumerStrategySuite", "KafkaOffsetReaderSuite", "KafkaSinkBatchSuiteV2")
+# What the suites want of a broker: the sink suites write to a missing topic and expect to fail.
+BROKER_SETTINGS = {"auto.create.topics.enable": "false", "offsets.topic.num.partitions": "1"}
+# (suite, test) -> why wirebroker does not pass it yet; nothing of SUITES is in here.
+LATER: dict[tuple[str, str], str] = {}
+LIMIT_S = 900.0  # each of SUITES takes 10 to 35 s on an idle machine with two cores
+
+_PACKAGE = "org.apache.spark.sql.kafka010"
+_OPENED = (
+    *("java.lang", "java.lang.invoke", "java.lang.reflect", "java.io", "java.net", "java.nio"),
+    *("java.util", "java.util.concurrent", "java.util.concurrent.atomic"),
+    *("sun.nio.ch", "sun.nio.cs", "sun.security.action", "sun.util.calendar"),
+)
+
+
+class Outcome(NamedTuple):
+    """What became of one test: "passed", "failed", "skipped" or "later"."""
+
+    suite: str
+    test: str
+    result: str
+    why: str = ""
+
+
+def run_suite(
+    suite: str, bootstrap: str, directory: Path, *, wirebroker: bool, log_requests: bool = False
+) -> list[Outcome]:
+    """Run one suite; its output, logs and results go into the directory.
+
+    Args:
+        suite: Its name within the connector's package.
+        bootstrap: The broker, whose topics are deleted.
+        directory: A folder, made if need be.
+        wirebroker: Whether the tests named in LATER are counted apart.
+        log_requests: Whether the log holds each request that a Kafka client sends.
+    """
+    (directory / "tmp").mkdir(parents=True, exist_ok=True)
+    results = directory / "results"
+    command = _command(suite, bootstrap, directory, log_requests=log_requests)
+    with (directory / f"{suite}.txt").open("wb") as output:
+        try:
+            status = subprocess.run(
+                command,
+                cwd=directory,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                timeout=LIMIT_S,
+                check=False,
+            ).returncode
+        except subprocess.TimeoutExpired:
+            status = -1
+    outcomes = list(_outcomes(suite, results))
+    if not outcomes or (status and not any(one.result == "failed" for one in outcomes)):
+        # It stopped short: a time limit, or a beforeAll that threw.
+        text = (directory / f"{suite}.txt").read_text(errors="replace")
+        outcomes.append(Outcome(suite, "the suite as a whole", "failed", text[-2000:]))
+    return [_with_later(one) for one in outcomes] if wirebroker else outcomes
+
+
+def _command(suite: str, bootstrap: str, directory: Path, *, log_requests: bool) -> list[str]:
+    properties = {
+        "spark.testing": "1",
+        "spark.test.home": str(directory),
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.unsafe.exceptionOnMemoryLeak": "true",
+        "java.io.tmpdir": str(directory / "tmp"),
+        "derby.system.durability": "test",
+        "jdk.reflect.useDirectMethodHandle": "false",
+        "io.netty.tryReflectionSetAccessible": "true",
+        "log4j2.configurationFile": str(Path(__file__).with_name("log4j2.properties")),
+        "wirebroker.log": str(directory / f"{suite}.log"),
+        "wirebroker.netlevel": "debug" if log_requests else "warn",
+        "wirebroker.bootstrap": bootstrap,
+        "wirebroker.wipe": "true",
+    }
+    opened = [f"--add-opens=java.base/{name}=ALL-UNNAMED" for name in _OPENED]
+    tests = str(install.suites_folder() / "tests")
+    return [
+        *(tools.java_command(), "-Xmx1g", "-Xss4m", *opened),
+        *("--add-opens=java.security.jgss/sun.security.krb5=ALL-UNNAMED",),
+        *(f"-D{name}={value}" for name, value in properties.items()),
+        *("-cp", ":".join(map(str, install.class_path())), "org.scalatest.tools.Runner"),
+        *("-R", tests, "-oDW", "-u", str(directory / "results"), "-s", f"{_PACKAGE}.{suite}"),
+    ]
+
+
+def _outcomes(suite: str, results: Path) -> Iterator[Outcome]:
+    """Read the results that ScalaTest has written for a suite, in JUnit's format."""
+    path = results / f"TEST-{_PACKAGE}.{suite}.xml"
+    if not path.is_file():
+        return
+    for case in ET.parse(path).iter("testcase"):
+        parts = {part.tag: part for part in case}
+        trouble = parts.get("failure", parts.get("error"))
+        result = "failed" if trouble is not None else "skipped" if "skipped" in parts else "passed"
+        why = "" if trouble is None else trouble.get("message", "")
+        yield Outcome(suite, case.get("name", ""), result, why)
+
+
+def _with_later(one: Outcome) -> Outcome:
+    reason = LATER.get((one.suite, one.test))
+    if reason is None:
+        return one
+    if one.result == "passed":
+        return one._replace(result="failed", why="it passes: take it out of LATER")
+    return one._replace(result="later", why=reason)
+
+
+def main() -> int:
+    """Run what the command line names and print the results."""
+    parser = argparse.ArgumentParser(
+        prog="spark_it.suites.run",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("suites", nargs="*", default=SUITES, metavar="SUITE")
+    parser.add_argument("--broker", choices=("wirebroker", "apache"), default="wirebroker")
+    parser.add_argument("--bootstrap", help="HOST:PORT of a broker whose topics may be deleted")
+    parser.add_argument("--output", type=Path, help="folder for logs and results")
+    parser.add_argument("--log-requests", action="store_true", help="log each request")
+    options = parser.parse_args()
+    output = options.output or Path(tempfile.mkdtemp(prefix="spark-suites-"))
+    try:
+        install.suites_folder()
+        if options.bootstrap:
+            return _run_all(options, options.bootstrap, output)
+        broker = make_broker(options.broker, output / "broker", BROKER_SETTINGS)
+        broker.start()
+        try:
+            return _run_all(options, broker.bootstrap, output)
+        finally:
+            broker.stop()
+    except ToolError as error:
+        _say(f"spark_it.suites.run: {error}")
+        return 1
+
+
+def _run_all(options: argparse.Namespace, bootstrap: str, output: Path) -> int:
+    _say(f"logs and results: {output}")
+    outcomes: list[Outcome] = []
+    for suite in options.suites:
+        started = time.monotonic()
+        found = run_suite(
+            suite,
+            bootstrap,
+            output.resolve(),
+            wirebroker=options.broker == "wirebroker",
+            log_requests=options.log_requests,
+        )
+        _say(f"{suite:<44} {_totals(found)}, {time.monotonic() - started:.0f} s")
+        for one in found:
+            if one.result in ("failed", "later"):
+                _say(f"  {one.result}: {one.test}: {one.why}")
+        outcomes += found
+    _say(_totals(outcomes))
+    return any(one.result == "failed" for one in outcomes)
+
+
+def _totals(outcomes: Sequence[Outcome]) -> str:
+    counts = dict.fromkeys(("passed", "failed", "skipped"), 0)
+    for one in outcomes:
+        counts[one.result] = counts.get(one.result, 0) + 1
+    return ", ".join(f"{count} {word}" for word, count in counts.items())
+
+
+def _say(line: str) -> None:
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,151 @@
+"""Brokers inside the test's process: on the test's own loop, or in a thread with a watched one."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+import os
+import shutil
+import tempfile
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tests.support.raw_client import RawClient
+from wirebroker.config import Config
+from wirebroker.loop_watch import LoopWatch
+from wirebroker.server import Server
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Coroutine, Iterator, Mapping
+
+    from wirebroker.broker import Broker
+    from wirebroker.clock import Clock
+    from wirebroker.storage.files import Files
+
+# What waits for something that must come waits no longer than this.
+PATIENCE_S = 30.0
+
+
+def config_of(*directories: Path, settings: Mapping[str, str] | None = None) -> Config:
+    """Return a configuration with these data directories and a port that is free."""
+    return Config(
+        {
+            "log.dirs": ",".join(str(directory) for directory in directories),
+            "listeners": "PLAINTEXT://127.0.0.1:0",
+            "auto.create.topics.enable": "false",
+            **(settings or {}),
+        }
+    )
+
+
+@contextlib.asynccontextmanager
+async def running(
+    *directories: Path,
+    settings: Mapping[str, str] | None = None,
+    clock: Clock | None = None,
+    files: Files | None = None,
+) -> AsyncIterator[Server]:
+    """Run a broker on this loop."""
+    server = Server(config_of(*directories, settings=settings), clock=clock, files=files)
+    await server.start()
+    try:
+        yield server
+    finally:
+        await server.stop()
+
+
+@contextlib.asynccontextmanager
+async def client_of(server: Server) -> AsyncIterator[RawClient]:
+    """Connect to a broker on this loop."""
+    client = await RawClient.connect(server.address)
+    try:
+        yield client
+    finally:
+        await client.close()
+
+
+def broker_of(server: Server) -> Broker:
+    """Return what the handlers are given."""
+    assert server.broker is not None
+    return server.broker
+
+
+class ThreadedServer:
+    """A broker in a thread, on a loop whose holds are watched.
+
+    Attributes:
+        watch: The histograms of the loop's holds, with CPU time.
+        server: The broker; only its loop may touch it (`call`).
+    """
+
+    def __init__(self, config: Config) -> None:
+        self.watch = LoopWatch(with_cpu_time=True)
+        self.server = Server(config)
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._is_ready = threading.Event()
+        self._told_to_stop: asyncio.Event | None = None
+        self._error: BaseException | None = None
+        self._thread = threading.Thread(target=self._run, name="broker")
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """Where it listens."""
+        return self.server.address
+
+    def __enter__(self) -> ThreadedServer:
+        self._thread.start()
+        assert self._is_ready.wait(PATIENCE_S), "the broker does not start"
+        if self._error is not None:
+            raise self._error
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        assert self._loop is not None
+        assert self._told_to_stop is not None
+        self._loop.call_soon_threadsafe(self._told_to_stop.set)
+        self._thread.join(PATIENCE_S)
+        assert not self._thread.is_alive(), "the broker does not stop"
+        if self._error is not None:
+            raise self._error
+
+    def call(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
+        """Run a coroutine on the broker's loop and return its result."""
+        assert self._loop is not None
+        return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(PATIENCE_S)
+
+    def _run(self) -> None:
+        try:
+            with asyncio.Runner(loop_factory=self.watch.new_event_loop) as runner:
+                runner.run(self._serve())
+        except BaseException as error:  # noqa: BLE001 - raised again in the test's thread
+            self._error = error
+        finally:
+            self._is_ready.set()
+
+    async def _serve(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._told_to_stop = asyncio.Event()
+        await self.server.start()
+        self._is_ready.set()
+        await self._told_to_stop.wait()
+        await self.server.stop()
+
+
+@contextlib.contextmanager
+def memory_directory(otherwise: Path) -> Iterator[Path]:
+    """Return a directory in memory where the system has one.
+
+    For tests with thousands of files that are not about the disk.
+    """
+    memory = Path("/dev/shm")
+    if not os.access(memory, os.W_OK):
+        yield otherwise
+        return
+    directory = tempfile.mkdtemp(prefix="wirebroker-test-", dir=memory)
+    try:
+        yield Path(directory)
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
+        gc.unfreeze()

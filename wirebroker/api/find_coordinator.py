@@ -1,0 +1,89 @@
+"""FindCoordinator: which node keeps a group.
+
+v1 key type and error message, v3 flexible, v4 several keys at once (KIP-699), v6 share groups
+(KIP-932). The first one who asks for a group makes the broker create `__consumer_offsets`.
+
+Source: Kafka's KafkaApis.handleFindCoordinatorRequest.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from wirebroker.api.metadata import advertised
+from wirebroker.api.registry import Request, handles
+from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.codecs.errors import ErrorCode
+from wirebroker.coordinator.group_partitions import CONSUMER_OFFSETS
+
+if TYPE_CHECKING:
+    from wirebroker.broker import Broker
+
+GROUP, TRANSACTION, SHARE = 0, 1, 2
+
+FIRST_BATCH_VERSION = 4
+FIRST_SHARE_VERSION = 6
+
+_MESSAGES = {
+    ErrorCode.COORDINATOR_NOT_AVAILABLE: "The coordinator is not available.",
+    ErrorCode.INVALID_REQUEST: (
+        "This most likely occurs because of a request being malformed by the client library or "
+        "the message was sent to an incompatible broker. See the broker logs for more details."
+    ),
+}
+
+
+class _Found(NamedTuple):
+    error: ErrorCode
+    node_id: int = -1
+    host: str = ""
+    port: int = -1
+
+
+@handles(ApiKey.FIND_COORDINATOR)
+def find_coordinator(broker: Broker, request: Request, body: Any) -> dict[str, Any]:
+    """Look up one coordinator, or several."""
+    if request.version < FIRST_BATCH_VERSION:
+        found = _find(broker, request, body.key_type, body.key)
+        return {
+            "error_code": found.error,
+            "error_message": _MESSAGES.get(found.error, "NONE"),
+            "node_id": found.node_id,
+            "host": found.host,
+            "port": found.port,
+        }
+    is_known = body.key_type in {GROUP, TRANSACTION, SHARE}
+    coordinators: list[dict[str, Any]] = []
+    for key in body.coordinator_keys:
+        found = _find(broker, request, body.key_type, key)
+        coordinators.append(
+            {
+                "key": key,
+                "error_code": found.error,
+                "error_message": _MESSAGES[found.error] if not is_known else "",
+                "node_id": found.node_id,
+                "host": found.host,
+                "port": found.port,
+            }
+        )
+    return {"coordinators": coordinators}
+
+
+def _find(broker: Broker, request: Request, key_type: int, key: str) -> _Found:
+    if key_type not in {GROUP, TRANSACTION, SHARE}:
+        return _Found(ErrorCode.INVALID_REQUEST)
+    if key_type == SHARE and request.version < FIRST_SHARE_VERSION:
+        return _Found(ErrorCode.INVALID_REQUEST)
+    if key_type != GROUP:
+        # Their coordinators come with transactions and share groups.
+        return _Found(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    topic = broker.metadata.image.topics.get(CONSUMER_OFFSETS)
+    if topic is None:
+        broker.groups.create_topic()
+        return _Found(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    partition = topic.partitions.get(broker.groups.partition_for(key))
+    if partition is not None:
+        for node_id, host, port, _ in advertised(broker, request.connection):
+            if node_id == partition.leader:
+                return _Found(ErrorCode.NONE, node_id, host, port)
+    return _Found(ErrorCode.COORDINATOR_NOT_AVAILABLE)

@@ -1,0 +1,28 @@
+"""What the handlers of the group APIs share: who asks, and responses of nothing but an error."""
+
+from __future__ import annotations
+
+from ipaddress import IPv6Address
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from wirebroker.api.registry import Request
+    from wirebroker.codecs.errors import ErrorCode
+
+# Kafka's own bits for a group: READ, DELETE, DESCRIBE, DESCRIBE_CONFIGS, ALTER_CONFIGS.
+_GROUP_OPERATIONS = (3, 6, 8, 10, 11)
+ALL_ON_GROUP = sum(1 << operation for operation in _GROUP_OPERATIONS)
+
+
+def error_only(error: ErrorCode) -> dict[str, Any]:
+    """Return a response that has an error and nothing else."""
+    return {"error_code": error}
+
+
+def client_host(request: Request) -> str:
+    """Return the address of the client as Java prints it: with a slash, IPv6 in full."""
+    host = request.connection.peer.rpartition(":")[0].strip("[]")
+    if ":" not in host:
+        return f"/{host}"
+    words = IPv6Address(host.partition("%")[0]).exploded.split(":")
+    return "/" + ":".join(f"{int(word, 16):x}" for word in words)

@@ -1,0 +1,65 @@
+"""JoinGroup: becoming, or staying, a member of a classic group.
+
+v1 rebalance timeout, v4 members get an id first (KIP-394), v5 static members (KIP-345), v6
+flexible, v7 protocol type (KIP-559), v8 reason (KIP-800), v9 skip_assignment (KIP-814).
+
+Source: Kafka's KafkaApis.handleJoinGroupRequest, GroupCoordinatorService.joinGroup.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from wirebroker.api.group_errors import client_host
+from wirebroker.api.registry import Request, handles
+from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.codecs.errors import ErrorCode
+from wirebroker.coordinator.group_join import Join, join
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Mapping
+
+    from wirebroker.broker import Broker
+
+# From this version on the protocol's name may be null, and is where it would be empty.
+FIRST_NULL_PROTOCOL_VERSION = 7
+
+
+@handles(ApiKey.JOIN_GROUP)
+def join_group(
+    broker: Broker, request: Request, body: Any
+) -> Mapping[str, Any] | Awaitable[Mapping[str, Any]]:
+    """Answer when the join phase ends, or at once with an error."""
+    respond = partial(_respond, request.version)
+    groups = broker.groups
+    limits = groups.settings
+    if not body.group_id:
+        return respond({"member_id": body.member_id, "error_code": ErrorCode.INVALID_GROUP_ID})
+    lowest, highest = limits.min_session_timeout_ms, limits.max_session_timeout_ms
+    if not lowest <= body.session_timeout_ms <= highest:
+        error = ErrorCode.INVALID_SESSION_TIMEOUT
+        return respond({"member_id": body.member_id, "error_code": error})
+    return groups.submit(
+        body.group_id,
+        partial(
+            _join,
+            Join.of(
+                body,
+                version=request.version,
+                client_id=request.client_id or "",
+                client_host=client_host(request),
+            ),
+        ),
+        on_error=lambda error: respond({"error_code": error}),
+        finish=respond,
+    )
+
+
+def _join(request: Join, shard: Any, token: Any, moment: Any) -> Any:
+    return join(shard, request, token, moment)
+
+
+def _respond(version: int, answer: dict[str, Any]) -> dict[str, Any]:
+    empty = None if version >= FIRST_NULL_PROTOCOL_VERSION else ""
+    return {**answer, "protocol_name": answer.get("protocol_name") or empty}

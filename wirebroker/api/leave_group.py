@@ -1,0 +1,65 @@
+"""LeaveGroup: members go.
+
+v3 several at once, by member id or instance id (KIP-345), v4 flexible, v5 reason (KIP-800).
+
+Source: Kafka's KafkaApis.handleLeaveGroupRequest, GroupCoordinatorService.leaveGroup.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+from wirebroker.api.group_errors import error_only
+from wirebroker.api.registry import Request, handles
+from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.codecs.errors import ErrorCode
+from wirebroker.coordinator.group_leave import leave
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Mapping, Sequence
+
+    from wirebroker.broker import Broker
+
+FIRST_BATCH_VERSION = 3
+
+
+@handles(ApiKey.LEAVE_GROUP)
+def leave_group(
+    broker: Broker, request: Request, body: Any
+) -> Mapping[str, Any] | Awaitable[Mapping[str, Any]]:
+    """Let members go; each has an error of its own."""
+    if not body.group_id:
+        return error_only(ErrorCode.INVALID_GROUP_ID)
+    identities: Sequence[Any] = body.members
+    if request.version < FIRST_BATCH_VERSION:
+        identities = [SimpleNamespace(member_id=body.member_id, group_instance_id=None)]
+    respond = partial(_respond, request.version)
+    return broker.groups.submit(
+        body.group_id,
+        lambda shard, token, moment: leave(shard, body.group_id, identities, token, moment),
+        on_error=lambda error: respond(_failed(identities, error)),
+        finish=respond,
+    )
+
+
+def _failed(identities: Sequence[Any], error: ErrorCode) -> dict[str, Any]:
+    if error is not ErrorCode.UNKNOWN_MEMBER_ID:
+        return error_only(error)
+    # There is no such group: nobody is a member of it.
+    members = [
+        {
+            "member_id": each.member_id,
+            "group_instance_id": each.group_instance_id,
+            "error_code": error,
+        }
+        for each in identities
+    ]
+    return {"members": members}
+
+
+def _respond(version: int, answer: dict[str, Any]) -> dict[str, Any]:
+    if version >= FIRST_BATCH_VERSION or "members" not in answer:
+        return answer
+    return error_only(answer["members"][0].get("error_code", ErrorCode.NONE))

@@ -1,0 +1,47 @@
+"""ListGroups: all groups of this node.
+
+v3 flexible, v4 states and a filter for them (KIP-518), v5 types likewise (KIP-848).
+
+Source: Kafka's KafkaApis.handleListGroupsRequest, GroupCoordinatorService.listGroups.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from wirebroker.api.registry import Request, handles
+from wirebroker.clock import Slices
+from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.codecs.errors import ErrorCode
+from wirebroker.coordinator import group_admin
+from wirebroker.coordinator.runtime import Outcome
+
+if TYPE_CHECKING:
+    from wirebroker.broker import Broker
+    from wirebroker.coordinator.groups import GroupShard
+
+
+@handles(ApiKey.LIST_GROUPS)
+async def list_groups(broker: Broker, request: Request, body: Any) -> dict[str, Any]:
+    """Collect the groups of every partition; one that is being loaded is an error for all."""
+    del request
+
+    def operation(shard: GroupShard, token: Any, _moment: Any) -> Outcome:
+        outcome = Outcome()
+        groups = group_admin.list_groups(shard, body.states_filter, body.types_filter)
+        outcome.answer(token, {"groups": groups})
+        return outcome
+
+    slices = Slices(broker.clock)
+    groups: list[dict[str, Any]] = []
+    for index in broker.groups.partitions():
+        result = broker.groups.submit_to(
+            index, operation, on_error=lambda error: {"error_code": error}
+        )
+        answer = result if isinstance(result, dict) else await result
+        error = answer.get("error_code", ErrorCode.NONE)
+        if error not in {ErrorCode.NONE, ErrorCode.NOT_COORDINATOR}:
+            return {"error_code": error}
+        groups += answer.get("groups", ())
+        await slices.turn()
+    return {"groups": groups}

@@ -1,0 +1,99 @@
+"""OffsetCommit: how far a group has read.
+
+v5 without retention time (KIP-211), v6 leader epoch (KIP-320), v7 static members (KIP-345), v8
+flexible, v9 GROUP_ID_NOT_FOUND (KIP-848), v10 topic ids instead of names (KIP-516).
+
+Source: Kafka's KafkaApis.handleOffsetCommitRequest, GroupCoordinatorService.commitOffsets.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from wirebroker.api.registry import Request, handles
+from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.codecs.errors import ErrorCode
+from wirebroker.coordinator import group_offsets
+from wirebroker.coordinator.group_offsets import Commit
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Iterable, Mapping, Sequence
+
+    from wirebroker.broker import Broker
+
+FIRST_TOPIC_ID_VERSION = 10
+
+Valid = list[tuple[str, bytes, "Sequence[Any]"]]
+Topics = list[dict[str, Any]]
+
+
+@handles(ApiKey.OFFSET_COMMIT)
+def offset_commit(
+    broker: Broker, request: Request, body: Any
+) -> Mapping[str, Any] | Awaitable[Mapping[str, Any]]:
+    """Store the offsets of those partitions that exist."""
+    by_id = request.version >= FIRST_TOPIC_ID_VERSION
+    valid, refused = _sort(broker, body.topics, by_id=by_id)
+    if not valid:
+        return {"topics": refused}
+    finish = partial(_merge, refused, by_id)
+    commit = Commit(body, request.version, valid)
+    return broker.groups.submit(
+        body.group_id,
+        lambda shard, token, moment: group_offsets.commit(shard, commit, token, moment),
+        on_error=lambda error: finish({"topics": _with_error(valid, error)}),
+        finish=finish,
+    )
+
+
+def _sort(broker: Broker, topics: Iterable[Any], *, by_id: bool) -> tuple[Valid, Topics]:
+    """Return what can be committed, and the answer for the partitions that do not exist."""
+    image = broker.metadata.image
+    valid: Valid = []
+    refused: Topics = []
+    for asked in topics:
+        if by_id:
+            topic = image.topics_by_id.get(asked.topic_id)
+            error = ErrorCode.UNKNOWN_TOPIC_ID
+        else:
+            topic = image.topics.get(asked.name)
+            error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        if topic is None:
+            refused += _with_error([(asked.name, asked.topic_id, asked.partitions)], error)
+            continue
+        known = [each for each in asked.partitions if each.partition_index in topic.partitions]
+        if len(known) < len(asked.partitions):
+            unknown = [p for p in asked.partitions if p.partition_index not in topic.partitions]
+            error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            refused += _with_error([(topic.name, topic.topic_id, unknown)], error)
+        if known:
+            valid.append((topic.name, topic.topic_id, known))
+    return valid, refused
+
+
+def _with_error(topics: Valid, error: ErrorCode) -> Topics:
+    return [
+        {
+            "name": name,
+            "topic_id": topic_id,
+            "partitions": [
+                {"partition_index": each.partition_index, "error_code": error}
+                for each in partitions
+            ],
+        }
+        for name, topic_id, partitions in topics
+    ]
+
+
+def _merge(refused: Topics, by_id: bool, answer: Mapping[str, Any]) -> dict[str, Any]:
+    """Put the refused partitions before the others, each topic once."""
+    key = "topic_id" if by_id else "name"
+    merged = {topic[key]: topic for topic in refused}
+    for topic in answer["topics"]:
+        known = merged.get(topic[key])
+        if known is None:
+            merged[topic[key]] = topic
+        else:
+            known["partitions"] += topic["partitions"]
+    return {"topics": list(merged.values())}

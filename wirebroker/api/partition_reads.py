@@ -1,0 +1,196 @@
+"""The partitions of one Fetch, found and read within the limits of the whole answer.
+
+Each read gives a slice of a segment file, no payload. At most max_bytes in all, and per partition
+its own; the first partition that has anything gives at least one batch, however large, so that a
+consumer never gets stuck.
+
+Partitions that are not known when the request comes are answered last and hurry nobody; one that
+fails while it is read has the answer sent at once. Both as in Kafka.
+
+Source: Kafka's KafkaApis.handleFetchRequest, ReplicaManager.readFromLog, Partition.readRecords.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wirebroker.api.fetch_sessions import (
+    TOPIC_ID_VERSION,
+    Results,
+    SessionPartition,
+    records_length,
+)
+from wirebroker.codecs.errors import ErrorCode, KafkaError
+from wirebroker.codecs.fetch_response import FetchPartitionResult
+
+if TYPE_CHECKING:
+    from wirebroker.broker import Broker
+    from wirebroker.clock import Steps
+    from wirebroker.cluster.partition import Partition
+    from wirebroker.codecs.fetch import FetchRequest
+
+READ_COMMITTED = 1
+# From this version on, clients know KAFKA_STORAGE_ERROR (KIP-112).
+_STORAGE_ERROR_VERSION = 6
+
+
+class PartitionReads:
+    """What one Fetch finds.
+
+    Attributes:
+        found: The partitions that are here, in the order of service; their place is their number.
+        results: What to answer, after `look`: of those found, then of the others.
+        size: Bytes of records in the results.
+        has_failed: Whether the answer is urgent because something is wrong.
+        min_bytes: As many are worth an answer.
+        max_wait_ms: So long may be waited for them.
+    """
+
+    __slots__ = (
+        "_broker",
+        "_is_from_consumer",
+        "_is_read_committed",
+        "_max_bytes",
+        "_unknown",
+        "_version",
+        "found",
+        "has_failed",
+        "max_wait_ms",
+        "min_bytes",
+        "results",
+        "size",
+    )
+
+    def __init__(self, broker: Broker, request: FetchRequest, version: int) -> None:
+        self._broker = broker
+        self._version = version
+        # Followers ask with their id; -2 is a consumer that debugs a follower.
+        self._is_from_consumer = request.replica_id < 0
+        self._is_read_committed = request.isolation_level == READ_COMMITTED
+        self._max_bytes = min(request.max_bytes, broker.config.int("fetch.max.bytes"))
+        self.min_bytes = min(request.min_bytes, self._max_bytes)
+        self.max_wait_ms = request.max_wait_ms
+        self.found: list[tuple[SessionPartition, Partition]] = []
+        self._unknown: Results = []
+        self.results: Results = []
+        self.size = 0
+        self.has_failed = False
+
+    def find(self, partitions: list[SessionPartition]) -> Steps[None]:
+        """Look up what is asked for."""
+        by_id = self._version >= TOPIC_ID_VERSION
+        find = self._broker.replicas.find
+        for asked in partitions:
+            known, missing = find(asked.topic, asked.topic_id, by_id=by_id)
+            partition = known.get(asked.wanted.index)
+            if partition is None:
+                result = _failure(asked, missing)
+                result.aborted_transactions = ()
+                self._unknown.append((asked, result))
+            else:
+                self.found.append((asked, partition))
+            yield
+
+    def look(self) -> Steps[None]:
+        """Read every partition once."""
+        results: Results = []
+        left = self._max_bytes
+        size = 0
+        has_failed = False
+        for asked, partition in self.found:
+            try:
+                # Once there is something, nobody gets more than the limits any more.
+                result = self._read(
+                    asked, partition, min(asked.wanted.max_bytes, left), min_one=not size
+                )
+            except KafkaError as error:
+                has_failed = True
+                result = _failure(asked, self._code(error.code))
+            if result.diverging_epoch is not None:
+                has_failed = True
+            length = records_length(result)
+            size += length
+            left = max(0, left - length)
+            results.append((asked, result))
+            yield
+        self.results = results + self._unknown
+        self.size = size
+        self.has_failed = has_failed
+
+    def is_ready(self) -> bool:
+        """Tell whether the answer needs no waiting."""
+        return (
+            self.size >= self.min_bytes
+            or self.has_failed
+            or self.max_wait_ms <= 0
+            or not self.found
+        )
+
+    def available(self, number: int) -> int | None:
+        """Return how much one partition has now; None if it is to be told of something else."""
+        asked, partition = self.found[number]
+        try:
+            result = self._read(asked, partition, asked.wanted.max_bytes, min_one=True)
+        except KafkaError:
+            return None
+        return None if result.diverging_epoch is not None else records_length(result)
+
+    def _read(
+        self, asked: SessionPartition, partition: Partition, max_bytes: int, *, min_one: bool
+    ) -> FetchPartitionResult:
+        wanted = asked.wanted
+        # Here, unlike in ListOffsets, every negative epoch means that none was named.
+        partition.check_leader(max(wanted.current_leader_epoch, -1))
+        log = partition.log
+        if not self._is_from_consumer:
+            # This node is the only replica there is.
+            is_epoch_known = wanted.current_leader_epoch >= 0
+            raise KafkaError(
+                ErrorCode.UNKNOWN_LEADER_EPOCH
+                if is_epoch_known
+                else ErrorCode.NOT_LEADER_OR_FOLLOWER
+            )
+        result = FetchPartitionResult(wanted.index)
+        result.high_watermark = up_to_offset = log.high_watermark
+        result.last_stable_offset = log.last_stable_offset
+        result.log_start_offset = log.log_start_offset
+        result.records = b""
+        if wanted.last_fetched_epoch >= 0:
+            result.diverging_epoch = _divergence(partition, asked)
+            if result.diverging_epoch is not None:
+                return result
+        if self._is_read_committed:
+            up_to_offset = result.last_stable_offset
+            result.aborted_transactions = ()
+        if max_bytes < 0 and wanted.fetch_offset < up_to_offset:
+            raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
+        try:
+            read = log.read(
+                wanted.fetch_offset, max_bytes, up_to_offset=up_to_offset, min_one=min_one
+            )
+        except OSError as error:
+            self._broker.replicas.disk_failed(partition, error)
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR) from error
+        if read.slice is not None:
+            result.records = read.slice
+        return result
+
+    def _code(self, code: ErrorCode) -> ErrorCode:
+        if code == ErrorCode.KAFKA_STORAGE_ERROR and self._version < _STORAGE_ERROR_VERSION:
+            return ErrorCode.NOT_LEADER_OR_FOLLOWER
+        return code
+
+
+def _failure(asked: SessionPartition, code: ErrorCode) -> FetchPartitionResult:
+    return FetchPartitionResult(asked.wanted.index, code, records=b"")
+
+
+def _divergence(partition: Partition, asked: SessionPartition) -> tuple[int, int] | None:
+    """Return (epoch, end offset) where the fetcher's log leaves ours, None if it doesn't."""
+    wanted = asked.wanted
+    epoch, end_offset = partition.end_offset_for_epoch(wanted.last_fetched_epoch)
+    if epoch < 0 or end_offset < 0 or wanted.fetch_offset < partition.log.log_start_offset:
+        raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)
+    if epoch < wanted.last_fetched_epoch or end_offset < wanted.fetch_offset:
+        return epoch, end_offset
+    return None

@@ -1,0 +1,306 @@
+"""Runs one shard over its partition: append, replay, answer when committed; and its timers.
+
+    run(operation) --> Outcome --> append --> replay --> answers, once the high watermark is there
+                                     '-- failed --> on_failure, every other waiter gets an error
+
+Nothing here awaits: one outcome is carried through in one go, so no request sees another's
+half-done work. Answers of outcomes without records wait for what was appended before them, so that
+nobody is shown what may still be lost.
+
+Source: Kafka's CoordinatorRuntime; CoordinatorOperationExceptionHelper for the error codes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from typing import TYPE_CHECKING, Any, Protocol
+
+from wirebroker.codecs.compression import Codec
+from wirebroker.codecs.errors import ErrorCode, KafkaError
+from wirebroker.codecs.record_batch import build_batch
+from wirebroker.coordinator.runtime import Answer, Moment, Outcome
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+    from wirebroker.clock import Clock
+    from wirebroker.cluster.partition import Partition
+    from wirebroker.codecs.coordinator_records import CoordinatorRecord
+    from wirebroker.coordinator.runtime import Timers
+
+    Response = Mapping[str, Any]
+
+logger = logging.getLogger(__name__)
+
+# How long timers that are due may hold the loop before others have a turn.
+_TIMER_SLICE_S = 0.005
+# What a record costs beside key and value, at most, and a batch beside its records.
+_RECORD_OVERHEAD_BYTES = 32
+_BATCH_OVERHEAD_BYTES = 128
+# The batches of this coordinator have no producer, but begin at sequence 0, as Kafka's do.
+_BASE_SEQUENCE = 0
+
+_APPEND_ERRORS = {
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_ENOUGH_REPLICAS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.REQUEST_TIMED_OUT: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_LEADER_OR_FOLLOWER: ErrorCode.NOT_COORDINATOR,
+    ErrorCode.KAFKA_STORAGE_ERROR: ErrorCode.NOT_COORDINATOR,
+    ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
+    ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
+    ErrorCode.INVALID_FETCH_SIZE: ErrorCode.UNKNOWN_SERVER_ERROR,
+}
+
+
+class Shard(Protocol):
+    """What a coordinator's state can do (coordinator/runtime.py)."""
+
+    @property
+    def timers(self) -> Timers:
+        """Its timers."""
+        ...
+
+    def replay(self, key: bytes, value: bytes | None) -> None:
+        """Take over a record that is in the log."""
+        ...
+
+    def on_timer(self, event: Any, moment: Moment) -> Outcome:
+        """Handle an event of a timer."""
+        ...
+
+    def on_unloaded(self) -> Outcome:
+        """Answer all who wait."""
+        ...
+
+
+class Waiter:
+    """Somebody who waits for a response; the token that shards are given.
+
+    If the response is there when the request was carried out, no future is made.
+    """
+
+    __slots__ = ("_finish", "_future", "_on_error", "_response")
+
+    def __init__(
+        self,
+        on_error: Callable[[ErrorCode], Response],
+        finish: Callable[[dict[str, Any]], Response] | None = None,
+    ) -> None:
+        self._on_error = on_error
+        # Makes a response of what the shard answers.
+        self._finish = finish
+        self._response: Response | None = None
+        self._future: asyncio.Future[Response] | None = None
+
+    def resolve(self, response: dict[str, Any]) -> None:
+        """Give the response; only the first one counts."""
+        self._give(response if self._finish is None else self._finish(response))
+
+    def fail(self, error: ErrorCode) -> None:
+        """Give the response that says what went wrong."""
+        self._give(self._on_error(error))
+
+    def result(self) -> Response | asyncio.Future[Response]:
+        """Return the response, or a future of it."""
+        if self._response is not None:
+            return self._response
+        if self._future is None:
+            self._future = asyncio.get_running_loop().create_future()
+        return self._future
+
+    def _give(self, response: Response) -> None:
+        if self._future is not None:
+            # The connection may have gone meanwhile.
+            if not self._future.done():
+                self._future.set_result(response)
+        elif self._response is None:
+            self._response = response
+
+
+class CoordinatorPartition:
+    """A partition of an internal topic with the state that its records give."""
+
+    __slots__ = (
+        "_armed",
+        "_armed_ms",
+        "_clock",
+        "_codec",
+        "_deferred",
+        "_end_offset",
+        "_is_closed",
+        "_on_disk_failure",
+        "partition",
+        "shard",
+    )
+
+    def __init__(
+        self,
+        partition: Partition,
+        shard: Shard,
+        clock: Clock,
+        *,
+        codec: Codec = Codec.NONE,
+        on_disk_failure: Callable[[CoordinatorPartition, OSError], None],
+    ) -> None:
+        self.partition = partition
+        self.shard = shard
+        self._clock = clock
+        self._codec = codec
+        self._on_disk_failure = on_disk_failure
+        # Answers that wait until the high watermark has reached an offset, in order.
+        self._deferred: deque[tuple[int, Sequence[Answer]]] = deque()
+        self._end_offset = partition.log.log_end_offset
+        self._armed: asyncio.TimerHandle | None = None
+        self._armed_ms = 0
+        self._is_closed = False
+
+    def now(self) -> Moment:
+        """Return what time it is."""
+        return Moment(self._clock.now_ms(), int(self._clock.monotonic() * 1000))
+
+    def run(self, operation: Callable[[Moment], Outcome]) -> None:
+        """Carry out an operation of the shard.
+
+        Raises:
+            KafkaError: What the operation raised; then it has changed nothing.
+        """
+        moment = self.now()
+        self.carry_out(operation(moment), moment)
+        self._arm(moment.monotonic_ms)
+
+    def carry_out(self, outcome: Outcome, moment: Moment) -> None:
+        """Append, replay and answer."""
+        try:
+            for batch in self._batches(outcome):
+                self._append(batch, moment)
+        except KafkaError as error:
+            self._fail(outcome, error.code, moment)
+        except OSError as error:
+            self._fail(outcome, ErrorCode.KAFKA_STORAGE_ERROR, moment)
+            self._on_disk_failure(self, error)
+        else:
+            self._answer_when_committed(outcome.answers)
+
+    def close(self) -> None:
+        """Give the partition up: whoever waits is told to look for another coordinator."""
+        self._is_closed = True
+        if self._armed is not None:
+            self._armed.cancel()
+        self.partition.unwatch(self._release)
+        for answer in self.shard.on_unloaded().answers:
+            answer.token.resolve(answer.response)
+        for _, answers in self._deferred:
+            _fail_all(answers, ErrorCode.NOT_COORDINATOR)
+        self._deferred.clear()
+
+    # -- appending ---------------------------------------------------------------------------
+
+    def _batches(self, outcome: Outcome) -> Iterator[Sequence[CoordinatorRecord]]:
+        records = outcome.records
+        if not records:
+            return
+        if outcome.is_atomic:
+            yield records
+            return
+        limit = self.partition.log.settings.max_message_bytes - _BATCH_OVERHEAD_BYTES
+        batch: list[CoordinatorRecord] = []
+        size = 0
+        for record in records:
+            record_size = _RECORD_OVERHEAD_BYTES + len(record.key) + len(record.value or b"")
+            if batch and size + record_size > limit:
+                yield batch
+                batch, size = [], 0
+            batch.append(record)
+            size += record_size
+        yield batch
+
+    def _append(self, records: Sequence[CoordinatorRecord], moment: Moment) -> None:
+        """Append one batch, and make it the shard's state."""
+        partition = self.partition
+        partition.check_leader()
+        batch = build_batch(
+            [(key, value, ()) for key, value in records],
+            timestamp_ms=moment.wall_ms,
+            codec=self._codec,
+            base_sequence=_BASE_SEQUENCE,
+        )
+        if partition.must_take_turn(len(batch)):
+            # Somebody appends to the internal topic by hand, or a single batch is far too large.
+            raise KafkaError(ErrorCode.MESSAGE_TOO_LARGE)
+        result = partition.append(memoryview(batch), now_ms=moment.wall_ms, request_version=13)
+        self._end_offset = result.last_offset + 1
+        for key, value in records:
+            self.shard.replay(key, value)
+
+    def _fail(self, outcome: Outcome, error: ErrorCode, moment: Moment) -> None:
+        error = _APPEND_ERRORS.get(error, error)
+        logger.warning(
+            "records could not be appended to %s-%d: %s",
+            self.partition.topic,
+            self.partition.index,
+            error.name,
+        )
+        if outcome.on_failure is not None:
+            self.carry_out(outcome.on_failure(error, moment), moment)
+        _fail_all(outcome.answers, error)
+
+    # -- answering ---------------------------------------------------------------------------
+
+    def _answer_when_committed(self, answers: Sequence[Answer]) -> None:
+        if not answers:
+            return
+        if not self._deferred:
+            if self.partition.log.high_watermark >= self._end_offset:
+                for token, response in answers:
+                    token.resolve(response)
+                return
+            self.partition.watch(self._release)
+        self._deferred.append((self._end_offset, answers))
+
+    def _release(self) -> None:
+        """Let the answers go whose records are committed."""
+        high_watermark = self.partition.log.high_watermark
+        while self._deferred and self._deferred[0][0] <= high_watermark:
+            _, answers = self._deferred.popleft()
+            for token, response in answers:
+                token.resolve(response)
+        if not self._deferred:
+            self.partition.unwatch(self._release)
+
+    # -- timers ------------------------------------------------------------------------------
+
+    def arm(self) -> None:
+        """Look at the timers when the next one is due."""
+        self._arm(self.now().monotonic_ms)
+
+    def _arm(self, now_ms: int) -> None:
+        next_ms = self.shard.timers.next_ms()
+        if next_ms is None or self._is_closed:
+            return
+        if self._armed is not None:
+            if self._armed_ms <= next_ms:
+                return
+            self._armed.cancel()
+        self._armed_ms = next_ms
+        delay_s = max(0, next_ms - now_ms) / 1000
+        self._armed = asyncio.get_running_loop().call_later(delay_s, self._on_time)
+
+    def _on_time(self) -> None:
+        self._armed = None
+        give_up_at = self._clock.monotonic() + _TIMER_SLICE_S
+        while not self._is_closed:
+            moment = self.now()
+            event = self.shard.timers.take_due(moment.monotonic_ms)
+            if event is None:
+                break
+            self.carry_out(self.shard.on_timer(event, moment), moment)
+            if self._clock.monotonic() >= give_up_at:
+                break
+        self.arm()
+
+
+def _fail_all(answers: Iterable[Answer], error: ErrorCode) -> None:
+    for answer in answers:
+        answer.token.fail(error)
