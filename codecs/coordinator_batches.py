@@ -50,12 +50,18 @@ class BatchWalk:
         self._from_offset = from_offset
         self.next_offset = from_offset
 
-    def __iter__(self) -> Iterator[tuple[bytes, bytes | None]]:  # noqa: C901, PLR0912, PLR0915 - flat
+    def __iter__(self) -> Iterator[tuple[bytes, bytes | None]]:
         """Yield (key, value) of each record that has a key, control records left out.
 
         Raises:
             KafkaError: CORRUPT_MESSAGE or INVALID_RECORD.
         """
+        try:
+            yield from self._walk()
+        except IndexError:
+            raise _corrupt() from None
+
+    def _walk(self) -> Iterator[tuple[bytes, bytes | None]]:  # noqa: C901, PLR0912, PLR0915 - flat
         data = self._data
         size = len(data)
         start = 0

@@ -179,6 +179,11 @@ def _rejoin(shard: GroupShard, group: ClassicGroup, request: Join, moment: Momen
     if group.is_in(GroupState.STABLE) and is_same and group.leader != member.member_id:
         # A leader rejoins because it has seen something change that concerns the assignment.
         return _tell_generation(group, member, request.token)
+    outcome = Outcome()
+    if member.awaiting_join is not None:
+        # The member has sent its request again; Kafka would leave the first one unanswered.
+        response = {"member_id": member.member_id, "error_code": ErrorCode.REBALANCE_IN_PROGRESS}
+        outcome.answer(member.awaiting_join, response)
     group.update(
         member,
         protocols=request.protocols,
@@ -186,7 +191,7 @@ def _rejoin(shard: GroupShard, group: ClassicGroup, request: Join, moment: Momen
         session_timeout_ms=body.session_timeout_ms,
         awaiting_join=request.token,
     )
-    return rebalance.rebalance_or_complete(shard, group, moment)
+    return outcome.then(rebalance.rebalance_or_complete(shard, group, moment))
 
 
 def _tell_generation(group: ClassicGroup, member: Member, token: Token) -> Outcome:

@@ -41,10 +41,14 @@ def sync(shard: GroupShard, body: Any, token: Token, moment: Moment) -> Outcome:
         outcome = Outcome()
         outcome.answer(token, _response(group, member.assignment))
         return outcome
+    outcome = Outcome()
+    if member.awaiting_sync is not None:
+        # The member has sent its request again; Kafka would leave the first one unanswered.
+        outcome.answer(member.awaiting_sync, {"error_code": ErrorCode.REBALANCE_IN_PROGRESS})
     member.awaiting_sync = token
     if group.leader != member.member_id:
-        return Outcome()
-    return _assign(shard, group, assigned(body.assignments), moment)
+        return outcome
+    return outcome.then(_assign(shard, group, assigned(body.assignments), moment))
 
 
 def _validate(group: ClassicGroup, body: Any) -> None:
@@ -76,7 +80,7 @@ def _assign(
     def on_failure(error: ErrorCode, moment: Moment) -> Outcome:
         failed = Outcome()
         for member, answer in zip(waiting, outcome.answers, strict=True):
-            member.awaiting_sync = answer.token
+            group.members[member.member_id].awaiting_sync = answer.token
         rebalance.answer_syncs_with_error(shard, group, error, failed, moment)
         return failed.then(rebalance.rebalance_or_complete(shard, group, moment))
 

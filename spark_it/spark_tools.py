@@ -140,13 +140,3 @@ def _install_java_wrapper(folder: Path) -> None:
         f'exec "{tools.java_command()}" "$@"\n'
     )
     script.chmod(0o755)
-
-
-def install_all() -> None:
-    """Install what the tests of this folder need."""
-    connector_jars()
-    java_home()
-
-
-if __name__ == "__main__":
-    install_all()

@@ -9,15 +9,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from wirebroker.coordinator.cluster_image import ResourceType
+
 if TYPE_CHECKING:
     from wirebroker.api.auto_creation import AutoCreation
     from wirebroker.api.fetch_sessions import FetchSessions
     from wirebroker.api.metadata_cache import MetadataCache
     from wirebroker.clock import Clock
+    from wirebroker.cluster.group_coordinator import GroupCoordinator
     from wirebroker.cluster.metadata_log import MetadataLog
     from wirebroker.cluster.replica_manager import ReplicaManager
     from wirebroker.config import Config
+    from wirebroker.coordinator.cluster_image import ClusterImage
     from wirebroker.coordinator.controller import Controller
+    from wirebroker.coordinator.image_builder import ImageChange
     from wirebroker.coordinator.producer_ids import ProducerIds
 
 
@@ -32,9 +37,26 @@ class Broker:
     metadata: MetadataLog
     controller: Controller
     replicas: ReplicaManager
+    groups: GroupCoordinator
     producer_ids: ProducerIds
     fetch_sessions: FetchSessions
     metadata_cache: MetadataCache
     auto_creation: AutoCreation
     # Listeners whose clients are told the address that they reached us at.
     auto_listeners: frozenset[str]
+
+    async def follow(self, change: ImageChange, image: ClusterImage) -> None:
+        """Have every part follow a change of the metadata; its request is answered afterwards."""
+        if any(kind == ResourceType.BROKER for kind, _ in change.configs_changed):
+            self.config = self.controller.config = dynamic_config(self.config, image, self.node_id)
+            await self.replicas.use_config(self.config, image)
+        await self.replicas.apply(change, image)
+        await self.groups.apply(change, image)
+
+
+def dynamic_config(config: Config, image: ClusterImage, node_id: int) -> Config:
+    """Return the configuration under what AlterConfigs has set for the brokers."""
+    return config.with_dynamic(
+        cluster_wide=image.config(ResourceType.BROKER, ""),
+        this_broker=image.config(ResourceType.BROKER, str(node_id)),
+    )

@@ -70,9 +70,6 @@ _NAMES: Final = """
     group.coordinator.cached.buffer.max.bytes
     group.coordinator.rebalance.protocols
     group.coordinator.threads
-    group.max.session.timeout.ms
-    group.max.size
-    group.min.session.timeout.ms
     group.share.assignment.interval.ms
     group.share.assignors
     group.share.delivery.count.limit
@@ -144,12 +141,7 @@ _NAMES: Final = """
     num.recovery.threads.per.data.dir
     num.replica.alter.log.dirs.threads
     num.replica.fetchers
-    offset.metadata.max.bytes
-    offsets.commit.timeout.ms
     offsets.load.buffer.size
-    offsets.retention.check.interval.ms
-    offsets.retention.minutes
-    offsets.topic.compression.codec
     principal.builder.class
     producer.purgatory.purge.interval.requests
     queued.max.request.bytes

@@ -191,18 +191,18 @@ _TOPICS = (
     _number(
         "offsets.topic.num.partitions",
         50,
-        "Partitions of __consumer_offsets; read from groups on.",
+        "Partitions of __consumer_offsets when it is created.",
         1,
     ),
     _short(
         "offsets.topic.replication.factor",
         3,
-        "Replicas of __consumer_offsets; read from groups on.",
+        "Replicas of __consumer_offsets when it is created.",
     ),
     _number(
         "offsets.topic.segment.bytes",
         104_857_600,
-        "Segment size of __consumer_offsets; read from groups on.",
+        "Segment size of __consumer_offsets when it is created.",
         1,
     ),
     _number(
@@ -251,9 +251,38 @@ _TOPICS = (
         1,
     ),
     _number(
+        "group.min.session.timeout.ms", 6000, "Shortest session timeout that a member may ask for."
+    ),
+    _number(
+        "group.max.session.timeout.ms",
+        1_800_000,
+        "Longest session timeout that a member may ask for.",
+    ),
+    _number("group.max.size", 2**31 - 1, "Most members of a group.", 1),
+    _number("offset.metadata.max.bytes", 4096, "Longest text that a commit may add to an offset."),
+    _number(
+        "offsets.retention.minutes",
+        10_080,
+        "How long committed offsets of a group without members are kept.",
+        1,
+    ),
+    _long(
+        "offsets.retention.check.interval.ms",
+        600_000,
+        "How often offsets are looked through for expired ones.",
+        1,
+    ),
+    _number("offsets.commit.timeout.ms", 5000, "How long a commit may take to be on the log.", 1),
+    _number(
+        "offsets.topic.compression.codec",
+        0,
+        "Codec of the records in __consumer_offsets: 0 none, 1 gzip, 2 snappy, 3 lz4, 4 zstd.",
+        0,
+    ),
+    _number(
         "group.initial.rebalance.delay.ms",
         3000,
-        "How long a new group waits for more members; read from groups on.",
+        "How long a new group waits for more members before its first rebalance.",
     ),
 )
 

@@ -28,14 +28,16 @@ from wirebroker.api.auto_creation import AutoCreation
 from wirebroker.api.fetch_sessions import FetchSessions
 from wirebroker.api.metadata_cache import MetadataCache
 from wirebroker.api.registry import REGISTRY
-from wirebroker.broker import Broker
+from wirebroker.broker import Broker, dynamic_config
 from wirebroker.clock import Clock, SystemClock
+from wirebroker.cluster.group_coordinator import GroupCoordinator
 from wirebroker.cluster.maintenance import Maintenance
 from wirebroker.cluster.metadata_log import MetadataLog
 from wirebroker.cluster.replica_manager import ReplicaManager
 from wirebroker.config import Config, StartError
 from wirebroker.coordinator.cluster_image import Endpoint
 from wirebroker.coordinator.controller import Controller
+from wirebroker.coordinator.group_settings import GroupSettings
 from wirebroker.coordinator.producer_ids import ProducerIds
 from wirebroker.garbage import GarbagePolicy
 from wirebroker.listeners import Listener as ListenerConfig
@@ -60,16 +62,27 @@ API_MODULES = (
     "api_versions",
     "create_partitions",
     "create_topics",
+    "delete_groups",
     "delete_topics",
     "describe_cluster",
     "describe_configs",
+    "describe_groups",
     "describe_topic_partitions",
     "fetch",
+    "find_coordinator",
+    "heartbeat",
     "init_producer_id",
+    "join_group",
+    "leave_group",
+    "list_groups",
     "list_offsets",
     "metadata",
+    "offset_commit",
+    "offset_delete",
+    "offset_fetch",
     "offset_for_leader_epoch",
     "produce",
+    "sync_group",
 )
 
 
@@ -133,6 +146,8 @@ class Server:
         """Finish what is in flight, write everything down and let go."""
         for listener in self._listeners:
             listener.close()
+        if self.broker is not None:
+            await self.broker.groups.stop()
         if self._table is not None:
             await self._table.close(grace_s=STOP_GRACE_S)
         if self._maintenance is not None:
@@ -182,22 +197,23 @@ class Server:
         metadata = await MetadataLog.open(
             home, files=self.files, clock=clock, config=config, node_id=node_id
         )
+        config = dynamic_config(config, metadata.image, node_id)
         replicas = ReplicaManager(
             self._directories, self.files, config=config, clock=clock, node_id=node_id
         )
         await replicas.load(metadata.image)
-        metadata.set_listener(replicas.apply)
-        self._broker_epoch = await metadata.register(
-            endpoints=[self._endpoint(listener, sock) for listener, sock in self._sockets],
-            log_directories=[directory.directory_id for directory in self._directories],
-            rack=config.optional_str("broker.rack"),
-        )
-        await metadata.unfence()
         for module in API_MODULES:
             importlib.import_module(f"wirebroker.api.{module}")
         controller = Controller(config, node_id=node_id)
+        groups = GroupCoordinator(
+            GroupSettings.from_config(config),
+            clock=clock,
+            metadata=metadata,
+            controller=controller,
+            replicas=replicas,
+        )
         slots = config.int("max.incremental.fetch.session.cache.slots")
-        return Broker(
+        broker = Broker(
             config=config,
             clock=clock,
             node_id=node_id,
@@ -205,6 +221,7 @@ class Server:
             metadata=metadata,
             controller=controller,
             replicas=replicas,
+            groups=groups,
             producer_ids=ProducerIds(),
             fetch_sessions=FetchSessions(slots, random.Random()),  # noqa: S311 - ids, not secrets
             metadata_cache=MetadataCache(),
@@ -213,6 +230,20 @@ class Server:
                 listener.name for listener, _ in self._sockets if listener.advertised is None
             ),
         )
+        await self._join(broker)
+        return broker
+
+    async def _join(self, broker: Broker) -> None:
+        """Register as a broker of the cluster, and lead what this node has."""
+        metadata = broker.metadata
+        metadata.set_listener(broker.follow)
+        self._broker_epoch = await metadata.register(
+            endpoints=[self._endpoint(listener, sock) for listener, sock in self._sockets],
+            log_directories=[directory.directory_id for directory in self._directories],
+            rack=broker.config.optional_str("broker.rack"),
+        )
+        await metadata.unfence()
+        broker.groups.start()
 
     def _endpoint(self, listener: ListenerConfig, sock: socket.socket) -> Endpoint:
         """Return what the registration says of a listener; `auto` says this machine's name."""

@@ -27,6 +27,7 @@ class GroupClient:
         command: Gives the command line of the member program; builds what it needs.
         assignors: All that it has, by Apache Kafka's names; the first is for the quick tests.
         has_static_members: Whether it can be given a group.instance.id.
+        commits_soon: Whether what it has consumed is committed within a moment.
         environment: Gives what the program needs in its environment.
     """
 
@@ -34,6 +35,7 @@ class GroupClient:
     command: Callable[[], list[str]]
     assignors: tuple[str, ...]
     has_static_members: bool = True
+    commits_soon: bool = True
     environment: Callable[[], dict[str, str]] = field(default=dict)
 
     def __str__(self) -> str:
@@ -66,7 +68,9 @@ KAFKA_PYTHON = GroupClient(
     ("sticky", "range", "roundrobin", "cooperative-sticky"),
 )
 AIOKAFKA = GroupClient("aiokafka", _python("aio"), ("roundrobin", "range", "sticky"))
-KCAT = GroupClient("kcat", _python("kcat"), ("range", "roundrobin", "cooperative-sticky"))
+KCAT = GroupClient(
+    "kcat", _python("kcat"), ("range", "roundrobin", "cooperative-sticky"), commits_soon=False
+)
 KAFKAJS = GroupClient(
     "kafkajs",
     lambda: tools_node.member_command("kafkajs"),

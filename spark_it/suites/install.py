@@ -77,7 +77,3 @@ def _install(folder: Path) -> None:
     ours.mkdir()
     libraries = [folder / "tests", *spark_tools.connector_jars(), *sorted(jars.glob("*.jar"))]
     spark_tools.compile_scala(sources, ours, libraries)
-
-
-if __name__ == "__main__":
-    suites_folder()

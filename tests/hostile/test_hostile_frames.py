@@ -94,7 +94,7 @@ REFUSED = {
     "overlong varint": (framed(header(3, 9) + b"\xff" * 12), ""),
     "overlong varint in the header": (framed(header(3, 9, tags=b"\xff" * 12)), ""),
     "header ends in its tags": (framed(header(3, 9, tags=b"\x05")), ""),
-    "bytes behind the body": (framed(header(3, 1) + struct.pack(">i", 0) + b"xyz"), ""),
+    "bytes behind the body": (framed(header(37, 0) + struct.pack(">iib", 0, 0, 0) + b"xyz"), ""),
     "Produce cut short": (framed(header(0, 7) + b"\xff\xff\0\1\0\0"), ""),
     "Fetch cut short": (framed(header(1, 12) + bytes(9)), ""),
 }

@@ -104,11 +104,16 @@ class BlockingClient:
     """One connection on a blocking socket."""
 
     def __init__(self, address: tuple[str, int], *, timeout_s: float = 60.0) -> None:
+        self.address = address
         self._socket = socket.create_connection(address, timeout=timeout_s)
 
     def ask(self, key: ApiKey, version: int, request: Mapping[str, Any]) -> Any:
         """Send a request and return its decoded answer."""
         return answer_of(key, version, self.exchange(request_frame(key, version, request)))
+
+    def send(self, key: ApiKey, version: int, request: Mapping[str, Any]) -> None:
+        """Send a request whose answer nobody waits for."""
+        self._socket.sendall(request_frame(key, version, request))
 
     def exchange(self, frame: bytes) -> bytes:
         """Send a frame made before, and return the answer's as it came."""

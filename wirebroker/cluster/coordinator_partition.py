@@ -226,9 +226,9 @@ class CoordinatorPartition:
             codec=self._codec,
             base_sequence=_BASE_SEQUENCE,
         )
-        if partition.must_take_turn(len(batch)):
-            # Somebody appends to the internal topic by hand, or a single batch is far too large.
-            raise KafkaError(ErrorCode.MESSAGE_TOO_LARGE)
+        if partition.is_appending:
+            # Somebody appends a lot to the internal topic by hand.
+            raise KafkaError(ErrorCode.REQUEST_TIMED_OUT)
         result = partition.append(memoryview(batch), now_ms=moment.wall_ms, request_version=13)
         self._end_offset = result.last_offset + 1
         for key, value in records:

@@ -194,10 +194,21 @@ class ReplicaManager:
         for resource_type, name in change.configs_changed:
             topic_now = image.topics.get(name)
             if resource_type == ResourceType.TOPIC and topic_now is not None:
-                settings = self._topic_settings(image, topic_now)
-                for partition in tuple(self._by_name.get(name, _NONE).values()):
-                    partition.log.settings = settings
-                    await slices.turn()
+                await self._apply_settings(image, topic_now, slices)
+
+    async def use_config(self, config: Config, image: ClusterImage) -> None:
+        """Take over changed defaults of topics (the broker's configs are dynamic)."""
+        slices = Slices(self._clock)
+        self._config = config
+        self._settings.clear()
+        for topic in image.topics.values():
+            await self._apply_settings(image, topic, slices)
+
+    async def _apply_settings(self, image: ClusterImage, topic: TopicImage, slices: Slices) -> None:
+        settings = self._topic_settings(image, topic)
+        for partition in tuple(self._by_name.get(topic.name, _NONE).values()):
+            partition.log.settings = settings
+            await slices.turn()
 
     async def _follow_topic(self, image: ClusterImage, topic: TopicImage, slices: Slices) -> None:
         """Tell the partitions what changed, and create those that are new."""

@@ -6,7 +6,7 @@ import sys
 from typing import Any
 
 from kafka import ConsumerRebalanceListener, KafkaConsumer
-from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyPartitionAssignor
+from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
 from kafka.coordinator.assignors.range import RangePartitionAssignor
 from kafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
 from kafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
@@ -18,7 +18,7 @@ ASSIGNORS = {
     "range": RangePartitionAssignor,
     "roundrobin": RoundRobinPartitionAssignor,
     "sticky": StickyPartitionAssignor,
-    "cooperative-sticky": CooperativeStickyPartitionAssignor,
+    "cooperative-sticky": CooperativeStickyAssignor,
 }
 
 

@@ -1,6 +1,7 @@
 """A group member on kcat: its balanced consumer, `kcat -G`, whose output is told as events.
 
-kcat commits by itself, now and then, and says nothing of it; it leaves the group at SIGTERM.
+kcat commits by itself, every five seconds (its option for that never reaches librdkafka's setting)
+and when partitions go, and says nothing of it; it leaves the group at SIGTERM.
 """
 
 from __future__ import annotations
@@ -27,7 +28,6 @@ def command(settings: Settings) -> list[str]:
         "max.poll.interval.ms": max(10_000, settings.session_ms),
         "partition.assignment.strategy": ",".join(settings.assignors),
         "auto.offset.reset": "earliest",
-        "auto.commit.interval.ms": 100,
         "fetch.wait.max.ms": 100,
         "log_level": 2,  # its other threads' lines would mix with what the main one prints
     }

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from wirebroker.codecs.coordinator_records import CoordinatorRecord, decode_group_metadata
+from wirebroker.codecs.coordinator_records import decode_group_metadata
 from wirebroker.codecs.errors import ErrorCode, KafkaError
-from wirebroker.coordinator.classic_group import ClassicGroup, Member
 from wirebroker.coordinator.group_heartbeat import heartbeat
 from wirebroker.coordinator.group_join import Join, join
 from wirebroker.coordinator.group_leave import leave
@@ -16,6 +15,10 @@ from wirebroker.coordinator.group_settings import GroupSettings
 from wirebroker.coordinator.group_sync import sync
 from wirebroker.coordinator.groups import GroupShard
 from wirebroker.coordinator.runtime import Moment, Outcome
+
+if TYPE_CHECKING:
+    from wirebroker.codecs.coordinator_records import CoordinatorRecord
+    from wirebroker.coordinator.classic_group import ClassicGroup, Member
 
 # Every message that a request leaves out.
 RANGE = (("range", b"subscription"),)
@@ -71,7 +74,9 @@ class Groups:
 
     def reloaded(self, **settings: int) -> Groups:
         """Return what a restart makes of the log."""
-        return Groups(log=self.log, **settings)
+        loaded = Groups(log=self.log, **settings)
+        loaded._uuids = self._uuids
+        return loaded
 
     def advance(self, ms: int) -> None:
         """Let time pass, with its timers."""

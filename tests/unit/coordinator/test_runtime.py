@@ -61,7 +61,7 @@ def test_heartbeats_do_not_pile_up():
     for now in range(1_000):
         timers.set("a", now + 10, now)
         timers.take_due(now)
-    assert len(timers._heap) == 1  # noqa: SLF001 - that is the point
+    assert len(timers._heap) == 1
 
 
 def test_outcomes_in_a_row_keep_their_records_and_answers_in_order():

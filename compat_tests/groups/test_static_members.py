@@ -1,0 +1,92 @@
+"""Members with a group.instance.id: they come back to what they had, and nobody notices."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from compat_tests.groups.clients import CLIENTS, CONFLUENT, JAVA, KAFKA_PYTHON, GroupClient
+from compat_tests.groups.group import group_on
+from compat_tests.groups.parameters import clients
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from compat_tests.brokers import Broker
+    from compat_tests.groups.group import Group
+
+STATIC = [client for client in CLIENTS if client.has_static_members]
+# Longer than a restart takes on a busy machine; nothing here waits for it.
+SESSION_MS = 20_000
+
+
+@pytest.fixture
+def group(group_broker: Broker, topic: str, tmp_path: Path) -> Iterator[Group]:
+    """Return a group whose members may be gone for a while."""
+    with group_on(group_broker.bootstrap, topic, tmp_path, session_ms=SESSION_MS) as one:
+        yield one
+
+
+@pytest.mark.parametrize("client", clients(STATIC, quick={CONFLUENT}))
+def test_static_members_killed_and_started_again_keep_their_partitions_without_a_rebalance(
+    group: Group, client: GroupClient
+) -> None:
+    assignor = client.assignors[-1]
+    members = [group.start(client, name, assignor, instance_id=name) for name in ("a", "b", "c")]
+    group.wait_until_shared_by(*members)
+    group.produce()
+    group.wait_until_processed(and_committed=client.commits_soon)
+    for place in range(3):  # one of them leads the group
+        owned, rebalances = members[place].owned, [member.rebalances for member in members]
+        group.kill9(members[place])
+        group.produce()
+        name = members[place].name
+        members[place] = group.start(client, name, assignor, instance_id=name)
+        group.wait_until_shared_by(*members)
+        group.wait_until_processed(and_committed=client.commits_soon)
+        assert members[place].owned == owned
+        rebalances[place] = 1
+        assert [member.rebalances for member in members] == rebalances
+
+
+@pytest.mark.long
+@pytest.mark.java
+@pytest.mark.parametrize("client", [CONFLUENT, KAFKA_PYTHON, JAVA], ids=str)
+def test_a_static_member_that_closes_and_comes_back_stays_in_the_group_meanwhile(
+    group: Group, client: GroupClient
+) -> None:
+    members = [group.start(client, name, "range", instance_id=name) for name in ("a", "b")]
+    group.wait_until_shared_by(*members)
+    group.produce()
+    group.wait_until_processed()
+    first, second = members
+    owned, rebalances = first.owned, second.rebalances
+    group.leave(first)  # these clients send no LeaveGroup when they have an instance id
+    group.produce()
+    first = group.start(client, "a", "range", instance_id="a")
+    group.wait_until_shared_by(first, second)
+    group.wait_until_processed()
+    assert first.owned == owned
+    assert second.rebalances == rebalances
+
+
+@pytest.mark.long
+@pytest.mark.java
+@pytest.mark.parametrize("client", [CONFLUENT, KAFKA_PYTHON, JAVA], ids=str)
+def test_a_second_process_with_the_same_instance_id_takes_the_place_of_the_first(
+    group: Group, client: GroupClient
+) -> None:
+    first = group.start(client, "first", "range", instance_id="same")
+    other = group.start(client, "other", "range", instance_id="another")
+    group.wait_until_shared_by(first, other)
+    rebalances = other.rebalances
+    second = group.start(client, "second", "range", instance_id="same")
+    group.wait_until_shared_by(second, other)
+    group.wait(lambda: bool(first.complaints), "the first is told that it was fenced")
+    assert "fenced" in first.complaints[0].lower()
+    assert other.rebalances == rebalances
+    group.kill9(first)
+    group.produce()
+    group.wait_until_processed()

@@ -1,0 +1,79 @@
+"""The walk over keys and values agrees with the careful walkers."""
+
+import contextlib
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from wirebroker.codecs.compression import Codec
+from wirebroker.codecs.coordinator_batches import BatchWalk
+from wirebroker.codecs.errors import KafkaError
+from wirebroker.codecs.record_batch import build_batch
+from wirebroker.codecs.records import Record
+
+RECORD = st.tuples(
+    st.one_of(st.none(), st.binary(max_size=200)),
+    st.one_of(st.none(), st.binary(max_size=200)),
+    st.lists(st.tuples(st.text(max_size=3), st.binary(max_size=3)), max_size=2),
+)
+
+
+def batches(*contents, codec=Codec.NONE):
+    data, offset = b"", 0
+    for records in contents:
+        data += build_batch(records, base_offset=offset, timestamp_ms=1_000, codec=codec)
+        offset += len(records)
+    return data, offset
+
+
+@given(st.lists(st.lists(RECORD, min_size=1, max_size=5), max_size=5), st.sampled_from(Codec))
+def test_all_records_with_keys_are_found(contents, codec):
+    data, end = batches(*contents, codec=codec)
+    walk = BatchWalk(data, 0)
+    assert list(walk) == [(k, v) for records in contents for k, v, _ in records if k is not None]
+    assert walk.next_offset == end
+
+
+def test_timestamps_and_offsets_of_many_bytes_are_passed_over():
+    records = [Record(0, 0, b"a", b"1"), Record(500_000, 1 << 50, b"b", b"x" * 70_000)]
+    walk = BatchWalk(bytes(build_batch(records)), 0)
+    assert list(walk) == [(b"a", b"1"), (b"b", b"x" * 70_000)]
+    assert walk.next_offset == 500_001
+
+
+def test_a_batch_that_is_cut_off_is_left():
+    data, _ = batches([(b"a", b"1", ())], [(b"b", b"2", ())])
+    walk = BatchWalk(data[:-1], 0)
+    assert list(walk) == [(b"a", b"1")]
+    assert walk.next_offset == 1
+
+
+def test_records_before_the_start_are_left_out():
+    data, _ = batches([(b"a", b"1", ()), (b"b", b"2", ())])
+    assert list(BatchWalk(data, 1)) == [(b"b", b"2")]
+
+
+def test_control_records_are_left_out():
+    data = bytes(build_batch([(b"\x00\x00\x00\x01", b"", ())], is_control=True))
+    walk = BatchWalk(data, 0)
+    assert list(walk) == []
+    assert walk.next_offset == 1
+
+
+@given(st.integers(61, 75), st.integers(0, 255))
+def test_bytes_that_contradict_themselves_are_refused_or_read(position, byte):
+    data = bytearray(batches([(b"key", b"value", ())])[0])
+    if position < len(data):
+        data[position] = byte
+    with contextlib.suppress(KafkaError):
+        for key, value in BatchWalk(bytes(data), 0):
+            assert len(key) <= 20
+            assert value is None or len(value) <= 20
+
+
+def test_a_length_below_a_header_is_refused():
+    data = bytearray(batches([(b"key", b"value", ())])[0])
+    data[8:12] = (40).to_bytes(4)
+    with pytest.raises(KafkaError):
+        list(BatchWalk(bytes(data), 0))

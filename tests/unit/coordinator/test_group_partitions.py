@@ -1,0 +1,29 @@
+"""Groups are where Java's hash puts them."""
+
+import pytest
+
+from wirebroker.coordinator.group_partitions import java_hash, partition_for
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("", 0),
+        ("a", 97),
+        ("hello", 99162322),
+        ("polygenelubricants", -(1 << 31)),
+        ("\U0001f600", 1772899),
+    ],
+)
+def test_the_hash_is_javas(text, value):
+    assert java_hash(text) == value
+
+
+def test_the_smallest_number_belongs_to_partition_0():
+    assert partition_for("polygenelubricants", 50) == 0
+    assert partition_for("hello", 50) == 22
+
+
+def test_groups_are_where_apache_kafka_has_put_them():
+    assert partition_for("g-t-1795259213", 50) == 19
+    assert partition_for("h-t-1795259213", 50) == 44

@@ -1,0 +1,187 @@
+"""A group coordinator over partitions that are lists, for tests of the service and the handlers."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+from tests.unit.wirebroker.api_kit import CONNECTION, make_broker
+from wirebroker.api.registry import REGISTRY, Request
+from wirebroker.clock import next_turn, pause
+from wirebroker.cluster.group_coordinator import GroupCoordinator
+from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.codecs.coordinator_records import CommittedOffset, offset_commit_record
+from wirebroker.codecs.errors import ErrorCode, KafkaError
+from wirebroker.codecs.messages import (
+    decode_request,
+    decode_response,
+    encode_request,
+    encode_response,
+)
+from wirebroker.codecs.record_batch import build_batch, iterate_batches, iterate_records
+from wirebroker.coordinator.group_partitions import CONSUMER_OFFSETS
+from wirebroker.coordinator.group_settings import GroupSettings
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class ManualClock:
+    """A clock that stands still."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+
+    def now_ms(self) -> int:
+        return 1_000_000 + int(self.seconds * 1000)
+
+    def monotonic(self) -> float:
+        return self.seconds
+
+
+class ListPartition:
+    """A partition whose log is a list of batches; commits at once unless told otherwise."""
+
+    def __init__(self, batches: list[bytes] | None = None, *, index: int = 0) -> None:
+        self.batches = batches if batches is not None else []
+        self.topic = CONSUMER_OFFSETS
+        self.index = index
+        self.is_leader = True
+        self.is_appending = False
+        self.commits_at_once = True
+        self.fails_with: Exception | None = None
+        self._watchers: list[Callable[[], None]] = []
+        self.log: Any = SimpleNamespace(
+            log_start_offset=0,
+            log_end_offset=self._end(),
+            high_watermark=self._end(),
+            settings=SimpleNamespace(max_message_bytes=1_000),
+            read=self._read,
+        )
+
+    def records(self) -> list[tuple[bytes | None, bytes | None]]:
+        return [
+            (record.key, record.value)
+            for batch in self.batches
+            for position, header in iterate_batches(batch)
+            for record in iterate_records(memoryview(batch)[position:], header)
+        ]
+
+    def _end(self) -> int:
+        return len(self.records())
+
+    def _read(self, offset: int, max_bytes: int, *, up_to_offset: int, min_one: bool) -> Any:
+        del max_bytes, up_to_offset, min_one
+        data = b"".join(self.batches)
+        for position, header in iterate_batches(data):
+            if header.last_offset >= offset:
+                rest = data[position:]
+                return SimpleNamespace(slice=SimpleNamespace(read=lambda rest=rest: rest))
+        return SimpleNamespace(slice=None)
+
+    def check_leader(self) -> None:
+        if not self.is_leader:
+            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+
+    def append(self, records: memoryview, *, now_ms: int, request_version: int) -> Any:
+        del now_ms, request_version
+        if self.fails_with is not None:
+            raise self.fails_with
+        if len(records) > self.log.settings.max_message_bytes:
+            raise KafkaError(ErrorCode.MESSAGE_TOO_LARGE)
+        batch = bytearray(records)
+        batch[:8] = self.log.log_end_offset.to_bytes(8)
+        self.batches.append(bytes(batch))
+        self.log.log_end_offset = self._end()
+        if self.commits_at_once:
+            self.commit()
+        return SimpleNamespace(last_offset=self.log.log_end_offset - 1)
+
+    def commit(self) -> None:
+        """Move the high watermark to the end."""
+        self.log.high_watermark = self.log.log_end_offset
+        for watcher in list(self._watchers):
+            watcher()
+
+    def watch(self, on_advance: Callable[[], None]) -> None:
+        self._watchers.append(on_advance)
+
+    def unwatch(self, on_advance: Callable[[], None]) -> None:
+        self._watchers = [each for each in self._watchers if each != on_advance]
+
+
+class ListReplicas:
+    """The partitions of `__consumer_offsets`."""
+
+    def __init__(self, partitions: dict[int, ListPartition]) -> None:
+        self.partitions = partitions
+        self.failures: list[OSError] = []
+
+    def find(self, name: str, topic_id: bytes, *, by_id: bool) -> Any:
+        del topic_id, by_id
+        assert name == CONSUMER_OFFSETS
+        return self.partitions, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+    def disk_failed(self, partition: ListPartition, error: OSError) -> None:
+        del partition
+        self.failures.append(error)
+
+
+def group_broker(
+    *records: Any,
+    partitions: dict[int, ListPartition] | None = None,
+    clock: Any = None,
+    **settings: int,
+) -> Any:
+    """Return a broker with groups; `__consumer_offsets` has one partition unless said."""
+    broker = make_broker(*records)
+    found = {0: ListPartition()} if partitions is None else partitions
+    broker.clock = clock or ManualClock()
+    broker.replicas = ListReplicas(found)
+    count = max(1, len(found))
+    values = {"initial_rebalance_delay_ms": 0, "offsets_topic_partition_count": count} | settings
+    numbers = iter(range(1, 1_000_000))
+    broker.groups = GroupCoordinator(
+        GroupSettings(**{"offsets_topic_replication_factor": 1, **values}),
+        clock=broker.clock,
+        metadata=broker.metadata,
+        controller=broker.controller,
+        replicas=broker.replicas,
+        new_uuid=lambda: f"uuid{next(numbers)}",
+    )
+    return broker
+
+
+def commit_batch(*commits: tuple[str, int, int]) -> bytes:
+    """Return a batch of commits: (group, partition of topic t, offset) each."""
+    records = [
+        offset_commit_record(group, "t", partition, CommittedOffset(offset, 1, "", 1_000_000))
+        for group, partition, offset in commits
+    ]
+    return bytes(build_batch([(*record, ()) for record in records], timestamp_ms=1))
+
+
+async def find_coordinator(broker: Any, version: int, *keys: str, **fields: Any) -> Any:
+    """Send FindCoordinator (one of its fields is called `key`, as a parameter elsewhere is)."""
+    sent = {"key": keys[0]} if version < 4 else {"coordinator_keys": list(keys)}
+    key = ApiKey.FIND_COORDINATOR
+    frame = memoryview(bytearray(encode_request(key, version, {**sent, **fields})))
+    request = Request(key, version, 7, "client", frame, 0, CONNECTION)
+    [handler] = [each for each in REGISTRY.handlers() if each.key is key]
+    reply = handler.function(broker, request, decode_request(key, version, frame, 0))
+    return decode_response(key, version, encode_response(key, version, reply))
+
+
+async def turns(count: int = 20) -> None:
+    """Let everything that is due happen."""
+    for _ in range(count):
+        await next_turn()
+
+
+async def until(is_so: Callable[[], Any]) -> None:
+    """Wait for something that threads or the loop's own timers bring about."""
+    for _ in range(10_000):
+        if is_so():
+            return
+        await pause(0.001)
+    raise AssertionError("it did not happen within 10 s")

@@ -1,0 +1,295 @@
+"""A broker's life: start, ready, stop by signal, restart; and what keeps it from starting."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.support.batches import batch, values_in
+from tests.support.raw_client import BlockingClient, RawClient
+from tests.support.requests import (
+    append,
+    create_topic,
+    fetch,
+    fetch_request,
+    produce,
+    produce_request,
+)
+from tests.support.servers import PATIENCE_S, broker_of, client_of, config_of, running
+from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.config import StartError
+from wirebroker.server import API_MODULES, Server
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+READY = re.compile(r"wirebroker ready on 127\.0\.0\.1:(\d+) \(node 1, cluster ([\w-]{22})\)\n")
+
+
+class Process:
+    """`wirebroker serve` as a user runs it."""
+
+    def __init__(self, directory: Path, *arguments: str) -> None:
+        self.port_file = directory / "port"
+        command = [sys.executable, "-m", "wirebroker", "serve", "--port", "0"]
+        command += ["--data-dir", str(directory / "data"), "--port-file", str(self.port_file)]
+        environment = {
+            name: value for name, value in os.environ.items() if not name.startswith("KAFKA_")
+        }
+        self.process = subprocess.Popen(
+            [*command, *arguments],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=environment,
+        )
+
+    def ready(self) -> re.Match[str]:
+        """Wait for the ready line and return it."""
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        found = READY.fullmatch(line)
+        assert found, line or self.process.communicate()[1]
+        return found
+
+    def end(self, number: int) -> tuple[int, str]:
+        """Send a signal; return exit status and standard error."""
+        self.process.send_signal(number)
+        _, log = self.process.communicate(timeout=PATIENCE_S)
+        return self.process.returncode, log
+
+
+@contextlib.contextmanager
+def serving(directory: Path, *arguments: str) -> Iterator[Process]:
+    directory.mkdir(parents=True, exist_ok=True)
+    process = Process(directory, *arguments)
+    try:
+        yield process
+    finally:
+        process.process.kill()
+        process.process.communicate()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_stops_cleanly_and_a_restart_has_everything(tmp_path, number):
+    with serving(tmp_path) as process:
+        ready = process.ready()
+        port = int(ready[1])
+        assert process.port_file.read_text() == f"{port}\n"
+        client = BlockingClient(("127.0.0.1", port))
+        topics = [{"name": "t", "num_partitions": 1, "replication_factor": 1}]
+        client.ask(ApiKey.CREATE_TOPICS, 7, {"topics": topics, "timeout_ms": 1000})
+        client.ask(ApiKey.PRODUCE, 9, produce_request({("t", 0): batch(b"a", b"b")}))
+        client.close()
+        status, log = process.end(number)
+        assert (status, "Traceback" in log) == (0, False)
+    marker = tmp_path / "data" / ".kafka_cleanshutdown"
+    assert json.loads(marker.read_text())["brokerEpoch"] >= 0
+    with serving(tmp_path) as process:
+        again = process.ready()
+        assert again[2] == ready[2], "the cluster's id stays"
+        assert not marker.exists()
+        client = BlockingClient(("127.0.0.1", int(again[1])))
+        answer = client.ask(ApiKey.FETCH, 12, fetch_request({("t", 0): 0}))
+        assert values_in(answer.responses[0].partitions[0].records) == [b"a", b"b"]
+        client.close()
+
+
+def test_a_kill_loses_nothing_that_was_acknowledged(tmp_path):
+    with serving(tmp_path) as process:
+        client = BlockingClient(("127.0.0.1", int(process.ready()[1])))
+        topics = [{"name": "t", "num_partitions": 1, "replication_factor": 1}]
+        client.ask(ApiKey.CREATE_TOPICS, 7, {"topics": topics, "timeout_ms": 1000})
+        for value in (b"a", b"b"):
+            client.ask(ApiKey.PRODUCE, 9, produce_request({("t", 0): batch(value)}))
+        client.close()
+        process.end(signal.SIGKILL)
+    with serving(tmp_path) as process:
+        client = BlockingClient(("127.0.0.1", int(process.ready()[1])))
+        answer = client.ask(ApiKey.FETCH, 12, fetch_request({("t", 0): 0}))
+        assert values_in(answer.responses[0].partitions[0].records) == [b"a", b"b"]
+        client.close()
+
+
+def test_a_second_interrupt_ends_the_process_at_once(tmp_path):
+    with serving(tmp_path) as process:
+        client = BlockingClient(("127.0.0.1", int(process.ready()[1])))
+        topics = [{"name": "t", "num_partitions": 1, "replication_factor": 1}]
+        client.ask(ApiKey.CREATE_TOPICS, 7, {"topics": topics, "timeout_ms": 1000})
+        # A request in flight, which a clean stop waits for.
+        waiting = fetch_request({("t", 0): 0}, max_wait_ms=30_000)
+        client.send(ApiKey.FETCH, 12, waiting)
+        other = BlockingClient(client.address)
+        other.ask(ApiKey.API_VERSIONS, 0, {})
+        other.close()
+        process.process.send_signal(signal.SIGINT)
+        deadline = time.monotonic() + PATIENCE_S
+        while _accepts(client.address):
+            assert time.monotonic() < deadline
+        status, _ = process.end(signal.SIGINT)
+        assert status == 130
+        client.close()
+
+
+def _accepts(address: tuple[str, int]) -> bool:
+    try:
+        socket.create_connection(address, timeout=1).close()
+    except OSError:
+        return False
+    return True
+
+
+def test_two_brokers_do_not_share_a_data_directory(tmp_path):
+    with serving(tmp_path / "a") as process:
+        process.ready()
+        data = str(tmp_path / "a" / "data")
+        with serving(tmp_path / "b", "--data-dir", data) as second:
+            out, log = second.process.communicate(timeout=PATIENCE_S)
+            assert (second.process.returncode, out) == (2, "")
+            assert log.count("\n") == 1
+            assert "is in use by another broker" in log
+            assert not second.port_file.exists()
+
+
+def test_a_port_in_use_is_said_before_anything_is_written(tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        with serving(tmp_path, "--port", port) as process:
+            _, log = process.process.communicate(timeout=PATIENCE_S)
+        assert process.process.returncode == 2
+        assert log.count("\n") == 1
+        assert f"cannot listen on 127.0.0.1:{port}" in log
+        assert not (tmp_path / "data").exists()
+
+
+def test_a_port_file_that_cannot_be_written_stops_the_broker(tmp_path):
+    with serving(tmp_path, "--port-file", str(tmp_path / "nowhere" / "port")) as process:
+        _, log = process.process.communicate(timeout=PATIENCE_S)
+    assert process.process.returncode == 2
+    assert "cannot write the port file" in log
+
+
+def start_error(server: Server) -> str:
+    async def run() -> None:
+        try:
+            await server.start()
+        finally:
+            await server.stop()
+
+    with pytest.raises(StartError) as caught:
+        asyncio.run(run())
+    return str(caught.value)
+
+
+def test_a_directory_of_another_node_is_refused(tmp_path):
+    async def run() -> None:
+        async with running(tmp_path):
+            pass
+
+    asyncio.run(run())
+    error = start_error(Server(config_of(tmp_path, settings={"node.id": "7"})))
+    assert "belongs to node 1" in error
+
+
+def test_a_data_directory_that_is_a_file_is_refused(tmp_path):
+    (tmp_path / "data").write_text("")
+    error = start_error(Server(config_of(tmp_path / "data")))
+    assert "cannot use the data directory" in error
+
+
+def test_what_was_begun_is_undone_when_the_start_fails(tmp_path):
+    """The lock and the port are free again."""
+    (tmp_path / "__cluster_metadata-0").write_text("no directory")
+    with pytest.raises((StartError, OSError)):
+        asyncio.run(_start_and_stop(tmp_path))
+    (tmp_path / "__cluster_metadata-0").unlink()
+    asyncio.run(_start_and_stop(tmp_path))
+
+
+async def _start_and_stop(path: Path) -> None:
+    async with running(path):
+        pass
+
+
+def test_requests_in_flight_are_answered_before_the_stop(tmp_path):
+    async def run() -> None:
+        server = Server(config_of(tmp_path))
+        await server.start()
+        client = await RawClient.connect(server.address)
+        await create_topic(client, "t")
+        request = fetch_request({("t", 0): 0}, max_wait_ms=150)
+        correlation_id = await client.send(ApiKey.FETCH, 12, request)
+        partitions, _ = broker_of(server).replicas.find("t", b"", by_id=False)
+        while not partitions[0]._watchers:
+            await asyncio.sleep(0.001)  # noqa: TID251 - no event tells of it
+        address = server.address
+        stopping = asyncio.create_task(server.stop())
+        answer = await client.receive(ApiKey.FETCH, 12, correlation_id)
+        assert answer.error_code == 0
+        assert await client.is_closed()
+        await stopping
+        with pytest.raises(OSError, match="refused|reset"):
+            await asyncio.open_connection(*address)
+        await client.close()
+
+    asyncio.run(run())
+
+
+def test_ids_stay_and_epochs_rise_over_restarts(tmp_path):
+    async def run() -> None:
+        seen: list[tuple[str, int, Any]] = []
+        for _ in range(3):
+            async with running(tmp_path) as server, client_of(server) as client:
+                broker = broker_of(server)
+                if not seen:
+                    await create_topic(client, "t")
+                topic_id = broker.metadata.image.topics["t"].topic_id
+                seen.append((broker.cluster_id, broker.node_id, topic_id))
+                node = broker.metadata.image.brokers[broker.node_id]
+                assert not node.fenced
+                await append(client, "t", batch(b"a"))
+        assert seen[0] == seen[1] == seen[2]
+        async with running(tmp_path) as server, client_of(server) as client:
+            assert len(values_in((await fetch(client, "t", 0)).records)) == 3
+
+    asyncio.run(run())
+
+
+def test_two_brokers_live_in_one_process(tmp_path):
+    async def run() -> None:
+        async with (
+            running(tmp_path / "a") as one,
+            running(tmp_path / "b") as two,
+            client_of(one) as client,
+            client_of(two) as other,
+        ):
+            await create_topic(client, "t")
+            assert (await produce(client, "t", batch(b"a"))).error_code == 0
+            assert (await produce(other, "t", batch(b"a"))).error_code != 0
+
+    asyncio.run(run())
+
+
+def test_every_module_of_handlers_is_loaded_by_the_server():
+    import wirebroker.api
+
+    folder = wirebroker.api.__path__[0]
+    registering = set()
+    for name in os.listdir(folder):
+        if name.endswith(".py") and name != "registry.py":
+            with open(f"{folder}/{name}", encoding="utf-8") as file:
+                if re.search(r"^@handles", file.read(), re.MULTILINE):
+                    registering.add(name.removesuffix(".py"))
+    assert registering == set(API_MODULES)
