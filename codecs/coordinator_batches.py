@@ -6,6 +6,9 @@ and 0.7 us a record, where the walkers of record_batch.py and records.py take 7 
 
 It trusts the log's own recovery for CRCs, and refuses lengths that do not fit.
 
+Records of a transaction are held back until its marker: dropped if it was aborted, and a later
+record of the same key that belongs to no transaction goes before them.
+
 Source: KIP-98; the formats in record_batch.py and records.py.
 """
 
@@ -21,6 +24,7 @@ from wirebroker.codecs.record_batch import (
     CONTROL_FLAG,
     HEADER_BYTES,
     OVERHEAD_BYTES,
+    TRANSACTIONAL_FLAG,
     iterate_records,
     read_batch_header,
 )
@@ -30,6 +34,15 @@ if TYPE_CHECKING:
 
 # base offset, length, attributes, last offset delta
 _HEAD: Final = Struct(">qi9xhi")
+
+# A batch that is not plain.
+_SPECIAL: Final = CODEC_MASK | CONTROL_FLAG | TRANSACTIONAL_FLAG
+
+# The last byte of a marker's key (int16 version, int16 type).
+_COMMIT: Final = 1
+
+# Producer id -> key -> value, of transactions that are not decided.
+Pending = dict[int, dict[bytes, "bytes | None"]]
 
 # What the records of a batch, at most max.message.bytes, may decompress to.
 _MAX_DECOMPRESSED_BYTES: Final = 64 << 20
@@ -42,12 +55,13 @@ class BatchWalk:
         next_offset: The offset behind the last batch that was walked, kept as the walk goes on.
     """
 
-    __slots__ = ("_data", "_from_offset", "next_offset")
+    __slots__ = ("_data", "_from_offset", "_pending", "next_offset")
 
-    def __init__(self, data: bytes, from_offset: int) -> None:
-        """Walk `data`, leaving out records before `from_offset`."""
+    def __init__(self, data: bytes, from_offset: int, pending: Pending) -> None:
+        """Walk `data`, leaving out records before `from_offset`; `pending` is the caller's."""
         self._data = data
         self._from_offset = from_offset
+        self._pending = pending
         self.next_offset = from_offset
 
     def __iter__(self) -> Iterator[tuple[bytes, bytes | None]]:
@@ -70,7 +84,7 @@ class BatchWalk:
             end = start + length + OVERHEAD_BYTES
             if end > size:
                 return
-            if attributes & (CODEC_MASK | CONTROL_FLAG) or base_offset < self._from_offset:
+            if attributes & _SPECIAL or base_offset < self._from_offset or self._pending:
                 yield from self._walk_carefully(start)
             else:
                 position = start + HEADER_BYTES
@@ -116,15 +130,24 @@ class BatchWalk:
             start = end
 
     def _walk_carefully(self, start: int) -> Iterator[tuple[bytes, bytes | None]]:
-        """Walk one batch that is compressed, a control batch, or partly before the start."""
+        """Walk one batch that is not plain, is partly before the start, or meets transactions."""
         header = read_batch_header(self._data, start)
-        if header.is_control:
-            return
         batch = memoryview(self._data)[start : start + header.size]
         limit = None if header.codec is Codec.NONE else _MAX_DECOMPRESSED_BYTES
         for record in iterate_records(batch, header, max_bytes=limit):
-            if record.key is not None and record.offset >= self._from_offset:
-                yield record.key, record.value
+            key = record.key
+            if key is None or record.offset < self._from_offset:
+                continue
+            if header.is_control:
+                decided = self._pending.pop(header.producer_id, {})
+                if key[-1:] == bytes((_COMMIT,)):
+                    yield from decided.items()
+            elif header.is_transactional:
+                self._pending.setdefault(header.producer_id, {})[key] = record.value
+            else:
+                for undecided in self._pending.values():
+                    undecided.pop(key, None)
+                yield key, record.value
 
 
 def _long_varint(data: bytes, position: int, first: int) -> tuple[int, int]:

@@ -49,7 +49,8 @@ def sources_hash(folder: Path) -> str:
 
 def _version(go: str) -> tuple[int, int]:
     environment = {"GOTOOLCHAIN": "local", "PATH": str(Path(go).parent)}
-    done = subprocess.run([go, "version"], capture_output=True, text=True, env=environment)
+    version = [go, "version"]
+    done = subprocess.run(version, capture_output=True, text=True, env=environment, check=False)
     found = re.search(r"go(\d+)\.(\d+)", done.stdout)
     return (int(found[1]), int(found[2])) if found else (0, 0)
 

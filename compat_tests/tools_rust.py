@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import shutil
 from functools import cache
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from compat_tests import tools
 from compat_tests.tools_go import sources_hash
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 PROGRAMS = tools.PROJECT / "compat_tests" / "groups" / "rust"
 

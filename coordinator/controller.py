@@ -8,6 +8,7 @@ has state but the configuration; the modules beside this one hold the rules:
     config_control   IncrementalAlterConfigs
     producer_ids     blocks of producer ids
     registration     this node as broker and controller
+    leader_election  ElectLeaders
     feature_control  feature levels, the first records of a cluster
 
 Source: Kafka's QuorumController.
@@ -19,6 +20,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from wirebroker.coordinator.config_control import alter_configs
+from wirebroker.coordinator.leader_election import elect_leaders
 from wirebroker.coordinator.producer_ids import ProducerIdBlock, allocate_producer_ids
 from wirebroker.coordinator.topic_control import (
     Result,
@@ -63,6 +65,10 @@ class Controller:
     def alter_configs(self, request: Any) -> Callable[[ClusterImage], Operation[list[Result]]]:
         """Change configs; results are elements of IncrementalAlterConfigsResponse.responses."""
         return partial(alter_configs, request, config=self.config, node_id=self.node_id)
+
+    def elect_leaders(self, request: Any) -> Callable[[ClusterImage], Operation[list[Result]]]:
+        """Elect leaders; results are elements of ElectLeadersResponse.replica_election_results."""
+        return partial(elect_leaders, request, node_id=self.node_id)
 
     def allocate_producer_ids(self) -> Callable[[ClusterImage], Operation[ProducerIdBlock]]:
         """Allocate a block of producer ids for this broker."""

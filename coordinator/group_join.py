@@ -98,7 +98,7 @@ def _join_group(shard: GroupShard, group: ClassicGroup, request: Join, moment: M
     if member_id in group.pending_joins:
         if request.body.group_instance_id is not None:
             # Kafka fails on an assertion: only dynamic members are given an id to come back with.
-            return _refuse(request.token, member_id, ErrorCode.UNKNOWN_SERVER_ERROR)
+            return _refuse(request.token, "", ErrorCode.UNKNOWN_SERVER_ERROR)
         return _add(shard, group, request, member_id, moment)
     return _rejoin(shard, group, request, moment)
 

@@ -53,7 +53,6 @@ class GroupShard:
     )
 
     def __init__(self, settings: GroupSettings, *, new_uuid: Callable[[], str]) -> None:
-        # Replaced as a whole when dynamic configs change.
         self.settings = settings
         self.new_uuid = new_uuid
         self.groups: dict[str, ClassicGroup] = {}

@@ -331,6 +331,11 @@ class Files:
         status = os.statvfs(path)
         return status.f_bavail * status.f_frsize
 
+    def total_bytes(self, path: str) -> int:
+        """Return how large the volume is that `path` lies on."""
+        status = os.statvfs(path)
+        return status.f_blocks * status.f_frsize
+
     def modified_ms(self, path: str) -> int:
         """Return when a file was last written, in milliseconds since 1970."""
         return os.stat(path).st_mtime_ns // 1_000_000

@@ -218,6 +218,10 @@ class LogDirectory:
         """Return how many bytes may still be written."""
         return self._files.free_bytes(self.path)
 
+    def total_bytes(self) -> int:
+        """Return how large the volume is that it lies on."""
+        return self._files.total_bytes(self.path)
+
     def close(self) -> None:
         """Free the lock."""
         self._lock.release()

@@ -274,6 +274,19 @@ class Segment(SegmentFiles):
                 return TimestampedOffset(record.timestamp, record.offset, header.leader_epoch)
         return None
 
+    def detached(self) -> Segment:
+        """Return the segment as it is now, for searches in a thread while this one is used.
+
+        Only the files are shared, of which both read no more than what counts now.
+        """
+        twin = Segment(self._files, self._directory, self.base_offset, created_ms=self.created_ms)
+        twin.log = self.log
+        twin._offset_index = self.offset_index.detached()
+        twin._time_index = self.time_index.detached()
+        twin._size = self.size
+        twin._tail = self._tail
+        return twin
+
     def truncate_to(self, offset: int) -> None:
         """Drop the batches that hold `offset` or come after it.
 

@@ -13,7 +13,7 @@ the file beyond the last entry, `commit_entries` counts what it wrote.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Self
 
 if TYPE_CHECKING:
     import struct
@@ -51,6 +51,12 @@ class SparseIndex:
         if self._entry_count < 0:
             self._entry_count = self._count_entries()
         return self._entry_count
+
+    def detached(self) -> Self:
+        """Return the index as it is now, with a page of its own: for a search in a thread."""
+        twin = type(self)(self.file, self.base_offset)
+        twin._entry_count = self.entry_count
+        return twin
 
     def is_full(self, max_bytes: int) -> bool:
         """Return whether one more entry would exceed `max_bytes` (segment.index.bytes)."""

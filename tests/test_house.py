@@ -214,7 +214,7 @@ def test_the_wheels_files_are_the_trees(tmp_path):
 
 
 def test_no_file_is_longer_than_it_may_be():
-    folders = (*PRODUCT, "tests", "compat_tests", "benchmarks")
+    folders = (*PRODUCT, "tests", "compat_tests", "spark_it", "benchmarks")
     long = {
         name_of(path): lines
         for path in python_files(*folders)
@@ -227,7 +227,7 @@ def test_no_file_is_longer_than_it_may_be():
 def test_no_function_is_longer_than_it_may_be():
     long = {
         where: length
-        for path in python_files(*PRODUCT, "compat_tests", "benchmarks")
+        for path in python_files(*PRODUCT, "compat_tests", "spark_it", "benchmarks")
         for node in ast.walk(parsed(path))
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
         and (length := (node.end_lineno or 0) - node.lineno + 1) > MOST_FUNCTION_LINES

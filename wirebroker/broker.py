@@ -44,6 +44,8 @@ class Broker:
     auto_creation: AutoCreation
     # Listeners whose clients are told the address that they reached us at.
     auto_listeners: frozenset[str]
+    # Set when the broker is told to stop: who waits for records is answered with what there is.
+    is_stopping: bool = False
 
     async def follow(self, change: ImageChange, image: ClusterImage) -> None:
         """Have every part follow a change of the metadata; its request is answered afterwards."""

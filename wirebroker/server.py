@@ -34,6 +34,7 @@ from wirebroker.cluster.group_coordinator import GroupCoordinator
 from wirebroker.cluster.maintenance import Maintenance
 from wirebroker.cluster.metadata_log import MetadataLog
 from wirebroker.cluster.replica_manager import ReplicaManager
+from wirebroker.codecs.errors import KafkaError
 from wirebroker.config import Config, StartError
 from wirebroker.coordinator.cluster_image import Endpoint
 from wirebroker.coordinator.controller import Controller
@@ -67,20 +68,25 @@ API_MODULES = (
     "describe_cluster",
     "describe_configs",
     "describe_groups",
+    "describe_quorum",
     "describe_topic_partitions",
+    "elect_leaders",
     "fetch",
     "find_coordinator",
     "heartbeat",
     "init_producer_id",
     "join_group",
     "leave_group",
+    "list_config_resources",
     "list_groups",
     "list_offsets",
+    "log_dirs",
     "metadata",
     "offset_commit",
     "offset_delete",
     "offset_fetch",
     "offset_for_leader_epoch",
+    "partition_reassignments",
     "produce",
     "sync_group",
 )
@@ -123,6 +129,12 @@ class Server:
             self._bind()
             self._open_directories()
             broker = self.broker = await self._open_broker()
+        except (OSError, KafkaError) as error:
+            self._release()
+            raise StartError(
+                f"the data directory cannot be used: {error}",
+                "check the disk and its permissions, or choose another (--data-dir DIR)",
+            ) from error
         except BaseException:
             self._release()
             raise
@@ -147,6 +159,9 @@ class Server:
         for listener in self._listeners:
             listener.close()
         if self.broker is not None:
+            self.broker.is_stopping = True
+            self.broker.replicas.wake_all()
+        if self.broker is not None:
             await self.broker.groups.stop()
         if self._table is not None:
             await self._table.close(grace_s=STOP_GRACE_S)
@@ -154,6 +169,7 @@ class Server:
             await self._maintenance.stop()
         if self.broker is not None:
             await self.broker.metadata.close()
+            await self.broker.replicas.until_settled()
             # In a thread, so that a second SIGINT is heard while disks are waited for.
             await asyncio.to_thread(self.broker.replicas.close, broker_epoch=self._broker_epoch)
         self._release()

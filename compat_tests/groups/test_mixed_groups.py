@@ -33,9 +33,7 @@ CONSUMER_GROUPS = f"{_TOOLS}.consumer.group.ConsumerGroupCommand"
     [(CONFLUENT, KAFKA_PYTHON, JAVA), (AIOKAFKA, FRANZ_GO, KCAT), (SARAMA, JAVA, AIOKAFKA)],
     ids=lambda clients: "-".join(map(str, clients)),
 )
-def test_different_clients_share_one_group(
-    group: Group, clients: tuple[GroupClient, ...]
-) -> None:
+def test_different_clients_share_one_group(group: Group, clients: tuple[GroupClient, ...]) -> None:
     members = [group.start(client, str(client), "range") for client in clients]
     group.wait_until_shared_by(*members)
     group.produce()
@@ -93,7 +91,7 @@ def test_java_tools_read_describe_reset_and_delete_a_group(group: Group) -> None
     group.wait_until_shared_by(member)
     printed = java.run(group.bootstrap, CONSUMER_GROUPS, "--describe", *of_group, "--state")
     assert " Stable " in printed
-    status, printed = java.attempt(group.bootstrap, CONSUMER_GROUPS, "--delete", *of_group)
+    _, printed = java.attempt(group.bootstrap, CONSUMER_GROUPS, "--delete", *of_group)
     assert "GroupNotEmptyException" in printed
     group.leave(member)
 

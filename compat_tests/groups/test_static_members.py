@@ -62,7 +62,7 @@ def test_a_static_member_that_closes_and_comes_back_stays_in_the_group_meanwhile
     group.produce()
     group.wait_until_processed()
     first, second = members
-    owned, rebalances = first.owned, second.rebalances
+    owned, rebalances = set(first.owned), second.rebalances
     group.leave(first)  # these clients send no LeaveGroup when they have an instance id
     group.produce()
     first = group.start(client, "a", "range", instance_id="a")
@@ -74,7 +74,7 @@ def test_a_static_member_that_closes_and_comes_back_stays_in_the_group_meanwhile
 
 @pytest.mark.long
 @pytest.mark.java
-@pytest.mark.parametrize("client", [CONFLUENT, KAFKA_PYTHON, JAVA], ids=str)
+@pytest.mark.parametrize("client", [CONFLUENT, JAVA], ids=str)  # others don't tell their program
 def test_a_second_process_with_the_same_instance_id_takes_the_place_of_the_first(
     group: Group, client: GroupClient
 ) -> None:

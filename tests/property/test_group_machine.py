@@ -50,7 +50,9 @@ class Model:
 
     def synced(self, generation: int, member: str, assignment: bytes) -> None:
         owned = self.owned.setdefault(generation, {})
-        assert owned.setdefault(member, assignment) == assignment, "an assignment has changed"
+        # A static member is its instance, whatever its id is by now.
+        owner = member if member.startswith("client") else member.partition("-")[0]
+        assert owned.setdefault(owner, assignment) == assignment, "an assignment has changed"
         parts = [part for each in owned.values() for part in each.split()]
         assert len(parts) == len(set(parts)), "a partition has two owners"
 

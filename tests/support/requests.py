@@ -37,7 +37,7 @@ def produce_request(
 
 
 def fetch_request(
-    offsets: Mapping[tuple[str | bytes, int], int],
+    offsets: Mapping[tuple[Any, int], int],
     *,
     max_wait_ms: int = 0,
     min_bytes: int = 1,
@@ -87,7 +87,9 @@ def _named(topic: str | bytes) -> dict[str, Any]:
     return {"topic": topic} if isinstance(topic, str) else {"topic_id": topic}
 
 
-async def create_topic(client: RawClient, name: str, partitions: int = 1, **configs: str) -> bytes:
+async def create_topic(
+    client: RawClient, name: str, partitions: int = 1, /, **configs: str
+) -> bytes:
     """Create a topic and return its id; `_` in a config's name stands for a dot."""
     topic = {
         "name": name,

@@ -13,12 +13,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tests.support.raw_client import RawClient
+from wirebroker.clock import pause
 from wirebroker.config import Config
 from wirebroker.loop_watch import LoopWatch
 from wirebroker.server import Server
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Coroutine, Iterator, Mapping
+    from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
 
     from wirebroker.broker import Broker
     from wirebroker.clock import Clock
@@ -64,6 +65,13 @@ async def client_of(server: Server) -> AsyncIterator[RawClient]:
         yield client
     finally:
         await client.close()
+
+
+async def until(condition: Callable[[], object]) -> None:
+    """Wait for what no event tells of."""
+    async with asyncio.timeout(PATIENCE_S):
+        while not condition():
+            await pause(0.001)
 
 
 def broker_of(server: Server) -> Broker:

@@ -104,6 +104,12 @@ def repeat(text: str, count: int) -> str:
     return text * count
 
 
+def subscription(*topics: str) -> bytes:
+    """Return what a consumer of these topics says in JoinGroup."""
+    names = b"".join(struct.pack(">h", len(topic)) + topic.encode() for topic in topics)
+    return struct.pack(">hi", 0, len(topics)) + names + struct.pack(">i", -1)
+
+
 def hex_bytes(text: str) -> bytes:
     """Return the bytes that this text spells."""
     return bytes.fromhex(text)
@@ -113,6 +119,7 @@ HELPERS: dict[str, Callable[..., Any]] = {
     "batch": batch,
     "old_message": old_message,
     "marker": marker,
+    "subscription": subscription,
     "repeat": repeat,
     "hex": hex_bytes,
 }

@@ -10,22 +10,28 @@ The commands:
     append TOPIC PARTITION    Produce, acks -1: `records = batch(…)`, and print what was answered
     wait TOPIC PARTITIONS     until Metadata has so many partitions with leaders; 0: is deleted
     wait-config TOPIC NAME VALUE
+    begin API VERSION as NAME a request that is answered later, on a connection of its own
+    await NAME                its answer
+    coordinator               until groups are served: `__consumer_offsets` is there and loaded
+    wait-group GROUP STATE MEMBERS
+    wait-offsets GROUP COUNT  until the group has committed for so many partitions
     restart                   stop the broker and start it again
 
-`create` and `wait` hide that Apache Kafka's broker learns of a change a moment after the answer.
+`create` and `wait` hide that Apache Kafka's broker learns of a change a moment after the answer;
+`wait-group` after `begin` makes sure that the request has arrived.
 """
 
 from __future__ import annotations
 
-import socket
 import time
 from typing import TYPE_CHECKING, Any
 
 from tests.transcripts.arguments import evaluate
 from tests.transcripts.batches import HELPERS
+from tests.transcripts.connection import TIMEOUT_S, Connection
 from tests.transcripts.printing import Names, lines_of
 from tests.transcripts.script import ScriptError
-from wirebroker.codecs.api_keys import API_VERSIONS, ApiKey, is_flexible
+from wirebroker.codecs.api_keys import API_VERSIONS, ApiKey
 from wirebroker.codecs.errors import ErrorCode, MalformedFrameError
 from wirebroker.codecs.frames import response_header
 from wirebroker.codecs.messages import (
@@ -40,56 +46,17 @@ if TYPE_CHECKING:
 
     from tests.transcripts.script import Step
 
-_TIMEOUT_S = 30.0
 _POLL_S = 0.02
-_CLIENT_ID = b"transcript"
 _METADATA_VERSION = 12
 _CREATE_VERSION = 7
 _PRODUCE_VERSION = 9
 _CONFIGS_VERSION = 4
 _OFFSETS_VERSION = 7
+_FIND_COORDINATOR_VERSION = 2
+_DESCRIBE_GROUPS_VERSION = 5
+_OFFSET_FETCH_VERSION = 2
 _TOPIC_RESOURCE = 2
 _LOADING = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
-
-
-class Connection:
-    """One connection that sends a frame and waits for the answer's."""
-
-    def __init__(self, host: str, port: int) -> None:
-        self._socket = socket.create_connection((host, port), timeout=_TIMEOUT_S)
-        self._correlation_id = 0
-
-    def close(self) -> None:
-        """Close the connection."""
-        self._socket.close()
-
-    def send(self, key: ApiKey, version: int, body: bytes) -> int:
-        """Send a request; return its correlation id."""
-        self._correlation_id += 1
-        head = key.to_bytes(2) + version.to_bytes(2) + self._correlation_id.to_bytes(4)
-        head += len(_CLIENT_ID).to_bytes(2) + _CLIENT_ID
-        if version > API_VERSIONS[key].max_version or is_flexible(key, version):
-            head += b"\x00"
-        frame = head + body
-        self._socket.sendall(len(frame).to_bytes(4) + frame)
-        return self._correlation_id
-
-    def receive(self) -> bytes | None:
-        """Return the next answer's frame; None if the broker closes the connection instead."""
-        prefix = self._read(4)
-        return None if prefix is None else self._read(int.from_bytes(prefix))
-
-    def _read(self, length: int) -> bytes | None:
-        data = bytearray()
-        while len(data) < length:
-            try:
-                chunk = self._socket.recv(length - len(data))
-            except ConnectionResetError:
-                return None
-            if not chunk:
-                return None
-            data += chunk
-        return bytes(data)
 
 
 class Driver:
@@ -105,6 +72,8 @@ class Driver:
         self._host, self._port = host, port
         self._restart = restart
         self._connections: dict[str, Connection] = {}
+        # Requests that were begun, by connection: key, version, correlation id.
+        self._begun: dict[str, tuple[ApiKey, int, int]] = {}
         self.names = Names(now_ms=time.time_ns() // 1_000_000)
 
     def close(self) -> None:
@@ -112,6 +81,7 @@ class Driver:
         for connection in self._connections.values():
             connection.close()
         self._connections.clear()
+        self._begun.clear()
 
     def run(self, steps: Iterable[Step]) -> list[Step]:
         """Run all steps in order; return them with the answers this broker gave."""
@@ -131,6 +101,11 @@ class Driver:
             "append": self._append,
             "wait": self._wait,
             "wait-config": self._wait_config,
+            "begin": self._begin,
+            "await": self._await,
+            "coordinator": self._coordinator,
+            "wait-group": self._wait_group,
+            "wait-offsets": self._wait_offsets,
             "restart": self._restart_broker,
         }
         words = " ".join(step.command)
@@ -169,20 +144,49 @@ class Driver:
         self, name: str, key: ApiKey, version: int, body: bytes, arguments: dict[str, Any]
     ) -> bytes | str:
         """Return the answer's frame, or the words that say why there is none."""
-        connection = self._connections.get(name)
-        if connection is None:
-            connection = self._connections[name] = Connection(self._host, self._port)
+        assert name not in self._begun, f"{name} waits for an answer"
+        connection = self._connect(name)
         expected = connection.send(key, version, body)
         is_silent = key == ApiKey.PRODUCE and arguments.get("acks") == 0
         if is_silent:  # what is answered next is the request after it
             expected = connection.send(ApiKey.API_VERSIONS, 0, b"")
+        frame = self._receive(name, expected)
+        return "no answer" if is_silent and not isinstance(frame, str) else frame
+
+    def _connect(self, name: str) -> Connection:
+        connection = self._connections.get(name)
+        if connection is None:
+            connection = self._connections[name] = Connection(self._host, self._port)
+        return connection
+
+    def _receive(self, name: str, expected: int) -> bytes | str:
+        connection = self._connections[name]
         frame = connection.receive()
         if frame is None:
             del self._connections[name]
             connection.close()
             return "the connection is closed"
         assert int.from_bytes(frame[:4]) == expected, "the answer is another request's"
-        return "no answer" if is_silent else frame
+        return frame
+
+    def _begin(self, step: Step, arguments: dict[str, Any]) -> list[str]:
+        _, api, number, _, name = step.command
+        assert name not in self._begun, f"{name} waits for an answer"
+        key, version = ApiKey[_constant(api)], int(number)
+        body = encode_request(key, version, arguments)
+        expected = self._connect(name).send(key, version, body)
+        self._begun[name] = key, version, expected
+        return []
+
+    def _await(self, step: Step, arguments: dict[str, Any]) -> list[str]:
+        del arguments
+        name = step.command[1]
+        key, version, expected = self._begun.pop(name)
+        frame = self._receive(name, expected)
+        if isinstance(frame, str):
+            return [frame]
+        decoded = decode_response(key, version, frame, len(response_header(key, version, 0)))
+        return lines_of(response_message(key).schema, version, decoded, self.names)
 
     def _create(self, step: Step, arguments: dict[str, Any]) -> list[str]:
         name, partitions = step.command[1], int(step.command[2])
@@ -225,6 +229,47 @@ class Driver:
         self._poll(lambda: value() == expected)
         return ["done"]
 
+    def _coordinator(self, step: Step, arguments: dict[str, Any]) -> list[str]:
+        del step, arguments
+        request = {"key": "any", "key_type": 0}
+        version = _FIND_COORDINATOR_VERSION
+
+        def is_found() -> bool:
+            decoded = self._quietly(ApiKey.FIND_COORDINATOR, version, request)
+            return bool(decoded.error_code == 0)
+
+        self._poll(is_found)
+        self._poll(lambda: self._group("any").error_code == 0)
+        return ["done"]
+
+    def _wait_group(self, step: Step, arguments: dict[str, Any]) -> list[str]:
+        del arguments
+        _, group_id, state, count = step.command
+
+        def is_so() -> bool:
+            group = self._group(group_id)
+            return bool(group.group_state == state and len(group.members) == int(count))
+
+        self._poll(is_so)
+        return ["done"]
+
+    def _wait_offsets(self, step: Step, arguments: dict[str, Any]) -> list[str]:
+        del arguments
+        _, group_id, count = step.command
+        request = {"group_id": group_id, "topics": None}
+
+        def is_so() -> bool:
+            decoded = self._quietly(ApiKey.OFFSET_FETCH, _OFFSET_FETCH_VERSION, request)
+            return sum(len(topic.partitions) for topic in decoded.topics) == int(count)
+
+        self._poll(is_so)
+        return ["done"]
+
+    def _group(self, group_id: str) -> Any:
+        request = {"groups": [group_id]}
+        decoded = self._quietly(ApiKey.DESCRIBE_GROUPS, _DESCRIBE_GROUPS_VERSION, request)
+        return decoded.groups[0]
+
     def _restart_broker(self, step: Step, arguments: dict[str, Any]) -> list[str]:
         del step, arguments
         if self._restart is None:
@@ -254,7 +299,7 @@ class Driver:
         return all(found.error_code == 0 for found in decoded.topics[0].partitions)
 
     def _poll(self, condition: Callable[[], bool]) -> None:
-        deadline = time.monotonic() + _TIMEOUT_S
+        deadline = time.monotonic() + TIMEOUT_S
         while not condition():
             assert time.monotonic() < deadline, "it does not become true"
             time.sleep(_POLL_S)

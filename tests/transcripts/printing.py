@@ -1,13 +1,15 @@
 """A response as lines, one field each, without what may differ from run to run.
 
 What differs is named or left out: topic ids become T1, T2, … in the order they are met, producer
-ids P1, …, fetch sessions S1, …; the cluster's id, hosts and ports become words, and so do times
+ids P1, …, fetch sessions S1, …, generated member ids M1, … with what stands before their UUID
+(`client-M1`); the cluster's id, hosts and ports become words, and so do times
 near the clock of this machine. Of a message for people only its presence is told. Throttle times
 are left out.
 """
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 from wirebroker.codecs.errors import ErrorCode, KafkaError
@@ -23,6 +25,7 @@ _NEAR_MS = 600_000  # a transcript takes seconds; its own times are years away o
 _DAY_MS = 86_400_000
 _MAX_BYTES = 64 << 20
 
+_NO_PORT = -1
 _LEFT_OUT = frozenset({"throttle_time_ms", "finalized_features_epoch"})
 _WORDS = {
     "cluster_id": "CLUSTER",
@@ -32,22 +35,31 @@ _WORDS = {
     "error_message": "some text",
     "batch_index_error_message": "some text",
     "documentation": "some text",
+    "log_dir": "DIRECTORY",
+    "total_bytes": "BYTES",
+    "usable_bytes": "BYTES",
 }
 # Ids that get names, and the lowest that is an id at all.
 _LETTERS = {"producer_id": ("P", 0), "session_id": ("S", 1)}
+# A member's id: the client's id or its group.instance.id, and a UUID.
+_MEMBER_ID = re.compile(r"(.*)-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.DOTALL)
+_MEMBERS = frozenset({"member_id", "leader"})
 _TIMES = frozenset({"timestamp", "log_append_time_ms"})
 _ERRORS = frozenset({"error_code", "topic_config_error_code"})
 # Arrays whose order Kafka leaves to a hash table, by message; "" stands for every message.
 _SORTED_BY = {
     "topics": ("name", "topic"),
     "responses": ("name", "topic", "resource_name"),
-    "results": ("name", "resource_name"),
+    "results": ("name", "topic_name", "resource_name", "group_id"),
     "configs": ("name",),
     "api_keys": ("api_key",),
     "supported_features": ("name",),
     "finalized_features": ("name",),
     "partitions": ("partition_index", "partition"),
     "partition_responses": ("index",),
+    "groups": ("group_id",),
+    "coordinators": ("key",),
+    "config_resources": ("resource_type", "resource_name"),
 }
 # Where an element is short and they are many.
 _ON_ONE_LINE = frozenset(
@@ -58,9 +70,19 @@ _ON_ONE_LINE = frozenset(
     }
 )
 # These answer in an order that they promise.
-_IN_ORDER = frozenset({"FetchResponse", "DescribeTopicPartitionsResponse", "ListOffsetsResponse"})
+_IN_ORDER = frozenset(
+    {
+        "FetchResponse",
+        "DescribeTopicPartitionsResponse",
+        "ListOffsetsResponse",
+        "LeaveGroupResponse",
+    }
+)
 # The APIs that transcripts are about; a broker may offer more.
-COVERED_KEYS = frozenset({0, 1, 2, 3, 18, 19, 20, 22, 23, 32, 37, 44, 60, 75})
+COVERED_KEYS = frozenset(
+    {0, 1, 2, 3, *range(8, 17), 18, 19, 20, 22, 23, 32, 34, 35, 37, 42}
+    | {43, 44, 45, 46, 47, 55, 60, 74, 75}
+)
 # Which others a broker supports is its own affair.
 _COVERED_FEATURES = frozenset({"metadata.version"})
 
@@ -82,6 +104,16 @@ class Names:
             self._known[letter, value] = known
             self.values[known] = value
         return known
+
+    def member(self, member_id: str) -> str | None:
+        """Return a member id as it may be compared; None if it was not generated."""
+        match = _MEMBER_ID.fullmatch(member_id)
+        return None if match is None else f"{match[1]}-{self.name('M', member_id)}"
+
+    def age(self, letter: str, value: Any) -> int:
+        """Return where an id stands in the order they were met; new ones come last."""
+        known = self._known.get((letter, value))
+        return len(self._known) + 1 if known is None else int(known[1:])
 
     def time(self, timestamp_ms: int) -> str:
         """Return a time as it may be compared."""
@@ -161,10 +193,22 @@ class _Printer:
             values = [value for value in values if value.api_key in COVERED_KEYS]
         if field.name.endswith("_features"):
             values = [value for value in values if value.name in _COVERED_FEATURES]
+        if field.name == "members" and self._message not in _IN_ORDER:
+            return sorted(values, key=self._member_order)
+        if (
+            self._message == "OffsetFetchResponse"
+            and field.name == "topics"
+            and not self._keys(field)
+        ):
+            return sorted(values, key=lambda topic: self._names.age("T", topic.topic_id))
         keys = self._keys(field)
         if not keys or self._message in _IN_ORDER:
             return values
         return sorted(values, key=lambda value: [_sortable(getattr(value, key)) for key in keys])
+
+    def _member_order(self, member: Any) -> list[Any]:
+        told = (getattr(member, name, None) for name in ("group_instance_id", "metadata"))
+        return [self._names.age("M", member.member_id), *map(repr, told)]
 
     def _scalar(self, field: Field, value: Any) -> str:
         if field.type == "uuid":
@@ -173,11 +217,13 @@ class _Printer:
             return f"{value} {ErrorCode(value).name}"
         if field.name in _TIMES:
             return self._names.time(value)
+        if field.name in _MEMBERS and isinstance(value, str) and self._names.member(value):
+            return str(self._names.member(value))
         letter, lowest = _LETTERS.get(field.name, ("", 0))
         if letter and value >= lowest:
             return self._names.name(letter, value)
         word = _WORDS.get(field.name)
-        return word if word and value else _quoted(value)
+        return word if word and value and value != _NO_PORT else _quoted(value)
 
     def _uuid(self, value: bytes) -> str:
         return "none" if value == _ZERO_UUID else self._names.name("T", value)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from wirebroker.api.group_errors import response_of
 from wirebroker.api.registry import Request, handles
 from wirebroker.clock import Slices
 from wirebroker.codecs.api_keys import ApiKey
@@ -32,7 +33,7 @@ async def delete_groups(broker: Broker, request: Request, body: Any) -> dict[str
         result = broker.groups.submit(
             group_id, partial(_delete, group_id), on_error=partial(_failed, group_id)
         )
-        answer = result if isinstance(result, dict) else await result
+        answer = await response_of(result)
         results += answer["results"]
         await slices.turn()
     return {"results": results}

@@ -11,7 +11,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from wirebroker.api.group_errors import ALL_ON_GROUP
+from wirebroker.api.group_errors import ALL_ON_GROUP, response_of
 from wirebroker.api.registry import Request, handles
 from wirebroker.clock import Slices
 from wirebroker.codecs.api_keys import ApiKey
@@ -40,7 +40,7 @@ async def describe_groups(broker: Broker, request: Request, body: Any) -> dict[s
             partial(_describe, group_id, request.version),
             on_error=partial(_failed, group_id),
         )
-        group = dict(result if isinstance(result, dict) else await result)
+        group = dict(await response_of(result))
         if tells_operations and not group.get("error_code", ErrorCode.NONE):
             group["authorized_operations"] = ALL_ON_GROUP
         groups.append(group)

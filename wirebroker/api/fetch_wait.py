@@ -76,7 +76,8 @@ class FetchWait:
                         before = records_length(reads.results[number][1])
                     sizes[number] = available
                     total += available - before
-                if self._is_over or (has_changed and total >= reads.min_bytes):
+                is_over = self._is_over or reads.is_hurried
+                if is_over or (has_changed and total >= reads.min_bytes):
                     return has_changed
                 if not self._woken:
                     self._wakening = self._loop.create_future()

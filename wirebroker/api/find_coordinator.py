@@ -14,6 +14,7 @@ from wirebroker.api.metadata import advertised
 from wirebroker.api.registry import Request, handles
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
+from wirebroker.codecs.primitives import uuid_from_text
 from wirebroker.coordinator.group_partitions import CONSUMER_OFFSETS
 
 if TYPE_CHECKING:
@@ -74,6 +75,8 @@ def _find(broker: Broker, request: Request, key_type: int, key: str) -> _Found:
         return _Found(ErrorCode.INVALID_REQUEST)
     if key_type == SHARE and request.version < FIRST_SHARE_VERSION:
         return _Found(ErrorCode.INVALID_REQUEST)
+    if key_type == SHARE and not _is_share_key(key):
+        return _Found(ErrorCode.INVALID_REQUEST)
     if key_type != GROUP:
         # Their coordinators come with transactions and share groups.
         return _Found(ErrorCode.COORDINATOR_NOT_AVAILABLE)
@@ -87,3 +90,17 @@ def _find(broker: Broker, request: Request, key_type: int, key: str) -> _Found:
             if node_id == partition.leader:
                 return _Found(ErrorCode.NONE, node_id, host, port)
     return _Found(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+
+
+def _is_share_key(key: str) -> bool:
+    """Tell whether a key names a partition of a share group: group, topic id, partition."""
+    match key.split(":"):
+        case [group_id, topic_id, partition]:
+            try:
+                uuid_from_text(topic_id)
+                int(partition)
+            except ValueError:
+                return False
+            return bool(group_id.strip())
+        case _:
+            return False

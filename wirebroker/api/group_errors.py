@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from ipaddress import IPv6Address
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from wirebroker.api.registry import Request
     from wirebroker.codecs.errors import ErrorCode
 
@@ -17,6 +20,13 @@ ALL_ON_GROUP = sum(1 << operation for operation in _GROUP_OPERATIONS)
 def error_only(error: ErrorCode) -> dict[str, Any]:
     """Return a response that has an error and nothing else."""
     return {"error_code": error}
+
+
+async def response_of(
+    result: Mapping[str, Any] | asyncio.Future[Mapping[str, Any]],
+) -> Mapping[str, Any]:
+    """Return what `GroupCoordinator.submit` answers, when it does."""
+    return await result if isinstance(result, asyncio.Future) else result
 
 
 def client_host(request: Request) -> str:

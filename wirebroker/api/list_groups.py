@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from wirebroker.api.group_errors import response_of
 from wirebroker.api.registry import Request, handles
 from wirebroker.clock import Slices
 from wirebroker.codecs.api_keys import ApiKey
@@ -38,7 +39,7 @@ async def list_groups(broker: Broker, request: Request, body: Any) -> dict[str, 
         result = broker.groups.submit_to(
             index, operation, on_error=lambda error: {"error_code": error}
         )
-        answer = result if isinstance(result, dict) else await result
+        answer = await response_of(result)
         error = answer.get("error_code", ErrorCode.NONE)
         if error not in {ErrorCode.NONE, ErrorCode.NOT_COORDINATOR}:
             return {"error_code": error}

@@ -20,6 +20,7 @@ from wirebroker.api.registry import Request, handles
 from wirebroker.clock import Slices
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode, KafkaError
+from wirebroker.storage.log_read import DetachedLog
 
 if TYPE_CHECKING:
     from wirebroker.broker import Broker
@@ -60,6 +61,7 @@ class _Search(NamedTuple):
     """A search by timestamp: it reads files, so a thread does it."""
 
     partition: Partition
+    log: DetachedLog
     timestamp: int
     # Records at or above it are not shown.
     end: int
@@ -98,7 +100,8 @@ async def list_offsets(broker: Broker, request: Request, body: Any) -> dict[str,
                 answer["error_code"] = error.code
             else:
                 if isinstance(found, int):
-                    searches.append(_Search(partition, asked.timestamp, found, answer))
+                    log = DetachedLog.of(partition.log)
+                    searches.append(_Search(partition, log, asked.timestamp, found, answer))
                 else:
                     _fill(answer, found, request.version)
             await slices.turn()
@@ -154,7 +157,7 @@ async def _search(broker: Broker, searches: list[_Search], version: int) -> None
 
 
 def _find(search: _Search) -> TimestampedOffset | KafkaError | OSError | None:
-    log = search.partition.log
+    log = search.log
     try:
         if search.timestamp == MAX_TIMESTAMP:
             return log.offset_of_max_timestamp(up_to_offset=search.end)

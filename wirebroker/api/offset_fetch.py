@@ -13,6 +13,7 @@ import asyncio
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from wirebroker.api.group_errors import response_of
 from wirebroker.api.registry import Request, handles
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
@@ -21,7 +22,7 @@ from wirebroker.coordinator import group_offsets
 from wirebroker.coordinator.runtime import Outcome
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from wirebroker.broker import Broker
     from wirebroker.coordinator.cluster_image import ClusterImage
@@ -44,7 +45,7 @@ def offset_fetch(broker: Broker, request: Request, body: Any) -> Response | Awai
         respond = partial(_of_one_group, request.version, body.topics)
         return _fetch(broker, request.version, body.group_id, body.topics, respond)
     results = [
-        _fetch(broker, request.version, each.group_id, each.topics, lambda group: group)
+        _fetch(broker, request.version, each.group_id, each.topics, _of_several_groups)
         for each in body.groups
     ]
     if any(isinstance(result, asyncio.Future) for result in results):
@@ -53,7 +54,7 @@ def offset_fetch(broker: Broker, request: Request, body: Any) -> Response | Awai
 
 
 async def _gather(results: Sequence[Response | asyncio.Future[Response]]) -> Response:
-    return {"groups": [await r if isinstance(r, asyncio.Future) else r for r in results]}
+    return {"groups": [await response_of(result) for result in results]}
 
 
 def _fetch(
@@ -61,7 +62,7 @@ def _fetch(
     version: int,
     group_id: str,
     topics: Sequence[Any] | None,
-    respond: Any,
+    respond: Callable[[dict[str, Any]], Response],
 ) -> Response | asyncio.Future[Response]:
     """Return what `respond` makes of a group of the response."""
     image = broker.metadata.image
@@ -114,6 +115,11 @@ def _named_by_id(image: ClusterImage, topics: Topics, *, by_id: bool) -> Topics:
         for topic in topics
         if topic["name"] in image.topics
     ]
+
+
+def _of_several_groups(group: dict[str, Any]) -> dict[str, Any]:
+    """Return a group of the response from v8 on."""
+    return group
 
 
 def _of_one_group(

@@ -123,8 +123,14 @@ class PartitionReads:
             self.size >= self.min_bytes
             or self.has_failed
             or self.max_wait_ms <= 0
+            or self.is_hurried
             or not self.found
         )
+
+    @property
+    def is_hurried(self) -> bool:
+        """Whether nobody may wait any more: the broker stops."""
+        return self._broker.is_stopping
 
     def available(self, number: int) -> int | None:
         """Return how much one partition has now; None if it is to be told of something else."""

@@ -98,7 +98,9 @@ class _Produce:
             return self._serve_many()
         in_one_go(self._append_all())
         if self._delayed:
-            self._request.keep()
+            # Small batches behind a large append are copied out of the shared memory.
+            kept = self._request.kept
+            self._delayed = [(each, kept(records), done) for each, records, done in self._delayed]
             return self._finish()
         return self._finish() if self._is_flush_due else self._reply()
 

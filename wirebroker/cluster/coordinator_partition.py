@@ -15,7 +15,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from wirebroker.codecs.compression import Codec
 from wirebroker.codecs.errors import ErrorCode, KafkaError
@@ -119,6 +119,14 @@ class Waiter:
             self._response = response
 
 
+class _Deferred(NamedTuple):
+    """Answers that wait for the high watermark."""
+
+    end_offset: int
+    give_up_at: float
+    answers: Sequence[Answer]
+
+
 class CoordinatorPartition:
     """A partition of an internal topic with the state that its records give."""
 
@@ -127,10 +135,12 @@ class CoordinatorPartition:
         "_armed_ms",
         "_clock",
         "_codec",
+        "_commit_timeout_s",
         "_deferred",
         "_end_offset",
         "_is_closed",
         "_on_disk_failure",
+        "_timeout",
         "partition",
         "shard",
     )
@@ -142,6 +152,7 @@ class CoordinatorPartition:
         clock: Clock,
         *,
         codec: Codec = Codec.NONE,
+        commit_timeout_ms: int = 5_000,
         on_disk_failure: Callable[[CoordinatorPartition, OSError], None],
     ) -> None:
         self.partition = partition
@@ -149,8 +160,10 @@ class CoordinatorPartition:
         self._clock = clock
         self._codec = codec
         self._on_disk_failure = on_disk_failure
+        self._commit_timeout_s = commit_timeout_ms / 1000
         # Answers that wait until the high watermark has reached an offset, in order.
-        self._deferred: deque[tuple[int, Sequence[Answer]]] = deque()
+        self._deferred: deque[_Deferred] = deque()
+        self._timeout: asyncio.TimerHandle | None = None
         self._end_offset = partition.log.log_end_offset
         self._armed: asyncio.TimerHandle | None = None
         self._armed_ms = 0
@@ -191,9 +204,11 @@ class CoordinatorPartition:
         self.partition.unwatch(self._release)
         for answer in self.shard.on_unloaded().answers:
             answer.token.resolve(answer.response)
-        for _, answers in self._deferred:
-            _fail_all(answers, ErrorCode.NOT_COORDINATOR)
+        for deferred in self._deferred:
+            _fail_all(deferred.answers, ErrorCode.NOT_COORDINATOR)
         self._deferred.clear()
+        if self._timeout is not None:
+            self._timeout.cancel()
 
     # -- appending ---------------------------------------------------------------------------
 
@@ -257,16 +272,31 @@ class CoordinatorPartition:
                     token.resolve(response)
                 return
             self.partition.watch(self._release)
-        self._deferred.append((self._end_offset, answers))
+        give_up_at = self._clock.monotonic() + self._commit_timeout_s
+        self._deferred.append(_Deferred(self._end_offset, give_up_at, answers))
+        if self._timeout is None:
+            loop = asyncio.get_running_loop()
+            self._timeout = loop.call_later(self._commit_timeout_s, self._on_timeout)
 
     def _release(self) -> None:
         """Let the answers go whose records are committed."""
         high_watermark = self.partition.log.high_watermark
-        while self._deferred and self._deferred[0][0] <= high_watermark:
-            _, answers = self._deferred.popleft()
-            for token, response in answers:
+        while self._deferred and self._deferred[0].end_offset <= high_watermark:
+            for token, response in self._deferred.popleft().answers:
                 token.resolve(response)
         if not self._deferred:
+            self.partition.unwatch(self._release)
+
+    def _on_timeout(self) -> None:
+        """Give up answers that have waited too long: perhaps the records are committed later."""
+        self._timeout = None
+        now = self._clock.monotonic()
+        while self._deferred and self._deferred[0].give_up_at <= now:
+            _fail_all(self._deferred.popleft().answers, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        if self._deferred:
+            delay_s = self._deferred[0].give_up_at - now
+            self._timeout = asyncio.get_running_loop().call_later(delay_s, self._on_timeout)
+        else:
             self.partition.unwatch(self._release)
 
     # -- timers ------------------------------------------------------------------------------

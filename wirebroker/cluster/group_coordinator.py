@@ -299,6 +299,7 @@ class GroupCoordinator:
             held.shard,
             self._clock,
             codec=Codec(self.settings.offsets_topic_compression_codec),
+            commit_timeout_ms=self.settings.offsets_commit_timeout_ms,
             on_disk_failure=self._on_disk_failure,
         )
         held.runner = runner

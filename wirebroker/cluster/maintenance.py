@@ -73,6 +73,7 @@ class Maintenance:
         """Forget idempotent producers that have been silent for too long."""
         slices = Slices(self._broker.clock)
         for partition in list(self._broker.replicas):
+            await partition.until_settled()
             partition.log.producer_state.remove_expired(self._broker.clock.now_ms())
             await slices.turn()
 

@@ -190,6 +190,12 @@ class Partition:
         """Tell whether a thread is at work on the log."""
         return self._append_lock is not None and self._append_lock.locked()
 
+    async def until_settled(self) -> None:
+        """Wait until no thread is at work on the log."""
+        while self._append_lock is not None and self._append_lock.locked():
+            async with self._append_lock:
+                pass
+
     def takes_long(self, records: memoryview, *, now_ms: int) -> bool:
         """Tell whether an append would hold the loop too long.
 
@@ -283,6 +289,7 @@ class Partition:
         if self._flush_lock is None:
             self._flush_lock = asyncio.Lock()
         async with self._flush_lock:
+            await self.until_settled()
             self.check_leader()
             if self.log.recovery_point >= end_offset:
                 return

@@ -164,6 +164,16 @@ class ReplicaManager:
             self._add(log, topic, partition, directory)
             await slices.turn()
 
+    def wake_all(self) -> None:
+        """Have everyone who waits for records look again."""
+        for partition in self:
+            partition.wake_watchers()
+
+    async def until_settled(self) -> None:
+        """Wait until no thread is at work on any log."""
+        for partition in tuple(self):
+            await partition.until_settled()
+
     def close(self, *, broker_epoch: int) -> None:
         """Flush and close every log, and say in each directory that the stop was clean. Blocks."""
         for directory in self.directories:
@@ -290,10 +300,8 @@ class ReplicaManager:
         while gone:
             batch, gone = gone[:_BATCH], gone[_BATCH:]
             for partition in batch:
-                if partition.is_appending:
-                    # A thread is writing; whoever comes after it finds the partition retired.
-                    async with partition.append_lock:
-                        pass
+                # Whoever comes after a thread that is writing finds the partition retired.
+                await partition.until_settled()
             moved = await loop.run_in_executor(None, _move_aside, batch)
             now = self._clock.monotonic()
             for partition, path in zip(batch, moved, strict=True):

@@ -34,6 +34,7 @@ public final class Member implements ConsumerRebalanceListener {
     private final String topic;
     private final FileOutputStream output = new FileOutputStream(FileDescriptor.out);
     private final KafkaConsumer<byte[], byte[]> consumer;
+    private final Map<TopicPartition, OffsetAndMetadata> done = new HashMap<>();
     private volatile boolean isLeaving;
 
     private Member(String[] given) {
@@ -84,8 +85,8 @@ public final class Member implements ConsumerRebalanceListener {
         say("\"event\":\"left\"");
     }
 
+    /** A commit that is refused, because a rebalance has begun, is tried again while it is ours. */
     private void process() {
-        Map<TopicPartition, OffsetAndMetadata> done = new HashMap<>();
         for (ConsumerRecord<byte[], byte[]> one : consumer.poll(Duration.ofMillis(50))) {
             sayOffset("record", one.partition(), one.offset());
             done.put(new TopicPartition(topic, one.partition()), new OffsetAndMetadata(one.offset() + 1));
@@ -93,6 +94,7 @@ public final class Member implements ConsumerRebalanceListener {
         if (!done.isEmpty()) {
             consumer.commitSync(done);
             done.forEach((of, to) -> sayOffset("committed", of.partition(), to.offset()));
+            done.clear();
         }
     }
 
@@ -113,6 +115,7 @@ public final class Member implements ConsumerRebalanceListener {
 
     @Override
     public void onPartitionsRevoked(Collection<TopicPartition> partitions) {
+        done.keySet().removeAll(partitions);
         sayPartitions("revoked", partitions);
     }
 

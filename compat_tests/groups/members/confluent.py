@@ -13,7 +13,11 @@ MOST_UNCOMMITTED = 10
 
 
 class Member:
-    """Commits what it has processed when it is idle, before partitions go, and now and then."""
+    """Commits what it has processed when it is idle, before partitions go, and now and then.
+
+    A commit that is refused, because a rebalance has begun, is tried again while the partition is
+    still ours.
+    """
 
     def __init__(self, settings: Settings) -> None:
         self.speaker = Speaker(settings.name)
@@ -66,6 +70,7 @@ class Member:
         try:
             self.consumer.commit(offsets=offsets, asynchronous=False)
         except KafkaException as error:
+            self.done = done
             self.speaker.error(error)
         else:
             self.speaker.committed(done)
@@ -75,10 +80,14 @@ class Member:
 
     def on_revoke(self, _: Any, partitions: list[TopicPartition]) -> None:
         self.commit()
-        self.speaker.revoked(one.partition for one in partitions)
+        self.drop(partitions)
 
     def on_lost(self, _: Any, partitions: list[TopicPartition]) -> None:
-        self.done.clear()
+        self.drop(partitions)
+
+    def drop(self, partitions: list[TopicPartition]) -> None:
+        for one in partitions:
+            self.done.pop(one.partition, None)
         self.speaker.revoked(one.partition for one in partitions)
 
 

@@ -16,7 +16,8 @@ from compat_tests import tools
 from compat_tests.groups.members.speaking import Settings, Speaker, leave_command, settings_of
 
 # % Group NAME rebalanced (memberid ID): assigned: TOPIC [0], TOPIC [1]
-REBALANCED = re.compile(r"% Group .* rebalanced \(memberid .*\): (\w+): ?(.*)")
+# % Group NAME rebalanced: incremental assignment of 2 partition(s) (memberid ID, …): TOPIC [0], …
+REBALANCED = re.compile(r"% Group \S+ rebalanced(?:: incremental| \(memberid .*\):) (\w+)(.*)")
 RECORD = re.compile(r"(\d+) (\d+)\n")
 PARTITION = re.compile(r"\[(\d+)\]")
 
@@ -45,7 +46,7 @@ def tell(line: str, speaker: Speaker) -> None:
         speaker.record(int(record[1]), int(record[2]))
     elif rebalanced:
         partitions = [int(number) for number in PARTITION.findall(rebalanced[2])]
-        if rebalanced[1] == "assigned":
+        if rebalanced[1].startswith("assign"):
             speaker.assigned(partitions)
         else:
             speaker.revoked(partitions)

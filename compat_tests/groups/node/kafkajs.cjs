@@ -23,20 +23,27 @@ consumer.on(consumer.events.GROUP_JOIN, ({ payload }) => {
   speaking.assigned(owned);
 });
 
-async function process_({ batch, heartbeat, isRunning, isStale, resolveOffset }) {
+// A commit that is refused is thrown on: kafkajs joins again, and fetches from what is committed.
+async function processBatch({
+  batch,
+  heartbeat,
+  isRunning,
+  isStale,
+  resolveOffset,
+  commitOffsetsIfNecessary,
+}) {
+  const { topic, partition } = batch;
   for (const message of batch.messages) {
-    if (!isRunning() || isStale() || !owned.includes(batch.partition)) return;
-    speaking.record(batch.partition, Number(message.offset));
-    const next = String(BigInt(message.offset) + 1n);
+    if (!isRunning() || isStale() || !owned.includes(partition)) return;
+    speaking.record(partition, Number(message.offset));
+    const offset = String(BigInt(message.offset) + 1n);
     try {
-      await consumer.commitOffsets([
-        { topic: batch.topic, partition: batch.partition, offset: next },
-      ]);
+      await commitOffsetsIfNecessary({ topics: [{ topic, partitions: [{ partition, offset }] }] });
     } catch (error) {
       speaking.error(error);
-      throw error; // kafkajs joins again, and fetches from what is committed
+      throw error;
     }
-    speaking.committed(batch.partition, Number(next));
+    speaking.committed(partition, Number(offset));
     resolveOffset(message.offset);
     await heartbeat();
   }
@@ -46,7 +53,7 @@ async function main() {
   await consumer.connect();
   await consumer.subscribe({ topic: settings.topic, fromBeginning: true });
   speaking.onLeave(() => consumer.disconnect());
-  await consumer.run({ autoCommit: false, eachBatchAutoResolve: false, eachBatch: process_ });
+  await consumer.run({ autoCommit: false, eachBatchAutoResolve: false, eachBatch: processBatch });
 }
 
 main();

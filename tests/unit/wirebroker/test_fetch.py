@@ -18,7 +18,7 @@ from tests.support.requests import (
     fetch_request,
     produce_request,
 )
-from tests.support.servers import broker_of, client_of, memory_directory, running
+from tests.support.servers import broker_of, client_of, memory_directory, running, until
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
 
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
     from tests.support.raw_client import RawClient
     from wirebroker.server import Server
 
+    Test = Callable[[Server, RawClient], Awaitable[None]]
+
 # A wait that a passing test never sees the end of, and one that it does.
 LONG_MS = 20_000
 SHORT_MS = 60
 
 # Of a batch with a value of 100 bytes.
 BATCH_BYTES = len(batch(b"x" * 100))
-
-Test = "Callable[[Server, RawClient], Awaitable[None]]"
 
 
 def with_broker(path, test: Test, **settings: str) -> None:
@@ -67,8 +67,7 @@ def watchers(server: Server) -> int:
 
 async def until_waiting(server: Server, count: int = 1) -> None:
     """Wait until as many partitions are waited for."""
-    while watchers(server) != count:
-        await asyncio.sleep(0.001)  # noqa: TID251 - no event tells of it
+    await until(lambda: watchers(server) == count)
 
 
 # -- what is read ----------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
 import pytest
 
@@ -68,7 +69,7 @@ class Fetcher:
         results = []
         for asked in context.partitions:
             index = asked.wanted.index
-            fields = {"high_watermark": 0, "log_start_offset": 0, "records": b""}
+            fields: dict[str, Any] = {"high_watermark": 0, "log_start_offset": 0, "records": b""}
             fields |= self.state.get(index, {})
             results.append((asked, FetchPartitionResult(index, **fields)))
         in_one_go(context.select(results, version=self.version, now_ms=self.now_ms))

@@ -70,6 +70,24 @@ def test_answers_wait_for_the_high_watermark_in_order_reads_included():
     asyncio.run(run())
 
 
+def test_an_answer_does_not_wait_for_the_high_watermark_for_ever():
+    async def run():
+        partition, clock = ListPartition(), ManualClock()
+        broker = group_broker(partitions={0: partition}, clock=clock, offsets_commit_timeout_ms=10)
+        partition.commits_at_once = False
+        first = broker.groups.submit("g", appending(RECORD, n=1), on_error=error_of)
+        clock.seconds = 0.005
+        second = broker.groups.submit("g", appending(RECORD, n=2), on_error=error_of)
+        clock.seconds = 0.010
+        assert await first == {"error_code": ErrorCode.COORDINATOR_NOT_AVAILABLE}
+        assert not second.done()
+        partition.commit()
+        assert await second == {"n": 2}
+        await broker.groups.stop()
+
+    asyncio.run(run())
+
+
 @pytest.mark.parametrize(
     ("raised", "answered"),
     [

@@ -14,7 +14,7 @@ from tests.support.servers import broker_of, client_of, running
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.compression import Codec
 from wirebroker.codecs.errors import ErrorCode
-from wirebroker.storage.log import Log
+from wirebroker.storage.log_read import DetachedLog
 
 if TYPE_CHECKING:
     from tests.support.raw_client import RawClient
@@ -123,7 +123,9 @@ def test_errors_of_single_partitions(tmp_path):
             topics = [{"name": "t", "partitions": [*twice, once]}]
             request = {"replica_id": -1, "topics": topics}
             answer = await client.ask(ApiKey.LIST_OFFSETS, 7, request)
-            codes = [(each.partition_index, each.error_code) for each in answer.topics[0].partitions]
+            codes = [
+                (each.partition_index, each.error_code) for each in answer.topics[0].partitions
+            ]
             unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
             assert codes == [(0, ErrorCode.INVALID_REQUEST), (1, unknown)]
 
@@ -157,12 +159,12 @@ def test_a_search_in_a_topic_that_is_deleted_meanwhile_blames_no_disk(tmp_path, 
             await append(client, "t", batch(b"a"))
             loop = asyncio.get_running_loop()
 
-            def search(log: Log, timestamp_ms: int, *, up_to_offset: int) -> None:
+            def search(log: DetachedLog, timestamp_ms: int, *, up_to_offset: int) -> None:
                 del log, timestamp_ms, up_to_offset
                 asyncio.run_coroutine_threadsafe(delete_topic(other, "t"), loop).result(10)
                 raise FileNotFoundError(2, "moved away")
 
-            monkeypatch.setattr(Log, "offset_for_timestamp", search)
+            monkeypatch.setattr(DetachedLog, "offset_for_timestamp", search)
             found = await look_up(client, TIMESTAMP_MS)
             assert found.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
             assert broker_of(server).replicas.directories[0].is_online

@@ -8,6 +8,7 @@ thread: wall time, with room for what else a shared machine does, is only a seco
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import threading
 import time
@@ -129,17 +130,17 @@ def broker(tmp_path_factory):
 
 def test_creating_and_deleting_a_topic_of_ten_thousand_partitions(tmp_path):
     with watched_broker(tmp_path) as broker:
-        holds = []
+        holds: list[Hold] = []
         while not holds or not holds[-1].is_short:
             assert len(holds) < ATTEMPTS, holds
             name = f"created-{len(holds)}"
             holds.append(broker.create([new_topic(name, MOST_PARTITIONS)]))
-            hold = broker.hold_during(lambda name=name: broker.delete([name]))
+            hold = broker.hold_during(functools.partial(broker.delete, [name]))
             holds[-1] = max(hold, holds[-1])
 
 
 def test_creating_a_thousand_topics(broker):
-    holds = []
+    holds: list[Hold] = []
     while not holds or not holds[-1].is_short:
         assert len(holds) < ATTEMPTS, holds
         names = [f"attempt-{len(holds)}-{number}" for number in range(MANY_TOPICS)]

@@ -63,7 +63,7 @@ def test_all_topics_and_none(tmp_path, version):
         async with running(tmp_path) as server, client_of(server) as client:
             for name in ("a", "b"):
                 await create_topic(client, name)
-            everything = {"topics": [] if version == 0 else None}
+            everything: dict[str, Any] = {"topics": [] if version == 0 else None}
             answer = await client.ask(ApiKey.METADATA, version, everything)
             assert sorted(codes(answer)) == ["a", "b"]
             if version > 0:
@@ -227,7 +227,7 @@ def test_many_topics_and_a_topic_of_many_partitions_are_told_in_full(tmp_path):
             await client.ask(ApiKey.CREATE_TOPICS, 7, request)
             await create_topic(client, "large", 1_500)
             for version in (0, 1, 12, 12):
-                everything = {"topics": [] if version == 0 else None}
+                everything: dict[str, Any] = {"topics": [] if version == 0 else None}
                 answer = await client.ask(ApiKey.METADATA, version, everything)
                 assert len(answer.topics) == 601
                 sizes = {topic.name: len(topic.partitions) for topic in answer.topics}

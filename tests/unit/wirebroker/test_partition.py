@@ -312,6 +312,26 @@ def test_flushes_that_come_together_share_one_sync(kit, monkeypatch):
     asyncio.run(run())
 
 
+def test_a_flush_waits_for_the_thread_that_writes(kit, monkeypatch):
+    """Both would replace the file of the leader epochs."""
+
+    async def run() -> None:
+        kit.append(b"a")
+        held = HeldWrites(kit.log, monkeypatch)
+        append = asyncio.create_task(kit.append_in_turn(large()))
+        await held.wait_until_begun()
+        flush = asyncio.create_task(kit.partition.flush())
+        settled = asyncio.create_task(kit.partition.until_settled())
+        await next_turn()
+        assert kit.log.recovery_point == 0
+        assert not settled.done()
+        held.go.set()
+        await asyncio.gather(append, flush, settled)
+        assert kit.log.recovery_point == 2
+
+    asyncio.run(run())
+
+
 def test_a_flush_of_a_retired_partition_is_no_disk_failure(kit):
     async def run() -> None:
         kit.append(b"a")

@@ -22,7 +22,7 @@ from tests.support.requests import (
     produce,
     produce_request,
 )
-from tests.support.servers import broker_of, client_of, memory_directory, running
+from tests.support.servers import broker_of, client_of, memory_directory, running, until
 from wirebroker.cluster.partition import LARGE_APPEND_BYTES
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.compression import Codec
@@ -125,9 +125,7 @@ def test_a_fault_with_acks_0_closes_the_connection(tmp_path, caplog):
             ErrorCode.NONE,  # a producer that is new may begin anywhere, as in Kafka
         ),
         (
-            batch(
-                b"a", producer_id=7, producer_epoch=0, base_sequence=0, is_transactional=True
-            ),
+            batch(b"a", producer_id=7, producer_epoch=0, base_sequence=0, is_transactional=True),
             ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
         ),
     ],
@@ -225,7 +223,7 @@ def test_large_and_small_batches_of_many_connections_all_arrive(tmp_path):
         async with running(tmp_path) as server, client_of(server) as client:
             await create_topic(client, "t", **LARGE_TOPIC)
             offsets = await asyncio.gather(*(one(server, number) for number in range(4)))
-            assert sorted(sum(offsets, [])) == list(range(16))
+            assert sorted(offset for each in offsets for offset in each) == list(range(16))
             assert all(each == sorted(each) for each in offsets)
             partition_of(server, "t").log.check()
             found = await fetch(client, "t", 0, partition_max_bytes=50 << 20)
@@ -258,8 +256,7 @@ def test_a_topic_deleted_under_a_large_append_is_let_go_afterwards(tmp_path, mon
             behind = asyncio.create_task(produce(third, "t", batch(b"behind")))
             deleting = asyncio.create_task(delete_topic(other, "t"))
             replicas = broker_of(server).replicas
-            while replicas.find("t", b"", by_id=False)[0]:
-                await asyncio.sleep(0.001)  # noqa: TID251 - no event tells of it
+            await until(lambda: not replicas.find("t", b"", by_id=False)[0])
             go.set()
             result = await appending
             assert result.error_code in {0, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
@@ -326,7 +323,7 @@ def test_a_failed_write_takes_the_directory_offline_and_others_serve(tmp_path, v
             await create_topic(client, "t", 2, **LARGE_TOPIC)
             broken, sound = sorted(
                 range(2),
-                key=lambda index: not partition_of(server, "t", index).directory.path == str(two),
+                key=lambda index: partition_of(server, "t", index).directory.path != str(two),
             )
             for index in (broken, sound):
                 await append(client, "t", batch(b"before"), partition=index)
@@ -362,7 +359,7 @@ def test_a_failed_sync_is_not_acknowledged_and_takes_the_directory_offline(tmp_p
             await create_topic(client, "t", flush_messages="1")
             await create_topic(client, "other")
             disk.fail(tmp_path / "t-0", "sync")
-            # Both in one request: what is written there, but not synced, is not acknowledged either.
+            # What is written there in the same request, but not synced, does not count either.
             request = produce_request({("other", 0): batch(b"a"), ("t", 0): batch(b"a")})
             answer = await client.ask(ApiKey.PRODUCE, PRODUCE_VERSION, request)
             for topic in answer.responses:

@@ -12,6 +12,7 @@ import socket
 import subprocess
 import sys
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -26,14 +27,13 @@ from tests.support.requests import (
     produce,
     produce_request,
 )
-from tests.support.servers import PATIENCE_S, broker_of, client_of, config_of, running
+from tests.support.servers import PATIENCE_S, broker_of, client_of, config_of, running, until
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.config import StartError
 from wirebroker.server import API_MODULES, Server
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 READY = re.compile(r"wirebroker ready on 127\.0\.0\.1:(\d+) \(node 1, cluster ([\w-]{22})\)\n")
 
@@ -124,13 +124,14 @@ def test_a_kill_loses_nothing_that_was_acknowledged(tmp_path):
 
 
 def test_a_second_interrupt_ends_the_process_at_once(tmp_path):
-    with serving(tmp_path) as process:
+    with serving(tmp_path, "--set", "message.max.bytes=50000000") as process:
         client = BlockingClient(("127.0.0.1", int(process.ready()[1])))
         topics = [{"name": "t", "num_partitions": 1, "replication_factor": 1}]
         client.ask(ApiKey.CREATE_TOPICS, 7, {"topics": topics, "timeout_ms": 1000})
-        # A request in flight, which a clean stop waits for.
-        waiting = fetch_request({("t", 0): 0}, max_wait_ms=30_000)
-        client.send(ApiKey.FETCH, 12, waiting)
+        records = {("t", 0): batch(b"x" * 40_000_000)}
+        client.ask(ApiKey.PRODUCE, 9, produce_request(records))
+        # An answer that its reader does not take, which a clean stop waits for.
+        client.send(ApiKey.FETCH, 12, fetch_request({("t", 0): 0}, partition_max_bytes=1 << 30))
         other = BlockingClient(client.address)
         other.ask(ApiKey.API_VERSIONS, 0, {})
         other.close()
@@ -212,7 +213,7 @@ def test_a_data_directory_that_is_a_file_is_refused(tmp_path):
 def test_what_was_begun_is_undone_when_the_start_fails(tmp_path):
     """The lock and the port are free again."""
     (tmp_path / "__cluster_metadata-0").write_text("no directory")
-    with pytest.raises((StartError, OSError)):
+    with pytest.raises(StartError, match="Not a directory"):
         asyncio.run(_start_and_stop(tmp_path))
     (tmp_path / "__cluster_metadata-0").unlink()
     asyncio.run(_start_and_stop(tmp_path))
@@ -229,18 +230,17 @@ def test_requests_in_flight_are_answered_before_the_stop(tmp_path):
         await server.start()
         client = await RawClient.connect(server.address)
         await create_topic(client, "t")
-        request = fetch_request({("t", 0): 0}, max_wait_ms=150)
+        request = fetch_request({("t", 0): 0}, max_wait_ms=30_000)
         correlation_id = await client.send(ApiKey.FETCH, 12, request)
         partitions, _ = broker_of(server).replicas.find("t", b"", by_id=False)
-        while not partitions[0]._watchers:
-            await asyncio.sleep(0.001)  # noqa: TID251 - no event tells of it
+        await until(lambda: partitions[0]._watchers)
         address = server.address
         stopping = asyncio.create_task(server.stop())
         answer = await client.receive(ApiKey.FETCH, 12, correlation_id)
         assert answer.error_code == 0
         assert await client.is_closed()
         await stopping
-        with pytest.raises(OSError, match="refused|reset"):
+        with pytest.raises(OSError, match="Connect call failed"):
             await asyncio.open_connection(*address)
         await client.close()
 
@@ -285,11 +285,9 @@ def test_two_brokers_live_in_one_process(tmp_path):
 def test_every_module_of_handlers_is_loaded_by_the_server():
     import wirebroker.api
 
-    folder = wirebroker.api.__path__[0]
-    registering = set()
-    for name in os.listdir(folder):
-        if name.endswith(".py") and name != "registry.py":
-            with open(f"{folder}/{name}", encoding="utf-8") as file:
-                if re.search(r"^@handles", file.read(), re.MULTILINE):
-                    registering.add(name.removesuffix(".py"))
+    registering = {
+        file.stem
+        for file in Path(wirebroker.api.__path__[0]).glob("*.py")
+        if re.search(r"^@handles", file.read_text(encoding="utf-8"), re.MULTILINE)
+    }
     assert registering == set(API_MODULES)

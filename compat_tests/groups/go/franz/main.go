@@ -1,4 +1,5 @@
-// A group member on franz-go. Rebalances wait until what was polled has been committed.
+// A group member on franz-go. Rebalances wait until what was polled has been committed; a commit
+// that is refused, because one has begun, is tried again while the partition is still ours.
 package main
 
 import (
@@ -16,6 +17,9 @@ var balancers = map[string]func() kgo.GroupBalancer{
 	"sticky":             kgo.StickyBalancer,
 	"cooperative-sticky": kgo.CooperativeStickyBalancer,
 }
+
+// What has been processed and not yet been committed; callbacks and polls never overlap.
+var done = map[int32]*kgo.Record{}
 
 func main() {
 	settings := speaking.Read()
@@ -37,10 +41,14 @@ func options(settings speaking.Settings) []kgo.Opt {
 	for _, name := range settings.Assignors {
 		chosen = append(chosen, balancers[name]())
 	}
-	told := func(tell func([]int32)) func(context.Context, *kgo.Client, map[string][]int32) {
-		return func(_ context.Context, _ *kgo.Client, of map[string][]int32) {
-			tell(of[settings.Topic])
+	assigned := func(_ context.Context, _ *kgo.Client, of map[string][]int32) {
+		speaking.Assigned(of[settings.Topic])
+	}
+	revoked := func(_ context.Context, _ *kgo.Client, of map[string][]int32) {
+		for _, partition := range of[settings.Topic] {
+			delete(done, partition)
 		}
+		speaking.Revoked(of[settings.Topic])
 	}
 	all := []kgo.Opt{
 		kgo.SeedBrokers(settings.Bootstrap),
@@ -54,9 +62,9 @@ func options(settings speaking.Settings) []kgo.Opt {
 		kgo.DisableAutoCommit(),
 		kgo.BlockRebalanceOnPoll(),
 		kgo.FetchMaxWait(100 * time.Millisecond),
-		kgo.OnPartitionsAssigned(told(speaking.Assigned)),
-		kgo.OnPartitionsRevoked(told(speaking.Revoked)),
-		kgo.OnPartitionsLost(told(speaking.Revoked)),
+		kgo.OnPartitionsAssigned(assigned),
+		kgo.OnPartitionsRevoked(revoked),
+		kgo.OnPartitionsLost(revoked),
 	}
 	if settings.InstanceID != "" {
 		all = append(all, kgo.InstanceID(settings.InstanceID))
@@ -66,26 +74,31 @@ func options(settings speaking.Settings) []kgo.Opt {
 
 func process(ctx context.Context, client *kgo.Client) {
 	defer client.AllowRebalance()
-	fetches := client.PollRecords(ctx, 100)
+	polling, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
+	defer cancel()
+	fetches := client.PollRecords(polling, 100)
 	for _, failed := range fetches.Errors() {
-		if ctx.Err() == nil {
+		if polling.Err() == nil {
 			speaking.Error(failed.Err)
 		}
 	}
-	records := fetches.Records()
-	if len(records) == 0 {
+	for _, record := range fetches.Records() {
+		speaking.Record(record.Partition, record.Offset)
+		done[record.Partition] = record
+	}
+	if len(done) == 0 {
 		return
 	}
-	done := map[int32]int64{}
-	for _, record := range records {
-		speaking.Record(record.Partition, record.Offset)
-		done[record.Partition] = record.Offset + 1
+	records := make([]*kgo.Record, 0, len(done))
+	for _, record := range done {
+		records = append(records, record)
 	}
 	if err := client.CommitRecords(context.Background(), records...); err != nil {
 		speaking.Error(err)
 		return
 	}
-	for partition, offset := range done {
-		speaking.Committed(partition, offset)
+	for _, record := range records {
+		speaking.Committed(record.Partition, record.Offset+1)
 	}
+	clear(done)
 }

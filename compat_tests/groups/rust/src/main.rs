@@ -52,6 +52,8 @@ impl Speaker {
         self.say(&format!("\"event\":\"error\",\"error\":\"{text}\""));
     }
 
+    /// A commit that is refused, because a rebalance has begun, is tried again while the partition
+    /// is still ours.
     fn commit(&self, consumer: &BaseConsumer<Speaker>) {
         let done = std::mem::take(&mut *self.done.lock().unwrap());
         if done.is_empty() {
@@ -69,8 +71,16 @@ impl Speaker {
             Ok(()) => done
                 .iter()
                 .for_each(|(partition, next)| self.say_offset("committed", *partition, *next)),
-            Err(error) => self.say_error(error),
+            Err(error) => {
+                self.say_error(error);
+                *self.done.lock().unwrap() = done;
+            }
         }
+    }
+
+    fn drop_partitions(&self, list: &TopicPartitionList) {
+        let mut done = self.done.lock().unwrap();
+        done.retain(|(partition, _)| list.find_partition(&self.topic, *partition).is_none());
     }
 }
 
@@ -82,6 +92,7 @@ impl ConsumerContext for Speaker {
             Rebalance::Assign(list) => self.say_partitions("assigned", list),
             Rebalance::Revoke(list) => {
                 self.commit(consumer);
+                self.drop_partitions(list);
                 self.say_partitions("revoked", list);
             }
             Rebalance::Error(error) => self.say_error(error),

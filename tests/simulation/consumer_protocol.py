@@ -1,0 +1,41 @@
+"""What consumers tell each other through the coordinator: subscriptions and assignments, v0.
+
+Both: int16 version; then topics with names, or names and partitions; then the user's own bytes.
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_INT32 = Struct(">i")
+
+
+def subscription(topic: str) -> bytes:
+    """Return the subscription of a consumer of one topic."""
+    return bytes(2) + _INT32.pack(1) + _name(topic) + _INT32.pack(-1)
+
+
+def assignment(topic: str, partitions: Sequence[int]) -> bytes:
+    """Return an assignment of partitions of one topic."""
+    indexes = b"".join(_INT32.pack(each) for each in partitions)
+    count = _INT32.pack(len(partitions))
+    return bytes(2) + _INT32.pack(1) + _name(topic) + count + indexes + _INT32.pack(-1)
+
+
+def read_assignment(data: bytes) -> tuple[int, ...]:
+    """Return the partitions of an assignment; nothing was assigned if it is empty."""
+    if not data:
+        return ()
+    position = 6
+    position += 2 + int.from_bytes(data[position : position + 2])
+    (count,) = _INT32.unpack_from(data, position)
+    return tuple(_INT32.unpack_from(data, position + 4 + 4 * i)[0] for i in range(count))
+
+
+def _name(topic: str) -> bytes:
+    name = topic.encode()
+    return len(name).to_bytes(2) + name

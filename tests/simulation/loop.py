@@ -1,0 +1,261 @@
+"""An event loop whose clock moves instead of waiting, and processes that can be killed or stopped.
+
+    select(timeout)      moves the time by the timeout: a minute of waiting costs microseconds
+    run_in_executor      runs the job on the loop, some milliseconds later
+    Process              whatever is begun within it (tasks, timers, jobs) belongs to it, by a
+                         context variable; it can be killed or stopped between any two steps
+
+The order of events depends on the seed alone. A dead process takes no further step: none of its
+`finally` blocks runs, as after kill -9.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import inspect
+import weakref
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+    from random import Random
+
+_process: contextvars.ContextVar[Process | None] = contextvars.ContextVar("process", default=None)
+
+# Jobs of threads take up to this long.
+_LONGEST_JOB_S = 0.01
+# When the world begins: some time in 2023.
+_EPOCH_MS = 1_700_000_000_000
+
+
+class KilledError(BaseException):
+    """Unwinds the step in which a process dies."""
+
+
+class DeadlockError(Exception):
+    """Nobody will ever do anything again."""
+
+
+class Process:
+    """Something that dies, or is stopped, as a whole.
+
+    Attributes:
+        name: For traces.
+        is_alive: Whether it takes steps.
+        steps: How many callbacks of the loop it has run.
+        dies_at_step: It is killed after that many.
+        on_death: Called when it dies.
+    """
+
+    def __init__(self, loop: SimulatedLoop, name: str) -> None:
+        self.loop = loop
+        self.name = name
+        self.is_alive = True
+        self.steps = 0
+        self.dies_at_step: int | None = None
+        self.on_death: Callable[[], None] = lambda: None
+        self.is_stopped = False
+        self._backlog: list[_Step] = []
+        self._tasks: weakref.WeakSet[asyncio.Task[Any]] = weakref.WeakSet()
+        self._context = contextvars.copy_context()
+        self._context.run(_process.set, self)
+
+    def spawn(self, coroutine: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
+        """Begin a task within the process."""
+        return self._context.copy().run(self.loop.create_task, coroutine)
+
+    def call_later(self, delay_s: float, callback: Callable[..., Any], *args: Any) -> None:
+        """Have the process do something later, if it is still alive then."""
+        self.loop.call_later(delay_s, callback, *args, context=self._context.copy())
+
+    def kill(self) -> None:
+        """Let it take no further step."""
+        if self.is_alive:
+            self.is_alive = False
+            self._backlog.clear()
+            for task in self._tasks:
+                task._log_destroy_pending = False  # type: ignore[attr-defined]
+                coroutine = task.get_coro()
+                if inspect.getcoroutinestate(coroutine) == inspect.CORO_CREATED:  # type: ignore[arg-type]
+                    coroutine.close()
+            self.on_death()
+
+    def stop(self) -> None:
+        """Let it take no steps until it goes on (SIGSTOP)."""
+        self.is_stopped = True
+
+    def go_on(self) -> None:
+        """Do what has piled up, in order (SIGCONT)."""
+        self.is_stopped = False
+        backlog, self._backlog = self._backlog, []
+        for step in backlog:
+            if step.handle is not None and not step.handle.cancelled():
+                self.loop.resume(step)
+
+    def adopt(self, task: asyncio.Task[Any]) -> None:
+        """Note that a task belongs to the process."""
+        self._tasks.add(task)
+
+    def run(self, step: _Step) -> None:
+        """Take a step, or keep it for later."""
+        if not self.is_alive:
+            return
+        if self.is_stopped:
+            self._backlog.append(step)
+            return
+        self.steps += 1
+        try:
+            step.callback(*step.args)
+        except KilledError:
+            pass
+        if self.dies_at_step is not None and self.steps >= self.dies_at_step:
+            self.kill()
+
+
+class _Step:
+    """A callback of a process."""
+
+    __slots__ = ("args", "callback", "handle", "process")
+
+    def __init__(self, process: Process, callback: Callable[..., Any], args: Any) -> None:
+        self.process = process
+        self.callback = callback
+        self.args = args
+        self.handle: asyncio.Handle | None = None
+
+    def __call__(self) -> None:
+        self.process.run(self)
+
+
+class SimulatedLoop(asyncio.BaseEventLoop):
+    """The loop of one world. It waits for nothing and needs no sockets."""
+
+    def __init__(self, random: Random) -> None:
+        super().__init__()
+        self._selector = self
+        self._clock_resolution = 1e-7
+        self._now = 0.0
+        self._random = random
+        self.set_task_factory(self._make_task)
+
+    # -- time --------------------------------------------------------------------------------
+
+    def time(self) -> float:
+        return self._now
+
+    def select(self, timeout: float | None) -> list[Any]:
+        """Move the clock to the next timer."""
+        if timeout is None:
+            raise DeadlockError
+        self._now += max(0.0, timeout)
+        return []
+
+    def _process_events(self, event_list: list[Any]) -> None:
+        """There are none."""
+
+    def _write_to_self(self) -> None:
+        """Nobody waits."""
+
+    def add_reader(self, fd: Any, callback: Callable[..., Any], *args: Any) -> None:
+        """Nothing ever comes: connections are in memory."""
+
+    def remove_reader(self, fd: Any) -> bool:
+        return True
+
+    # -- processes ---------------------------------------------------------------------------
+
+    def call_soon(
+        self,
+        callback: Callable[..., Any],
+        *args: Any,
+        context: contextvars.Context | None = None,
+    ) -> asyncio.Handle:
+        step = self._step(callback, args, context)
+        if step is None:
+            return super().call_soon(callback, *args, context=context)
+        step.handle = super().call_soon(step, context=context)
+        return step.handle
+
+    def call_soon_threadsafe(
+        self,
+        callback: Callable[..., Any],
+        *args: Any,
+        context: contextvars.Context | None = None,
+    ) -> asyncio.Handle:
+        return self.call_soon(callback, *args, context=context)
+
+    def call_at(
+        self,
+        when: float,
+        callback: Callable[..., Any],
+        *args: Any,
+        context: contextvars.Context | None = None,
+    ) -> asyncio.TimerHandle:
+        step = self._step(callback, args, context)
+        if step is None:
+            return super().call_at(when, callback, *args, context=context)
+        handle = super().call_at(when, step, context=context)
+        step.handle = handle
+        return handle
+
+    def resume(self, step: _Step) -> None:
+        """Run a step that was kept; its former handle can still cancel it."""
+        kept = step.handle
+
+        def run() -> None:
+            if kept is None or not kept.cancelled():
+                step()
+
+        super().call_soon(run, context=getattr(kept, "_context", None))
+
+    def _step(
+        self, callback: Callable[..., Any], args: Any, context: contextvars.Context | None
+    ) -> _Step | None:
+        process = _process.get() if context is None else context.get(_process)
+        return None if process is None else _Step(process, callback, args)
+
+    def _make_task(
+        self, loop: asyncio.AbstractEventLoop, coroutine: Any, **options: Any
+    ) -> asyncio.Task[Any]:
+        task = asyncio.Task(coroutine, loop=loop, **options)
+        context = options.get("context")
+        process = _process.get() if context is None else context.get(_process)
+        if process is not None:
+            process.adopt(task)
+        return task
+
+    # -- threads -----------------------------------------------------------------------------
+
+    def run_in_executor(  # type: ignore[override]
+        self, executor: Any, func: Callable[..., Any], *args: Any
+    ) -> asyncio.Future[Any]:
+        """Run a job in one piece, later; what happens meanwhile is the seed's choice."""
+        del executor
+        future = self.create_future()
+        self.call_later(self._random.uniform(0, _LONGEST_JOB_S), _run_job, future, func, args)
+        return future
+
+
+def _run_job(future: asyncio.Future[Any], func: Callable[..., Any], args: Any) -> None:
+    if future.cancelled():
+        return
+    try:
+        result = func(*args)
+    except Exception as error:  # noqa: BLE001 - whoever waits for the job gets it
+        future.set_exception(error)
+    else:
+        future.set_result(result)
+
+
+class SimulatedClock:
+    """The loop's time; the wall clock goes with it."""
+
+    def __init__(self, loop: SimulatedLoop) -> None:
+        self._loop = loop
+
+    def now_ms(self) -> int:
+        return _EPOCH_MS + int(self._loop.time() * 1000)
+
+    def monotonic(self) -> float:
+        return self._loop.time()

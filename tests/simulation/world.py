@@ -1,0 +1,449 @@
+"""A broker, a producer, consumers and bad luck, all from one seed.
+
+First it storms: the broker is killed between any two steps, or in the middle of a write, and
+started again on the same disk; it is stopped for a while; members are killed, stopped, leave, join;
+requests are delayed, lost or repeated. Then it is calm: within a bounded time every group must be
+stable with exactly those members that live, and everything must be processed and committed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import logging
+import uuid
+from collections import deque
+from random import Random
+from typing import TYPE_CHECKING, Any
+from unittest import mock
+
+from tests.simulation.disk import Disk, SimulatedFiles
+from tests.simulation.loop import KilledError, Process, SimulatedClock, SimulatedLoop
+from tests.simulation.member import AGES, FIRST_STATIC_AGE, TOPIC, Habits, Member
+from tests.simulation.model import Model
+from tests.simulation.network import Exchange, Host, LinkLostError, Network, Weather
+from tests.support.batches import batch
+from tests.support.requests import PRODUCE_VERSION, produce_request
+from wirebroker.clock import pause
+from wirebroker.codecs import primitives
+from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.codecs.errors import ErrorCode
+from wirebroker.config import Config
+from wirebroker.coordinator.classic_group import GroupState
+from wirebroker.listeners import listeners_of
+from wirebroker.server import Server
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from wirebroker.broker import Broker
+
+_CALM_LIMIT_S = 300.0
+# Requests that outlive their links have arrived by then.
+_CALM_BEFORE_CHECK_S = 13.0
+_TAIL = 60
+
+
+class SimulationError(AssertionError):
+    """A property does not hold; the notes tell how to see it again."""
+
+
+class _Socket:
+    """Stands for a listening socket; nobody connects to it."""
+
+    def getsockname(self) -> tuple[str, int]:
+        return "127.0.0.1", 9092
+
+    def fileno(self) -> int:
+        return 0
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+class _SimulatedServer(Server):
+    """The server without sockets."""
+
+    def _bind(self) -> None:
+        for listener in listeners_of(self.config):
+            self._sockets.append((listener, _Socket()))  # type: ignore[arg-type]
+
+    @property
+    def table(self) -> Any:
+        return self._table
+
+
+class World:
+    """One simulated run.
+
+    Attributes:
+        trace_hash: Of everything that was sent and when.
+        model: What was promised, and counts of what happened.
+    """
+
+    def __init__(self, seed: int) -> None:
+        self.seed = seed
+        self.random = Random(seed)
+        self.loop = SimulatedLoop(self.random)
+        self.clock = SimulatedClock(self.loop)
+        self.model = Model()
+        self.network = Network(self.loop, self.random, self)
+        self.trace_hash = hashlib.sha256()
+        self._tail: deque[str] = deque(maxlen=_TAIL)
+        self._disk = Disk()
+        self._failure: BaseException | None = None
+        self._server: _SimulatedServer | None = None
+        self._broker_process: Process | None = None
+        self._number = 0
+        self._members: dict[Member, None] = {}
+        self._ends: dict[int, int] = {}
+        random = self.random
+        self._partition_count = random.randint(1, 5)
+        self._groups = ["g", "h"][: random.randint(1, 2)]
+        self._topic_id = b""
+        self._config = Config(
+            {
+                "log.dirs": "/data",
+                "listeners": "PLAINTEXT://127.0.0.1:9092",
+                "auto.create.topics.enable": "false",
+                "offsets.topic.num.partitions": str(random.randint(1, 3)),
+                "offsets.topic.replication.factor": "1",
+                "group.initial.rebalance.delay.ms": str(random.choice([0, 500, 3_000])),
+                "group.min.session.timeout.ms": "1000",
+            }
+        )
+
+    # -- what the network tells --------------------------------------------------------------
+
+    def trace(self, line: str, data: bytes = b"") -> None:
+        line = f"{self.loop.time():.6f} {line} {hashlib.sha256(data).hexdigest()[:8]}"
+        self.trace_hash.update(line.encode())
+        self._tail.append(line)
+
+    def served(self, exchange: Exchange) -> None:
+        self.model.count("requests")
+        self.model.served(exchange)
+
+    def answered(self, exchange: Exchange, answer: Any) -> None:
+        try:
+            self.model.answered(exchange, answer)
+            for shard in self._broker().groups.shards():
+                shard.check()
+        except AssertionError as error:
+            self.failed(error)
+
+    def failed(self, error: BaseException) -> None:
+        if self._failure is None:
+            self._failure = error
+            self.loop.stop()
+
+    # -- running -----------------------------------------------------------------------------
+
+    def run(self) -> None:
+        """Run it all.
+
+        Raises:
+            SimulationError: A property does not hold.
+        """
+        watch = _ErrorWatch(self)
+        logger = logging.getLogger("wirebroker")
+        logger.addHandler(watch)
+        self.loop.set_exception_handler(self._on_exception)
+        random_bytes = self.random.randbytes
+
+        def new_uuid() -> uuid.UUID:
+            return uuid.UUID(bytes=random_bytes(16), version=4)
+
+        main = self.loop.create_task(self._run())
+        main.add_done_callback(lambda _: self.loop.stop())
+        try:
+            with (
+                mock.patch.object(primitives.random_uuid, "__defaults__", (random_bytes,)),
+                mock.patch.object(uuid, "uuid4", new_uuid),
+            ):
+                self.loop.run_forever()
+            if self._failure is None and main.done():
+                self._failure = main.exception()
+        except Exception as error:  # noqa: BLE001 - told with the seed
+            self._failure = self._failure or error
+        finally:
+            logger.removeHandler(watch)
+            self._end(main)
+        if self._failure is not None:
+            error = SimulationError(f"seed {self.seed}: {self._failure or self._failure!r}")
+            error.add_note(f"repeat it with: pytest tests/simulation --seed {self.seed}")
+            error.add_note("\n".join(self._tail))
+            raise error from self._failure
+
+    def _end(self, main: asyncio.Task[None]) -> None:
+        main._log_destroy_pending = False  # type: ignore[attr-defined]
+        for member in list(self._members):
+            member.process.kill()
+        if self._broker_process is not None:
+            self._broker_process.kill()
+        self.loop.close()
+
+    def _on_exception(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        error = context.get("exception")
+        if not isinstance(error, KilledError):
+            self.failed(error or AssertionError(context["message"]))
+
+    async def _run(self) -> None:
+        random = self.random
+        await self._start_broker()
+        await self._create_topic()
+        producer = Process(self.loop, "producer")
+        self._watch(producer.spawn(self._produce(producer)))
+        for group in self._groups:
+            for _ in range(random.randint(1, 3)):
+                self._start_member(group)
+        self.network.weather = Weather(
+            slowest_s=random.choice([0.02, 0.5, 6.0]),
+            request_lost=random.choice([0.0, 0.02]),
+            answer_lost=random.choice([0.0, 0.02]),
+            lingers=random.choice([0.0, 0.03]),
+        )
+        storm_ends = self.loop.time() + random.uniform(20, 60)
+        while self.loop.time() < storm_ends:
+            await pause(random.expovariate(0.4))
+            await self._strike()
+        producer.kill()
+        await self._settle()
+
+    # -- the storm ---------------------------------------------------------------------------
+
+    async def _strike(self) -> None:
+        """Do something bad."""
+        random = self.random
+        group = random.choice(self._groups)
+        members = [member for member in self._members if member.group == group]
+        strikes: list[Callable[[], Any]] = [
+            self._restart_broker,
+            self._restart_broker,
+            lambda: self._suspend(self._process_of_broker(), random.uniform(0, 8)),
+            lambda: self._start_member(group) if len(members) < 4 else None,
+        ]
+        if members:
+            member = random.choice(members)
+            strikes += [
+                lambda: self._suspend(member.process, random.uniform(0, 15)),
+                lambda: self._kill_member(member),
+                lambda: self._bring_back(member),
+                member.tell_to_leave,
+            ]
+        done = random.choice(strikes)()
+        if done is not None:
+            await done
+
+    async def _restart_broker(self) -> None:
+        """Kill the broker between two steps, or in a write; start it again, perhaps twice."""
+        random = self.random
+        process = self._process_of_broker()
+        died = self.loop.create_future()
+        on_death = process.on_death
+
+        def note_death() -> None:
+            on_death()
+            if not died.done():
+                died.set_result(None)
+
+        process.on_death = note_death
+        files = self._files
+        if random.random() < 0.6:
+            process.dies_at_step = process.steps + random.randint(1, 40)
+        else:
+            files.dies_at_write = files.writes + random.randint(1, 6)
+        await asyncio.wait([died], timeout=3)
+        process.kill()
+        await pause(random.choice([0.0, 0.2, 4.0]))
+        await self._start_broker()
+
+    async def _suspend(self, process: Process, seconds: float) -> None:
+        if not process.is_stopped:
+            self.trace(f"! {process.name} is stopped")
+            process.stop()
+            self.network.later(seconds, process.go_on)
+
+    def _kill_member(self, member: Member) -> None:
+        self.trace(f"! {member.process.name} is killed")
+        self._members.pop(member, None)
+        member.process.kill()
+        self.network.client_died(member.process)
+
+    def _bring_back(self, member: Member) -> None:
+        """Restart a member; a static one takes its own place, which may still be in use."""
+        if member.habits.instance is None or self.random.random() < 0.7:
+            self._kill_member(member)
+        self._start_member(member.group, member.habits)
+
+    # -- calm --------------------------------------------------------------------------------
+
+    async def _settle(self) -> None:
+        """Check that everything comes to rest."""
+        self.trace("! calm")
+        self.network.weather = Weather()
+        await pause(_CALM_BEFORE_CHECK_S)
+        for group in self._groups:
+            if not any(member.group == group for member in self._members):
+                self._start_member(group)
+        began = self.loop.time()
+        producer = Process(self.loop, "last producer")
+        for partition in range(self._partition_count):
+            await producer.spawn(self._append(producer, partition))
+        while (restless := self._restless()) is not None:
+            await pause(0.5)
+            assert self.loop.time() - began < _CALM_LIMIT_S, restless
+        self.model.counts["slowest calm s"] = int(self.loop.time() - began)
+        for partition in self._broker().replicas:
+            partition.log.check()
+        self._server_running().table.check()
+
+    def _restless(self) -> str | None:
+        """Return why the world has not come to rest yet."""
+        broker = self._broker()
+        for group_id in self._groups:
+            members = [member for member in self._members if member.group == group_id]
+            found = [shard.groups.get(group_id) for shard in broker.groups.shards()]
+            group = next((each for each in found if each is not None), None)
+            if group is None or group.state is not GroupState.STABLE:
+                return f"{group_id} is {group and group.state}"
+            if {member.member_id for member in members} != group.members.keys():
+                return f"{group_id} has other members than those that live"
+            if any(member.generation != group.generation for member in members):
+                return f"{group_id} has members in other generations"
+            owned = sorted(partition for member in members for partition in member.owned)
+            if owned != list(range(self._partition_count)):
+                return f"the members of {group_id} own {owned}"
+            for partition, end_offset in self._ends.items():
+                if not self.model.has_processed_all(group_id, partition, end_offset):
+                    return f"{group_id} has not processed all of {partition}"
+        return None
+
+    # -- parts -------------------------------------------------------------------------------
+
+    async def _start_broker(self) -> None:
+        """Start a broker on the disk; one start in five is killed on its way."""
+        while True:
+            self._number += 1
+            process = Process(self.loop, f"broker {self._number}")
+            files = self._files = SimulatedFiles(self._disk, self.clock, process.kill)
+
+            def on_death(files: SimulatedFiles = files, process: Process = process) -> None:
+                self.trace(f"! {process.name} dies after {process.steps} steps")
+                self.model.count("broker deaths")
+                files.is_dead = True
+                self._disk.locks.clear()
+                self.network.broker_died()
+
+            process.on_death = on_death
+            if self._number > 1 and self.random.random() < 0.2:
+                files.dies_at_write = self.random.randint(1, 30)
+            server = _SimulatedServer(self._config, clock=self.clock, files=files)
+            started = process.spawn(server.start())
+            while process.is_alive and not started.done():
+                await pause(0.001)
+            if process.is_alive:
+                started.result()
+                break
+        files.dies_at_write = None
+        self._server, self._broker_process = server, process
+        self.network.host = Host(process, server.table.dispatch)
+        self.trace(f"! {process.name} serves")
+
+    def _start_member(self, group: str, habits: Habits | None = None) -> None:
+        self._number += 1
+        process = Process(self.loop, f"{group}{self._number}")
+        member = Member(
+            process,
+            self.network,
+            self.model,
+            group=group,
+            topic_id=self._topic_id,
+            partition_count=self._partition_count,
+            habits=habits or self._new_habits(),
+        )
+        self._members[member] = None
+        task = process.spawn(member.run())
+        self._watch(task)
+        # It has left, or was fenced.
+        task.add_done_callback(lambda _: self._members.pop(member, None))
+
+    def _new_habits(self) -> Habits:
+        random = self.random
+        age = random.randrange(len(AGES))
+        self._number += 1
+        is_static = age >= FIRST_STATIC_AGE and random.random() < 0.3
+        return Habits(
+            AGES[age],
+            session_timeout_ms=random.choice([3_000, 10_000]),
+            rebalance_timeout_ms=random.choice([4_000, 15_000]),
+            heartbeat_interval_s=random.choice([0.5, 1.0]),
+            protocols=random.choice([("range", "roundrobin"), ("roundrobin", "range")]),
+            instance=f"instance{self._number}" if is_static else None,
+        )
+
+    async def _create_topic(self) -> None:
+        topic = {"name": TOPIC, "num_partitions": self._partition_count, "replication_factor": 1}
+        process = Process(self.loop, "admin")
+        link = self.network.open(process)
+        request = {"topics": [topic], "timeout_ms": 30_000}
+        answer = await link.ask(ApiKey.CREATE_TOPICS, 7, request, timeout_s=30)
+        assert answer.topics[0].error_code == ErrorCode.NONE
+        self._topic_id = answer.topics[0].topic_id
+
+    async def _produce(self, process: Process) -> None:
+        while True:
+            await pause(self.random.expovariate(1.5))
+            await self._append(process, self.random.randrange(self._partition_count))
+
+    async def _append(self, process: Process, partition: int) -> None:
+        """Append a record; again until it is acknowledged."""
+        self._number += 1
+        value = f"value {self._number}".encode()
+        records = batch(value, timestamp_ms=self.clock.now_ms())
+        request = produce_request({(TOPIC, partition): records})
+        while True:
+            link = self.network.open(process)
+            try:
+                answer = await link.ask(ApiKey.PRODUCE, PRODUCE_VERSION, request, timeout_s=5)
+            except LinkLostError:
+                await pause(0.1)
+                continue
+            result = answer.responses[0].partition_responses[0]
+            assert result.error_code == ErrorCode.NONE, result
+            self.model.holds(partition, result.base_offset, value)
+            self._ends[partition] = max(self._ends.get(partition, 0), result.base_offset + 1)
+            link.close()
+            return
+
+    def _watch(self, task: asyncio.Task[Any]) -> None:
+        def done(task: asyncio.Task[Any]) -> None:
+            error = None if task.cancelled() else task.exception()
+            if error is not None:
+                self.failed(error)
+
+        task.add_done_callback(done)
+
+    def _process_of_broker(self) -> Process:
+        assert self._broker_process is not None
+        return self._broker_process
+
+    def _server_running(self) -> _SimulatedServer:
+        assert self._server is not None
+        return self._server
+
+    def _broker(self) -> Broker:
+        broker = self._server_running().broker
+        assert broker is not None
+        return broker
+
+
+class _ErrorWatch(logging.Handler):
+    """Takes every error that the broker logs for a failure."""
+
+    def __init__(self, world: World) -> None:
+        super().__init__(logging.ERROR)
+        self._world = world
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._world.failed(AssertionError(f"the broker says: {record.getMessage()}"))

@@ -1,0 +1,50 @@
+"""A connection as a transcript uses it: one frame out, its answer in."""
+
+from __future__ import annotations
+
+import socket
+
+from wirebroker.codecs.api_keys import API_VERSIONS, ApiKey, is_flexible
+
+TIMEOUT_S = 30.0
+_CLIENT_ID = b"transcript"
+
+
+class Connection:
+    """One connection that sends a frame and waits for the answer's."""
+
+    def __init__(self, host: str, port: int) -> None:
+        self._socket = socket.create_connection((host, port), timeout=TIMEOUT_S)
+        self._correlation_id = 0
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._socket.close()
+
+    def send(self, key: ApiKey, version: int, body: bytes) -> int:
+        """Send a request; return its correlation id."""
+        self._correlation_id += 1
+        head = key.to_bytes(2) + version.to_bytes(2) + self._correlation_id.to_bytes(4)
+        head += len(_CLIENT_ID).to_bytes(2) + _CLIENT_ID
+        if version > API_VERSIONS[key].max_version or is_flexible(key, version):
+            head += b"\x00"
+        frame = head + body
+        self._socket.sendall(len(frame).to_bytes(4) + frame)
+        return self._correlation_id
+
+    def receive(self) -> bytes | None:
+        """Return the next answer's frame; None if the broker closes the connection instead."""
+        prefix = self._read(4)
+        return None if prefix is None else self._read(int.from_bytes(prefix))
+
+    def _read(self, length: int) -> bytes | None:
+        data = bytearray()
+        while len(data) < length:
+            try:
+                chunk = self._socket.recv(length - len(data))
+            except ConnectionResetError:
+                return None
+            if not chunk:
+                return None
+            data += chunk
+        return bytes(data)

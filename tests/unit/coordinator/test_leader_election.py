@@ -1,0 +1,84 @@
+"""ElectLeaders: who may take over, and when nothing is to do."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from tests.unit.coordinator.kit import one_broker, partition_of, run, topic
+from wirebroker.codecs.errors import ErrorCode, KafkaError
+from wirebroker.coordinator.cluster_image import NO_LEADER
+from wirebroker.coordinator.leader_election import PREFERRED, UNCLEAN, elect_leaders
+
+
+def elect(image, wishes, election_type=PREFERRED):
+    asked = None
+    if wishes is not None:
+        asked = [SimpleNamespace(topic=name, partitions=each) for name, each in wishes.items()]
+    request = SimpleNamespace(election_type=election_type, topic_partitions=asked)
+    results, after, records = run(elect_leaders(request, image, node_id=1), image)
+    codes = {
+        (each["topic"], partition["partition_id"]): partition["error_code"]
+        for each in results
+        for partition in each["partition_result"]
+    }
+    return codes, after, records
+
+
+@pytest.mark.parametrize("election_type", [PREFERRED, UNCLEAN])
+def test_a_partition_with_its_leader_needs_no_election(election_type):
+    image = one_broker(*topic("led", 1, 2))
+    codes, _, records = elect(image, {"led": [0, 1]}, election_type)
+    assert set(codes.values()) == {ErrorCode.ELECTION_NOT_NEEDED}
+    assert not records
+
+
+def test_of_all_partitions_those_that_need_none_are_left_out():
+    image = one_broker(*topic("led", 1), *topic("leaderless", 2, 1, leader=NO_LEADER))
+    codes, after, records = elect(image, None)
+    assert codes == {("leaderless", 0): 0}
+    assert len(records) == 1
+    assert partition_of(after, "leaderless").leader == 1
+
+
+def test_the_last_replica_known_to_be_in_sync_may_take_over():
+    image = one_broker(*topic("t", 1, 1, leader=NO_LEADER, isr=[], eligible_leader_replicas=[1]))
+    codes, after, _ = elect(image, {"t": [0]}, UNCLEAN)
+    assert codes == {("t", 0): 0}
+    partition = partition_of(after, "t")
+    assert (partition.leader, partition.isr, partition.leader_epoch) == (1, (1,), 1)
+
+
+@pytest.mark.parametrize(
+    ("election_type", "code"),
+    [
+        (PREFERRED, ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE),
+        (UNCLEAN, ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE),
+    ],
+)
+def test_a_replica_that_may_have_missed_records_does_not_take_over(election_type, code):
+    image = one_broker(
+        *topic(
+            "t",
+            1,
+            1,
+            leader=NO_LEADER,
+            isr=[2],
+            replicas=[2, 1],
+            directories=[bytes(16), bytes(16)],
+        )
+    )
+    codes, _, records = elect(image, {"t": [0]}, election_type)
+    assert codes == {("t", 0): code}
+    assert not records
+
+
+def test_what_does_not_exist_is_unknown():
+    image = one_broker(*topic("t", 1))
+    codes, _, _ = elect(image, {"t": [1], "none": [0]})
+    assert set(codes.values()) == {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
+
+
+def test_another_kind_of_election_refuses_the_whole_request():
+    with pytest.raises(KafkaError) as caught:
+        elect(one_broker(), {}, 2)
+    assert caught.value.code is ErrorCode.INVALID_REQUEST

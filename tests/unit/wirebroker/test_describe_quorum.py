@@ -1,0 +1,46 @@
+"""DescribeQuorum: one voter that leads, and no other partition."""
+
+import pytest
+
+import wirebroker.api.describe_quorum  # noqa: F401 - registers the handler
+from tests.unit.coordinator.kit import topic
+from tests.unit.wirebroker.api_kit import answer, make_broker
+from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.codecs.errors import ErrorCode
+
+
+def describe(version, *asked):
+    node = make_broker(*topic("t", 1))
+    node.metadata.epoch = 4
+    topics = [
+        {"topic_name": name, "partitions": [{"partition_index": index}]} for name, index in asked
+    ]
+    return answer(node, ApiKey.DESCRIBE_QUORUM, version, topics=topics)
+
+
+@pytest.mark.parametrize("version", range(3))
+def test_this_node_leads_and_votes(version):
+    reply = describe(version, ("__cluster_metadata", 0))
+    [metadata] = reply.topics
+    [partition] = metadata.partitions
+    assert (partition.error_code, partition.leader_id, partition.leader_epoch) == (0, 1, 4)
+    [voter] = partition.current_voters
+    assert (voter.replica_id, voter.log_end_offset) == (1, partition.high_watermark)
+    assert partition.high_watermark > 0
+    assert not partition.observers
+    assert [node.node_id for node in reply.nodes] == ([1] if version == 2 else [])
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        [("t", 0)],
+        [("__cluster_metadata", 1)],
+        [("__cluster_metadata", 0), ("t", 0)],
+    ],
+)
+def test_other_partitions_have_no_quorum(asked):
+    reply = describe(2, *asked)
+    codes = [part.error_code for each in reply.topics for part in each.partitions]
+    assert codes == [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION] * len(asked)
+    assert not reply.nodes

@@ -1,0 +1,44 @@
+"""The cycle collector's pauses stay short."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+
+from wirebroker import garbage
+from wirebroker.garbage import GarbagePolicy
+
+
+class Node:
+    def __init__(self) -> None:
+        self.itself = self
+
+
+def test_the_process_gets_its_thresholds_and_objects_back():
+    before = gc.get_threshold(), len(gc.callbacks)
+    with GarbagePolicy() as policy:
+        assert (gc.get_threshold(), len(gc.callbacks)) != before
+        policy.keep_all()
+        assert gc.get_freeze_count() > 0
+    assert (gc.get_threshold(), len(gc.callbacks)) == before
+    assert gc.get_freeze_count() == 0
+
+
+def test_cycles_are_collected_while_collections_are_quick(monkeypatch):
+    monkeypatch.setattr(garbage, "_LONGEST_MS", 1e9)
+    with GarbagePolicy():
+        node = weakref.ref(Node())
+        gc.collect()
+        assert node() is None
+        assert gc.get_freeze_count() == 0
+
+
+def test_what_a_slow_collection_leaves_is_kept_out_of_the_next_one(monkeypatch):
+    monkeypatch.setattr(garbage, "_LONGEST_MS", -1.0)
+    with GarbagePolicy():
+        gc.collect(1)
+        assert gc.get_freeze_count() == 0, "only full collections count"
+        kept: list[list[int]] = [[] for _ in range(1_000)]
+        gc.collect()
+        assert gc.get_freeze_count() > len(kept)
+        assert len(gc.get_objects(generation=2)) < len(kept)

@@ -1,0 +1,88 @@
+"""DescribeLogDirs and AlterReplicaLogDirs: sizes, filters, offline and unknown directories."""
+
+from types import SimpleNamespace
+
+import pytest
+
+import wirebroker.api.log_dirs  # noqa: F401 - registers the handlers
+from tests.unit.wirebroker.api_kit import answer, make_broker
+from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.codecs.errors import ErrorCode
+
+
+class Replicas:
+    """Two partitions in one directory, and another directory that may be offline."""
+
+    def __init__(self, *, is_online):
+        volume = SimpleNamespace(total_bytes=lambda: 1000, free_bytes=lambda: 400)
+        self.directories = [
+            SimpleNamespace(path="/a", is_online=True, files=volume, partitions=[]),
+            SimpleNamespace(path="/b", is_online=is_online, files=volume, partitions=[]),
+        ]
+        self.partitions = {
+            index: SimpleNamespace(
+                topic="t",
+                index=index,
+                directory=self.directories[0],
+                log=SimpleNamespace(size_bytes=70 + index),
+            )
+            for index in (0, 1)
+        }
+        self.directories[0].partitions = list(self.partitions.values())
+
+    def find(self, name, _topic_id, *, by_id):
+        assert not by_id
+        return (self.partitions if name == "t" else {}), None
+
+
+def node(*, is_online=True):
+    broker = make_broker()
+    broker.replicas = Replicas(is_online=is_online)
+    return broker
+
+
+def sizes(reply):
+    return {
+        (result.log_dir, topic.name, each.partition_index): each.partition_size
+        for result in reply.results
+        for topic in result.topics
+        for each in topic.partitions
+    }
+
+
+@pytest.mark.parametrize("version", range(1, 6))
+def test_all_partitions_are_described_in_every_version(version):
+    reply = answer(node(), ApiKey.DESCRIBE_LOG_DIRS, version, topics=None)
+    assert sizes(reply) == {("/a", "t", 0): 70, ("/a", "t", 1): 71}
+    assert [each.log_dir for each in reply.results] == ["/a", "/b"]
+    if version >= 4:
+        assert (reply.results[0].total_bytes, reply.results[0].usable_bytes) == (1000, 400)
+
+
+def test_only_the_partitions_asked_for_are_described():
+    asked = [{"topic": "t", "partitions": [1, 7]}, {"topic": "none", "partitions": [0]}]
+    reply = answer(node(), ApiKey.DESCRIBE_LOG_DIRS, 5, topics=asked)
+    assert sizes(reply) == {("/a", "t", 1): 71}
+
+
+def test_a_directory_that_is_offline_says_so():
+    reply = answer(node(is_online=False), ApiKey.DESCRIBE_LOG_DIRS, 5, topics=None)
+    assert [each.error_code for each in reply.results] == [0, ErrorCode.KAFKA_STORAGE_ERROR]
+
+
+@pytest.mark.parametrize(
+    ("path", "name", "index", "code"),
+    [
+        ("/a", "t", 0, ErrorCode.NONE),
+        ("/a", "t", 7, ErrorCode.REPLICA_NOT_AVAILABLE),
+        ("/a", "none", 0, ErrorCode.REPLICA_NOT_AVAILABLE),
+        ("/none", "t", 0, ErrorCode.LOG_DIR_NOT_FOUND),
+        ("/b", "t", 0, ErrorCode.KAFKA_STORAGE_ERROR),
+    ],
+)
+def test_a_replica_may_stay_in_its_directory(path, name, index, code):
+    dirs = [{"path": path, "topics": [{"name": name, "partitions": [index]}]}]
+    reply = answer(node(), ApiKey.ALTER_REPLICA_LOG_DIRS, 2, dirs=dirs)
+    [result] = reply.results
+    [partition] = result.partitions
+    assert (partition.partition_index, partition.error_code) == (index, code)
