@@ -23,8 +23,10 @@ if TYPE_CHECKING:
 
 _process: contextvars.ContextVar[Process | None] = contextvars.ContextVar("process", default=None)
 
-# Jobs of threads take up to this long.
+# Jobs of threads take up to this long, a few of them very long.
 _LONGEST_JOB_S = 0.01
+_SLOW_JOB_S = 2.0
+_SLOW_JOBS = 0.03
 # When the world begins: some time in 2023.
 _EPOCH_MS = 1_700_000_000_000
 
@@ -75,10 +77,7 @@ class Process:
             self.is_alive = False
             self._backlog.clear()
             for task in self._tasks:
-                task._log_destroy_pending = False  # type: ignore[attr-defined]
-                coroutine = task.get_coro()
-                if inspect.getcoroutinestate(coroutine) == inspect.CORO_CREATED:  # type: ignore[arg-type]
-                    coroutine.close()
+                _forget(task)
             self.on_death()
 
     def stop(self) -> None:
@@ -96,6 +95,8 @@ class Process:
     def adopt(self, task: asyncio.Task[Any]) -> None:
         """Note that a task belongs to the process."""
         self._tasks.add(task)
+        if not self.is_alive:
+            _forget(task)
 
     def run(self, step: _Step) -> None:
         """Take a step, or keep it for later."""
@@ -233,8 +234,18 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         """Run a job in one piece, later; what happens meanwhile is the seed's choice."""
         del executor
         future = self.create_future()
-        self.call_later(self._random.uniform(0, _LONGEST_JOB_S), _run_job, future, func, args)
+        is_slow = self._random.random() < _SLOW_JOBS
+        delay_s = self._random.uniform(0, _SLOW_JOB_S if is_slow else _LONGEST_JOB_S)
+        self.call_later(delay_s, _run_job, future, func, args)
         return future
+
+
+def _forget(task: asyncio.Task[Any]) -> None:
+    """Let a task be collected without a word."""
+    task._log_destroy_pending = False  # type: ignore[attr-defined]
+    coroutine: Any = task.get_coro()
+    if inspect.getcoroutinestate(coroutine) == inspect.CORO_CREATED:
+        coroutine.close()
 
 
 def _run_job(future: asyncio.Future[Any], func: Callable[..., Any], args: Any) -> None:

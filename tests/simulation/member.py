@@ -32,6 +32,7 @@ TOPIC = "t"
 _REQUEST_TIMEOUT_S = 5.0
 _BACKOFF_S = 0.1
 _FETCH_WAIT_MS = 300
+_FIRST_SYNC_WITH_PROTOCOL = 5
 
 _LOOK_AGAIN = {ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE}
 
@@ -161,11 +162,11 @@ class Member:
         assignments: list[dict[str, Any]] = []
         if answer.leader == answer.member_id and not answer.skip_assignment:
             assignments = self._assign(answer.protocol_name, answer.members)
-        synced = await self._ask(
-            ApiKey.SYNC_GROUP,
-            habits.versions.sync_group,
-            self._as_member({"assignments": assignments}),
-        )
+        version = habits.versions.sync_group
+        sync: dict[str, Any] = {"assignments": assignments}
+        if version >= _FIRST_SYNC_WITH_PROTOCOL:
+            sync |= {"protocol_type": "consumer", "protocol_name": answer.protocol_name}
+        synced = await self._ask(ApiKey.SYNC_GROUP, version, self._as_member(sync))
         await self._check(synced.error_code)
         self.owned = read_assignment(synced.assignment)
 

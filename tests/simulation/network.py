@@ -64,7 +64,7 @@ class Exchange:
 class Observer(Protocol):
     """Who sees what enters and leaves the broker, also what never arrives."""
 
-    def trace(self, line: str, data: bytes = b"") -> None: ...
+    def note(self, line: str, data: bytes = b"") -> None: ...
 
     def served(self, exchange: Exchange) -> None: ...
 
@@ -202,7 +202,7 @@ class Link:
         assert connection is not None
         exchange.is_stale = self.is_closed
         name = f"{self.client.name} {exchange.key.name} v{exchange.version}"
-        observer.trace(f"> {name}{' stale' if exchange.is_stale else ''}", frame)
+        observer.note(f"> {name}{' stale' if exchange.is_stale else ''}", frame)
         observer.served(exchange)
         try:
             data = await connection.exchange(frame)
@@ -212,7 +212,7 @@ class Link:
         except Exception as error:  # noqa: BLE001 - the simulation ends with it
             observer.failed(error)
             return
-        observer.trace(f"< {name}", data)
+        observer.note(f"< {name}", data)
         answer = answer_of(
             exchange.key, exchange.version, data[4:], correlation_id=exchange.correlation_id
         )

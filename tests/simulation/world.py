@@ -17,7 +17,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 from unittest import mock
 
-from tests.simulation.disk import Disk, SimulatedFiles
+from tests.simulation.broker_host import BrokerHost
 from tests.simulation.loop import KilledError, Process, SimulatedClock, SimulatedLoop
 from tests.simulation.member import AGES, FIRST_STATIC_AGE, TOPIC, Habits, Member
 from tests.simulation.model import Model
@@ -30,13 +30,9 @@ from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
 from wirebroker.config import Config
 from wirebroker.coordinator.classic_group import GroupState
-from wirebroker.listeners import listeners_of
-from wirebroker.server import Server
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from wirebroker.broker import Broker
 
 _CALM_LIMIT_S = 300.0
 # Requests that outlive their links have arrived by then.
@@ -48,36 +44,11 @@ class SimulationError(AssertionError):
     """A property does not hold; the notes tell how to see it again."""
 
 
-class _Socket:
-    """Stands for a listening socket; nobody connects to it."""
-
-    def getsockname(self) -> tuple[str, int]:
-        return "127.0.0.1", 9092
-
-    def fileno(self) -> int:
-        return 0
-
-    def close(self) -> None:
-        """Nothing is open."""
-
-
-class _SimulatedServer(Server):
-    """The server without sockets."""
-
-    def _bind(self) -> None:
-        for listener in listeners_of(self.config):
-            self._sockets.append((listener, _Socket()))  # type: ignore[arg-type]
-
-    @property
-    def table(self) -> Any:
-        return self._table
-
-
 class World:
     """One simulated run.
 
     Attributes:
-        trace_hash: Of everything that was sent and when.
+        seconds_to_rest: How long it took after the storm until all was done.
         model: What was promised, and counts of what happened.
     """
 
@@ -88,12 +59,10 @@ class World:
         self.clock = SimulatedClock(self.loop)
         self.model = Model()
         self.network = Network(self.loop, self.random, self)
-        self.trace_hash = hashlib.sha256()
+        self.seconds_to_rest = 0
+        self._trace = hashlib.sha256()
         self._tail: deque[str] = deque(maxlen=_TAIL)
-        self._disk = Disk()
         self._failure: BaseException | None = None
-        self._server: _SimulatedServer | None = None
-        self._broker_process: Process | None = None
         self._number = 0
         self._members: dict[Member, None] = {}
         self._ends: dict[int, int] = {}
@@ -101,7 +70,7 @@ class World:
         self._partition_count = random.randint(1, 5)
         self._groups = ["g", "h"][: random.randint(1, 2)]
         self._topic_id = b""
-        self._config = Config(
+        config = Config(
             {
                 "log.dirs": "/data",
                 "listeners": "PLAINTEXT://127.0.0.1:9092",
@@ -112,12 +81,18 @@ class World:
                 "group.min.session.timeout.ms": "1000",
             }
         )
+        self.host = BrokerHost(self.network, config, self.note)
+
+    @property
+    def trace(self) -> str:
+        """A hash of everything that happened, and when."""
+        return self._trace.hexdigest()
 
     # -- what the network tells --------------------------------------------------------------
 
-    def trace(self, line: str, data: bytes = b"") -> None:
+    def note(self, line: str, data: bytes = b"") -> None:
         line = f"{self.loop.time():.6f} {line} {hashlib.sha256(data).hexdigest()[:8]}"
-        self.trace_hash.update(line.encode())
+        self._trace.update(line.encode())
         self._tail.append(line)
 
     def served(self, exchange: Exchange) -> None:
@@ -127,8 +102,7 @@ class World:
     def answered(self, exchange: Exchange, answer: Any) -> None:
         try:
             self.model.answered(exchange, answer)
-            for shard in self._broker().groups.shards():
-                shard.check()
+            self.host.check_groups()
         except AssertionError as error:
             self.failed(error)
 
@@ -179,23 +153,23 @@ class World:
         main._log_destroy_pending = False  # type: ignore[attr-defined]
         for member in list(self._members):
             member.process.kill()
-        if self._broker_process is not None:
-            self._broker_process.kill()
+        self.host.process.kill()
         self.loop.close()
 
     def _on_exception(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         error = context.get("exception")
-        if not isinstance(error, KilledError):
+        # What nobody takes any more belongs to the dead.
+        if not isinstance(error, KilledError | LinkLostError):
             self.failed(error or AssertionError(context["message"]))
 
     async def _run(self) -> None:
         random = self.random
-        await self._start_broker()
+        await self.host.start()
         await self._create_topic()
         producer = Process(self.loop, "producer")
         self._watch(producer.spawn(self._produce(producer)))
         for group in self._groups:
-            for _ in range(random.randint(1, 3)):
+            for _ in range(random.randint(1, 4)):
                 self._start_member(group)
         self.network.weather = Weather(
             slowest_s=random.choice([0.02, 0.5, 6.0]),
@@ -203,7 +177,7 @@ class World:
             answer_lost=random.choice([0.0, 0.02]),
             lingers=random.choice([0.0, 0.03]),
         )
-        storm_ends = self.loop.time() + random.uniform(20, 60)
+        storm_ends = self.loop.time() + random.uniform(30, 150)
         while self.loop.time() < storm_ends:
             await pause(random.expovariate(0.4))
             await self._strike()
@@ -218,10 +192,10 @@ class World:
         group = random.choice(self._groups)
         members = [member for member in self._members if member.group == group]
         strikes: list[Callable[[], Any]] = [
-            self._restart_broker,
-            self._restart_broker,
-            lambda: self._suspend(self._process_of_broker(), random.uniform(0, 8)),
-            lambda: self._start_member(group) if len(members) < 4 else None,
+            self.host.restart,
+            self.host.restart,
+            lambda: self._suspend(self.host.process, random.uniform(0, 8)),
+            lambda: self._start_member(group) if len(members) < 5 else None,
         ]
         if members:
             member = random.choice(members)
@@ -235,37 +209,14 @@ class World:
         if done is not None:
             await done
 
-    async def _restart_broker(self) -> None:
-        """Kill the broker between two steps, or in a write; start it again, perhaps twice."""
-        random = self.random
-        process = self._process_of_broker()
-        died = self.loop.create_future()
-        on_death = process.on_death
-
-        def note_death() -> None:
-            on_death()
-            if not died.done():
-                died.set_result(None)
-
-        process.on_death = note_death
-        files = self._files
-        if random.random() < 0.6:
-            process.dies_at_step = process.steps + random.randint(1, 40)
-        else:
-            files.dies_at_write = files.writes + random.randint(1, 6)
-        await asyncio.wait([died], timeout=3)
-        process.kill()
-        await pause(random.choice([0.0, 0.2, 4.0]))
-        await self._start_broker()
-
     async def _suspend(self, process: Process, seconds: float) -> None:
         if not process.is_stopped:
-            self.trace(f"! {process.name} is stopped")
+            self.note(f"! {process.name} is stopped")
             process.stop()
             self.network.later(seconds, process.go_on)
 
     def _kill_member(self, member: Member) -> None:
-        self.trace(f"! {member.process.name} is killed")
+        self.note(f"! {member.process.name} is killed")
         self._members.pop(member, None)
         member.process.kill()
         self.network.client_died(member.process)
@@ -280,7 +231,7 @@ class World:
 
     async def _settle(self) -> None:
         """Check that everything comes to rest."""
-        self.trace("! calm")
+        self.note("! calm")
         self.network.weather = Weather()
         await pause(_CALM_BEFORE_CHECK_S)
         for group in self._groups:
@@ -293,17 +244,14 @@ class World:
         while (restless := self._restless()) is not None:
             await pause(0.5)
             assert self.loop.time() - began < _CALM_LIMIT_S, restless
-        self.model.counts["slowest calm s"] = int(self.loop.time() - began)
-        for partition in self._broker().replicas:
-            partition.log.check()
-        self._server_running().table.check()
+        self.seconds_to_rest = int(self.loop.time() - began)
+        self.host.check()
 
     def _restless(self) -> str | None:
         """Return why the world has not come to rest yet."""
-        broker = self._broker()
         for group_id in self._groups:
             members = [member for member in self._members if member.group == group_id]
-            found = [shard.groups.get(group_id) for shard in broker.groups.shards()]
+            found = [shard.groups.get(group_id) for shard in self.host.broker.groups.shards()]
             group = next((each for each in found if each is not None), None)
             if group is None or group.state is not GroupState.STABLE:
                 return f"{group_id} is {group and group.state}"
@@ -320,35 +268,6 @@ class World:
         return None
 
     # -- parts -------------------------------------------------------------------------------
-
-    async def _start_broker(self) -> None:
-        """Start a broker on the disk; one start in five is killed on its way."""
-        while True:
-            self._number += 1
-            process = Process(self.loop, f"broker {self._number}")
-            files = self._files = SimulatedFiles(self._disk, self.clock, process.kill)
-
-            def on_death(files: SimulatedFiles = files, process: Process = process) -> None:
-                self.trace(f"! {process.name} dies after {process.steps} steps")
-                self.model.count("broker deaths")
-                files.is_dead = True
-                self._disk.locks.clear()
-                self.network.broker_died()
-
-            process.on_death = on_death
-            if self._number > 1 and self.random.random() < 0.2:
-                files.dies_at_write = self.random.randint(1, 30)
-            server = _SimulatedServer(self._config, clock=self.clock, files=files)
-            started = process.spawn(server.start())
-            while process.is_alive and not started.done():
-                await pause(0.001)
-            if process.is_alive:
-                started.result()
-                break
-        files.dies_at_write = None
-        self._server, self._broker_process = server, process
-        self.network.host = Host(process, server.table.dispatch)
-        self.trace(f"! {process.name} serves")
 
     def _start_member(self, group: str, habits: Habits | None = None) -> None:
         self._number += 1
@@ -393,7 +312,7 @@ class World:
 
     async def _produce(self, process: Process) -> None:
         while True:
-            await pause(self.random.expovariate(1.5))
+            await pause(self.random.expovariate(3))
             await self._append(process, self.random.randrange(self._partition_count))
 
     async def _append(self, process: Process, partition: int) -> None:
@@ -423,19 +342,6 @@ class World:
                 self.failed(error)
 
         task.add_done_callback(done)
-
-    def _process_of_broker(self) -> Process:
-        assert self._broker_process is not None
-        return self._broker_process
-
-    def _server_running(self) -> _SimulatedServer:
-        assert self._server is not None
-        return self._server
-
-    def _broker(self) -> Broker:
-        broker = self._server_running().broker
-        assert broker is not None
-        return broker
 
 
 class _ErrorWatch(logging.Handler):

@@ -7,11 +7,13 @@ Source: Kafka's KafkaApis.handleListConfigResources.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from wirebroker.api.registry import Request, handles
+from wirebroker.api.in_slices import encode_in_slices
+from wirebroker.api.registry import Reply, Request, handles_raw
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
+from wirebroker.codecs.messages import decode_request, encode_response
 from wirebroker.coordinator.cluster_image import ResourceType
 
 if TYPE_CHECKING:
@@ -21,22 +23,27 @@ if TYPE_CHECKING:
     from wirebroker.coordinator.cluster_image import ClusterImage
 
 
-@handles(ApiKey.LIST_CONFIG_RESOURCES)
-def list_config_resources(broker: Broker, request: Request, body: Any) -> dict[str, Any]:
+@handles_raw(ApiKey.LIST_CONFIG_RESOURCES)
+async def list_config_resources(broker: Broker, request: Request) -> Reply:
     """Answer from the committed image."""
-    if request.version == 0:
+    key, version = request.key, request.version
+    body = decode_request(key, version, request.frame, request.position)
+    if version == 0:
         wanted = frozenset({ResourceType.CLIENT_METRICS})
     else:
-        wanted = frozenset(body.resource_types) or ResourceType.ALL
+        wanted = frozenset[int](body.resource_types) or ResourceType.ALL
     if not wanted <= ResourceType.ALL:
-        return {"error_code": int(ErrorCode.UNSUPPORTED_VERSION)}
+        error = int(ErrorCode.UNSUPPORTED_VERSION)
+        return [encode_response(key, version, {"error_code": error})]
     image = broker.metadata.image
-    resources = [
+    resources = (
         {"resource_name": name, "resource_type": kind}
         for kind in sorted(wanted)
         for name in _names(image, kind)
-    ]
-    return {"config_resources": resources}
+    )
+    return await encode_in_slices(
+        key, version, "config_resources", resources, broker.clock, has_error_code=True
+    )
 
 
 def _names(image: ClusterImage, kind: int) -> Iterable[str]:

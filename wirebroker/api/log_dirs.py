@@ -9,13 +9,14 @@ Source: Kafka's ReplicaManager.describeLogDirs and alterReplicaLogDirs.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from wirebroker.api.registry import Request, handles
+from wirebroker.api.registry import Reply, Request, handles, handles_raw
 from wirebroker.clock import Slices
-from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.codecs.api_keys import ApiKey, is_flexible
 from wirebroker.codecs.errors import ErrorCode
-from wirebroker.codecs.primitives import ZERO_UUID
+from wirebroker.codecs.messages import decode_request, encode_response
+from wirebroker.codecs.primitives import ZERO_UUID, uvarint
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,11 +24,20 @@ if TYPE_CHECKING:
     from wirebroker.broker import Broker
     from wirebroker.cluster.data_directory import DataDirectory
 
+# Elements of DescribeLogDirsTopic.partitions by topic.
+_Topics: TypeAlias = dict[str, list[dict[str, Any]]]
 
-@handles(ApiKey.DESCRIBE_LOG_DIRS)
-async def describe_log_dirs(broker: Broker, request: Request, body: Any) -> dict[str, Any]:
+_HAS_ERROR_CODE: Final = 3
+_NO_TAGS: Final = b"\x00"
+# By version, the bytes after a result's topics: two sizes (v4), cordoned (v5), tags (v2).
+_AFTER_TOPICS: Final = {1: 0, 2: 1, 3: 1, 4: 8 + 8 + 1, 5: 8 + 8 + 1 + 1}
+
+
+@handles_raw(ApiKey.DESCRIBE_LOG_DIRS)
+async def describe_log_dirs(broker: Broker, request: Request) -> Reply:
     """Describe every directory, with those of its partitions that were asked for."""
-    del request
+    version = request.version
+    body = decode_request(request.key, version, request.frame, request.position)
     wanted: dict[str, set[int]] | None = None
     if body.topics is not None:
         wanted = {}
@@ -35,19 +45,20 @@ async def describe_log_dirs(broker: Broker, request: Request, body: Any) -> dict
             wanted.setdefault(topic.topic, set()).update(topic.partitions)
     slices = Slices(broker.clock)
     directories = tuple(broker.replicas.directories)
-    return {"results": [await _describe(each, wanted, slices) for each in directories]}
+    before = bytes(4 if version < _HAS_ERROR_CODE else 4 + 2)
+    pieces = [before + _count(version, len(directories))]
+    for directory in directories:
+        topics = await _topics(directory, wanted, slices) if directory.is_online else {}
+        pieces += await _directory(version, directory, topics, slices)
+    if is_flexible(request.key, version):
+        pieces.append(_NO_TAGS)
+    return [b"".join(pieces)]
 
 
-async def _describe(
+async def _topics(
     directory: DataDirectory, wanted: Mapping[str, set[int]] | None, slices: Slices
-) -> dict[str, Any]:
-    if not directory.is_online:
-        return {
-            "error_code": int(ErrorCode.KAFKA_STORAGE_ERROR),
-            "log_dir": directory.path,
-            "topics": [],
-        }
-    topics: dict[str, list[dict[str, Any]]] = {}
+) -> _Topics:
+    topics: _Topics = {}
     for partition in tuple(directory.partitions):
         await slices.turn()
         if wanted is None or partition.index in wanted.get(partition.topic, ()):
@@ -59,12 +70,45 @@ async def _describe(
                     "is_future_key": False,
                 }
             )
-    return {
-        "log_dir": directory.path,
-        "topics": [{"name": name, "partitions": each} for name, each in topics.items()],
-        "total_bytes": directory.files.total_bytes(),
-        "usable_bytes": directory.files.free_bytes(),
-    }
+    return topics
+
+
+async def _directory(
+    version: int, directory: DataDirectory, topics: _Topics, slices: Slices
+) -> list[bytes]:
+    """Encode one result, topic by topic: 10,000 at once would hold the loop for too long."""
+    result: dict[str, Any] = {"log_dir": directory.path, "topics": []}
+    if directory.is_online:
+        result["total_bytes"] = directory.files.total_bytes()
+        result["usable_bytes"] = directory.files.free_bytes()
+    else:
+        result["error_code"] = int(ErrorCode.KAFKA_STORAGE_ERROR)
+    empty = _result(version, result)
+    after = empty[len(empty) - _AFTER_TOPICS[version] :]
+    before = empty[: len(empty) - len(after) - len(_count(version, 0))]
+    pieces = [before, _count(version, len(topics))]
+    for name, partitions in topics.items():
+        topic = {"name": name, "partitions": partitions}
+        encoded = _result(version, result | {"topics": [topic]})
+        pieces.append(encoded[len(before) + len(_count(version, 1)) : len(encoded) - len(after)])
+        await slices.turn()
+    pieces.append(after)
+    return pieces
+
+
+def _result(version: int, result: Mapping[str, Any]) -> bytes:
+    """Encode one element of DescribeLogDirsResponse.results."""
+    encoded = encode_response(ApiKey.DESCRIBE_LOG_DIRS, version, {"results": [result]})
+    before = (4 if version < _HAS_ERROR_CODE else 4 + 2) + len(_count(version, 1))
+    after = len(_NO_TAGS) if is_flexible(ApiKey.DESCRIBE_LOG_DIRS, version) else 0
+    return encoded[before : len(encoded) - after]
+
+
+def _count(version: int, count: int) -> bytes:
+    """Encode the length of an array."""
+    if is_flexible(ApiKey.DESCRIBE_LOG_DIRS, version):
+        return uvarint(count + 1)
+    return count.to_bytes(4, "big")
 
 
 @handles(ApiKey.ALTER_REPLICA_LOG_DIRS)

@@ -11,7 +11,7 @@ from wirebroker.codecs.errors import ErrorCode
 
 
 class Replicas:
-    """Two partitions in one directory, and another directory that may be offline."""
+    """A topic in one directory, and two in another that may be offline."""
 
     def __init__(self, *, is_online):
         volume = SimpleNamespace(total_bytes=lambda: 1000, free_bytes=lambda: 400)
@@ -29,6 +29,11 @@ class Replicas:
             for index in (0, 1)
         }
         self.directories[0].partitions = list(self.partitions.values())
+        others = [SimpleNamespace(size_bytes=1000), SimpleNamespace(size_bytes=2000)]
+        self.directories[1].partitions = [
+            SimpleNamespace(topic=f"u{number}", index=5, log=log)
+            for number, log in enumerate(others)
+        ]
 
     def find(self, name, _topic_id, *, by_id):
         assert not by_id
@@ -53,8 +58,14 @@ def sizes(reply):
 @pytest.mark.parametrize("version", range(1, 6))
 def test_all_partitions_are_described_in_every_version(version):
     reply = answer(node(), ApiKey.DESCRIBE_LOG_DIRS, version, topics=None)
-    assert sizes(reply) == {("/a", "t", 0): 70, ("/a", "t", 1): 71}
+    assert sizes(reply) == {
+        ("/a", "t", 0): 70,
+        ("/a", "t", 1): 71,
+        ("/b", "u0", 5): 1000,
+        ("/b", "u1", 5): 2000,
+    }
     assert [each.log_dir for each in reply.results] == ["/a", "/b"]
+    assert [each.error_code for each in reply.results] == [0, 0]
     if version >= 4:
         assert (reply.results[0].total_bytes, reply.results[0].usable_bytes) == (1000, 400)
 
@@ -68,6 +79,7 @@ def test_only_the_partitions_asked_for_are_described():
 def test_a_directory_that_is_offline_says_so():
     reply = answer(node(is_online=False), ApiKey.DESCRIBE_LOG_DIRS, 5, topics=None)
     assert [each.error_code for each in reply.results] == [0, ErrorCode.KAFKA_STORAGE_ERROR]
+    assert {where for where, _, _ in sizes(reply)} == {"/a"}
 
 
 @pytest.mark.parametrize(
