@@ -202,6 +202,21 @@ class GroupCoordinator:
         """Yield what is loaded, for metrics."""
         return (held.shard for held in self._active())
 
+    def lags(self) -> Iterator[tuple[str, str, int, int]]:
+        """Yield (group, topic, partition, lag in records) of every committed offset, for metrics.
+
+        The lag is counted to the high watermark, now; offsets of partitions that this node doesn't
+        lead are left out.
+        """
+        for shard in self.shards():
+            for group_id in tuple(shard.offsets.by_group):
+                for topic, index, committed in shard.offsets.of_group(group_id):
+                    partitions, _ = self._replicas.find(topic, b"", by_id=False)
+                    partition = partitions.get(index)
+                    if partition is not None and partition.is_leader:
+                        lag = max(0, partition.log.high_watermark - committed.offset)
+                        yield group_id, topic, index, lag
+
     # -- the topic ---------------------------------------------------------------------------
 
     def create_topic(self) -> None:
