@@ -217,8 +217,9 @@ class _Printer:
             return f"{value} {ErrorCode(value).name}"
         if field.name in _TIMES:
             return self._names.time(value)
-        if field.name in _MEMBERS and isinstance(value, str) and self._names.member(value):
-            return str(self._names.member(value))
+        member = self._names.member(value) if field.name in _MEMBERS else None
+        if member is not None:
+            return member
         letter, lowest = _LETTERS.get(field.name, ("", 0))
         if letter and value >= lowest:
             return self._names.name(letter, value)

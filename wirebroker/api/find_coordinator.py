@@ -71,11 +71,7 @@ def find_coordinator(broker: Broker, request: Request, body: Any) -> dict[str, A
 
 
 def _find(broker: Broker, request: Request, key_type: int, key: str) -> _Found:
-    if key_type not in {GROUP, TRANSACTION, SHARE}:
-        return _Found(ErrorCode.INVALID_REQUEST)
-    if key_type == SHARE and request.version < FIRST_SHARE_VERSION:
-        return _Found(ErrorCode.INVALID_REQUEST)
-    if key_type == SHARE and not _is_share_key(key):
+    if not _is_valid(request.version, key_type, key):
         return _Found(ErrorCode.INVALID_REQUEST)
     if key_type != GROUP:
         # Their coordinators come with transactions and share groups.
@@ -92,9 +88,15 @@ def _find(broker: Broker, request: Request, key_type: int, key: str) -> _Found:
     return _Found(ErrorCode.COORDINATOR_NOT_AVAILABLE)
 
 
+def _is_valid(version: int, key_type: int, key: str) -> bool:
+    if key_type == SHARE:
+        return version >= FIRST_SHARE_VERSION and _is_share_key(key)
+    return key_type in {GROUP, TRANSACTION}
+
+
 def _is_share_key(key: str) -> bool:
     """Tell whether a key names a partition of a share group: group, topic id, partition."""
-    match key.split(":"):
+    match key.rstrip(":").split(":"):  # Java's split takes no notice of colons at the end
         case [group_id, topic_id, partition]:
             try:
                 uuid_from_text(topic_id)

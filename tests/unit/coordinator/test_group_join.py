@@ -26,6 +26,15 @@ def test_the_group_is_recorded_when_the_first_one_comes():
     assert groups.reloaded().group().state is GroupState.EMPTY
 
 
+def test_a_pending_member_cannot_become_static_and_stays_pending():
+    groups = Groups()
+    member = groups.new_id()
+    token = groups.join(member, instance="i")
+    assert groups.error(token) is ErrorCode.UNKNOWN_SERVER_ERROR
+    assert groups.answers[token]["member_id"] == ""
+    assert groups.group().pending_joins == {member}
+
+
 def test_a_pending_member_that_does_not_come_back_is_forgotten():
     groups = Groups()
     member = groups.new_id()

@@ -168,13 +168,29 @@ def test_the_first_one_who_looks_makes_the_topic(version):
         (1, 1, ErrorCode.COORDINATOR_NOT_AVAILABLE),
         (4, 1, ErrorCode.COORDINATOR_NOT_AVAILABLE),
         (5, 2, ErrorCode.INVALID_REQUEST),
-        (6, 2, ErrorCode.COORDINATOR_NOT_AVAILABLE),
+        (6, 2, ErrorCode.INVALID_REQUEST),
         (6, 3, ErrorCode.INVALID_REQUEST),
     ],
 )
 def test_other_kinds_of_coordinators_are_not_there(version, key_type, error):
     found = asyncio.run(find_coordinator(group_broker(), version, "g", key_type=key_type))
     assert (found if version < 4 else found.coordinators[0]).error_code == error
+
+
+@pytest.mark.parametrize(
+    ("key", "error"),
+    [
+        ("g:AAAAAAAAAAAAAAAAAAAAAQ:0", ErrorCode.COORDINATOR_NOT_AVAILABLE),
+        ("g:AAAAAAAAAAAAAAAAAAAAAQ:0:", ErrorCode.COORDINATOR_NOT_AVAILABLE),
+        ("g:AAAAAAAAAAAAAAAAAAAAAQ:x", ErrorCode.INVALID_REQUEST),
+        ("g:AAAA:0", ErrorCode.INVALID_REQUEST),
+        (" :AAAAAAAAAAAAAAAAAAAAAQ:0", ErrorCode.INVALID_REQUEST),
+        ("g:g:AAAAAAAAAAAAAAAAAAAAAQ:0", ErrorCode.INVALID_REQUEST),
+    ],
+)
+def test_a_key_of_share_groups_names_group_topic_id_and_partition(key, error):
+    found = asyncio.run(find_coordinator(group_broker(), 6, key, key_type=2))
+    assert found.coordinators[0].error_code == error
 
 
 # -- offsets ---------------------------------------------------------------------------------
