@@ -246,6 +246,8 @@ class LogDirectory:
         except (ValueError, AttributeError):
             self.previous_broker_epoch = -1
         self._files.unlink(path)
+        # A marker that a power loss brought back would have the next start check nothing.
+        self._files.sync_directory(self.path)
 
     def _list_partitions(self) -> None:
         for name in self._files.list_subdirectories(self.path):

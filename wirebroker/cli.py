@@ -17,6 +17,7 @@ from wirebroker import __version__
 from wirebroker.config import ConfigError, StartError
 
 _USAGE_STATUS = 2
+_GREATEST_PORT = 65535
 _INTERRUPTED_STATUS = 130  # 128 + SIGINT, as shells count
 
 
@@ -53,6 +54,14 @@ def cli(context: click.Context) -> None:
         click.echo(context.get_help())
 
 
+def _parse_port(_context: click.Context, _option: click.Parameter, text: str | None) -> int | None:
+    if text is None:
+        return None
+    if not (text.isascii() and text.isdigit() and len(text) <= 5 and int(text) <= _GREATEST_PORT):
+        raise ConfigError(f"--port {text} cannot be used: ports go from 0 to {_GREATEST_PORT}")
+    return int(text)
+
+
 @cli.command()
 @click.option(
     "--config",
@@ -65,7 +74,7 @@ def cli(context: click.Context) -> None:
 @click.option("--host", metavar="HOST", help="Address to listen at. [default: 127.0.0.1]")
 @click.option(
     "--port",
-    type=click.IntRange(0, 65535),
+    callback=_parse_port,
     metavar="N",
     help="Port to listen at; 0 picks a free one. [default: 9092]",
 )

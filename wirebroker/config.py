@@ -152,7 +152,7 @@ class Config:
     @property
     def log_directories(self) -> tuple[_Str, ...]:
         """Return the data directories as they were written: log.dirs, else log.dir."""
-        return self.list("log.dirs") or self.list("log.dir")
+        return self.list("log.dir" if self.value("log.dirs") is None else "log.dirs")
 
     def warnings(self) -> tuple[_Str, ...]:
         """Return one sentence for each kind of name that was set in vain; values aren't shown."""

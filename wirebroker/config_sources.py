@@ -8,6 +8,7 @@ A leaf.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from wirebroker.config import Config, ConfigError
@@ -49,7 +50,7 @@ def load_config(
         if "log.dir" in given and "log.dirs" not in given:
             del settings["log.dirs"]
     if host is not None or port is not None:
-        settings["listeners"] = _with_address(settings, host, port)
+        settings |= _with_address(settings, host, port)
     config = Config(settings)
     listeners_of(config)
     return config
@@ -72,8 +73,13 @@ def read_properties(file: Path) -> dict[str, str]:
         raise ConfigError(f"{file} cannot be read: {error}") from None
 
 
-def _with_address(settings: Mapping[str, str], host: str | None, port: int | None) -> str:
-    """Return the text of `listeners` with the first one's host and port replaced."""
+def _with_address(
+    settings: Mapping[str, str], host: str | None, port: int | None
+) -> dict[str, str]:
+    """Return `listeners` with the first one's host and port replaced.
+
+    Where clients were told the port that is replaced, they are told the new one.
+    """
     row = BROKER_ROWS["listeners"]
     items = row.parse(settings.get("listeners", row.default or ""))
     assert isinstance(items, tuple), "listeners is a list"
@@ -85,4 +91,12 @@ def _with_address(settings: Mapping[str, str], host: str | None, port: int | Non
     shown = f"[{new_host}]" if ":" in new_host else new_host
     replaced = f"{first}://{shown}:{old_port if port is None else port}"
     others = [item for item in items if not item.upper().startswith(f"{first}://")]
-    return ",".join([replaced, *others])
+    changed = {"listeners": ",".join([replaced, *others])}
+    told = settings.get("advertised.listeners")
+    if told is not None and port is not None:
+        same = re.compile(rf"(\s*{re.escape(first)}://.*:){old_port}\s*", re.IGNORECASE)
+        changed["advertised.listeners"] = ",".join(
+            same.sub(rf"\g<1>{port}", item) if same.fullmatch(item) else item
+            for item in told.split(",")
+        )
+    return changed

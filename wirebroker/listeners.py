@@ -5,7 +5,8 @@
     listener.security.protocol.map=INSIDE:PLAINTEXT,OUTSIDE:PLAINTEXT
 
 With `advertised.listeners=auto` a client is told the address at which its connection arrived.
-Listeners named in controller.listener.names are left out: the controller within needs no socket.
+Listeners named in controller.listener.names are left out, advertised or not: the controller within
+needs no socket.
 
 A leaf.  Source: Kafka's KafkaConfig and SocketServerConfigs (rules), EndPoint (the form).
 """
@@ -104,9 +105,7 @@ def _advertised(config: Config, names: set[str], controller: set[str]) -> dict[s
         return {}
     told = parse_addresses("advertised.listeners", config.list("advertised.listeners"))
     for name, address in told.items():
-        if name in controller:
-            raise ConfigError(f"advertised.listeners: {name} is in controller.listener.names")
-        if name not in names:
+        if name not in names | controller:
             raise ConfigError(f"advertised.listeners: {name} is not one of listeners")
         if address.host in _EVERYWHERE:
             raise ConfigError(

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import importlib
 import logging
 import os
@@ -96,9 +97,15 @@ class Server:
     """One broker in one event loop. Clock and files may be a test's own."""
 
     def __init__(
-        self, config: Config, *, clock: Clock | None = None, files: Files | None = None
+        self,
+        config: Config,
+        *,
+        port_file: Path | None = None,
+        clock: Clock | None = None,
+        files: Files | None = None,
     ) -> None:
         self.config = config
+        self._port_file = port_file
         self.clock = clock or SystemClock()
         self.files = files or Files(max_open_files=config.int("wirebroker.open.files"))
         self.broker: Broker | None = None
@@ -128,6 +135,7 @@ class Server:
         try:
             self._bind()
             self._open_directories()
+            self._remove_port_file()
             broker = self.broker = await self._open_broker()
         except (OSError, KafkaError) as error:
             self._release()
@@ -153,9 +161,17 @@ class Server:
             self._listeners.append(Listener(self._table, listener.name, sock))
         for each in self._listeners:
             each.start()
+        if self._port_file is not None:
+            try:
+                _write_port(self._port_file, self.address[1])
+            except StartError:
+                await self.stop()
+                raise
 
     async def stop(self) -> None:
         """Finish what is in flight, write everything down and let go."""
+        if self._listeners:
+            self._remove_port_file()
         for listener in self._listeners:
             listener.close()
         if self.broker is not None:
@@ -180,9 +196,9 @@ class Server:
                 sock = bind(listener.host, listener.port, self._settings)
             except OSError as error:
                 raise StartError(
-                    f"cannot listen on {listener.host or '*'}:{listener.port}: "
+                    f"cannot listen on {_shown(listener.host or '*', listener.port)}: "
                     f"{error.strerror or error}",
-                    "stop what uses the port, or choose another (--port N; 0 picks a free one)",
+                    _how_to_listen(error),
                 ) from error
             self._sockets.append((listener, sock))
 
@@ -197,9 +213,13 @@ class Server:
             except LogDirectoryError as error:
                 raise StartError(*_split(str(error))) from error
             except OSError as error:
+                is_path_taken = isinstance(error, FileExistsError | NotADirectoryError)
+                reason = "it is no directory" if is_path_taken else error.strerror or error
                 raise StartError(
-                    f"cannot use the data directory {path}: {error.strerror or error}",
-                    "check its owner and permissions, or choose another (--data-dir DIR)",
+                    f"cannot use the data directory {path}: {reason}",
+                    "choose another (--data-dir DIR)"
+                    if is_path_taken
+                    else "check its owner and permissions, or choose another (--data-dir DIR)",
                 ) from error
             cluster_id = directory.cluster_id
             self._directories.append(directory)
@@ -269,6 +289,13 @@ class Server:
         host, advertised_port = listener.advertised
         return Endpoint(listener.name, host, advertised_port or port, 0)
 
+    def _remove_port_file(self) -> None:
+        """Whoever waits for the file must not read the port of an earlier run."""
+        if self._port_file is not None:
+            # What cannot be removed is said when the port is to be written.
+            with contextlib.suppress(OSError):
+                self._port_file.unlink()
+
     def _release(self) -> None:
         for _, sock in self._sockets:
             sock.close()
@@ -307,15 +334,13 @@ async def _serve(config: Config, port_file: Path | None, garbage: GarbagePolicy)
 
     loop.add_signal_handler(signal.SIGTERM, told_to_stop.set)
     loop.add_signal_handler(signal.SIGINT, on_interrupt)
-    server = Server(config)
+    server = Server(config, port_file=port_file)
     await server.start()
     garbage.keep_all()
     host, port = server.address
-    if port_file is not None:
-        _write_port(port_file, port)
     cluster_id = server.broker.cluster_id if server.broker is not None else ""
     sys.stdout.write(
-        f"wirebroker ready on {host}:{port} (node {config.node_id}, cluster {cluster_id})\n"
+        f"wirebroker ready on {_shown(host, port)} (node {config.node_id}, cluster {cluster_id})\n"
     )
     sys.stdout.flush()
     await told_to_stop.wait()
@@ -338,6 +363,18 @@ def _write_port(path: Path, port: int) -> None:
             f"cannot write the port file {path}: {error.strerror or error}",
             "choose a place that can be written (--port-file FILE)",
         ) from error
+
+
+def _shown(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def _how_to_listen(error: OSError) -> str:
+    if error.errno == errno.EADDRINUSE:
+        return "stop what uses the port, or choose another (--port N; 0 picks a free one)"
+    if error.errno == errno.EACCES:
+        return "choose a port that needs no privilege (--port N)"
+    return "choose an address that this machine has (--host HOST)"
 
 
 def _split(sentence: str) -> tuple[str, str]:

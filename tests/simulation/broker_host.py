@@ -1,4 +1,4 @@
-"""The broker's machine: starts it, kills it between any two steps or in a write, starts it again."""
+"""The broker's machine: kills it between any two steps, or in a write, and starts it again."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ class BrokerHost:
         files.dies_at_write = None
         self._server, self._files = server, files
         assert server._table is not None
-        self._network.host = Host(process, server._table.dispatch)
+        self._network.host = Host(process, server._table)
         self._trace(f"! {process.name} serves")
 
     async def restart(self) -> None:

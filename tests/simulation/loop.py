@@ -12,6 +12,7 @@ The order of events depends on the seed alone. A dead process takes no further s
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import contextvars
 import inspect
 import weakref
@@ -106,10 +107,8 @@ class Process:
             self._backlog.append(step)
             return
         self.steps += 1
-        try:
+        with contextlib.suppress(KilledError):
             step.callback(*step.args)
-        except KilledError:
-            pass
         if self.dies_at_step is not None and self.steps >= self.dies_at_step:
             self.kill()
 
@@ -127,6 +126,24 @@ class _Step:
 
     def __call__(self) -> None:
         self.process.run(self)
+
+
+class _Future(asyncio.Future[Any]):
+    """A future that knows to whom it belongs."""
+
+    process: Process | None = None
+
+
+class _Task(asyncio.Task[Any]):
+    """A task that knows to whom it belongs."""
+
+    process: Process | None = None
+
+
+def is_of_the_dead(context: dict[str, Any]) -> bool:
+    """Tell whether what an exception handler is told is about a process that is no more."""
+    process = getattr(context.get("future") or context.get("task"), "process", None)
+    return process is not None and not process.is_alive
 
 
 class SimulatedLoop(asyncio.BaseEventLoop):
@@ -158,7 +175,9 @@ class SimulatedLoop(asyncio.BaseEventLoop):
     def _write_to_self(self) -> None:
         """Nobody waits."""
 
-    def add_reader(self, fd: Any, callback: Callable[..., Any], *args: Any) -> None:
+    def add_reader(  # type: ignore[override]  # typeshed binds args to the callback
+        self, fd: Any, callback: Callable[..., Any], *args: Any
+    ) -> None:
         """Nothing ever comes: connections are in memory."""
 
     def remove_reader(self, fd: Any) -> bool:
@@ -166,7 +185,7 @@ class SimulatedLoop(asyncio.BaseEventLoop):
 
     # -- processes ---------------------------------------------------------------------------
 
-    def call_soon(
+    def call_soon(  # type: ignore[override]
         self,
         callback: Callable[..., Any],
         *args: Any,
@@ -178,7 +197,7 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         step.handle = super().call_soon(step, context=context)
         return step.handle
 
-    def call_soon_threadsafe(
+    def call_soon_threadsafe(  # type: ignore[override]
         self,
         callback: Callable[..., Any],
         *args: Any,
@@ -186,7 +205,7 @@ class SimulatedLoop(asyncio.BaseEventLoop):
     ) -> asyncio.Handle:
         return self.call_soon(callback, *args, context=context)
 
-    def call_at(
+    def call_at(  # type: ignore[override]
         self,
         when: float,
         callback: Callable[..., Any],
@@ -219,12 +238,17 @@ class SimulatedLoop(asyncio.BaseEventLoop):
     def _make_task(
         self, loop: asyncio.AbstractEventLoop, coroutine: Any, **options: Any
     ) -> asyncio.Task[Any]:
-        task = asyncio.Task(coroutine, loop=loop, **options)
+        task = _Task(coroutine, loop=loop, **options)
         context = options.get("context")
-        process = _process.get() if context is None else context.get(_process)
-        if process is not None:
-            process.adopt(task)
+        task.process = _process.get() if context is None else context.get(_process)
+        if task.process is not None:
+            task.process.adopt(task)
         return task
+
+    def create_future(self) -> asyncio.Future[Any]:
+        future = _Future(loop=self)
+        future.process = _process.get()
+        return future
 
     # -- threads -----------------------------------------------------------------------------
 

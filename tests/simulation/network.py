@@ -1,4 +1,4 @@
-"""Connections in memory: requests and answers are delayed, lost, or arrive after the client has gone.
+"""Connections in memory: requests are delayed, lost, or arrive after their client has gone.
 
 A client has one request in flight on a link. A link that breaks loses the request, or the answer;
 or the request is still on its way and is served after the client has repeated it on another link,
@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from tests.support.raw_client import answer_of, request_frame
 from wirebroker.api.registry import CloseConnectionError
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from tests.simulation.loop import Process, SimulatedLoop
     from wirebroker.codecs.api_keys import ApiKey
+    from wirebroker.net.connection_table import ConnectionTable
     from wirebroker.net.dispatch import Dispatcher
 
 # A request that outlives its link is served after up to this time.
@@ -76,9 +77,13 @@ class Observer(Protocol):
 class Host:
     """The broker as the network sees it."""
 
-    def __init__(self, process: Process, dispatch: Dispatcher) -> None:
+    def __init__(self, process: Process, table: ConnectionTable) -> None:
         self.process = process
-        self.dispatch = dispatch
+        self._table = table
+
+    def connect(self) -> MemoryConnection:
+        """Accept a connection."""
+        return MemoryConnection(cast("Dispatcher", self._table.dispatch))
 
 
 class Network:
@@ -135,7 +140,7 @@ class Link:
         self._network = network
         self.client = client
         self._host = host
-        self._connection = MemoryConnection(host.dispatch) if host is not None else None
+        self._connection = None if host is None else host.connect()
         self._waiter: asyncio.Future[Any] | None = None
         self.is_closed = host is None
 

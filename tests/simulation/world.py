@@ -8,7 +8,6 @@ stable with exactly those members that live, and everything must be processed an
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import logging
 import uuid
@@ -18,10 +17,10 @@ from typing import TYPE_CHECKING, Any
 from unittest import mock
 
 from tests.simulation.broker_host import BrokerHost
-from tests.simulation.loop import KilledError, Process, SimulatedClock, SimulatedLoop
+from tests.simulation.loop import Process, SimulatedClock, SimulatedLoop, is_of_the_dead
 from tests.simulation.member import AGES, FIRST_STATIC_AGE, TOPIC, Habits, Member
 from tests.simulation.model import Model
-from tests.simulation.network import Exchange, Host, LinkLostError, Network, Weather
+from tests.simulation.network import Exchange, LinkLostError, Network, Weather
 from tests.support.batches import batch
 from tests.support.requests import PRODUCE_VERSION, produce_request
 from wirebroker.clock import pause
@@ -32,6 +31,7 @@ from wirebroker.config import Config
 from wirebroker.coordinator.classic_group import GroupState
 
 if TYPE_CHECKING:
+    import asyncio
     from collections.abc import Callable
 
 _CALM_LIMIT_S = 300.0
@@ -144,10 +144,12 @@ class World:
             logger.removeHandler(watch)
             self._end(main)
         if self._failure is not None:
-            error = SimulationError(f"seed {self.seed}: {self._failure or self._failure!r}")
-            error.add_note(f"repeat it with: pytest tests/simulation --seed {self.seed}")
-            error.add_note("\n".join(self._tail))
-            raise error from self._failure
+            found = SimulationError(f"seed {self.seed}: {self._failure!r}")
+            found.add_note(
+                f"repeat it: pytest tests/simulation --seed {self.seed} --budget-scale 0"
+            )
+            found.add_note("\n".join(self._tail))
+            raise found from self._failure
 
     def _end(self, main: asyncio.Task[None]) -> None:
         main._log_destroy_pending = False  # type: ignore[attr-defined]
@@ -157,10 +159,10 @@ class World:
         self.loop.close()
 
     def _on_exception(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        error = context.get("exception")
-        # What nobody takes any more belongs to the dead.
-        if not isinstance(error, KilledError | LinkLostError):
-            self.failed(error or AssertionError(context["message"]))
+        if not is_of_the_dead(context):
+            error = context.get("exception") or AssertionError(context["message"])
+            error.add_note(context["message"])
+            self.failed(error)
 
     async def _run(self) -> None:
         random = self.random
@@ -235,8 +237,8 @@ class World:
         self.network.weather = Weather()
         await pause(_CALM_BEFORE_CHECK_S)
         for group in self._groups:
-            if not any(member.group == group for member in self._members):
-                self._start_member(group)
+            # The others may all be on their way out.
+            self._start_member(group)
         began = self.loop.time()
         producer = Process(self.loop, "last producer")
         for partition in range(self._partition_count):

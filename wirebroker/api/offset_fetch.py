@@ -11,14 +11,15 @@ from __future__ import annotations
 
 import asyncio
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from wirebroker.api.group_errors import response_of
-from wirebroker.api.registry import Request, handles
+from wirebroker.api.registry import LargeResponse, Request, handles
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
 from wirebroker.codecs.primitives import ZERO_UUID
 from wirebroker.coordinator import group_offsets
+from wirebroker.coordinator.group_offsets import DetachedOffsets
 from wirebroker.coordinator.runtime import Outcome
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
     from wirebroker.broker import Broker
     from wirebroker.coordinator.cluster_image import ClusterImage
+    from wirebroker.coordinator.group_offsets import HasOffsets
     from wirebroker.coordinator.groups import GroupShard
 
     Response = Mapping[str, Any]
@@ -35,7 +37,13 @@ FIRST_TOPIC_ID_VERSION = 10
 # Before this version an error has no place but in the partitions.
 FIRST_GROUP_ERROR_VERSION = 2
 
+# Up to so many offsets are looked up at once, 13 us each; more in a thread. Then this is a key of
+# the group's answer: whoever calls it, on a copy of the group's offsets, gets the topics.
+_AT_ONCE = 250
+_LOOK_UP = "look_up"
+
 Topics = list[dict[str, Any]]
+Result: TypeAlias = "Response | asyncio.Future[Response]"
 
 
 @handles(ApiKey.OFFSET_FETCH)
@@ -43,18 +51,35 @@ def offset_fetch(broker: Broker, request: Request, body: Any) -> Response | Awai
     """Look up the offsets of one group, or of several."""
     if request.version < FIRST_GROUPS_VERSION:
         respond = partial(_of_one_group, request.version, body.topics)
-        return _fetch(broker, request.version, body.group_id, body.topics, respond)
+        result = _fetch(broker, request.version, body.group_id, body.topics, respond)
+        return _resolve(result, respond) if _is_open(result) else result
     results = [
         _fetch(broker, request.version, each.group_id, each.topics, _of_several_groups)
         for each in body.groups
     ]
-    if any(isinstance(result, asyncio.Future) for result in results):
+    if any(_is_open(result) for result in results):
         return _gather(results)
     return {"groups": results}
 
 
-async def _gather(results: Sequence[Response | asyncio.Future[Response]]) -> Response:
-    return {"groups": [await response_of(result) for result in results]}
+async def _gather(results: Sequence[Result]) -> Response:
+    groups = [await _resolve(result, _of_several_groups) for result in results]
+    is_large = any(isinstance(group, LargeResponse) for group in groups)
+    return LargeResponse(groups=groups) if is_large else {"groups": groups}
+
+
+def _is_open(result: Result) -> bool:
+    return isinstance(result, asyncio.Future) or _LOOK_UP in result
+
+
+async def _resolve(result: Result, respond: Callable[[dict[str, Any]], Response]) -> Response:
+    """Wait for a group's answer, and have a thread look up what takes long."""
+    group = await response_of(result)
+    look_up = group.get(_LOOK_UP)
+    if look_up is None:
+        return group
+    topics = await asyncio.get_running_loop().run_in_executor(None, look_up)
+    return LargeResponse(respond({"group_id": group["group_id"], "topics": topics}))
 
 
 def _fetch(
@@ -63,30 +88,43 @@ def _fetch(
     group_id: str,
     topics: Sequence[Any] | None,
     respond: Callable[[dict[str, Any]], Response],
-) -> Response | asyncio.Future[Response]:
-    """Return what `respond` makes of a group of the response."""
+) -> Result:
+    """Return what `respond` makes of a group of the response; see _LOOK_UP."""
     image = broker.metadata.image
     by_id = version >= FIRST_TOPIC_ID_VERSION
 
+    def look_up(offsets: HasOffsets) -> Topics:
+        if topics is None:
+            return _named_by_id(image, group_offsets.fetch_all(offsets, group_id), by_id=by_id)
+        return _of_topics(offsets, image, group_id, topics, by_id=by_id)
+
     def operation(shard: GroupShard, token: Any, _moment: Any) -> Outcome:
         if topics is None:
-            found = _named_by_id(image, group_offsets.fetch_all(shard, group_id), by_id=by_id)
+            count = len(shard.offsets.by_group.get(group_id, ()))
         else:
-            found = _of_topics(shard, image, group_id, topics, by_id=by_id)
+            count = sum(len(each.partition_indexes) for each in topics)
+        answer: dict[str, Any] = {"group_id": group_id}
+        if count > _AT_ONCE:
+            answer[_LOOK_UP] = partial(look_up, DetachedOffsets.of(shard, group_id))
+        else:
+            answer["topics"] = look_up(shard)
         outcome = Outcome()
-        outcome.answer(token, {"group_id": group_id, "topics": found})
+        outcome.answer(token, answer)
         return outcome
+
+    def finish(group: dict[str, Any]) -> Response:
+        return group if _LOOK_UP in group else respond(group)
 
     return broker.groups.submit(
         group_id,
         operation,
         on_error=lambda error: respond({"group_id": group_id, "topics": [], "error_code": error}),
-        finish=respond,
+        finish=finish,
     )
 
 
 def _of_topics(
-    shard: GroupShard, image: ClusterImage, group_id: str, topics: Sequence[Any], *, by_id: bool
+    shard: HasOffsets, image: ClusterImage, group_id: str, topics: Sequence[Any], *, by_id: bool
 ) -> Topics:
     if not by_id:
         named = [(each.name, ZERO_UUID, each.partition_indexes) for each in topics]

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from wirebroker.api.registry import CloseConnectionError, handles_raw
 from wirebroker.clock import Slices, in_one_go
+from wirebroker.cluster.partition import LARGE_APPEND_BYTES
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.codecs.produce import parse_produce
@@ -62,6 +63,9 @@ _SILENT = frozenset(
 # More partitions than this are served in slices: each takes about 10 us.
 _MANY_PARTITIONS = 400
 
+# And so are several partitions that together would hold the loop as one large append does.
+_MANY_BYTES = LARGE_APPEND_BYTES
+
 
 class _Produce:
     """One Produce request: what is asked, and the answer as it grows."""
@@ -93,7 +97,8 @@ class _Produce:
         topics = wanted.topics
         if wanted.transactional_id is None and _has_transactional_records(wanted):
             return self._refuse(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
-        if sum(len(topic.partitions) for topic in topics) > _MANY_PARTITIONS:
+        count = sum(len(topic.partitions) for topic in topics)
+        if count > _MANY_PARTITIONS or (count > 1 and len(self._request.frame) > _MANY_BYTES):
             self._request.keep()
             return self._serve_many()
         in_one_go(self._append_all())

@@ -127,6 +127,12 @@ class Request:
         return ReceiveArea.owned(view)
 
 
+class LargeResponse(dict[str, Any]):
+    """A response that takes long to encode: a thread does it. Only awaitables may give one."""
+
+    __slots__ = ()
+
+
 class Handler(NamedTuple):
     """A registered function."""
 

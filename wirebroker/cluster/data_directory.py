@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
@@ -43,13 +44,15 @@ class DataDirectory:
         is_online: Whether it may be read and written.
     """
 
-    __slots__ = ("_written", "files", "is_online", "partitions")
+    __slots__ = ("_write_lock", "_written", "files", "is_online", "partitions")
 
     def __init__(self, files: LogDirectory) -> None:
         self.files = files
         self.partitions: set[Partition] = set()
         self.is_online = True
         self._written = _Offsets()
+        # A checkpoint that was given up at the stop may still be writing in its thread.
+        self._write_lock = threading.Lock()
 
     @property
     def path(self) -> str:
@@ -101,14 +104,15 @@ class DataDirectory:
             self.files.mark_clean_shutdown(broker_epoch=broker_epoch)
 
     def _write(self, offsets: _Offsets) -> None:
-        # Three files are synced: an idle broker leaves them alone.
-        if offsets.recovery_points != self._written.recovery_points:
-            self.files.write_recovery_points(offsets.recovery_points)
-        if offsets.log_start_offsets != self._written.log_start_offsets:
-            self.files.write_log_start_offsets(offsets.log_start_offsets)
-        if offsets.high_watermarks != self._written.high_watermarks:
-            self.files.write_high_watermarks(offsets.high_watermarks)
-        self._written = offsets
+        with self._write_lock:
+            # Three files are synced: an idle broker leaves them alone.
+            if offsets.recovery_points != self._written.recovery_points:
+                self.files.write_recovery_points(offsets.recovery_points)
+            if offsets.log_start_offsets != self._written.log_start_offsets:
+                self.files.write_log_start_offsets(offsets.log_start_offsets)
+            if offsets.high_watermarks != self._written.high_watermarks:
+                self.files.write_high_watermarks(offsets.high_watermarks)
+            self._written = offsets
 
 
 class _Offsets:

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from wirebroker.clock import Slices, pause
 from wirebroker.cluster.coordinator_loading import load
 from wirebroker.cluster.coordinator_partition import CoordinatorPartition, Waiter
+from wirebroker.cluster.data_directory import is_disk_failure
 from wirebroker.codecs.compression import Codec
 from wirebroker.codecs.errors import ErrorCode, KafkaError, MalformedFrameError
 from wirebroker.coordinator.group_expiry import sweep_deleted_topics, sweep_expired
@@ -331,6 +332,8 @@ class GroupCoordinator:
     def _on_disk_failure(self, runner: CoordinatorPartition, error: OSError) -> None:
         """Serve a partition no more whose disk has failed: what it holds is not known."""
         self._replicas.disk_failed(runner.partition, error)
+        if not is_disk_failure(error):
+            return  # a shortage that passes: the log is as before
         for held in self._held.values():
             if held.runner is runner:
                 held.status = FAILED

@@ -267,6 +267,7 @@ class MetadataLog:
         self._enqueue(image, change)
 
     def _write(self, batches: EncodedBatches) -> None:
+        self._check_usable()  # a sync may have failed while the records were made
         try:
             self._store.append(batches)
         except OSError as error:
@@ -291,9 +292,10 @@ class MetadataLog:
             except OSError as error:
                 self._fail(error)
                 break
-            for _ in range(covered):
-                await self._publish(self._commits[0])
-                self._commits.popleft()
+            # Facts from now on, whatever becomes of the disk; a write may have failed meanwhile.
+            count = min(covered, len(self._commits))
+            for commit in [self._commits.popleft() for _ in range(count)]:
+                await self._publish(commit)
             self._maybe_begin_snapshot()
         self._flusher = None
 

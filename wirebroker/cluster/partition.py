@@ -152,6 +152,10 @@ class Partition:
         self.leader = NO_LEADER
         self.wake_watchers()
 
+    def resign(self) -> None:
+        """Take no more appends: the log is about to close."""
+        self.leader = NO_LEADER
+
     # -- epochs ----------------------------------------------------------------------------
 
     def end_offset_for_epoch(self, leader_epoch: int) -> tuple[int, int]:
@@ -298,6 +302,7 @@ class Partition:
             try:
                 await asyncio.get_running_loop().run_in_executor(None, target.sync)
             except OSError:
+                self.log.mark_touched()  # names that this flush has not synced are the next one's
                 # A deletion moves the files away; nobody needs them on the disk then.
                 self.check_leader()
                 raise

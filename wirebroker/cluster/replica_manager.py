@@ -40,6 +40,9 @@ _NONE: Partitions = {}
 # Partitions that a thread creates or renames at a time: about 50 ms of a disk that is busy.
 _BATCH = 50
 
+# Settings of topics that are kept for topics with the same overrides.
+MOST_SETTINGS = 256
+
 
 class _Removal(NamedTuple):
     """A deleted partition whose files go when file.delete.delay.ms is over."""
@@ -170,7 +173,13 @@ class ReplicaManager:
             partition.wake_watchers()
 
     async def until_settled(self) -> None:
-        """Wait until no thread is at work on any log."""
+        """Take no more appends, and wait until no thread is at work on any log.
+
+        Requests whose connections are closed may still be at it: what came behind the clean end
+        would not be known at the next start, and its offsets be given out twice.
+        """
+        for partition in self:
+            partition.resign()
         for partition in tuple(self):
             await partition.until_settled()
 
@@ -395,6 +404,8 @@ class ReplicaManager:
         key = frozenset(overrides.items())
         settings = self._settings.get(key)
         if settings is None:
+            if len(self._settings) >= MOST_SETTINGS:
+                self._settings.clear()  # most of them are of topics or overrides that are gone
             settings = self._settings[key] = self._config.topic_settings(overrides)
         return settings
 

@@ -16,7 +16,7 @@ import asyncio
 from struct import Struct
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
-from wirebroker.api.registry import CloseConnectionError, Request
+from wirebroker.api.registry import CloseConnectionError, LargeResponse, Request
 from wirebroker.codecs.api_keys import API_VERSIONS, FIRST_PRODUCE_VERSION, ApiKey
 from wirebroker.codecs.errors import ErrorCode, MalformedFrameError
 from wirebroker.codecs.frames import parse_request_header, response_header
@@ -162,7 +162,12 @@ class Dispatcher:
         return [encode(entry.key, entry.version, outcome)]
 
     async def _encode_later(self, entry: _Entry, outcome: Awaitable[Any]) -> list[Piece]:
-        return [self._codec()[1](entry.key, entry.version, await outcome)]
+        response = await outcome
+        encode = self._codec()[1]
+        if not isinstance(response, LargeResponse):
+            return [encode(entry.key, entry.version, response)]
+        loop = asyncio.get_running_loop()
+        return [await loop.run_in_executor(None, encode, entry.key, entry.version, response)]
 
     async def _serve_in_thread(self, entry: _Entry, request: Request) -> list[Piece]:
         """Serve a long request: its codec's work must not hold the loop."""

@@ -57,8 +57,8 @@ def make_consumer(settings: Settings) -> AIOKafkaConsumer:
 
 async def process(consumer: AIOKafkaConsumer, speaker: Speaker, processing: asyncio.Lock) -> None:
     """Take what has been fetched, and commit it."""
+    polled = await consumer.getmany(timeout_ms=50)  # without the lock: it waits for a rebalance
     async with processing:
-        polled = await consumer.getmany(timeout_ms=50)
         done: dict[Any, int] = {}
         for partition, records in polled.items():
             for record in records:

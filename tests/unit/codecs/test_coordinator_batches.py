@@ -118,7 +118,7 @@ def test_a_transactions_records_come_with_its_commit():
 
 
 def test_a_transaction_goes_on_over_several_walks():
-    pending = {}
+    pending: dict[int, list] = {}
     assert walked(transactional(A), pending=pending) == []
     assert walked(marker(1), pending=pending) == [(b"a", b"1")]
     assert pending == {}

@@ -126,6 +126,7 @@ def test_a_retention_time_becomes_an_expiry_time():
     groups = Groups()
     groups.commit(retention_ms=1_000)
     found = groups.shard.offsets.find("g", "t", 0)
+    assert found is not None
     assert found.expire_timestamp_ms == START_MS + 1_000
     assert found.commit_timestamp_ms == START_MS
 

@@ -1,6 +1,9 @@
 """Timers as data, and outcomes one after the other."""
 
+from wirebroker.codecs.coordinator_records import CoordinatorRecord
 from wirebroker.coordinator.runtime import Outcome, Timers
+
+RECORD = CoordinatorRecord(b"key", b"value")
 
 
 def due(timers, now_ms):
@@ -65,10 +68,10 @@ def test_heartbeats_do_not_pile_up():
 
 
 def test_outcomes_in_a_row_keep_their_records_and_answers_in_order():
-    first, second = Outcome(), Outcome(["record"], is_atomic=False)
+    first, second = Outcome(), Outcome([RECORD], is_atomic=False)
     first.answer("a", {"n": 1})
     second.answer("b", {"n": 2})
     both = first.then(second)
-    assert both.records == ["record"]
+    assert both.records == [RECORD]
     assert [token for token, _ in both.answers] == ["a", "b"]
     assert not both.is_atomic

@@ -12,7 +12,7 @@ def subscription(*topics, version=1):
 
 def test_the_topics_of_all_members_count():
     found = subscribed_topics_of([subscription("a", "b"), subscription("b", "c", version=3)])
-    assert found == {"a", "b", "c"}
+    assert found == frozenset({"a", "b", "c"})
     assert subscribed_topics_of([]) == frozenset()
 
 

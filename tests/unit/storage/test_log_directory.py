@@ -181,3 +181,22 @@ def test_ten_thousand_partitions_are_listed_in_about_a_second(tmp_path):
     directory.close()
     assert len(directory.partitions) == 10_000
     assert elapsed < 3  # 0.3 s measured; the machine may be busy
+
+
+def test_the_marker_of_a_clean_stop_is_gone_for_good_before_anything_is_written(tmp_path):
+    class Watched(Files):
+        __slots__ = ("synced",)
+
+        def sync_directory(self, path):
+            self.synced.append(path)
+            super().sync_directory(path)
+
+    first = open_directory(tmp_path)
+    first.mark_clean_shutdown(broker_epoch=1)
+    first.close()
+    files = Watched()
+    files.synced = []
+    second = open_directory(tmp_path, files=files)
+    assert second.was_clean
+    assert files.synced == [str(tmp_path)]
+    second.close()

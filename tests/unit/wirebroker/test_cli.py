@@ -69,8 +69,9 @@ def test_the_environment_sets_what_no_flag_sets(served, monkeypatch):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["serve", "--port", "70000"], "70000"),
-        (["serve", "--port", "x"], "--port"),
+        (["serve", "--port", "70000"], "--port 70000 cannot be used: ports go from 0 to 65535"),
+        (["serve", "--port", "x"], "--port x cannot be used: ports go from 0 to 65535"),
+        (["serve", "--data-dir", ""], "log.dirs is empty: name at least one directory"),
         (["serve", "--set", "a"], "write --set key=value"),
         (["serve", "--set", "num.partitions=0"], "it must be at least 1"),
         (["serve", "--config", "missing.properties"], "no such file"),

@@ -62,6 +62,18 @@ def test_port_and_host_flags_replace_those_of_the_first_listener(tmp_path):
     ]
 
 
+def test_clients_are_told_the_port_of_the_flag_where_they_were_told_the_one_it_replaces(tmp_path):
+    text = (
+        "listeners=A://:9092,B://:9093\nadvertised.listeners=A://h:9092,B://h:9093\n"
+        "listener.security.protocol.map=A:PLAINTEXT,B:PLAINTEXT\n"
+    )
+    told = [each.advertised for each in listeners_of(load(tmp_path, text, port=7))]
+    assert told == [("h", 7), ("h", 9093)]
+    forwarded = text.replace("A://h:9092", "A://h:443")
+    told = [each.advertised for each in listeners_of(load(tmp_path, forwarded, port=7))]
+    assert told == [("h", 443), ("h", 9093)]
+
+
 def test_a_file_that_cannot_be_read_is_said_in_one_line(tmp_path):
     with pytest.raises(ConfigError, match="missing cannot be read: no such file"):
         load_config(file=tmp_path / "missing", environment={}, flags={})

@@ -1,6 +1,7 @@
 """The service around the groups: loading, committing, failing, timers, expiry."""
 
 import asyncio
+import errno
 
 import pytest
 
@@ -124,6 +125,20 @@ def test_after_a_disk_failure_the_partition_is_not_served():
     asyncio.run(run())
 
 
+def test_a_shortage_that_passes_leaves_the_partition_served():
+    async def run():
+        partition = ListPartition()
+        broker = group_broker(partitions={0: partition})
+        partition.fails_with = OSError(errno.EMFILE, "too many open files")
+        answer = broker.groups.submit("g", appending(RECORD), on_error=error_of)
+        assert answer == {"error_code": ErrorCode.NOT_COORDINATOR}
+        partition.fails_with = None
+        answer = broker.groups.submit("g", appending(RECORD, n=1), on_error=error_of)
+        assert answer == {"n": 1}
+
+    asyncio.run(run())
+
+
 def test_an_outcome_that_need_not_be_whole_goes_in_several_batches():
     async def run():
         partition = ListPartition()
@@ -225,11 +240,12 @@ def test_timers_fire_when_their_time_has_come():
             shard.timers.set("k", moment.monotonic_ms + 5, "event")
             return appending()(shard, token, moment)
 
+        def on_timer(_shard, event, moment):
+            fired.append((event, moment))
+            return Outcome()
+
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(
-                "wirebroker.coordinator.groups.GroupShard.on_timer",
-                lambda _shard, event, moment: fired.append((event, moment)) or Outcome(),
-            )
+            patch.setattr("wirebroker.coordinator.groups.GroupShard.on_timer", on_timer)
             broker.groups.submit("g", setting, on_error=error_of)
             await pause(0.03)
             assert fired == [], "the clock stands still"
@@ -293,10 +309,13 @@ def test_only_the_first_response_counts_and_a_connection_that_went_does_not_matt
         assert waiter.result() == {"n": 1}
         late = Waiter(error_of, lambda response: {"made of": response})
         future = late.result()
+        assert isinstance(future, asyncio.Future)
         late.resolve({"n": 2})
         assert await future == {"made of": {"n": 2}}
         gone = Waiter(error_of)
-        gone.result().cancel()
+        cancelled = gone.result()
+        assert isinstance(cancelled, asyncio.Future)
+        cancelled.cancel()
         gone.resolve({"n": 3})
 
     asyncio.run(run())

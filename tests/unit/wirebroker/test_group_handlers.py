@@ -249,7 +249,7 @@ def test_a_commit_and_its_fetch(version):
 
 
 def fetch_body(version, **fields):
-    asked = {"partition_indexes": [0, 1]}
+    asked: dict[str, object] = {"partition_indexes": [0, 1]}
     asked |= {"topic_id": TOPIC_ID} if version >= 10 else {"name": "t"}
     group = {"group_id": "g", "topics": [asked], **fields}
     return group if version < 8 else {"groups": [group]}
@@ -276,6 +276,36 @@ def test_partitions_that_do_not_exist_are_refused_and_the_others_committed():
     asyncio.run(run())
 
 
+@pytest.mark.parametrize("version", versions(ApiKey.OFFSET_FETCH))
+def test_many_offsets_are_committed_and_looked_up_in_parts(version, monkeypatch):
+    monkeypatch.setattr("wirebroker.api.offset_commit._AT_ONCE", 1)
+    monkeypatch.setattr("wirebroker.api.offset_fetch._AT_ONCE", 1)
+
+    async def run():
+        broker = with_topic()
+        commit_version = version if version >= 9 else 2
+        name = TOPIC_ID if version >= 10 else "t"
+        body = commit_body(commit_version, (name, 0, 1))
+        found = await answer_soon(broker, ApiKey.OFFSET_COMMIT, commit_version, **body)
+        assert errors(found) == [(name, 0, ErrorCode.NONE), (name, 1, ErrorCode.NONE)]
+        assert len(found.topics) == 1
+        for topics in ({}, {"topics": None}) if version >= 2 else ({},):
+            body = fetch_body(version, **topics)
+            found = await answer_soon(broker, ApiKey.OFFSET_FETCH, version, **body)
+            [topic] = found.topics if version < 8 else found.groups[0].topics
+            assert [each.committed_offset for each in topic.partitions] == [5, 5]
+
+    asyncio.run(run())
+
+
+def test_an_error_of_the_group_is_told_of_each_part(monkeypatch):
+    monkeypatch.setattr("wirebroker.api.offset_commit._AT_ONCE", 1)
+    body = commit_body(9, ("t", 0, 1), member_id="m", generation_id_or_member_epoch=3)
+    found = asyncio.run(answer_soon(with_topic(), ApiKey.OFFSET_COMMIT, 9, **body))
+    unknown = ErrorCode.GROUP_ID_NOT_FOUND
+    assert errors(found) == [("t", 0, unknown), ("t", 1, unknown)]
+
+
 def test_an_error_of_the_group_is_every_partitions():
     body = commit_body(9, ("t", 0, 1), member_id="m", generation_id_or_member_epoch=3)
     found = answer(with_topic(), ApiKey.OFFSET_COMMIT, 9, **body)
@@ -293,8 +323,8 @@ def test_all_topics_and_unknown_ones():
         assert [len(each.topics) for each in found.groups] == [1, 0]
         assert found.groups[0].topics[0].topic_id == TOPIC_ID
         asked = [{"topic_id": b"x" * 16, "partition_indexes": [0]}]
-        groups = [{"group_id": "g", "topics": asked}]
-        found = await answer_soon(broker, ApiKey.OFFSET_FETCH, 10, groups=groups)
+        by_id = [{"group_id": "g", "topics": asked}]
+        found = await answer_soon(broker, ApiKey.OFFSET_FETCH, 10, groups=by_id)
         [partition] = found.groups[0].topics[0].partitions
         assert partition.error_code == ErrorCode.UNKNOWN_TOPIC_ID
 

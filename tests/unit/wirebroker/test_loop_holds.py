@@ -199,6 +199,20 @@ def test_producing_to_two_thousand_partitions(broker):
     assert {result.error_code for result in answer.responses[0].partition_responses} == {0}
 
 
+def test_committing_and_fetching_ten_thousand_offsets(broker):
+    broker.create([new_topic("__consumer_offsets", 1, cleanup_policy="compact")])
+    commits = [
+        {"partition_index": index, "committed_offset": 7, "committed_metadata": ""}
+        for index in range(MOST_PARTITIONS)
+    ]
+    request = {"group_id": "g", "topics": [{"name": BIG, "partitions": commits}]}
+    answer = broker.ask(ApiKey.OFFSET_COMMIT, 8, request)
+    assert {done.error_code for done in answer.topics[0].partitions} == {0}
+    request = {"groups": [{"group_id": "g", "topics": None}]}
+    answer = broker.ask(ApiKey.OFFSET_FETCH, 8, request)
+    assert len(answer.groups[0].topics[0].partitions) == MOST_PARTITIONS
+
+
 def test_a_frame_of_90_mib_holds_nobody_up(broker):
     size = 90 << 20
     broker.create([new_topic("huge", 1, max_message_bytes=str(100 << 20))])

@@ -7,12 +7,13 @@ import threading
 import pytest
 
 from tests.unit.coordinator.kit import new_topic
-from tests.unit.wirebroker.metadata_kit import Node
-from wirebroker.clock import next_turn
+from tests.unit.wirebroker.metadata_kit import NO_OP, Node
+from wirebroker.clock import Slices, next_turn
 from wirebroker.cluster.metadata_snapshot import read_snapshot
 from wirebroker.cluster.metadata_store import MetadataStore
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.codecs.record_batch import iterate_batches, iterate_records
+from wirebroker.coordinator.operation import ControllerResult
 from wirebroker.storage.files import Files
 
 
@@ -318,3 +319,58 @@ def test_a_large_change_leaves_turns_to_others(node):
     turns, partitions = asyncio.run(run())
     assert partitions == 9_000
     assert turns >= 5
+
+
+def test_a_write_that_fails_while_a_change_is_published_leaves_that_change_a_fact(
+    node, monkeypatch
+):
+    async def run():
+        log = await node.start()
+        entered, go = asyncio.Event(), asyncio.Event()
+
+        async def listen(change, image):
+            entered.set()
+            await go.wait()
+
+        def append(store, batches):
+            raise OSError(errno.ENOSPC, "no space")
+
+        log.set_listener(listen)
+        first = asyncio.create_task(node.create(log, new_topic("a")))
+        await entered.wait()
+        monkeypatch.setattr(MetadataStore, "append", append)
+        with pytest.raises(KafkaError):
+            await node.create(log, new_topic("b"))
+        go.set()
+        [answer] = await first
+        await log.close()
+        return answer.get("error_code", 0)
+
+    assert asyncio.run(run()) == 0
+
+
+def test_nothing_is_written_behind_what_could_not_be_synced(node, monkeypatch):
+    """A second fdatasync succeeds although the first has lost pages."""
+
+    async def run():
+        log = await node.start()
+        monkeypatch.setattr(Slices, "SECONDS", 0.0)
+        disk = SlowSync(monkeypatch)
+        disk.error = OSError(errno.EIO, "disk on fire")
+
+        def slow(image):
+            disk.gate.set()
+            while log._failure is None:
+                yield
+            disk.error = None
+            return ControllerResult("done", [NO_OP])
+
+        lost = asyncio.create_task(node.create(log, new_topic("lost")))
+        await next_turn()
+        with pytest.raises(KafkaError) as raised:
+            await log.submit(slow)
+        with pytest.raises(KafkaError):
+            await lost
+        return raised.value.code, "lost" in log.image.topics
+
+    assert asyncio.run(run()) == (ErrorCode.KAFKA_STORAGE_ERROR, False)

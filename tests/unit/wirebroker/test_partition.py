@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import threading
 from typing import TYPE_CHECKING, Any
 
@@ -342,5 +343,26 @@ def test_a_flush_of_a_retired_partition_is_no_disk_failure(kit):
         with pytest.raises(KafkaError) as caught:
             await flush
         assert caught.value.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+    asyncio.run(run())
+
+
+def test_a_flush_that_failed_for_a_shortage_leaves_all_to_the_next_one(kit, monkeypatch):
+    synced: list[str] = []
+
+    def sync_directory(disk: FailingFiles, path: str) -> None:
+        synced.append(path)
+
+    async def run() -> None:
+        monkeypatch.setattr(FailingFiles, "sync_directory", sync_directory)
+        kit.append(b"a")
+        kit.disk.error_number = errno.EMFILE
+        kit.disk.fail(kit.log.directory, "sync")
+        with pytest.raises(OSError, match="open files"):
+            await kit.partition.flush()
+        kit.disk.broken.clear()
+        await kit.partition.flush()
+        assert synced == [kit.log.directory]
+        assert kit.log.recovery_point == 1
 
     asyncio.run(run())

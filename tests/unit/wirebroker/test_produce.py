@@ -23,7 +23,8 @@ from tests.support.requests import (
     produce_request,
 )
 from tests.support.servers import broker_of, client_of, memory_directory, running, until
-from wirebroker.cluster.partition import LARGE_APPEND_BYTES
+from wirebroker.clock import Slices, next_turn
+from wirebroker.cluster.partition import LARGE_APPEND_BYTES, Partition
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.compression import Codec
 from wirebroker.codecs.errors import ErrorCode
@@ -32,7 +33,6 @@ from wirebroker.storage.log import Log
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from wirebroker.cluster.partition import Partition
     from wirebroker.server import Server
 
 
@@ -285,6 +285,38 @@ def test_hundreds_of_partitions_in_one_request(tmp_path):
 
     with memory_directory(tmp_path) as directory:
         asyncio.run(run(directory))
+
+
+def test_large_batches_of_one_request_leave_turns_to_others(tmp_path, monkeypatch):
+    """A hundred of 1 MB each would hold the loop as long as one of 100 MB."""
+    monkeypatch.setattr(Slices, "SECONDS", 0.0)
+    turn = 0
+    turns: list[int] = []
+    append_one = Partition.append
+
+    def append(partition: Partition, records: memoryview, **fields: Any) -> Any:
+        turns.append(turn)
+        return append_one(partition, records, **fields)
+
+    async def count() -> None:
+        nonlocal turn
+        while True:
+            turn += 1
+            await next_turn()
+
+    async def run() -> None:
+        async with running(tmp_path) as server, client_of(server) as client:
+            await create_topic(client, "t", 3)
+            monkeypatch.setattr(Partition, "append", append)
+            counting = asyncio.create_task(count())
+            records = {("t", index): batch(bytes(1_000_000)) for index in range(3)}
+            answer = await client.ask(ApiKey.PRODUCE, PRODUCE_VERSION, produce_request(records))
+            counting.cancel()
+            results = answer.responses[0].partition_responses
+            assert [result.error_code for result in results] == [0, 0, 0]
+            assert len(set(turns)) == 3
+
+    asyncio.run(run())
 
 
 def test_flush_messages_syncs_before_the_answer(tmp_path):

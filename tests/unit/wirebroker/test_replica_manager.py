@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import threading
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,11 +14,14 @@ from tests.support.batches import batch, values_in
 from tests.support.failing_files import FailingFiles
 from tests.support.requests import append, create_topic, delete_topic, fetch, produce
 from tests.support.servers import broker_of, client_of, running
-from wirebroker.clock import SystemClock
+from wirebroker.clock import SystemClock, next_turn
 from wirebroker.cluster.maintenance import Maintenance
+from wirebroker.cluster.replica_manager import MOST_SETTINGS
 from wirebroker.codecs.api_keys import ApiKey
-from wirebroker.codecs.errors import ErrorCode
+from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.config import StartError
+from wirebroker.coordinator.cluster_image import ResourceType
+from wirebroker.storage.log_directory import LogDirectory
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -347,3 +352,67 @@ def test_a_disk_that_fails_at_the_stop_is_recovered_at_the_next_start(tmp_path, 
 
     asyncio.run(run())
     assert "was not closed cleanly" in caplog.text
+
+
+def test_nothing_is_appended_any_more_when_the_logs_are_about_to_close(tmp_path):
+    """What came behind the clean end would share its offsets with what comes after a restart."""
+
+    async def run() -> None:
+        async with running(tmp_path) as server, client_of(server) as client:
+            await create_topic(client, "t")
+            partition = partition_of(server, "t")
+            records = memoryview(bytearray(batch(b"late")))
+            await replicas_of(server).until_settled()
+            with pytest.raises(KafkaError) as caught:
+                await partition.append_in_turn(records, now_ms=0, request_version=12)
+            assert caught.value.code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+    asyncio.run(run())
+
+
+def test_checkpoints_are_written_one_after_the_other(tmp_path, monkeypatch):
+    """A duty that was given up at the stop may still be writing in its thread."""
+    began, go = threading.Event(), threading.Event()
+    order: list[str] = []
+
+    def write(files: LogDirectory, offsets: dict[tuple[str, int], int]) -> None:
+        [offset] = offsets.values()
+        order.append(f"{offset} begins")
+        if offset == 0:
+            began.set()
+            assert go.wait(10)
+        order.append(f"{offset} ends")
+
+    monkeypatch.setattr(LogDirectory, "write_recovery_points", write)
+
+    async def run() -> None:
+        async with running(tmp_path) as server, client_of(server) as client:
+            await create_topic(client, "t")
+            directory = replicas_of(server).directories[0]
+            given_up = asyncio.create_task(directory.checkpoint(SystemClock()))
+            assert await asyncio.to_thread(began.wait, 10)
+            given_up.cancel()
+            partition_of(server, "t").log.recovery_point = 1
+            last = asyncio.create_task(directory.checkpoint(SystemClock()))
+            for _ in range(1_000):  # its thread would have begun by now
+                await next_turn()
+            go.set()
+            await last
+
+    asyncio.run(run())
+    assert order[:4] == ["0 begins", "0 ends", "1 begins", "1 ends"]
+
+
+def test_settings_that_nobody_uses_any_more_are_forgotten(tmp_path):
+    async def run() -> None:
+        async with running(tmp_path) as server, client_of(server) as client:
+            await create_topic(client, "t")
+            replicas = replicas_of(server)
+            image = broker_of(server).metadata.image
+            topic = image.topics["t"]
+            for number in range(3 * MOST_SETTINGS):
+                configs = {(ResourceType.TOPIC, "t"): {"retention.ms": str(number)}}
+                replicas._topic_settings(replace(image, configs=configs), topic)
+            assert len(replicas._settings) <= MOST_SETTINGS
+
+    asyncio.run(run())

@@ -95,6 +95,7 @@ def test_a_signal_stops_cleanly_and_a_restart_has_everything(tmp_path, number):
         client.close()
         status, log = process.end(number)
         assert (status, "Traceback" in log) == (0, False)
+        assert not process.port_file.exists()
     marker = tmp_path / "data" / ".kafka_cleanshutdown"
     assert json.loads(marker.read_text())["brokerEpoch"] >= 0
     with serving(tmp_path) as process:
@@ -162,6 +163,7 @@ def test_two_brokers_do_not_share_a_data_directory(tmp_path):
             assert log.count("\n") == 1
             assert "is in use by another broker" in log
             assert not second.port_file.exists()
+        assert process.port_file.exists()
 
 
 def test_a_port_in_use_is_said_before_anything_is_written(tmp_path):
@@ -172,6 +174,7 @@ def test_a_port_in_use_is_said_before_anything_is_written(tmp_path):
         assert process.process.returncode == 2
         assert log.count("\n") == 1
         assert f"cannot listen on 127.0.0.1:{port}" in log
+        assert "stop what uses the port" in log
         assert not (tmp_path / "data").exists()
 
 
@@ -180,6 +183,29 @@ def test_a_port_file_that_cannot_be_written_stops_the_broker(tmp_path):
         _, log = process.process.communicate(timeout=PATIENCE_S)
     assert process.process.returncode == 2
     assert "cannot write the port file" in log
+    assert (tmp_path / "data" / ".kafka_cleanshutdown").exists()
+
+
+def test_the_port_file_of_an_earlier_run_is_gone_before_the_log_is_read(tmp_path):
+    (tmp_path / "port").write_text("1\n")
+    (tmp_path / "data" / "__cluster_metadata-0").mkdir(parents=True)
+    (tmp_path / "data" / "__cluster_metadata-0" / "quorum-state").write_text("no quorum")
+    with serving(tmp_path) as process:
+        process.process.communicate(timeout=PATIENCE_S)
+    assert not process.port_file.exists()
+
+
+def test_an_ipv6_address_is_shown_in_brackets(tmp_path):
+    with serving(tmp_path, "--host", "::1") as process:
+        assert process.process.stdout is not None
+        assert process.process.stdout.readline().startswith("wirebroker ready on [::1]:")
+
+
+def test_an_address_of_another_machine_is_refused_with_what_to_do(tmp_path):
+    settings = {"listeners": "PLAINTEXT://192.0.2.1:0"}
+    error = start_error(Server(config_of(tmp_path, settings=settings)))
+    assert "cannot listen on 192.0.2.1:0" in error
+    assert "choose an address that this machine has" in error
 
 
 def start_error(server: Server) -> str:
@@ -208,6 +234,7 @@ def test_a_data_directory_that_is_a_file_is_refused(tmp_path):
     (tmp_path / "data").write_text("")
     error = start_error(Server(config_of(tmp_path / "data")))
     assert "cannot use the data directory" in error
+    assert "it is no directory" in error
 
 
 def test_what_was_begun_is_undone_when_the_start_fails(tmp_path):

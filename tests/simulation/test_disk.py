@@ -1,0 +1,140 @@
+"""The simulation's own parts: a disk that forgets, a loop that never waits, processes that die."""
+
+from __future__ import annotations
+
+import asyncio
+from random import Random
+from typing import Any
+
+import pytest
+
+from tests.simulation.disk import Disk, SimulatedFiles
+from tests.simulation.loop import DeadlockError, Process, SimulatedClock, SimulatedLoop
+from wirebroker.clock import pause
+
+
+class Machine:
+    """A loop, a disk and the files of one process."""
+
+    def __init__(self) -> None:
+        self.loop = SimulatedLoop(Random(1))
+        self.disk = Disk()
+        self.process = Process(self.loop, "p")
+        self.files = SimulatedFiles(self.disk, SimulatedClock(self.loop), self.process.kill)
+        self.files.make_directory("/d")
+
+    def run(self, coroutine: Any) -> Any:
+        try:
+            return self.loop.run_until_complete(coroutine)
+        finally:
+            self.loop.close()
+
+
+@pytest.fixture
+def machine():
+    made = Machine()
+    yield made
+    made.loop.close()
+
+
+def test_a_power_loss_forgets_what_was_not_synced(machine) -> None:
+    file = machine.files.data("/d/a")
+    file.write_at(0, b"kept")
+    file.sync()
+    machine.files.sync_directory("/d")
+    file.write_at(4, b" gone")
+    machine.files.data("/d/nameless").write_at(0, b"x")
+    assert file.size() == 9
+    machine.disk.lose_power()
+    assert machine.files.read_whole("/d/a") == b"kept"
+    assert machine.files.list_directory("/d") == ["a"]
+
+
+def test_a_small_file_is_replaced_for_good(machine) -> None:
+    machine.files.write_whole("/d/a", b"old")
+    machine.files.write_whole("/d/a", b"new", sync=False)
+    assert machine.files.read_whole("/d/a") == b"new"
+    machine.disk.lose_power()
+    assert machine.files.read_whole("/d/a") == b"old"
+
+
+def test_a_kill_in_a_write_tears_it_and_ends_the_process(machine) -> None:
+    file = machine.files.data("/d/a")
+    file.write_at(0, b"1234")
+    machine.files.dies_at_write = machine.files.writes + 1
+
+    async def write() -> None:
+        try:
+            file.write_at(4, b"5678")
+        finally:
+            machine.files.is_dead = True
+            file.write_at(0, b"never")
+
+    async def main() -> None:
+        machine.process.spawn(write())
+        await pause(1)
+
+    machine.loop.set_exception_handler(lambda *_: None)
+    machine.run(main())
+    assert not machine.process.is_alive
+    assert machine.files.read_whole("/d/a") == b"123456"
+
+
+def test_a_directory_is_renamed_with_what_is_in_it(machine) -> None:
+    machine.files.data("/d/a").write_at(0, b"x")
+    machine.files.rename("/d", "/e")
+    assert machine.files.read_whole("/e/a") == b"x"
+    assert not machine.files.exists("/d")
+    machine.files.remove_tree("/e")
+    assert not machine.files.exists("/e/a")
+
+
+def test_an_hour_passes_at_once_and_a_dead_end_is_an_error(machine) -> None:
+    machine.loop.run_until_complete(pause(3_600))
+    assert machine.loop.time() == pytest.approx(3_600)
+    with pytest.raises(DeadlockError):
+        machine.loop.run_until_complete(machine.loop.create_future())
+
+
+def test_a_stopped_process_does_everything_later_and_in_order(machine) -> None:
+    steps: list[tuple[int, float]] = []
+
+    async def work() -> None:
+        for number in range(3):
+            await pause(1)
+            steps.append((number, machine.loop.time()))
+
+    async def main() -> None:
+        task = machine.process.spawn(work())
+        await pause(1.5)
+        machine.process.stop()
+        await pause(10)
+        machine.process.go_on()
+        await task
+
+    machine.run(main())
+    assert [number for number, _ in steps] == [0, 1, 2]
+    assert steps[1][1] == pytest.approx(11.5)
+    assert steps[2][1] == pytest.approx(12.5)
+
+
+def test_a_killed_process_runs_no_finally(machine) -> None:
+    ran: list[str] = []
+
+    async def work() -> None:
+        try:
+            await asyncio.to_thread(lambda: ran.append("job"))
+            await pause(5)
+            ran.append("end")
+        finally:
+            if machine.process.is_alive:
+                ran.append("finally")
+
+    async def main() -> None:
+        machine.process.spawn(work())
+        await pause(3)
+        machine.process.kill()
+        await pause(10)
+
+    machine.run(main())
+    assert ran == ["job"]
