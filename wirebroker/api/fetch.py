@@ -100,9 +100,11 @@ async def _fetch_later(
 ) -> Reply:
     """Wait if need be, then answer."""
     slices = Slices(broker.clock)
-    if not reads.is_ready() and await wait.until_ready():
-        await slices.run(reads.look())
-    await slices.run(wait.end())
+    try:
+        if not reads.is_ready() and await wait.until_ready():
+            await slices.run(reads.look())
+    finally:
+        await slices.run(wait.end())
     await slices.run(context.select(reads.results, version=version, now_ms=broker.clock.now_ms()))
     if len(context.chosen) <= _MANY_PARTITIONS:
         return _encode(version, context)

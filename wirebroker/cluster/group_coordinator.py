@@ -344,7 +344,11 @@ class GroupCoordinator:
     async def _expire_repeatedly(self) -> None:
         while True:
             await pause(self.settings.offsets_retention_check_interval_ms / 1000)
-            await self.expire()
+            try:
+                await self.expire()
+            except Exception:
+                # A task's root: what one record brings about must not end all expiry.
+                logger.exception("expired offsets could not be looked for; it is tried again")
 
     async def expire(self) -> None:
         """Delete the offsets and groups that nobody needs any more."""
