@@ -240,6 +240,11 @@ def main() -> int:
         _say(f"javac: {' '.join(javac_command())}")
         _say(f"Apache Kafka {KAFKA_VERSION}: {kafka_jars()}")
         _say(f"kcat: {' '.join(kcat_command())}")
+        # Here, because these modules build on this one.
+        from compat_tests import tools_go, tools_node
+
+        _say(f"Node: {tools_node.node_command()}, packages {tools_node.packages()}")
+        _say(f"Go: {tools_go.go_command()}")
     except (ToolError, OSError) as error:
         _say(f"tools: {error}")
         return 1

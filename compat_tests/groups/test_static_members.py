@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from compat_tests.groups.clients import CLIENTS, CONFLUENT, JAVA, KAFKA_PYTHON, GroupClient
+from compat_tests.groups.clients import CLIENTS, CONFLUENT, JAVA, GroupClient
 from compat_tests.groups.group import group_on
 from compat_tests.groups.parameters import clients
 
@@ -53,7 +53,8 @@ def test_static_members_killed_and_started_again_keep_their_partitions_without_a
 
 @pytest.mark.long
 @pytest.mark.java
-@pytest.mark.parametrize("client", [CONFLUENT, KAFKA_PYTHON, JAVA], ids=str)
+# kafka-python's close, of a leader, now and then sends one more JoinGroup: a rebalance.
+@pytest.mark.parametrize("client", [CONFLUENT, JAVA], ids=str)
 def test_a_static_member_that_closes_and_comes_back_stays_in_the_group_meanwhile(
     group: Group, client: GroupClient
 ) -> None:

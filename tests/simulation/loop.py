@@ -5,8 +5,8 @@
     Process              whatever is begun within it (tasks, timers, jobs) belongs to it, by a
                          context variable; it can be killed or stopped between any two steps
 
-The order of events depends on the seed alone. A dead process takes no further step: none of its
-`finally` blocks runs, as after kill -9.
+The order of events depends on the seed alone. A dead process takes no further step, and what is
+left of it changes nothing, as after kill -9.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 _process: contextvars.ContextVar[Process | None] = contextvars.ContextVar("process", default=None)
 
+_CLOSABLE = {inspect.CORO_CREATED, inspect.CORO_SUSPENDED}
 # Jobs of threads take up to this long, a few of them very long.
 _LONGEST_JOB_S = 0.01
 _SLOW_JOB_S = 2.0
@@ -60,7 +61,11 @@ class Process:
         self.on_death: Callable[[], None] = lambda: None
         self.is_stopped = False
         self._backlog: list[_Step] = []
-        self._tasks: weakref.WeakSet[asyncio.Task[Any]] = weakref.WeakSet()
+        # By number, so that their order is always the same.
+        self._tasks: weakref.WeakValueDictionary[int, asyncio.Task[Any]] = (
+            weakref.WeakValueDictionary()
+        )
+        self._task_count = 0
         self._context = contextvars.copy_context()
         self._context.run(_process.set, self)
 
@@ -76,10 +81,9 @@ class Process:
         """Let it take no further step."""
         if self.is_alive:
             self.is_alive = False
-            self._backlog.clear()
-            for task in self._tasks:
-                _forget(task)
             self.on_death()
+            self._bury_all()
+            self._backlog.clear()
 
     def stop(self) -> None:
         """Let it take no steps until it goes on (SIGSTOP)."""
@@ -95,9 +99,26 @@ class Process:
 
     def adopt(self, task: asyncio.Task[Any]) -> None:
         """Note that a task belongs to the process."""
-        self._tasks.add(task)
+        self._task_count += 1
+        self._tasks[self._task_count] = task
         if not self.is_alive:
-            _forget(task)
+            self._bury(task)
+
+    def _bury_all(self) -> None:
+        for task in list(self._tasks.values()):
+            self._bury(task)
+
+    def _bury(self, task: asyncio.Task[Any]) -> None:
+        """Close a coroutine now: the garbage collector would do it at any time.
+
+        Its `finally` blocks run, and may wait even so; nobody sees what they do any more.
+        """
+        task._log_destroy_pending = False  # type: ignore[attr-defined]
+        coroutine: Any = task.get_coro()
+        context = self._context.copy()
+        while inspect.getcoroutinestate(coroutine) in _CLOSABLE:
+            with contextlib.suppress(RuntimeError):
+                context.run(coroutine.close)
 
     def run(self, step: _Step) -> None:
         """Take a step, or keep it for later."""
@@ -109,6 +130,9 @@ class Process:
         self.steps += 1
         with contextlib.suppress(KilledError):
             step.callback(*step.args)
+        if not self.is_alive:
+            # What died in this step could not be closed from within.
+            self._bury_all()
         if self.dies_at_step is not None and self.steps >= self.dies_at_step:
             self.kill()
 
@@ -262,14 +286,6 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         delay_s = self._random.uniform(0, _SLOW_JOB_S if is_slow else _LONGEST_JOB_S)
         self.call_later(delay_s, _run_job, future, func, args)
         return future
-
-
-def _forget(task: asyncio.Task[Any]) -> None:
-    """Let a task be collected without a word."""
-    task._log_destroy_pending = False  # type: ignore[attr-defined]
-    coroutine: Any = task.get_coro()
-    if inspect.getcoroutinestate(coroutine) == inspect.CORO_CREATED:
-        coroutine.close()
 
 
 def _run_job(future: asyncio.Future[Any], func: Callable[..., Any], args: Any) -> None:

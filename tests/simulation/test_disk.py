@@ -118,8 +118,9 @@ def test_a_stopped_process_does_everything_later_and_in_order(machine) -> None:
     assert steps[2][1] == pytest.approx(12.5)
 
 
-def test_a_killed_process_runs_no_finally(machine) -> None:
+def test_a_killed_process_goes_no_further(machine) -> None:
     ran: list[str] = []
+    machine.process.on_death = lambda: ran.append("death")
 
     async def work() -> None:
         try:
@@ -127,8 +128,8 @@ def test_a_killed_process_runs_no_finally(machine) -> None:
             await pause(5)
             ran.append("end")
         finally:
-            if machine.process.is_alive:
-                ran.append("finally")
+            await pause(0)
+            ran.append("after a pause that never ends")
 
     async def main() -> None:
         machine.process.spawn(work())
@@ -137,4 +138,4 @@ def test_a_killed_process_runs_no_finally(machine) -> None:
         await pause(10)
 
     machine.run(main())
-    assert ran == ["job"]
+    assert ran == ["job", "death"]

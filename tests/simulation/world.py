@@ -97,6 +97,8 @@ class World:
 
     def served(self, exchange: Exchange) -> None:
         self.model.count("requests")
+        if exchange.is_stale:
+            self.model.count("stale requests")
         self.model.served(exchange)
 
     def answered(self, exchange: Exchange, answer: Any) -> None:
