@@ -45,8 +45,6 @@ class ImageChange:
     # Topics that stayed and have a partition that is new or changed.
     changed: set[str] = field(default_factory=set[str])
     configs_changed: set[ConfigKey] = field(default_factory=set[ConfigKey])
-    brokers_changed: bool = False
-    features_changed: bool = False
 
 
 class ImageBuilder:
@@ -263,7 +261,6 @@ class ImageBuilder:
             self._features.pop(record.body.name, None)
         else:
             self._features[record.body.name] = record.body.feature_level
-        self._change.features_changed = True
 
     def _apply_producer_ids(self, record: MetadataRecord) -> None:
         self._producer_ids = record
@@ -285,7 +282,6 @@ class ImageBuilder:
     def _own_brokers(self) -> dict[int, BrokerImage]:
         if self._brokers is None:
             self._brokers = dict(self._base.brokers)
-        self._change.brokers_changed = True
         return self._brokers
 
     def _apply_register_broker(self, record: MetadataRecord) -> None:

@@ -15,7 +15,7 @@ the version ranges of `codecs/api_keys.py`.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 from wirebroker.codecs.api_keys import API_VERSIONS, ApiKey
@@ -27,9 +27,6 @@ if TYPE_CHECKING:
 Piece: TypeAlias = "bytes | bytearray | memoryview | FileSlice"
 # The body of an answer in pieces, sent one after the other; None is no answer (Produce, acks=0).
 Reply: TypeAlias = "list[bytes | bytearray | memoryview | FileSlice] | None"
-
-GenericHandler = Callable[[Any, "Request", Any], Mapping[str, Any] | Awaitable[Mapping[str, Any]]]
-RawHandler = Callable[[Any, "Request"], Any]
 
 _Generic = TypeVar("_Generic", bound=Callable[..., Any])
 

@@ -10,7 +10,7 @@ import errno
 import logging
 import resource
 import socket
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     import asyncio
@@ -27,13 +27,6 @@ _OUT_OF_RESOURCES: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS,
 
 # Standard streams, the loop's own, listeners, locks, checkpoints being written.
 _OTHER_FILES: Final = 64
-
-
-class Endpoint(NamedTuple):
-    """A host and a port that clients are told."""
-
-    host: str
-    port: int
 
 
 def raise_open_file_limit() -> int:
