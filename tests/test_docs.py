@@ -88,7 +88,9 @@ def free_port() -> int:
 
 
 def environment_of(port: int) -> dict[str, str]:
-    outer = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    # What was said to the make that runs these tests, `make test ARGS=…`, is not for `make run`.
+    ours = ("PYTEST_", "MAKE", "MFLAGS", "ARGS")
+    outer = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
     return outer | {
         "KAFKA_LISTENERS": f"PLAINTEXT://127.0.0.1:{port}",
         "PYTEST_ADDOPTS": "--collect-only -q -p no:cacheprovider",
