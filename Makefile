@@ -15,12 +15,12 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 # The layers are linked into the package; a clone without symbolic links can't be worked in.
 LINKS := wirebroker/codecs wirebroker/storage wirebroker/coordinator
 
-.PHONY: help run test test-all compat spark-suite lint format types house docs tools clean
+.PHONY: help run test test-all compat twin spark-suite lint format types house docs tools clean
 .DELETE_ON_ERROR:
 
 help:
 	@sed -n '1,2s/^# *//p' Makefile
-	@echo "targets: run test test-all compat spark-suite lint format types house docs tools clean"
+	@echo "targets: run test test-all compat twin spark-suite lint format types house docs tools clean"
 
 # exec: a signal to make reaches the broker itself. What it prints is passed on line by line.
 run: .venv/.run-installed
@@ -42,6 +42,10 @@ test-all: .venv/.test-installed
 
 compat: .venv/.test-installed
 	@$(BIN)/python -m pytest compat_tests $(ARGS)
+
+# One request stream to Apache Kafka and to wirebroker; what both then have on disk is compared.
+twin: .venv/.test-installed
+	@$(BIN)/python -m compat_tests.twin $(ARGS)
 
 spark-suite: .venv/.test-installed
 	@$(BIN)/python -m spark_it.suites.run $(ARGS)

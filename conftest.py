@@ -4,6 +4,10 @@
     pytest --long               also what is marked `long` (else deselected, not skipped)
     pytest --seed 7             repeat a run of the randomized tests; the header prints the seed
     pytest --budget-scale 10    give randomized tests ten times their time
+    pytest --crash-points 10000 cut runs at so many points (tests/crash)
+    pytest --crash-at POINT     repeat one of them
+    pytest --kills 100          kill brokers under load a hundred times in all
+    pytest --eos-records 500000 so many records through chained transactional stages
 
 Fixtures that only one folder uses belong into that folder's own conftest.py.
 """
@@ -33,7 +37,17 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="FACTOR",
         help="multiply the time and the examples of randomized tests (default 1.0)",
     )
+    group.addoption(
+        "--kills", type=int, default=10, metavar="N", help="kills of a broker under load"
+    )
+    group.addoption(
+        "--eos-records", type=int, metavar="N", help="records through the stages of transactions"
+    )
     group.addoption("--seed", type=int, metavar="N", help="seed of randomized tests")
+    group.addoption(
+        "--crash-points", type=int, metavar="N", help="how often tests/crash crashes something"
+    )
+    group.addoption("--crash-at", metavar="POINT", help="a single crash, as a failure names it")
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -6,14 +6,15 @@ and 0.7 us a record, where the walkers of record_batch.py and records.py take 7 
 
 It trusts the log's own recovery for CRCs, and refuses lengths that do not fit.
 
-Records of a transaction are held back until its marker: dropped if it was aborted, and a later
-record of the same key that belongs to no transaction goes before them.
+Records of a transaction come with its producer's id, as they are in the log; whoever takes them is
+told of its end in between.
 
 Source: KIP-98; the formats in record_batch.py and records.py.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from struct import Struct
 from typing import TYPE_CHECKING, Final
 
@@ -39,10 +40,13 @@ _HEAD: Final = Struct(">qi9xhi")
 _SPECIAL: Final = CODEC_MASK | CONTROL_FLAG | TRANSACTIONAL_FLAG
 
 # The last byte of a marker's key (int16 version, int16 type).
-_COMMIT: Final = 1
+_COMMIT: Final = b"\x01"
 
-# Producer id -> key -> value, of transactions that are not decided.
-Pending = dict[int, dict[bytes, "bytes | None"]]
+# (producer id, is_commit) -> what that means.
+OnEnd = Callable[[int, bool], None]
+
+# A record: key, value, and a producer id if it belongs to a transaction.
+Walked = tuple[bytes, bytes | None] | tuple[bytes, bytes | None, int]
 
 # What the records of a batch, at most max.message.bytes, may decompress to.
 _MAX_DECOMPRESSED_BYTES: Final = 64 << 20
@@ -55,17 +59,20 @@ class BatchWalk:
         next_offset: The offset behind the last batch that was walked, kept as the walk goes on.
     """
 
-    __slots__ = ("_data", "_from_offset", "_pending", "next_offset")
+    __slots__ = ("_data", "_from_offset", "_on_end", "next_offset")
 
-    def __init__(self, data: bytes, from_offset: int, pending: Pending) -> None:
-        """Walk `data`, leaving out records before `from_offset`; `pending` is the caller's."""
+    def __init__(self, data: bytes, from_offset: int, on_end: OnEnd) -> None:
+        """Walk `data`, leaving out records before `from_offset`; markers go to `on_end`."""
         self._data = data
         self._from_offset = from_offset
-        self._pending = pending
+        self._on_end = on_end
         self.next_offset = from_offset
 
-    def __iter__(self) -> Iterator[tuple[bytes, bytes | None]]:
+    def __iter__(self) -> Iterator[Walked]:
         """Yield (key, value) of each record that has a key, control records left out.
+
+        A record of a transaction is (key, value, producer id); when the walk gets to the
+        transaction's end, `on_end` is called.
 
         Raises:
             KafkaError: CORRUPT_MESSAGE or INVALID_RECORD.
@@ -75,7 +82,7 @@ class BatchWalk:
         except IndexError:
             raise _corrupt() from None
 
-    def _walk(self) -> Iterator[tuple[bytes, bytes | None]]:  # noqa: C901, PLR0912, PLR0915 - flat
+    def _walk(self) -> Iterator[Walked]:  # noqa: C901, PLR0912, PLR0915 - flat
         data = self._data
         size = len(data)
         start = 0
@@ -84,7 +91,7 @@ class BatchWalk:
             end = start + length + OVERHEAD_BYTES
             if end > size:
                 return
-            if attributes & _SPECIAL or base_offset < self._from_offset or self._pending:
+            if attributes & _SPECIAL or base_offset < self._from_offset:
                 yield from self._walk_carefully(start)
             else:
                 position = start + HEADER_BYTES
@@ -129,8 +136,8 @@ class BatchWalk:
             self.next_offset = base_offset + last_offset_delta + 1
             start = end
 
-    def _walk_carefully(self, start: int) -> Iterator[tuple[bytes, bytes | None]]:
-        """Walk one batch that is not plain, is partly before the start, or meets transactions."""
+    def _walk_carefully(self, start: int) -> Iterator[Walked]:
+        """Walk one batch that is not plain, or partly before the start."""
         header = read_batch_header(self._data, start)
         batch = memoryview(self._data)[start : start + header.size]
         limit = None if header.codec is Codec.NONE else _MAX_DECOMPRESSED_BYTES
@@ -139,14 +146,10 @@ class BatchWalk:
             if key is None or record.offset < self._from_offset:
                 continue
             if header.is_control:
-                decided = self._pending.pop(header.producer_id, {})
-                if key[-1:] == bytes((_COMMIT,)):
-                    yield from decided.items()
+                self._on_end(header.producer_id, key[-1:] == _COMMIT)
             elif header.is_transactional:
-                self._pending.setdefault(header.producer_id, {})[key] = record.value
+                yield key, record.value, header.producer_id
             else:
-                for undecided in self._pending.values():
-                    undecided.pop(key, None)
                 yield key, record.value
 
 

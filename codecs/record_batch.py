@@ -59,7 +59,7 @@ TRANSACTIONAL_FLAG: Final = 0x10
 CONTROL_FLAG: Final = 0x20
 DELETE_HORIZON_FLAG: Final = 0x40
 
-_HEADER: Final = Struct(">qiibIhiqqqhii")
+HEADER: Final = Struct(">qiibIhiqqqhii")  # the fields of BatchHeader
 _BASE_OFFSET: Final = Struct(">q")
 _INT32: Final = Struct(">i")
 _CRC: Final = Struct(">I")
@@ -138,7 +138,7 @@ def read_batch_header(view: Buffer, position: int = 0) -> BatchHeader:
             the magic is unknown; UNSUPPORTED_FOR_MESSAGE_FORMAT for magic 0 and 1.
     """
     try:
-        header = BatchHeader._make(_HEADER.unpack_from(view, position))
+        header = BatchHeader._make(HEADER.unpack_from(view, position))
     except struct_error:
         raise _explain_header(view, position) from None
     if header.magic != MAGIC or header.length < HEADER_BYTES - OVERHEAD_BYTES:
@@ -185,9 +185,9 @@ def iterate_batches(view: Buffer) -> Iterator[tuple[int, BatchHeader]]:
         position += size
 
 
-def crc32c(data: Buffer) -> int:
-    """Return the CRC-32C (Castagnoli) of the data."""
-    return _crc32c.crc32c(data)
+def crc32c(data: Buffer, before: int = 0) -> int:
+    """Return the CRC-32C (Castagnoli) of the data, going on from that of what comes before it."""
+    return _crc32c.crc32c(data, before)
 
 
 def batch_crc(view: memoryview, position: int, size: int) -> int:
@@ -269,7 +269,7 @@ def build_batch(
         | (CONTROL_FLAG if is_control else 0)
     )
     batch = bytearray(HEADER_BYTES)
-    _HEADER.pack_into(
+    HEADER.pack_into(
         batch,
         0,
         base_offset,

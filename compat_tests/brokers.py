@@ -15,13 +15,13 @@ import socket
 import subprocess
 import sys
 import time
+from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from compat_tests import tools
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
 
 HOST = "127.0.0.1"
 START_TIMEOUT_S = 60.0  # Apache Kafka takes 4 s here, and 13 s after a kill (see ApacheKafka)
@@ -69,6 +69,11 @@ class Broker(abc.ABC):
     def data_dir(self) -> Path:
         """The folder that holds the partitions."""
         return self.directory / "data"
+
+    @property
+    def data_dirs(self) -> list[Path]:
+        """All folders that hold partitions: log.dirs, if the settings name it."""
+        return [Path(each) for each in self.settings.get("log.dirs", str(self.data_dir)).split(",")]
 
     @property
     def log(self) -> Path:
@@ -167,8 +172,8 @@ class Wirebroker(Broker):
 
     def _command(self) -> list[str]:
         serve = [sys.executable, "-m", "wirebroker", "serve", "--port", str(self.port)]
-        serve += ["--port-file", str(self._port_file), "--data-dir", str(self.data_dir)]
-        for name, value in self.settings.items():
+        serve += ["--port-file", str(self._port_file)]
+        for name, value in {"log.dirs": str(self.data_dir), **self.settings}.items():
             serve += ["--set", f"{name}={value}"]
         return serve
 
@@ -177,17 +182,29 @@ class Wirebroker(Broker):
             self.port = int(self._port_file.read_text())
         except FileNotFoundError:
             return False
-        return _answers(self.port)
+        return answers(self.port)
 
 
 class ApacheKafka(Broker):
     """Apache Kafka as broker and controller in one process, formatted on first start.
 
     After a kill it comes back only when its controller has given up the old incarnation: within
-    broker.session.timeout.ms, which is therefore short here.
+    broker.session.timeout.ms, which is therefore short here. A folder that has data already, be it
+    another broker's, is taken as it is.
+
+    Attributes:
+        format_options: Of the storage tool, when the folder is new.
+        has_dynamic_voters: Whether the voters stand in the metadata log (kraft.version 1).
     """
 
     _CLUSTER_ID = "MkU3OEVBNTcwNTJENDM2Qk"
+
+    def __init__(self, directory: Path, settings: Mapping[str, str] | None = None) -> None:
+        super().__init__(directory, settings)
+        # The feature that writes min.insync.replicas as a dynamic config of the cluster; the
+        # levels that wirebroker finalizes are without it.
+        self.format_options = ["--feature", "eligible.leader.replicas.version=0"]
+        self.has_dynamic_voters = False
 
     @property
     def _properties(self) -> Path:
@@ -195,15 +212,15 @@ class ApacheKafka(Broker):
 
     def _prepare(self) -> None:
         if self.port == 0:
-            self.port, controller_port = _free_ports(2)
-            self._write_properties(controller_port)
-            self._run_storage_tool()
+            self._choose_ports()
+        if not (self.data_dirs[0] / "meta.properties").exists():
+            self.format()
 
-    def _write_properties(self, controller_port: int) -> None:
+    def _choose_ports(self) -> None:
+        self.port, controller_port = free_ports(2)
         settings = {
             "process.roles": "broker,controller",
             "node.id": "1",
-            "controller.quorum.voters": f"1@{HOST}:{controller_port}",
             "listeners": f"PLAINTEXT://{HOST}:{self.port},CONTROLLER://{HOST}:{controller_port}",
             "advertised.listeners": f"PLAINTEXT://{HOST}:{self.port}",
             "controller.listener.names": "CONTROLLER",
@@ -212,24 +229,31 @@ class ApacheKafka(Broker):
             "broker.heartbeat.interval.ms": "500",
             **self.settings,
         }
+        if self.has_dynamic_voters:
+            settings["controller.quorum.bootstrap.servers"] = f"{HOST}:{controller_port}"
+        else:
+            settings["controller.quorum.voters"] = f"1@{HOST}:{controller_port}"
         lines = (f"{name}={value}\n" for name, value in settings.items())
         self._properties.write_text("".join(lines))
 
-    def _run_storage_tool(self) -> None:
-        tool = _java("-Xmx128m", "kafka.tools.StorageTool")
+    def format(self) -> None:
+        """Format the folders, as `kafka-storage.sh format` does; `start` does it if need be."""
+        if self.port == 0:
+            self._choose_ports()
+        tool = java_tool("-Xmx128m", "kafka.tools.StorageTool")
         tool += ["format", "-t", self._CLUSTER_ID, "-c", str(self._properties)]
-        # The feature that writes min.insync.replicas as a dynamic config of the cluster; the
-        # levels that wirebroker finalizes are without it.
-        tool += ["--feature", "eligible.leader.replicas.version=0"]
+        tool += self.format_options
+        if self.has_dynamic_voters:
+            tool.append("--standalone")
         done = subprocess.run(tool, capture_output=True, text=True, check=False)
         if done.returncode:
             raise BrokerError(f"Apache Kafka's storage tool failed: {done.stdout}{done.stderr}")
 
     def _command(self) -> list[str]:
-        return [*_java("-Xmx512m", "kafka.Kafka"), str(self._properties)]
+        return [*java_tool("-Xmx512m", "kafka.Kafka"), str(self._properties)]
 
     def _is_ready(self) -> bool:
-        return _answers(self.port)
+        return answers(self.port)
 
 
 class RunningBroker(Broker):
@@ -255,7 +279,7 @@ class RunningBroker(Broker):
         raise NotImplementedError
 
     def _is_ready(self) -> bool:
-        return _answers(self.port)
+        return answers(self.port)
 
 
 def make_broker(kind: str, directory: Path, settings: Mapping[str, str] | None = None) -> Broker:
@@ -264,12 +288,14 @@ def make_broker(kind: str, directory: Path, settings: Mapping[str, str] | None =
     return kinds[kind](directory, settings)
 
 
-def _java(heap: str, main_class: str) -> list[str]:
+def java_tool(heap: str, main_class: str) -> list[str]:
+    """Return the command of one of Apache Kafka's programs; its arguments follow."""
     level = "-Dorg.slf4j.simpleLogger.defaultLogLevel=error"
     return [tools.java_command(), heap, level, "-cp", f"{tools.kafka_jars()}/*", main_class]
 
 
-def _free_ports(count: int) -> list[int]:
+def free_ports(count: int) -> list[int]:
+    """Return so many ports that nobody listens on."""
     with contextlib.ExitStack() as held:
         sockets = [held.enter_context(socket.socket()) for _ in range(count)]
         for one in sockets:
@@ -281,7 +307,7 @@ def _free_ports(count: int) -> list[int]:
 _METADATA = bytes.fromhex("00000010 0003 0004 00000001 0001 3f 00000000 00")
 
 
-def _answers(port: int) -> bool:
+def answers(port: int) -> bool:
     """Say whether Metadata is answered with at least one broker in it."""
     try:
         with socket.create_connection((HOST, port), timeout=5) as connection:

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 _POLL_S = 0.05
 
 
-def eventually(condition: Callable[[], bool]) -> None:
-    """Return once the condition holds; fail when it does not in WAIT_S."""
-    deadline = time.monotonic() + WAIT_S
+def eventually(condition: Callable[[], bool], *, timeout_s: float = WAIT_S) -> None:
+    """Return once the condition holds; fail when it does not in time."""
+    deadline = time.monotonic() + timeout_s
     while not condition():
-        assert time.monotonic() < deadline, f"not true after {WAIT_S:.0f} s"
+        assert time.monotonic() < deadline, f"not true after {timeout_s:.0f} s"
         time.sleep(_POLL_S)

@@ -10,6 +10,7 @@ has state but the configuration; the modules beside this one hold the rules:
     registration     this node as broker and controller
     leader_election  ElectLeaders
     feature_control  feature levels, the first records of a cluster
+    feature_updates  UpdateFeatures
 
 Source: Kafka's QuorumController.
 """
@@ -20,6 +21,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from wirebroker.coordinator.config_control import alter_configs
+from wirebroker.coordinator.feature_updates import update_features
 from wirebroker.coordinator.leader_election import elect_leaders
 from wirebroker.coordinator.producer_ids import ProducerIdBlock, allocate_producer_ids
 from wirebroker.coordinator.topic_control import (
@@ -69,6 +71,10 @@ class Controller:
     def elect_leaders(self, request: Any) -> Callable[[ClusterImage], Operation[list[Result]]]:
         """Elect leaders; results are elements of ElectLeadersResponse.replica_election_results."""
         return partial(elect_leaders, request, node_id=self.node_id)
+
+    def update_features(self, request: Any) -> Callable[[ClusterImage], Operation[None]]:
+        """Finalize feature levels."""
+        return partial(update_features, request)
 
     def allocate_producer_ids(self) -> Callable[[ClusterImage], Operation[ProducerIdBlock]]:
         """Allocate a block of producer ids for this broker."""

@@ -28,17 +28,25 @@ def list_groups(
 ) -> list[dict[str, Any]]:
     """Return the groups of a ListGroups response; empty filters let all pass."""
     wanted_states = {each.lower().strip() for each in states}
-    if types and CLASSIC_TYPE not in {each.lower().strip() for each in types}:
-        return []
+    wanted_types = {each.lower().strip() for each in types}
+    found: list[tuple[str, str, str, str]] = [
+        (group.group_id, group.protocol_type or "", group.state, CLASSIC_TYPE)
+        for group in shard.groups.values()
+    ]
+    found += [
+        (group.group_id, group.group_type, group.state, group.group_type)
+        for group in shard.foreign.by_id.values()
+    ]
     return [
         {
-            "group_id": group.group_id,
-            "protocol_type": group.protocol_type or "",
-            "group_state": group.state,
-            "group_type": CLASSIC_TYPE,
+            "group_id": group_id,
+            "protocol_type": protocol_type,
+            "group_state": state,
+            "group_type": group_type,
         }
-        for group in shard.groups.values()
-        if not wanted_states or group.state.lower() in wanted_states
+        for group_id, protocol_type, state, group_type in found
+        if not wanted_states or state.lower() in wanted_states
+        if not wanted_types or group_type in wanted_types
     ]
 
 
@@ -49,7 +57,9 @@ def describe(shard: GroupShard, group_id: str, *, version: int) -> dict[str, Any
         answer: dict[str, Any] = {"group_id": group_id, "group_state": GroupState.DEAD}
         if version >= FIRST_NOT_FOUND_VERSION:
             answer["error_code"] = ErrorCode.GROUP_ID_NOT_FOUND
-            answer["error_message"] = f"Group {group_id} not found."
+            is_foreign = group_id in shard.foreign.by_id
+            what = "is not a classic group" if is_foreign else "not found"
+            answer["error_message"] = f"Group {group_id} {what}."
         return answer
     protocol = group.protocol if group.is_in(GroupState.STABLE) else None
     return {
@@ -96,6 +106,8 @@ def delete_groups(shard: GroupShard, group_ids: Sequence[str], token: Token) -> 
 def _check_deletable(shard: GroupShard, group_id: str) -> None:
     group = shard.groups.get(group_id)
     if group is None:
-        raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND)
+        foreign = shard.foreign.by_id.get(group_id)
+        is_used = foreign is not None and foreign.members
+        raise KafkaError(ErrorCode.NON_EMPTY_GROUP if is_used else ErrorCode.GROUP_ID_NOT_FOUND)
     if not group.is_in(GroupState.EMPTY):
         raise KafkaError(ErrorCode.NON_EMPTY_GROUP)

@@ -48,7 +48,7 @@ def sweep_expired(shard: GroupShard, wall_ms: int) -> Iterator[Outcome]:
 
 def sweep_deleted_topics(shard: GroupShard, deleted: Mapping[str, bytes]) -> Iterator[Outcome]:
     """Delete the offsets of topics that are no more; `deleted` maps their names to their ids."""
-    for group_id in list(shard.offsets.by_group):
+    for group_id in list({**shard.offsets.by_group, **shard.offsets.pending.open}):
         for suffixes in _steps(shard, group_id):
             yield Outcome(_of_deleted(shard, group_id, suffixes, deleted), is_atomic=False)
 
@@ -62,10 +62,11 @@ def _of_deleted(
     for suffix in suffixes:
         topic, _ = read_partition_suffix(suffix)
         value = offsets.get(suffix)
-        if value is None or topic not in deleted:
+        is_pending = shard.offsets.pending.is_open(group_id, suffix)
+        if topic not in deleted or (value is None and not is_pending):
             continue
         # A topic of the same name may have been created again and read already.
-        if decode_committed_offset(value).topic_id in {ZERO_UUID, deleted[topic]}:
+        if value is None or decode_committed_offset(value).topic_id in {ZERO_UUID, deleted[topic]}:
             records.append(CoordinatorRecord(prefix + suffix, None))
     return records
 
@@ -78,7 +79,8 @@ def _sweep_group(shard: GroupShard, group_id: str, wall_ms: int) -> Iterator[Out
         records = _expired(shard, group, suffixes, wall_ms)
         yield Outcome(records, is_atomic=False)
     group = shard.groups.get(group_id)
-    is_unused = group_id not in shard.offsets.by_group
+    offsets = shard.offsets
+    is_unused = group_id not in offsets.by_group and group_id not in offsets.pending.open
     if group is not None and group.is_in(GroupState.EMPTY) and is_unused:
         yield Outcome([group_tombstone(group_id)])
 
@@ -96,6 +98,8 @@ def _expired(
         topic, _ = read_partition_suffix(suffix)
         value = offsets.get(suffix)
         if value is None or group.is_subscribed_to(topic):
+            continue
+        if shard.offsets.pending.is_open(group.group_id, suffix):
             continue
         committed = decode_committed_offset(value)
         if _is_expired(group, committed, wall_ms=wall_ms, retention_ms=retention_ms):
@@ -124,6 +128,8 @@ def _is_expired(
 
 def _steps(shard: GroupShard, group_id: str) -> Iterator[list[bytes]]:
     """Yield what a group has committed for, some at a time."""
-    suffixes = list(shard.offsets.by_group.get(group_id, ()))
+    offsets = shard.offsets
+    pending = offsets.pending.open.get(group_id, {})
+    suffixes = list({**offsets.by_group.get(group_id, {}), **pending})
     for start in range(0, len(suffixes), _STEP):
         yield suffixes[start : start + _STEP]

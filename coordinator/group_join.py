@@ -64,6 +64,9 @@ def join(shard: GroupShard, request: Join, token: Token, moment: Moment) -> Outc
     group = shard.groups.get(body.group_id)
     if group is not None:
         return _join_group(shard, group, request, moment)
+    foreign = shard.foreign.by_id.get(body.group_id)
+    if foreign is not None and not foreign.is_convertible:
+        return _refuse(request.token, "", ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
     if body.member_id:
         return _refuse(request.token, body.member_id, ErrorCode.UNKNOWN_MEMBER_ID)
     group = ClassicGroup(body.group_id, timestamp_ms=moment.wall_ms)

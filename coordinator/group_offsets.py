@@ -26,12 +26,15 @@ from wirebroker.codecs.coordinator_records import (
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.codecs.primitives import ZERO_UUID
 from wirebroker.coordinator.classic_group import ClassicGroup, GroupState
+from wirebroker.coordinator.foreign_groups import SHARE
 from wirebroker.coordinator.group_rebalance import expect_heartbeat
+from wirebroker.coordinator.pending_offsets import PendingOffsets
 from wirebroker.coordinator.runtime import Moment, Outcome, Token
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from wirebroker.coordinator.foreign_groups import ForeignGroup
     from wirebroker.coordinator.groups import GroupShard
 
 NO_OFFSET = -1
@@ -43,15 +46,26 @@ FIRST_GROUP_NOT_FOUND_VERSION = 9
 class GroupOffsets:
     """The committed offsets of all groups of a shard."""
 
-    __slots__ = ("by_group", "count")
+    __slots__ = ("by_group", "count", "pending")
 
     def __init__(self) -> None:
         # An empty inner dict is removed.
         self.by_group: dict[str, dict[bytes, bytes]] = {}
         self.count = 0
+        # What is committed in transactions that are open.
+        self.pending = PendingOffsets()
 
     def put(self, group_id: str, suffix: bytes, value: bytes) -> None:
-        """Take over a commit."""
+        """Take over a commit that counts."""
+        self.pending.overtake(group_id, suffix)
+        self._store(group_id, suffix, value)
+
+    def end_transaction(self, producer_id: int, *, is_commit: bool) -> None:
+        """Take over what a producer committed in its transaction, or forget it."""
+        for group_id, suffix, value in self.pending.end(producer_id, is_commit=is_commit):
+            self._store(group_id, suffix, value)
+
+    def _store(self, group_id: str, suffix: bytes, value: bytes) -> None:
         offsets = self.by_group.get(group_id)
         if offsets is None:
             offsets = self.by_group[group_id] = {}
@@ -61,6 +75,7 @@ class GroupOffsets:
 
     def remove(self, group_id: str, suffix: bytes) -> None:
         """Take over a tombstone."""
+        self.pending.remove(group_id, suffix)
         offsets = self.by_group.get(group_id)
         if offsets is not None and offsets.pop(suffix, None) is not None:
             self.count -= 1
@@ -73,8 +88,15 @@ class GroupOffsets:
         return None if value is None else decode_committed_offset(value)
 
     def has(self, group_id: str, topic: str, partition: int) -> bool:
-        """Tell whether a group committed something for a partition."""
-        return partition_suffix(topic, partition) in self.by_group.get(group_id, {})
+        """Tell whether a group committed something for a partition, in a transaction or not."""
+        suffix = partition_suffix(topic, partition)
+        is_committed = suffix in self.by_group.get(group_id, ())
+        return is_committed or self.pending.is_open(group_id, suffix)
+
+    def is_unstable(self, group_id: str, topic: str, partition: int) -> bool:
+        """Tell whether an open transaction may change what is committed for a partition."""
+        pending = self.pending
+        return bool(pending.open) and pending.is_open(group_id, partition_suffix(topic, partition))
 
     def of_group(self, group_id: str) -> Iterator[tuple[str, int, CommittedOffset]]:
         """Yield (topic, partition, what was committed) of a group."""
@@ -84,7 +106,7 @@ class GroupOffsets:
     def tombstones(self, group_id: str) -> list[CoordinatorRecord]:
         """Return the records that delete all offsets of a group."""
         prefix = group_prefix(group_id)
-        suffixes = self.by_group.get(group_id, ())
+        suffixes = {**self.by_group.get(group_id, {}), **self.pending.open.get(group_id, {})}
         return [CoordinatorRecord(prefix + suffix, None) for suffix in suffixes]
 
 
@@ -110,6 +132,10 @@ class DetachedOffsets(NamedTuple):
         if known is not None:
             detached.offsets.by_group[group_id] = dict(known)
             detached.offsets.count = len(known)
+        unstable = shard.offsets.pending.open.get(group_id)
+        if unstable is not None:
+            # Which partitions, that is: their producers may change.
+            detached.offsets.pending.open[group_id] = dict(unstable)
         return detached
 
 
@@ -142,6 +168,8 @@ def commit(shard: GroupShard, request: Commit, token: Token, moment: Moment) -> 
         validate_commit(group, body)
         if group.is_in(GroupState.STABLE, GroupState.PREPARING_REBALANCE):
             expect_heartbeat(shard, group, group.members[body.member_id], moment)
+    elif (foreign := shard.foreign.by_id.get(body.group_id)) is not None:
+        _validate_foreign_commit(foreign, body)
     elif body.generation_id_or_member_epoch >= 0:
         by_version = request.version >= FIRST_GROUP_NOT_FOUND_VERSION
         code = ErrorCode.GROUP_ID_NOT_FOUND if by_version else ErrorCode.ILLEGAL_GENERATION
@@ -197,6 +225,18 @@ def validate_commit(group: ClassicGroup, body: Any) -> None:
         raise KafkaError(ErrorCode.REBALANCE_IN_PROGRESS)
 
 
+def _validate_foreign_commit(group: ForeignGroup, body: Any) -> None:
+    """Refuse a commit to a group of a kind that is not served, but an administrator's.
+
+    Raises:
+        KafkaError: GROUP_ID_NOT_FOUND for a share group, UNKNOWN_MEMBER_ID.
+    """
+    if group.group_type == SHARE:
+        raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND)
+    if group.members or body.generation_id_or_member_epoch >= 0:
+        raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
+
+
 def utf16_length(text: str) -> int:
     """Return a text's length as Java counts it, which is what the limit is compared with."""
     return len(text) + sum(character > "\uffff" for character in text)
@@ -206,13 +246,27 @@ def utf16_length(text: str) -> int:
 
 
 def fetch(
-    shard: HasOffsets, group_id: str, topics: Sequence[tuple[str, bytes, Sequence[int]]]
+    shard: HasOffsets,
+    group_id: str,
+    topics: Sequence[tuple[str, bytes, Sequence[int]]],
+    *,
+    is_stable: bool = False,
 ) -> list[dict[str, Any]]:
-    """Return the topics of an OffsetFetch response; `topics` are (name, topic id, partitions)."""
+    """Return the topics of an OffsetFetch response.
+
+    Args:
+        shard: Where to look.
+        group_id: Whose offsets.
+        topics: (name, topic id, partitions) each.
+        is_stable: Give no offset that an open transaction may change.
+    """
     answers: list[dict[str, Any]] = []
     for name, topic_id, partitions in topics:
         answered: list[dict[str, Any]] = []
         for index in partitions:
+            if is_stable and shard.offsets.is_unstable(group_id, name, index):
+                answered.append(_unstable(index))
+                continue
             found = shard.offsets.find(group_id, name, index)
             if found is not None and _is_of_another(found.topic_id, topic_id):
                 # The topic was deleted and created again since.
@@ -222,11 +276,13 @@ def fetch(
     return answers
 
 
-def fetch_all(shard: HasOffsets, group_id: str) -> list[dict[str, Any]]:
+def fetch_all(shard: HasOffsets, group_id: str, *, is_stable: bool = False) -> list[dict[str, Any]]:
     """Return the topics of an OffsetFetch response with everything that a group committed."""
     by_topic: dict[str, list[dict[str, Any]]] = {}
     for topic, partition, committed in shard.offsets.of_group(group_id):
-        by_topic.setdefault(topic, []).append(_partition(partition, committed))
+        is_hidden = is_stable and shard.offsets.is_unstable(group_id, topic, partition)
+        answer = _unstable(partition) if is_hidden else _partition(partition, committed)
+        by_topic.setdefault(topic, []).append(answer)
     return [
         {"name": topic, "topic_id": ZERO_UUID, "partitions": partitions}
         for topic, partitions in by_topic.items()
@@ -235,6 +291,10 @@ def fetch_all(shard: HasOffsets, group_id: str) -> list[dict[str, Any]]:
 
 def _is_of_another(committed_for: bytes, asked_for: bytes) -> bool:
     return ZERO_UUID not in {committed_for, asked_for} and committed_for != asked_for
+
+
+def _unstable(index: int) -> dict[str, Any]:
+    return _partition(index, None) | {"error_code": ErrorCode.UNSTABLE_OFFSET_COMMIT}
 
 
 def _partition(index: int, committed: CommittedOffset | None) -> dict[str, Any]:
@@ -265,15 +325,19 @@ def delete(
         KafkaError: GROUP_ID_NOT_FOUND, or NON_EMPTY_GROUP if it is not known what members read.
     """
     group = shard.groups.get(group_id)
-    if group is None:
+    foreign = shard.foreign.by_id.get(group_id)
+    if group is None and (foreign is None or foreign.group_type == SHARE):
         raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND)
-    if not group.is_in(GroupState.EMPTY) and not group.is_consumer_group:
+    if foreign is not None and foreign.members:
+        # What they read is not known here.
+        raise KafkaError(ErrorCode.NON_EMPTY_GROUP)
+    if group and not group.is_in(GroupState.EMPTY) and not group.is_consumer_group:
         raise KafkaError(ErrorCode.NON_EMPTY_GROUP)
     outcome = Outcome()
     answers: list[dict[str, Any]] = []
     prefix = group_prefix(group_id)
     for name, partitions in topics:
-        is_read = group.is_subscribed_to(name)
+        is_read = group is not None and group.is_subscribed_to(name)
         error = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC if is_read else ErrorCode.NONE
         answered = [{"partition_index": index, "error_code": error} for index in partitions]
         answers.append({"name": name, "partitions": answered})

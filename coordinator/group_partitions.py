@@ -8,6 +8,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 CONSUMER_OFFSETS = "__consumer_offsets"
+TRANSACTION_STATE = "__transaction_state"
 
 
 def java_hash(text: str) -> int:

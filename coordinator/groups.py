@@ -14,7 +14,6 @@ Source: Kafka's GroupCoordinatorShard.
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
 from wirebroker.codecs.coordinator_records import (
@@ -25,8 +24,10 @@ from wirebroker.codecs.coordinator_records import (
     is_partition_suffix,
 )
 from wirebroker.codecs.errors import ErrorCode, MalformedFrameError
+from wirebroker.codecs.record_batch import NO_PRODUCER_ID
 from wirebroker.coordinator import group_rebalance as rebalance
 from wirebroker.coordinator.classic_group import ClassicGroup, GroupState
+from wirebroker.coordinator.foreign_groups import ForeignGroups
 from wirebroker.coordinator.group_metrics import Rebalances
 from wirebroker.coordinator.group_offsets import GroupOffsets
 from wirebroker.coordinator.runtime import Moment, Outcome, Timers
@@ -43,13 +44,13 @@ class GroupShard:
     """The groups whose ids hash to one partition."""
 
     __slots__ = (
+        "foreign",
         "groups",
         "new_uuid",
         "offsets",
         "rebalances",
         "settings",
         "timers",
-        "unread_kinds",
     )
 
     def __init__(self, settings: GroupSettings, *, new_uuid: Callable[[], str]) -> None:
@@ -59,13 +60,13 @@ class GroupShard:
         self.offsets = GroupOffsets()
         self.timers = Timers()
         self.rebalances = Rebalances()
-        # Records of newer kinds of groups, which stay in the log and are not served here.
-        self.unread_kinds: Counter[int] = Counter()
+        # Newer kinds of groups, which are not served here. No id is in both.
+        self.foreign = ForeignGroups()
 
     # -- records -----------------------------------------------------------------------------
 
-    def replay(self, key: bytes, value: bytes | None) -> None:
-        """Take over a record that is in the log.
+    def replay(self, key: bytes, value: bytes | None, producer_id: int = NO_PRODUCER_ID) -> None:
+        """Take over a record that is in the log; only offsets are committed in transactions.
 
         Raises:
             KafkaError: UNSUPPORTED_VERSION. MalformedFrameError: It cannot be read.
@@ -76,31 +77,46 @@ class GroupShard:
             suffix = key[end:]
             if not is_partition_suffix(suffix):
                 raise MalformedFrameError("a committed offset's key has the wrong length")
-            self.replay_offset(key[4:end].decode(), suffix, value)
+            self.replay_offset(key[4:end].decode(), suffix, value, producer_id)
             return
         decoded = decode_key(key)
         if isinstance(decoded, GroupKey):
             self._replay_group(decoded.group_id, value)
         elif isinstance(decoded, UnknownKey):
-            self.unread_kinds[decoded.kind] += 1
+            group_id = self.foreign.replay(decoded.kind, key, value)
+            if group_id is not None:
+                # The commits of a group that comes before its own record make a simple one.
+                self._remove_group(group_id)
 
-    def replay_offset(self, group_id: str, suffix: bytes, value: bytes | None) -> None:
+    def replay_offset(
+        self,
+        group_id: str,
+        suffix: bytes,
+        value: bytes | None,
+        producer_id: int = NO_PRODUCER_ID,
+    ) -> None:
         """Take over a commit or its tombstone (None); `suffix` is the end of the record's key."""
         if value is None:
             self.offsets.remove(group_id, suffix)
             return
-        if group_id not in self.groups:
+        if group_id not in self.groups and group_id not in self.foreign.by_id:
             # Commits without membership make a simple group: empty, and of no protocol type.
             self.groups[group_id] = ClassicGroup(group_id, timestamp_ms=-1)
-        self.offsets.put(group_id, suffix, value)
+        if producer_id == NO_PRODUCER_ID:
+            self.offsets.put(group_id, suffix, value)
+        else:
+            self.offsets.pending.put(producer_id, group_id, suffix, value)
+
+    def replay_end(self, producer_id: int, is_commit: bool) -> None:
+        """Take over the end of a producer's transaction."""
+        self.offsets.end_transaction(producer_id, is_commit=is_commit)
 
     def _replay_group(self, group_id: str, value: bytes | None) -> None:
-        group = self.groups.get(group_id)
+        self.foreign.remove(group_id)
         if value is None:
-            if group is not None:
-                rebalance.cancel_group_timers(self, group)
-                del self.groups[group_id]
+            self._remove_group(group_id)
             return
+        group = self.groups.get(group_id)
         metadata: Any = decode_group_metadata(value)
         if group is None:
             timestamp_ms = metadata.current_state_timestamp
@@ -109,6 +125,11 @@ class GroupShard:
         group.adopt(metadata)
         if not was_stable and not group.is_in(GroupState.PREPARING_REBALANCE):
             self.rebalances.end(group_id)
+
+    def _remove_group(self, group_id: str) -> None:
+        group = self.groups.pop(group_id, None)
+        if group is not None:
+            rebalance.cancel_group_timers(self, group)
 
     # -- life --------------------------------------------------------------------------------
 
@@ -154,11 +175,18 @@ class GroupShard:
             case _:
                 raise AssertionError(f"unknown event: {event!r}")
 
+    def describe(self) -> str:
+        """Say in a few words what it holds."""
+        return f"{len(self.groups)} groups and {self.offsets.count} offsets"
+
     def check(self) -> None:
         """Assert the laws of all groups."""
         for group_id, group in self.groups.items():
             assert group.group_id == group_id, "groups go by their ids"
             group.check()
-        assert self.offsets.by_group.keys() <= self.groups.keys(), "who commits is a group"
+        known = self.groups.keys() | self.foreign.by_id.keys()
+        assert self.offsets.by_group.keys() <= known, "who commits is a group"
         count = sum(map(len, self.offsets.by_group.values()))
         assert self.offsets.count == count, "offsets are counted"
+        assert self.offsets.pending.open.keys() <= known, "who commits is a group"
+        self.offsets.pending.check()

@@ -16,8 +16,6 @@ from wirebroker.codecs.metadata_records import RecordType, metadata_record
 from wirebroker.coordinator.operation import ControllerResult
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable
-
     from wirebroker.coordinator.cluster_image import ClusterImage
     from wirebroker.coordinator.operation import Operation
 
@@ -35,14 +33,17 @@ class ProducerIdBlock(NamedTuple):
 class ProducerIds:
     """The ids that this broker may give out."""
 
-    __slots__ = ("_end", "_next", "refill")
+    __slots__ = ("_end", "_next")
 
     def __init__(self) -> None:
         # Ids from _next to before _end are ours and unused.
         self._next = 0
         self._end = 0
-        # The allocation under way, if any; all who need an id wait for the same one.
-        self.refill: Awaitable[None] | None = None
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether there is an id to take."""
+        return self._next != self._end
 
     def take(self) -> int | None:
         """Return an id that nobody had, or None if a new block is needed first."""

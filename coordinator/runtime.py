@@ -7,9 +7,9 @@ A shard is the state of one partition of an internal topic. It does no I/O:
     shard.timers.take_due(moment) -> event    then shard.on_timer(event, moment) -> Outcome
 
 Whoever runs a shard appends an outcome's records in one piece, replays them at once, and lets the
-answers go when the records are committed. If the append fails it replays nothing, drops the
-answers and calls `on_failure`, which takes back the soft state that the handler had changed and
-answers in another way.
+answers go, and does what the effects say, when the records are committed. If the append fails it
+replays nothing, drops both and calls `on_failure`, which takes back the soft state that the handler
+had changed and answers in another way.
 
 Soft state is what no record says: who waits for an answer, which members are on their way in,
 timers. It is gone after a load.
@@ -51,6 +51,25 @@ class Answer(NamedTuple):
     response: dict[str, Any]
 
 
+class ProducerEpoch(NamedTuple):
+    """A producer in one of its epochs."""
+
+    producer_id: int
+    producer_epoch: int
+
+
+class Marker(NamedTuple):
+    """The end of a producer's transaction, as every partition that is in it is told."""
+
+    producer_id: int
+    # From transaction.version 2 on already that of the next transaction.
+    producer_epoch: int
+    # Of who asks for it: an older one is refused.
+    coordinator_epoch: int
+    is_commit: bool
+    transaction_version: int
+
+
 OnFailure = Callable[["ErrorCode", Moment], "Outcome"]
 
 
@@ -65,6 +84,10 @@ class Outcome:
     on_failure: OnFailure | None = None
     # Whether the records must go into one batch.
     is_atomic: bool = True
+    # What is to be done, outside of the shard, when the answers leave.
+    effects: list[Any] = field(default_factory=list[Any])
+    # Whose transaction the records belong to; None if they count at once.
+    producer: ProducerEpoch | None = None
 
     def answer(self, token: Token, response: dict[str, Any]) -> None:
         """Answer one waiter."""
@@ -78,6 +101,8 @@ class Outcome:
             [*self.answers, *other.answers],
             self.on_failure or other.on_failure,
             self.is_atomic and other.is_atomic,
+            [*self.effects, *other.effects],
+            self.producer or other.producer,
         )
 
 

@@ -28,6 +28,7 @@ from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.codecs.record_batch import (
     CODEC_MASK,
     CONTROL_FLAG,
+    HEADER_BYTES,
     LOG_APPEND_TIME_FLAG,
     MAGIC,
     NO_TIMESTAMP,
@@ -53,6 +54,8 @@ _MAX_TIMESTAMP: Final = Struct(">q")
 _MAX_TIMESTAMP_POSITION: Final = 35
 # A producer's batch that needs no second look: a codec (perhaps), perhaps transactional.
 _COMMON_ATTRIBUTES: Final = 0x17
+# A record's length, attributes, two deltas, two lengths of nothing, the count of headers.
+_SMALLEST_RECORD_BYTES: Final = 7
 
 
 class RecordError(NamedTuple):
@@ -155,6 +158,7 @@ class BatchValidator:
             or attributes & ~_COMMON_ATTRIBUTES
             or attributes & CODEC_MASK > Codec.ZSTD
             or (header.base_sequence < 0 and header.producer_id >= 0)
+            or (count > 1 and count * _SMALLEST_RECORD_BYTES > size - HEADER_BYTES)
         ):
             _check_fields(header)
         if self._log_append_time or self._is_compacted or self._target is not None:
@@ -276,6 +280,11 @@ def _check_fields(header: BatchHeader) -> None:
         reason = f"the batch declares {count} records, its offsets {header.last_offset_delta + 1}"
     elif header.attributes & CONTROL_FLAG:
         reason = "clients don't write control batches"
+    elif not header.attributes & CODEC_MASK and (
+        count * _SMALLEST_RECORD_BYTES > header.size - HEADER_BYTES
+    ):
+        # Compressed ones are believed: their records are not looked at.
+        reason = f"{count} records don't fit {header.size - HEADER_BYTES} bytes"
     elif header.producer_id >= 0 and header.base_sequence < 0:
         reason = f"producer {header.producer_id} sent the sequence {header.base_sequence}"
     if reason is not None:

@@ -30,13 +30,14 @@ class CachedFile:
 class FileCache:
     """All files that are open now, in the order of their next turn."""
 
-    __slots__ = ("_files", "_lock", "max_open_files")
+    __slots__ = ("_files", "_lock", "max_open_files", "renaming")
 
     def __init__(self, max_open_files: int) -> None:
         assert max_open_files > 0
         self.max_open_files = max_open_files
         self._files: OrderedDict[CachedFile, None] = OrderedDict()
         self._lock = threading.Lock()
+        self.renaming = threading.Lock()  # held while a file's path is not where the file is
 
     def __len__(self) -> int:
         return len(self._files)
@@ -60,6 +61,11 @@ class FileCache:
         with self._lock:
             self._files.pop(file, None)
             file.descriptor = None
+
+    def forget(self, file: CachedFile) -> None:
+        """Count a file no more; it closes when its last user lets go of it."""
+        with self._lock:
+            self._files.pop(file, None)
 
     def close_all(self) -> None:
         """Close every file."""

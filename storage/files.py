@@ -6,16 +6,18 @@
   and opened again when it is needed (file_cache.py).
 - A descriptor closes when its last user lets go of it, so a thread that syncs or warms a file is
   safe while the event loop closes, renames or evicts it.
-- `write_at` writes all or raises OSError; then the file has its former length again if the disk
-  allows it, and `size()` never counts what failed.
+- `write_at` writes all or raises OSError; then the file has its former length again, and `size()`
+  never counts what failed. If the disk does not even allow that, the error is EIO: no shortage.
 - One DataFile object per path at a time: it keeps the size in memory.
 """
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import fcntl
 import os
+import re
 import shutil
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
@@ -33,6 +35,14 @@ _WARM_BYTES = 128 * 1024
 _MAX_BUFFERS = 1024
 _RWF_NOWAIT: int = getattr(os, "RWF_NOWAIT", 0)
 _probe_byte = bytearray(1)
+# Where a failed writeback is sure to be told by syncfs: ext4 and xfs, from Linux 5.8 on.
+_TELLING_FILE_SYSTEMS = frozenset({0xEF53, 0x58465342})
+_TELLING_KERNEL = (5, 8)
+
+
+# struct statfs is 120 bytes on 64-bit Linux and begins with the kind of the file system, a long.
+_STATFS_BYTES = 256
+_libc = ctypes.CDLL(None, use_errno=True)
 
 
 class Descriptor:
@@ -50,12 +60,15 @@ class Descriptor:
 class DataFile(CachedFile):
     """One file, opened when needed. Positions and lengths are bytes."""
 
-    __slots__ = ("_cache", "_size", "path")
+    __slots__ = ("_cache", "_changes", "_size", "_synced_changes", "path")
 
     def __init__(self, cache: FileCache, path: str) -> None:
         super().__init__()
         self._cache = cache
         self._size = -1  # unknown until asked for
+        # An earlier process may have left what the disk hasn't.
+        self._changes = 1
+        self._synced_changes = 0
         self.path = path
 
     def __repr__(self) -> str:
@@ -79,8 +92,8 @@ class DataFile(CachedFile):
         """Write everything at `position`, creating the file if there is none.
 
         Raises:
-            OSError: Nothing may be believed written; the file is cut back to its former size if
-                the disk still allows that, and `size()` is as before.
+            OSError: Nothing was written; the file is cut back to its former size, and `size()` is
+                as before. EIO if the disk does not allow that: who knows what the file holds.
         """
         size = self._size if self._size >= 0 else self.size()
         self.is_recent = True
@@ -94,11 +107,16 @@ class DataFile(CachedFile):
             else:
                 end = position + sum(map(len, buffers))
                 _write_fully(descriptor.number, position, buffers)
-        except OSError:
-            with suppress(OSError):  # the first error is the one to tell
+        except OSError as error:
+            try:
                 if os.fstat(descriptor.number).st_size > size:
                     os.ftruncate(descriptor.number, size)
+            except OSError:
+                message = f"a failed write ({error}) cannot be undone"
+                raise OSError(errno.EIO, message, self.path) from error
             raise
+        # After the write: a sync that began meanwhile may not have covered it.
+        self._changes += 1
         if end > size:
             self._size = end
 
@@ -113,24 +131,42 @@ class DataFile(CachedFile):
         assert length <= self.size(), "truncation never lengthens a file"
         descriptor = self.descriptor or self._open(os.O_CREAT)
         os.ftruncate(descriptor.number, length)
+        self._changes += 1
         self._size = length
 
     def sync(self) -> None:
         """Wait until data and length are on the disk (fdatasync). Blocks: run it in a thread."""
         descriptor = self.descriptor or self._open()
+        changes = self._changes
         os.fdatasync(descriptor.number)
+        self._synced_changes = changes
+
+    @property
+    def is_dirty(self) -> bool:
+        """Whether the disk may not have all of it; True as well while a thread is syncing it."""
+        return self._synced_changes != self._changes
 
     def close(self) -> None:
         """Let go of the descriptor. The file may be used again: it is then opened anew."""
         self._cache.close(self)
 
     def rename(self, new_path: str) -> None:
-        """Rename the file; an open descriptor stays valid."""
-        os.rename(self.path, new_path)
-        self.path = new_path
+        """Rename the file; an open descriptor stays valid, and threads find it either way."""
+        with self._cache.renaming:
+            os.rename(self.path, new_path)
+            self.path = new_path
+
+    def remove(self) -> None:
+        """Remove the file for good. Slices in flight can be sent to their end."""
+        if self.descriptor is None:
+            with suppress(FileNotFoundError):
+                self._open()
+        self._cache.forget(self)
+        with suppress(FileNotFoundError):
+            os.unlink(self.path)
 
     def unlink(self) -> None:
-        """Remove the file if it exists. Slices in flight keep it readable until they are sent."""
+        """Remove the file if it exists; it may be created anew."""
         self.close()
         with suppress(FileNotFoundError):
             os.unlink(self.path)
@@ -182,10 +218,36 @@ class DataFile(CachedFile):
         return os.sendfile(socket_fd, descriptor.number, position, length)
 
     def _open(self, flags: int = 0) -> Descriptor:
-        descriptor = Descriptor(os.open(self.path, os.O_RDWR | os.O_CLOEXEC | flags, 0o644))
+        flags |= os.O_RDWR | os.O_CLOEXEC
+        try:
+            number = os.open(self.path, flags, 0o644)
+        except FileNotFoundError:
+            with self._cache.renaming:  # perhaps it has another name by now
+                number = os.open(self.path, flags, 0o644)
+        descriptor = Descriptor(number)
         self.descriptor = descriptor
         self._cache.admit(self)
         return descriptor
+
+
+class Volume:
+    """The file system that a directory lies on, held open so that no failed writeback is missed."""
+
+    __slots__ = ("_descriptor",)
+
+    def __init__(self, path: str) -> None:
+        number = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        self._descriptor = Descriptor(number)
+
+    def sync(self) -> None:
+        """Wait until all files and names on it are on the disk (syncfs). Blocks.
+
+        Raises:
+            OSError: What was written since it was opened or synced last may be lost.
+        """
+        if _libc.syncfs(self._descriptor.number) != 0:
+            number = ctypes.get_errno()
+            raise OSError(number, os.strerror(number))
 
 
 class FileSlice(NamedTuple):
@@ -218,6 +280,11 @@ class DirectoryLock:
         DirectoryLock._held.add(path)
         self._descriptor: Descriptor | None = descriptor
         self._path = path
+
+    @classmethod
+    def held(cls) -> frozenset[str]:
+        """Return the lock files that this process holds, by their real paths."""
+        return frozenset(cls._held)
 
     def release(self) -> None:
         """Free the lock; the second call does nothing. The `.lock` file stays, as Kafka's does."""
@@ -291,10 +358,15 @@ class Files:
         descriptor = Descriptor(
             os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
         )
-        _write_fully(descriptor.number, 0, [content])
-        if sync:
-            os.fsync(descriptor.number)
-        os.replace(temporary, path)
+        try:
+            _write_fully(descriptor.number, 0, [content])
+            if sync:
+                os.fsync(descriptor.number)
+            os.replace(temporary, path)
+        except OSError:
+            with suppress(OSError):  # a full disk needs the room
+                os.unlink(temporary)
+            raise
         if sync:
             self.sync_directory(os.path.dirname(path))
 
@@ -317,6 +389,24 @@ class Files:
         descriptor = Descriptor(os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))
         os.fsync(descriptor.number)
 
+    def open_volume(self, path: str) -> Volume | None:
+        """Return what can sync the whole file system that `path` lies on.
+
+        Returns:
+            None where its errors might not be told: sync each file then.
+        """
+        release = tuple(map(int, re.findall(r"\d+", os.uname().release)[:2]))
+        status = ctypes.create_string_buffer(_STATFS_BYTES)
+        if (
+            os.uname().sysname != "Linux"
+            or release < _TELLING_KERNEL
+            or not hasattr(_libc, "syncfs")
+            or _libc.statfs(os.fsencode(path), status) != 0
+            or ctypes.c_long.from_buffer(status).value not in _TELLING_FILE_SYSTEMS
+        ):
+            return None
+        return Volume(path)
+
     def lock_directory(self, path: str) -> DirectoryLock:
         """Take the lock that Apache Kafka takes on a log directory (`.lock`, a POSIX record lock).
 
@@ -335,6 +425,10 @@ class Files:
         """Return how large the volume is that `path` lies on."""
         status = os.statvfs(path)
         return status.f_blocks * status.f_frsize
+
+    def set_modified_ms(self, path: str, modified_ms: int) -> None:
+        """Say when a file was last written, in milliseconds since 1970."""
+        os.utime(path, ns=(modified_ms * 1_000_000, modified_ms * 1_000_000))
 
     def modified_ms(self, path: str) -> int:
         """Return when a file was last written, in milliseconds since 1970."""

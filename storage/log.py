@@ -1,4 +1,4 @@
-"""The log of one partition: append, read, roll, flush, truncate.
+"""The log of one partition: append, read, roll, flush, truncate, retain.
 
     log_start_offset <= last_stable_offset <= high_watermark <= log_end_offset
     recovery_point <= log_end_offset          what is below it has been fdatasynced
@@ -19,9 +19,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from wirebroker.codecs.errors import ErrorCode, KafkaError
-from wirebroker.codecs.record_batch import BatchHeader, set_base_offset_and_epoch
+from wirebroker.codecs.record_batch import (
+    CONTROL_FLAG,
+    BatchHeader,
+    set_base_offset_and_epoch,
+)
 from wirebroker.storage.batch_validation import BatchValidator
-from wirebroker.storage.leader_epochs import FILE_NAME as LEADER_EPOCHS_NAME
 from wirebroker.storage.leader_epochs import LeaderEpochs
 from wirebroker.storage.log_append import (
     AppendOrigin,
@@ -31,22 +34,30 @@ from wirebroker.storage.log_append import (
     must_roll,
     number_batches,
 )
-from wirebroker.storage.log_flush import FlushTarget
+from wirebroker.storage.log_flush import FlushTarget, closed_flush_target, flush_target
 from wirebroker.storage.log_read import (
     LogRead,
+    find_aborted,
     find_max_timestamp,
     find_offset_for_timestamp,
     read_log,
 )
-from wirebroker.storage.log_recovery import load_log, rebuild_producer_state
-from wirebroker.storage.producer_replay import apply_batch
+from wirebroker.storage.log_recovery import load_log
+from wirebroker.storage.log_retention import delete_old_segments
+from wirebroker.storage.log_truncate import truncate_log, truncate_log_fully
+from wirebroker.storage.producer_replay import apply_batch, find_aborts
 from wirebroker.storage.producer_state import ProducerState
 from wirebroker.storage.segment import Segment, TimestampedOffset
 from wirebroker.storage.segments import Segments
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from wirebroker.config_topic import TopicSettings
     from wirebroker.storage.files import Buffer, Files
+    from wirebroker.storage.transaction_index import AbortedTransaction
+    from wirebroker.storage.verification import VerificationGuard
+    from wirebroker.storage.wall_clocks import Moment
 
 _DAY_MS: Final = 86_400_000
 
@@ -62,20 +73,24 @@ class Log:
         log_end_offset: The next offset to be assigned.
         high_watermark: Consumers see what is below it.
         recovery_point: Everything below it is on the disk.
+        is_directory_dirty: Names in the directory changed since the last flush.
+        on_roll: Called when a segment was rolled, perhaps in a thread: what is closed may be
+            flushed (closed_flush_target).
     """
 
     __slots__ = (
         "_files",
-        "_is_directory_dirty",
         "_is_index_full",
         "_is_touched",
         "_settings",
         "_validator",
         "directory",
         "high_watermark",
+        "is_directory_dirty",
         "leader_epochs",
         "log_end_offset",
         "log_start_offset",
+        "on_roll",
         "partition",
         "producer_state",
         "recovery_point",
@@ -111,8 +126,8 @@ class Log:
         self.log_end_offset = 0
         self.high_watermark = 0
         self.recovery_point = 0
-        # Names in the directory changed since the last flush.
-        self._is_directory_dirty = False
+        self.on_roll: Callable[[Log], None] | None = None
+        self.is_directory_dirty = False
         self._is_index_full: bool | None = None  # of the active segment; None: not looked yet
         self._is_touched = False  # files may differ from what a clean stop left
 
@@ -181,6 +196,7 @@ class Log:
         now_ms: int,
         request_version: int = 13,
         origin: AppendOrigin = AppendOrigin.CLIENT,
+        guard: VerificationGuard | None = None,
     ) -> AppendPlan:
         """Check batches and assign their offsets; changes nothing but bytes of `records`.
 
@@ -190,6 +206,7 @@ class Log:
             now_ms: The time now.
             request_version: Of the Produce request.
             origin: CLIENT (one batch, everything is checked) or COORDINATOR (this broker's own).
+            guard: From producer_state.begin_verification: what begins a transaction needs one.
 
         Raises:
             KafkaError: RefusedBatchError; RECORD_LIST_TOO_LARGE if it exceeds segment.bytes; what
@@ -199,6 +216,9 @@ class Log:
         log_append_time_ms = -1
         if origin is not AppendOrigin.CLIENT:
             headers = number_batches(records, base_offset, leader_epoch)
+            for header in headers:
+                if header.is_transactional and not header.is_control:
+                    self.producer_state.check_verified(header, guard)
         else:
             records, header = self._validator.validate(
                 records, now_ms=now_ms, request_version=request_version
@@ -210,7 +230,7 @@ class Log:
                     f"segment.bytes is {self._settings.segment_bytes}",
                 )
             if header.producer_id >= 0:
-                duplicate = self.producer_state.check_append(header)
+                duplicate = self.producer_state.check_append(header, guard=guard)
                 if duplicate is not None:
                     return AppendPlan(records, (header,), now_ms=now_ms, duplicate_of=duplicate)
             set_base_offset_and_epoch(records, 0, base_offset, leader_epoch)
@@ -237,15 +257,25 @@ class Log:
                 epochs.assign(header.leader_epoch, header.base_offset)
         if epochs.is_dirty:
             epochs.persist()
-            self._is_directory_dirty = True
+            self.is_directory_dirty = True
         self._is_touched = True
         segment = self.segments.active
         if self._is_index_full is None:
             self._is_index_full = segment.is_index_full(self._settings.segment_index_bytes)
         if self._is_index_full or must_roll(segment, plan, self._settings):
             segment = self.roll(now_ms=plan.now_ms, base_offset=plan.base_offset)
+        headers = plan.headers
+        aborted: Sequence[AbortedTransaction] = ()
+        if len(headers) > 1 or headers[0].attributes & CONTROL_FLAG:
+            aborted = find_aborts(self.producer_state, headers, plan.records)
+            if aborted:
+                # Its index may be a new file, which nobody would miss if its name got lost.
+                self.is_directory_dirty = True
         plan.segment_write = segment.write(
-            plan.records, plan.headers, index_interval_bytes=self._settings.index_interval_bytes
+            plan.records,
+            headers,
+            index_interval_bytes=self._settings.index_interval_bytes,
+            aborted=aborted,
         )
         plan.segment = segment
 
@@ -294,6 +324,7 @@ class Log:
         now_ms: int,
         request_version: int = 13,
         origin: AppendOrigin = AppendOrigin.CLIENT,
+        guard: VerificationGuard | None = None,
     ) -> AppendResult:
         """Take all three steps at once; `records` may be reused afterwards.
 
@@ -306,6 +337,7 @@ class Log:
             now_ms=now_ms,
             request_version=request_version,
             origin=origin,
+            guard=guard,
         )
         self.write(plan)
         return self.commit(plan)
@@ -356,8 +388,9 @@ class Log:
         segment.delete()  # what a crash may have left under these names
         segment.create()
         self.segments.add(segment)
-        self._is_index_full = None
         self.mark_touched()
+        if self.on_roll is not None:
+            self.on_roll(self)
         return segment
 
     # -- read ------------------------------------------------------------------------------
@@ -377,6 +410,16 @@ class Log:
             KafkaError: OFFSET_OUT_OF_RANGE below log_start_offset or above log_end_offset.
         """
         return read_log(self, offset, max_bytes, up_to_offset=up_to_offset, min_one=min_one)
+
+    def aborted_transactions(
+        self, fetch_offset: int, up_to_offset: int
+    ) -> list[AbortedTransaction]:
+        """Return the transactions that records in [fetch_offset, up_to_offset) may belong to.
+
+        Raises:
+            KafkaError: UNKNOWN_SERVER_ERROR: an index is of another version. OSError: the disk.
+        """
+        return find_aborted(self, fetch_offset, up_to_offset)
 
     def offset_for_timestamp(
         self, timestamp_ms: int, *, up_to_offset: int
@@ -403,6 +446,7 @@ class Log:
     def set_high_watermark(self, offset: int) -> None:
         """Move the high watermark, kept between log_start_offset and log_end_offset."""
         self.high_watermark = min(max(offset, self.log_start_offset), self.log_end_offset)
+        self.producer_state.forget_decided(self.high_watermark)
 
     def increment_log_start_offset(self, offset: int) -> bool:
         """Hide the records below `offset` (DeleteRecords, a leader's answer).
@@ -427,49 +471,23 @@ class Log:
         Returns:
             False if the log already ended there or before.
         """
-        assert offset >= 0, offset
-        if offset >= self.log_end_offset:
-            self.leader_epochs.truncate_from_end(self.log_end_offset)
-            return False
-        if offset < self.segments[0].base_offset:
-            self.truncate_fully(offset, now_ms=now_ms)
-            return True
-        # The segment that begins exactly at `offset` stays, empty, unless it is not the first.
-        self._drop_segments(self.segments.remove_from(offset + 1))
-        active = self.segments.active
-        active.truncate_to(offset)
-        if active.size == 0:
-            active.created_ms = now_ms
-        self._is_index_full = None
-        self.mark_touched()
-        self.leader_epochs.truncate_from_end(offset)
-        self.log_end_offset = offset
-        self.log_start_offset = min(self.log_start_offset, offset)
-        self.recovery_point = min(self.recovery_point, offset)
-        self.set_high_watermark(self.high_watermark)
-        rebuild_producer_state(self, end_offset=offset, now_ms=now_ms)
-        return True
+        return truncate_log(self, offset, now_ms=now_ms)
 
     def truncate_fully(self, offset: int, *, now_ms: int) -> None:
         """Drop everything and go on at `offset`."""
-        self._drop_segments(self.segments.remove_from(0))
-        segment = Segment(self._files, self.directory, offset, created_ms=now_ms)
-        segment.create()
-        self.segments.add(segment)
-        self._is_index_full = None
-        self.mark_touched()
-        self.leader_epochs.clear()
-        for snapshot_offset in list(self.producer_state.snapshots):
-            self.producer_state.delete_snapshot(snapshot_offset)
-        self.producer_state.reset(offset)
-        self.log_start_offset = self.log_end_offset = self.high_watermark = offset
-        self.recovery_point = min(self.recovery_point, offset)
+        truncate_log_fully(self, self._files, offset, now_ms=now_ms)
 
-    def _drop_segments(self, segments: list[Segment]) -> None:
-        # From the end, so that a crash in between leaves a prefix.
-        for segment in reversed(segments):
-            self.producer_state.delete_snapshot(segment.base_offset)
-            segment.delete()
+    def delete_old_segments(self, moment: Moment) -> list[Segment]:
+        """Let go of the segments that retention or DeleteRecords has done with.
+
+        They are no longer part of the log, whose start has moved; what is left to do for each, in
+        this order, is `set_aside_segment`, and `remove` after file.delete.delay.ms. If there are
+        MOST_SEGMENTS (retention.py), there may be more to delete.
+
+        Raises:
+            OSError: A last segment that has expired too could not be rolled; all are still there.
+        """
+        return delete_old_segments(self, moment)
 
     # -- flush and close -------------------------------------------------------------------
 
@@ -483,31 +501,20 @@ class Log:
 
         Call its sync(), in a thread if you like, then mark_flushed(its offset).
         """
-        if self.recovery_point >= self.log_end_offset and not self._is_directory_dirty:
-            return None
-        if self.leader_epochs.is_dirty:
-            self.leader_epochs.persist()
-            self._is_directory_dirty = True
-        state = self.producer_state
-        small_files = [state.snapshot_path(offset) for offset in state.unsynced_snapshots]
-        state.unsynced_snapshots.clear()
-        if self._is_directory_dirty:
-            small_files.append(f"{self.directory}/{LEADER_EPOCHS_NAME}")
-        target = FlushTarget(
-            self.log_end_offset,
-            self._files,
-            self.directory,
-            tuple(self.segments.since_flush(self.recovery_point)),
-            tuple(small_files),
-            self._is_directory_dirty,
-        )
-        self._is_directory_dirty = False
-        return target
+        return flush_target(self, self._files)
+
+    def closed_flush_target(self) -> FlushTarget | None:
+        """Return what to sync so that all but the active segment is on the disk; None if it is.
+
+        May go on beside other flushes: it takes nothing off their hands. Use as flush_target.
+        """
+        return closed_flush_target(self, self._files)
 
     def mark_touched(self) -> None:
         """Note that files were created, replaced or removed: the next flush syncs the directory."""
+        self._is_index_full = None
         self._is_touched = True
-        self._is_directory_dirty = True
+        self.is_directory_dirty = True
 
     def mark_flushed(self, offset: int) -> None:
         """Note that everything below `offset` is on the disk."""
@@ -536,7 +543,7 @@ class Log:
             self.producer_state.take_snapshot()
             for segment in self.segments.since_flush(self.recovery_point):
                 segment.finish()
-            self._is_directory_dirty = True
+            self.is_directory_dirty = True
             target = self.flush_target()
             if target is not None and sync:
                 target.sync()

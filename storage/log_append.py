@@ -19,7 +19,7 @@ from wirebroker.storage.segment_recovery import MAX_RELATIVE_OFFSET
 
 if TYPE_CHECKING:
     from wirebroker.config_topic import TopicSettings
-    from wirebroker.storage.producer_state import ProducedBatch
+    from wirebroker.storage.producer_entry import ProducedBatch
     from wirebroker.storage.segment import Segment, SegmentWrite
 
 

@@ -37,7 +37,7 @@ from wirebroker.storage.meta_properties import (
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from wirebroker.storage.files import DirectoryLock, Files
+    from wirebroker.storage.files import DirectoryLock, Files, Volume
 
 META_PROPERTIES = "meta.properties"
 CLEAN_SHUTDOWN_MARKER = ".kafka_cleanshutdown"
@@ -121,7 +121,7 @@ class LogDirectory:
     ) -> LogDirectory:
         """Create or take over a directory: lock, identity, clean-stop marker, partitions.
 
-        The marker is removed: a crash from here on is an unclean stop.
+        One that exists is only read; `remove_clean_shutdown_marker` comes before any change.
 
         Args:
             path: The directory; it and its parents are created if need be.
@@ -135,7 +135,10 @@ class LogDirectory:
             OSError: The disk or its permissions.
         """
         path = path.rstrip("/") or "/"
+        is_new = not files.exists(path)
         files.make_directory(path)
+        if is_new:
+            files.sync_directory(path.rpartition("/")[0] or "/")
         try:
             lock = files.lock_directory(path)
         except BlockingIOError:
@@ -146,7 +149,7 @@ class LogDirectory:
         try:
             properties = _identify(path, files, node_id=node_id, cluster_id=cluster_id)
             directory = cls(path, files, lock, properties)
-            directory._take_clean_shutdown_marker()
+            directory._read_clean_shutdown_marker()
             directory._list_partitions()
         except BaseException:
             lock.release()
@@ -179,6 +182,10 @@ class LogDirectory:
         """
         return self._rename_aside(topic, partition, DELETE_SUFFIX)
 
+    def remove_partition_directory(self, topic: str, partition: int) -> None:
+        """Remove a partition's directory and all in it, if it is there."""
+        self._files.remove_tree(self.partition_path(topic, partition))
+
     def stray_partition_directory(self, topic: str, partition: int) -> str:
         """Rename the directory of a partition that metadata places elsewhere; return its path."""
         return self._rename_aside(topic, partition, STRAY_SUFFIX)
@@ -188,7 +195,7 @@ class LogDirectory:
         return self._read_checkpoint(RECOVERY_POINT_CHECKPOINT)
 
     def read_log_start_offsets(self) -> dict[TopicPartition, int]:
-        """Return log start offsets above the first segment's; nothing if the file is damaged."""
+        """Return log start offsets; nothing if the file is damaged."""
         return self._read_checkpoint(LOG_START_CHECKPOINT)
 
     def read_high_watermarks(self) -> dict[TopicPartition, int]:
@@ -200,7 +207,7 @@ class LogDirectory:
         write_offsets(self._files, f"{self.path}/{RECOVERY_POINT_CHECKPOINT}", offsets)
 
     def write_log_start_offsets(self, offsets: Mapping[TopicPartition, int]) -> None:
-        """Replace the log start offsets; only those above the first segment's base are needed."""
+        """Replace the log start offsets; those at 0 are not needed."""
         write_offsets(self._files, f"{self.path}/{LOG_START_CHECKPOINT}", offsets)
 
     def write_high_watermarks(self, offsets: Mapping[TopicPartition, int]) -> None:
@@ -213,6 +220,22 @@ class LogDirectory:
             {"version": 0, "brokerEpoch": broker_epoch}, separators=(",", ":")
         ).encode()
         self._files.write_whole(f"{self.path}/{CLEAN_SHUTDOWN_MARKER}", content)
+
+    def sync_names(self) -> None:
+        """Wait until the names of the partitions' directories are on the disk. Blocks."""
+        self._files.sync_directory(self.path)
+
+    def open_volume(self) -> Volume | None:
+        """Return what can sync the whole file system that it lies on, if that tells all errors."""
+        return self._files.open_volume(self.path)
+
+    def remove_clean_shutdown_marker(self) -> None:
+        """Begin to use the directory: a crash from here on is an unclean stop."""
+        if self.was_clean:
+            self._files.unlink(f"{self.path}/{CLEAN_SHUTDOWN_MARKER}")
+        # A marker that a power loss brought back would have the next start check nothing. A broker
+        # that was killed right here has left that to this one.
+        self._files.sync_directory(self.path)
 
     def free_bytes(self) -> int:
         """Return how many bytes may still be written."""
@@ -233,7 +256,7 @@ class LogDirectory:
             self.problems.append(f"{error}; going on as if it were empty")
             return {}
 
-    def _take_clean_shutdown_marker(self) -> None:
+    def _read_clean_shutdown_marker(self) -> None:
         path = f"{self.path}/{CLEAN_SHUTDOWN_MARKER}"
         try:
             content = self._files.read_whole(path)
@@ -245,9 +268,6 @@ class LogDirectory:
             self.previous_broker_epoch = epoch if isinstance(epoch, int) else -1
         except (ValueError, AttributeError):
             self.previous_broker_epoch = -1
-        self._files.unlink(path)
-        # A marker that a power loss brought back would have the next start check nothing.
-        self._files.sync_directory(self.path)
 
     def _list_partitions(self) -> None:
         for name in self._files.list_subdirectories(self.path):

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, NamedTuple
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from wirebroker.storage.files import FileSlice
     from wirebroker.storage.log import Log
     from wirebroker.storage.segment import Segment, TimestampedOffset
+    from wirebroker.storage.transaction_index import AbortedTransaction
 
 
 class DetachedLog(NamedTuple):
@@ -24,13 +25,22 @@ class DetachedLog(NamedTuple):
     small memories of indexes and segments, which only one thread may do.
     """
 
-    segments: Sequence[Segment]
+    closed: Sequence[Segment]  # the log's own, of which the thread makes twins
+    active: Segment
     log_start_offset: int
 
     @classmethod
     def of(cls, log: Log) -> DetachedLog:
-        """Take what a search needs (about 5 us a segment)."""
-        return cls([segment.detached() for segment in log.segments], log.log_start_offset)
+        """Take what a search needs; of all segments only the active one is looked at."""
+        *closed, active = log.segments
+        return cls(closed, active.detached(), log.log_start_offset)
+
+    @property
+    def segments(self) -> Iterator[Segment]:
+        """Its segments, oldest first."""
+        for segment in self.closed:
+            yield segment.detached_closed()
+        yield self.active
 
     def offset_for_timestamp(
         self, timestamp_ms: int, *, up_to_offset: int
@@ -48,6 +58,7 @@ class LogRead(NamedTuple):
 
     slice: FileSlice | None  # None: nothing to see at this offset (yet), or it does not fit
     fetch_offset: int
+    segment: Segment | None = None  # that the slice is of
 
 
 def read_log(log: Log, offset: int, max_bytes: int, *, up_to_offset: int, min_one: bool) -> LogRead:
@@ -72,10 +83,49 @@ def read_log(log: Log, offset: int, max_bytes: int, *, up_to_offset: int, min_on
         if found is not None:
             if not found.length or _is_cut_batch(segment, offset, found, min_one=min_one):
                 return LogRead(None, offset)
-            return LogRead(found, offset)
+            return LogRead(found, offset, segment)
         # Compaction has removed the rest of this segment: the next batch is in a later one.
         index += 1
     return LogRead(None, offset)
+
+
+def find_aborted(log: Log, fetch_offset: int, up_to_offset: int) -> list[AbortedTransaction]:
+    """Do what Log.aborted_transactions says."""
+    found: list[AbortedTransaction] = []
+    segments = log.segments
+    # An abort marker is behind its transaction, perhaps in a later segment.
+    for index in range(max(0, segments.floor_index(fetch_offset)), len(segments)):
+        transactions, is_complete = segments[index].transaction_index.collect(
+            fetch_offset, up_to_offset
+        )
+        found += transactions
+        if is_complete:
+            break
+    return found
+
+
+def aborted_in(log: Log, read: LogRead) -> Sequence[AbortedTransaction]:
+    """Return the aborted transactions that a reader of `read` must know of.
+
+    A few more than that: the bound is the next entry of the offset index behind the slice.
+
+    Source: Kafka's LocalLog.addAbortedTransactions.
+    """
+    segment, found = read.segment, read.slice
+    if segment is None or found is None:
+        return ()
+    segments = log.segments
+    first = segments.floor_index(segment.base_offset)
+    if not any(
+        segments[index].transaction_index.entry_count for index in range(first, len(segments))
+    ):
+        return ()
+    end_position = found.position + found.length
+    up_to_offset = segment.offset_index.offset_from_position(end_position)
+    if up_to_offset is None:
+        is_last = first + 1 == len(segments)
+        up_to_offset = log.log_end_offset if is_last else segments[first + 1].base_offset
+    return find_aborted(log, read.fetch_offset, up_to_offset)
 
 
 def _visible_end(segment: Segment, up_to_offset: int) -> int:

@@ -1,8 +1,8 @@
 """Opening a log: from a listing after a clean stop, by reading what wasn't flushed after a crash.
 
-After a crash every batch from the recovery point's segment on is checked (length, CRC-32C, rising
-offsets); the log is cut at the first bad one and what follows is deleted, indexes are built anew,
-leader epochs and producers are replayed from the newest usable snapshot.
+After a crash every batch from the recovery point on is checked (length, CRC-32C, rising offsets);
+the log is cut at the first bad one and what follows is deleted, its indexes are built anew, leader
+epochs and producers are replayed from the newest usable snapshot below.
 
 Laws: what is kept is a prefix of what was written; producer state equals a replay of it. A gap
 between two segments is a cut too, unless the topic is compacted or the earlier segment has gaps
@@ -19,9 +19,10 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.storage.batch_scan import scan_headers
-from wirebroker.storage.producer_replay import apply_batch
+from wirebroker.storage.producer_replay import ProducerReplay, apply_batch
 from wirebroker.storage.producer_snapshot import SUFFIX as SNAPSHOT_SUFFIX
 from wirebroker.storage.producer_snapshot import snapshot_offset
+from wirebroker.storage.producer_state import ProducerState
 from wirebroker.storage.segment import Segment
 from wirebroker.storage.segment_files import (
     DELETED_SUFFIX,
@@ -31,15 +32,18 @@ from wirebroker.storage.segment_files import (
     TXN_INDEX_SUFFIX,
     segment_base_offsets,
 )
+from wirebroker.storage.segment_recovery import from_the_first
+from wirebroker.storage.segment_swap import recover_swap
 
 if TYPE_CHECKING:
     from wirebroker.codecs.record_batch import BatchHeader
     from wirebroker.storage.files import Files
     from wirebroker.storage.log import Log
+    from wirebroker.storage.segment_recovery import CheckStart
+    from wirebroker.storage.transaction_index import AbortedTransaction
 
 _log = logging.getLogger(__name__)
 
-_CLEANED_SUFFIX: Final = ".cleaned"
 _TEMPORARY_SUFFIX: Final = ".tmp"
 
 
@@ -62,6 +66,9 @@ def load_log(
 ) -> LoadedOffsets:
     """Fill `log` from its directory; see Log.load."""
     names = set(files.list_directory(log.directory))
+    if recover_swap(files, log.directory, names):
+        names = set(files.list_directory(log.directory))
+        log.mark_touched()
     _remove_leftovers(log, files, names)
     for base_offset in segment_base_offsets(list(names)):
         log.segments.add(Segment(files, log.directory, base_offset, created_ms=now_ms))
@@ -75,7 +82,9 @@ def load_log(
     if clean:
         end = _open_clean(log, names, recovery_point, start, now_ms)
     if end is None:
-        end = _Recovery(log, names, recovery_point, start, now_ms).run()
+        end = _Recovery(
+            log, files, names, recovery_point=recovery_point, start=start, now_ms=now_ms
+        ).run()
         clean = False
     if end < start:
         _log.warning("%s ends at %d, below its start %d: emptied", log.directory, end, start)
@@ -94,6 +103,23 @@ def rebuild_producer_state(log: Log, *, end_offset: int, now_ms: int) -> None:
     state.take_snapshot()
 
 
+def rebuild_transaction_index(log: Log, files: Files, segment: Segment, now_ms: int) -> None:
+    """Find a segment's aborted transactions again; reads it, and what its snapshot lacks."""
+    state = ProducerState(files, log.directory, expiration_ms=1 << 62)
+    usable = [offset for offset in log.producer_state.snapshots if offset <= segment.base_offset]
+    state.use_snapshots(usable)
+    state.reload(
+        log_start_offset=log.log_start_offset, end_offset=segment.base_offset, now_ms=now_ms
+    )
+    aborted: list[AbortedTransaction] = []
+    _replay_into(state, log, segment.base_offset)
+    for _, header, batch in segment.iterate_batches():
+        completed = apply_batch(state, header, batch)
+        if completed is not None and completed.is_aborted:
+            aborted.append(state.aborted_entry(completed))
+    segment.transaction_index.replace_entries(aborted)
+
+
 def _begin(log: Log, files: Files, offset: int, now_ms: int) -> None:
     """Make the first segment of a log that has none."""
     for snapshot in list(log.producer_state.snapshots):
@@ -109,7 +135,7 @@ def _begin(log: Log, files: Files, offset: int, now_ms: int) -> None:
 def _remove_leftovers(log: Log, files: Files, names: set[str]) -> None:
     """Delete what a crash left half-done, and indexes whose log file is gone."""
     for name in list(names):
-        is_leftover = name.endswith((DELETED_SUFFIX, _CLEANED_SUFFIX, _TEMPORARY_SUFFIX))
+        is_leftover = name.endswith((DELETED_SUFFIX, _TEMPORARY_SUFFIX))
         if name.endswith((INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX)):
             is_leftover = f"{name.partition('.')[0]}{LOG_SUFFIX}" not in names
         if is_leftover:
@@ -173,28 +199,37 @@ def _next_offset(segment: Segment) -> int:
 
 def _replay(log: Log, end_offset: int) -> None:
     """Apply the batches from the producers' end offset up to `end_offset`."""
-    state = log.producer_state
+    _replay_into(log.producer_state, log, end_offset)
+
+
+def _replay_into(state: ProducerState, log: Log, end_offset: int) -> None:
+    replay = ProducerReplay(state)
     for segment in log.segments.since(state.end_offset):
-        if segment.base_offset >= end_offset:
+        if max(segment.base_offset, state.end_offset) >= end_offset:
             break
         found = segment.position_for_offset(state.end_offset)
-        if found is None:
-            continue
-        for _, header, batch in segment.iterate_batches(found[0]):
-            if header.base_offset >= end_offset:
-                break
-            apply_batch(state, header, batch)
+        if found is not None:
+            replay.walk(segment.log, found[0], segment.size, end_offset)
+    replay.finish(max(state.end_offset, end_offset))
 
 
 class _Recovery:
     """The work after an unclean stop."""
 
-    __slots__ = ("_current", "_log", "_names", "_now_ms", "_recovery_point", "_start")
+    __slots__ = ("_current", "_files", "_log", "_names", "_now_ms", "_recovery_point", "_start")
 
     def __init__(
-        self, log: Log, names: set[str], recovery_point: int, start: int, now_ms: int
+        self,
+        log: Log,
+        files: Files,
+        names: set[str],
+        *,
+        recovery_point: int,
+        start: int,
+        now_ms: int,
     ) -> None:
         self._log = log
+        self._files = files
         self._names = names
         self._recovery_point = recovery_point
         self._start = start
@@ -210,7 +245,6 @@ class _Recovery:
             if segment is unflushed[0]:
                 break
             self._mend_indexes(segment)
-        self._mend_epochs(unflushed[0])
         try:
             end = self._check_unflushed(unflushed)
         except KafkaError as error:
@@ -229,26 +263,44 @@ class _Recovery:
         log = self._log
         first = unflushed[0]
         state = log.producer_state
+        start = first.check_start(self._recovery_point)
+        if first.transaction_index.sanity_check(first.base_offset) is not None:
+            start = from_the_first(first.base_offset)  # replaying finds its entries again
+        if start.position:
+            first.trust(start)
+        end = start.next_offset
+        self._mend_epochs(first, end)
+        # The batches tell where later ones begin; the file may speak of what was taken back.
+        log.leader_epochs.truncate_from_end(end)
         state.reload(
-            log_start_offset=self._start, end_offset=first.base_offset, now_ms=self._now_ms
+            log_start_offset=self._start,
+            end_offset=end,
+            now_ms=self._now_ms,
+            keep_up_to=self._recovery_point,
         )
-        _replay(log, first.base_offset)
-        end = first.base_offset
+        _replay(log, end)
         was_compacted = False
         for index, segment in enumerate(unflushed):
             may_have_gaps = was_compacted or log.settings.is_compacted
-            if index and segment.base_offset != end and not may_have_gaps:
+            is_flushed = segment.base_offset <= self._recovery_point
+            if index and segment.base_offset != end and not (may_have_gaps or is_flushed):
                 _log.warning("%s does not follow offset %d: deleted", segment.log.path, end)
                 self._drop(unflushed[index:])
                 break
-            state.end_offset = segment.base_offset
-            state.take_snapshot()
-            end, was_cut, was_compacted = self._recover_segment(segment)
+            if index or end == segment.base_offset:
+                state.end_offset = segment.base_offset
+                state.take_snapshot()
+            end, was_cut, was_compacted = self._recover_segment(
+                segment,
+                from_the_first(segment.base_offset) if index else start,
+                is_active=segment is unflushed[-1],
+            )
             if was_cut:
                 self._drop(unflushed[index + 1 :])
                 break
+        for offset in [each for each in state.snapshots if each > end]:
+            state.delete_snapshot(offset)  # what was flushed is damaged
         state.end_offset = end
-        state.take_snapshot()
         return end
 
     def _drop(self, segments: list[Segment]) -> None:
@@ -266,9 +318,13 @@ class _Recovery:
             segment.recover(
                 _ignore_batch, index_interval_bytes=self._log.settings.index_interval_bytes
             )
+        problem = segment.transaction_index.sanity_check(segment.base_offset)
+        if problem is not None:
+            _log.warning("%s: its .txnindex is corrupt: %s", segment.log.path, problem)
+            rebuild_transaction_index(self._log, self._files, segment, self._now_ms)
 
-    def _mend_epochs(self, first_unflushed: Segment) -> None:
-        """Find the epochs of flushed segments again if the checkpoint is gone or torn.
+    def _mend_epochs(self, first_unflushed: Segment, end_offset: int) -> None:
+        """Find the epochs of flushed batches again if the checkpoint is gone or torn.
 
         Its file is replaced without a sync when an epoch gets its first batch, so a power loss may
         take the entries before that with it.
@@ -277,13 +333,19 @@ class _Recovery:
         if epochs.latest_epoch >= 0 and not epochs.was_unreadable:
             return
         for segment in self._log.segments:
-            if segment is first_unflushed:
-                break
+            if segment.base_offset >= end_offset:
+                return
             for _, header in segment.iterate_headers():
                 if header.leader_epoch > epochs.latest_epoch:
                     epochs.assign(header.leader_epoch, header.base_offset)
+                if header.last_offset + 1 >= end_offset:
+                    return  # what follows may be no batch
+            if segment is first_unflushed:
+                return
 
-    def _recover_segment(self, segment: Segment) -> tuple[int, bool, bool]:
+    def _recover_segment(
+        self, segment: Segment, start: CheckStart, *, is_active: bool
+    ) -> tuple[int, bool, bool]:
         """Check one segment, replaying it.
 
         Returns:
@@ -291,30 +353,41 @@ class _Recovery:
         """
         log = self._log
         state, epochs = log.producer_state, log.leader_epochs
-        next_offset = segment.base_offset
-        has_gaps = False
+        aborted: list[AbortedTransaction] = []
+        replay = ProducerReplay(state, from_offset=self._start)
 
         def on_batch(header: BatchHeader, batch: memoryview) -> None:
-            nonlocal next_offset, has_gaps
-            if header.base_offset != next_offset or header.record_count <= header.last_offset_delta:
-                has_gaps = True
-            if header.last_offset >= self._start:
-                apply_batch(state, header, batch)
+            completed = replay.apply(header, batch)
+            if completed is not None and completed.is_aborted:
+                aborted.append(state.aborted_entry(completed))
             if header.leader_epoch > epochs.latest_epoch:
                 epochs.assign(header.leader_epoch, header.base_offset)
-            next_offset = header.last_offset + 1
 
         self._current = segment
-        result = segment.recover(on_batch, index_interval_bytes=log.settings.index_interval_bytes)
+        result = segment.recover(
+            on_batch,
+            index_interval_bytes=log.settings.index_interval_bytes,
+            start=start,
+            recent=replay.recent,
+            is_active=is_active,
+        )
+        replay.finish(result.next_offset)
+        index = segment.transaction_index
+        kept = (
+            [entry for entry in index if entry.last_offset < start.next_offset]
+            if start.position
+            else []
+        )
+        index.replace_entries([*kept, *aborted])
         if result.cut_bytes:
             _log.warning(
                 "%s: %d bytes cut %s; the log ends at offset %d",
                 segment.log.path,
                 result.cut_bytes,
                 result.reason,
-                next_offset,
+                result.next_offset,
             )
-        return next_offset, bool(result.cut_bytes), has_gaps
+        return result.next_offset, bool(result.cut_bytes), result.has_gaps
 
     def _cut_false_old_format(self) -> bool:
         """Cut a torn batch that looks like one of magic 0 or 1 (a header whose end is zeros).

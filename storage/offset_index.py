@@ -40,6 +40,16 @@ class OffsetIndex(SparseIndex):
         """Return the last entry; (base offset, 0) if there is none."""
         return self._entry_at(self.entry_count - 1)
 
+    def ascending_below(self, offset: int) -> tuple[int, int, int]:
+        """See SparseIndex; returns (count, offset, position)."""
+        count, last = self._ascending(offset - self.base_offset, offset_field=0)
+        return (count, self.base_offset + last[0], last[1]) if count else (0, self.base_offset, 0)
+
+    def offset_from_position(self, position: int) -> int | None:
+        """Return the offset of the first entry at or behind `position`; None if there is none."""
+        slot = self._floor(position - 1, field=1) + 1
+        return self._entry_at(slot).offset if slot < self.entry_count else None
+
     def truncate_to_offset(self, offset: int) -> None:
         """Keep the entries below `offset`."""
         self._keep_entries(self._floor(offset - self.base_offset - 1, field=0) + 1)

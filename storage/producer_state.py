@@ -8,21 +8,35 @@ Laws:
 - A batch of sequence s is accepted if it follows the last one (after 2^31 - 1 comes 0). A producer
   that is not known (never seen, expired, its records deleted) may begin anywhere; a new epoch
   begins at 0; a lower epoch is fenced.
-- check_append() changes nothing; append() takes what was written, now or in another life.
+- check_append() and check_marker() change nothing; append() and end_transaction() take what was
+  written, now or in another life.
+- The first batch of a transaction needs the guard of verification.py.
 - end_offset is the offset up to which the log is contained; snapshots rise and none is above it.
 
-The newest snapshot is read at first use: 10,000 partitions come back from a clean stop unread.
+The newest snapshot is read at first use: 10,000 partitions come back from a clean stop unread. The
+owner of a log that serves calls read() before that, so that it happens on one thread, and a replay
+(the snapshot is damaged) on none that must not wait.
 Source: Kafka's ProducerStateManager, ProducerAppendInfo, ProducerStateEntry.
 """
 
 from __future__ import annotations
 
 import logging
-from bisect import bisect_left, insort
-from collections import deque
-from typing import TYPE_CHECKING, Final, NamedTuple
+from bisect import bisect_left, bisect_right, insort
+from typing import TYPE_CHECKING, Final
 
 from wirebroker.codecs.errors import ErrorCode, KafkaError
+from wirebroker.codecs.record_batch import TRANSACTIONAL_FLAG
+from wirebroker.storage.producer_entry import (
+    MAX_SEQUENCE,
+    NO_EPOCH,
+    NO_SEQUENCE,
+    CompletedTransaction,
+    ProducedBatch,
+    ProducerEntry,
+    from_row,
+    to_row,
+)
 from wirebroker.storage.producer_snapshot import (
     CorruptSnapshotError,
     SnapshotRow,
@@ -30,6 +44,8 @@ from wirebroker.storage.producer_snapshot import (
     encode_snapshot,
     snapshot_name,
 )
+from wirebroker.storage.transaction_index import AbortedTransaction
+from wirebroker.storage.verification import VerificationGuard
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -40,86 +56,37 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 NO_PRODUCER_ID: Final = -1
-_NO_EPOCH: Final = -1
-_NO_SEQUENCE: Final = -1
-_MAX_SEQUENCE: Final = 2**31 - 1
-# As many requests as an idempotent producer has in flight (max.in.flight.requests.per.connection).
-BATCHES_KEPT: Final = 5
-
-
-class ProducedBatch(NamedTuple):
-    """Where a producer's batch went, for the answer to its retry."""
-
-    last_sequence: int
-    last_offset: int
-    offset_delta: int
-    timestamp_ms: int
-
-    @property
-    def base_offset(self) -> int:
-        """Return the offset of its first record."""
-        return self.last_offset - self.offset_delta
-
-    @property
-    def base_sequence(self) -> int:
-        """Return the sequence of its first record."""
-        sequence = self.last_sequence - self.offset_delta
-        return sequence if sequence >= 0 else sequence + _MAX_SEQUENCE + 1
-
-
-class ProducerEntry:
-    """One producer id."""
-
-    __slots__ = (
-        "batches",
-        "coordinator_epoch",
-        "current_txn_first_offset",
-        "last_timestamp_ms",
-        "producer_epoch",
-    )
-
-    def __init__(self, producer_epoch: int = _NO_EPOCH) -> None:
-        self.producer_epoch = producer_epoch
-        self.coordinator_epoch = -1
-        self.last_timestamp_ms = -1
-        self.current_txn_first_offset = -1  # -1: no transaction is open
-        self.batches: deque[ProducedBatch] = deque(maxlen=BATCHES_KEPT)  # oldest first, one epoch's
-
-    @property
-    def last_sequence(self) -> int:
-        """Return the sequence of the last record, -1 when no batch of this epoch is known."""
-        return self.batches[-1].last_sequence if self.batches else _NO_SEQUENCE
-
-    def begin_epoch(self, producer_epoch: int) -> None:
-        """Forget the batches of another epoch."""
-        if producer_epoch != self.producer_epoch:
-            self.batches.clear()
-            self.producer_epoch = producer_epoch
-
-
-class CompletedTransaction(NamedTuple):
-    """A transaction whose marker was met: what the transaction index is written from."""
-
-    producer_id: int
-    first_offset: int
-    last_offset: int
-    is_aborted: bool
+_MAX_EPOCH: Final = 2**15 - 1
+# From this transaction.version on a producer's epoch rises with each transaction's marker.
+_EPOCH_BUMP_VERSION: Final = 2
 
 
 class ProducerState:
-    """The producers of one partition."""
+    """The producers of one partition.
+
+    Attributes:
+        end_offset: Up to where the log is contained.
+        expiration_ms: A producer that is idle for so long is forgotten.
+        is_read: Whether the newest snapshot has been read, or need not be.
+        ongoing_txns: First offset -> producer id of each open transaction.
+        snapshots: Offsets of the snapshot files that exist, rising.
+        unsynced_snapshots: Those written since the last flush; flushed with the segments.
+    """
 
     __slots__ = (
         "_completed",
         "_directory",
         "_files",
+        "_is_replaying",
         "_last_snapshot_offset",
         "_opened_ms",
         "_producers",
         "_rebuild",
         "_unread_snapshot",
+        "_verifications",
         "end_offset",
         "expiration_ms",
+        "is_read",
         "ongoing_txns",
         "snapshots",
         "unsynced_snapshots",
@@ -129,13 +96,13 @@ class ProducerState:
         self._files = files
         self._directory = directory
         self._producers: dict[int, ProducerEntry] = {}
-        # First offset -> producer id. The lowest key bounds what read_committed may see.
+        # The lowest key bounds what read_committed may see.
         self.ongoing_txns: dict[int, int] = {}
         # First offset -> offset of the marker, until the high watermark has passed that.
         self._completed: dict[int, int] = {}
-        # Offsets of the snapshot files that exist, rising.
+        # By producer id, until the first batch is written or a marker comes.
+        self._verifications: dict[int, VerificationGuard] = {}
         self.snapshots: list[int] = []
-        # Written since the last flush; flushed with the segments.
         self.unsynced_snapshots: list[int] = []
         self.end_offset = 0
         self._last_snapshot_offset = 0
@@ -143,6 +110,10 @@ class ProducerState:
         self._unread_snapshot: int | None = None
         self._opened_ms = 0
         self._rebuild: Callable[[], None] | None = None
+        self._is_replaying = False
+        self.is_read = True
+
+    # _unread_snapshot is not None => not is_read
 
     @property
     def producers(self) -> dict[int, ProducerEntry]:
@@ -153,15 +124,56 @@ class ProducerState:
 
     # -- the append path -------------------------------------------------------------------
 
+    def begin_verification(
+        self,
+        producer_id: int,
+        *,
+        sequence: int,
+        producer_epoch: int,
+        supports_epoch_bump: bool,
+        now_ms: int,
+    ) -> VerificationGuard | None:
+        """Return what the first batch of a transaction needs once the coordinator has agreed.
+
+        Args:
+            producer_id: Whose batch is to be written.
+            sequence: Its first one.
+            producer_epoch: Its epoch.
+            supports_epoch_bump: See VerificationGuard.
+            now_ms: The time now.
+
+        Returns:
+            None if the transaction is open here already, so nobody need be asked.
+
+        Raises:
+            KafkaError: INVALID_PRODUCER_EPOCH: a later epoch is known here.
+        """
+        entry = self.producers.get(producer_id)
+        if entry is not None:
+            if entry.is_in_transaction(producer_epoch):
+                return None
+            if producer_epoch < entry.producer_epoch:
+                raise _fenced(producer_id, producer_epoch, entry)
+        guard = self._verifications.get(producer_id)
+        if guard is None:
+            guard = self._verifications[producer_id] = VerificationGuard(
+                sequence=sequence,
+                producer_epoch=producer_epoch,
+                supports_epoch_bump=supports_epoch_bump,
+                timestamp_ms=now_ms,
+            )
+        else:
+            guard.note(sequence, producer_epoch)
+        return guard
+
     def check_append(
-        self, header: BatchHeader, *, is_verified: bool = False
+        self, header: BatchHeader, *, guard: VerificationGuard | None = None
     ) -> ProducedBatch | None:
         """Check a client's batch against what its producer wrote before; changes nothing.
 
         Args:
             header: A batch with a producer id.
-            is_verified: The transaction coordinator knows of the transaction (KIP-890). One that
-                it doesn't know could never end, and would hide all that follows.
+            guard: From begin_verification, if the coordinator has agreed.
 
         Returns:
             The batch already written with the same sequences, if this is a retry; else None.
@@ -171,32 +183,80 @@ class ProducerState:
         """
         if self._unread_snapshot is not None:
             self._read_now()
-        entry = self._producers.get(header.producer_id)
-        if entry is None:
-            _check_transaction(header, None, is_verified=is_verified)
-            return None
+        producer_id = header.producer_id
+        entry = self._producers.get(producer_id)
         base_sequence = header.base_sequence
         epoch = header.producer_epoch
-        batches = entry.batches
-        if epoch == entry.producer_epoch:
-            last_sequence = batches[-1].last_sequence if batches else _NO_SEQUENCE
+        is_next = True
+        if entry is not None and epoch == entry.producer_epoch:
+            batches = entry.batches
+            last_sequence = batches[-1].last_sequence if batches else NO_SEQUENCE
             if base_sequence != last_sequence + 1 and (
-                base_sequence or last_sequence != _MAX_SEQUENCE
+                base_sequence or last_sequence != MAX_SEQUENCE
             ):
-                duplicate = _find_duplicate(batches, header)
-                if duplicate is None:
-                    raise _out_of_order(header, f"the last one was {last_sequence}")
-                return duplicate
-        elif epoch < entry.producer_epoch:
-            raise KafkaError(
-                ErrorCode.INVALID_PRODUCER_EPOCH,
-                f"Producer {header.producer_id} has epoch {entry.producer_epoch} here, "
-                f"the batch has {epoch}",
-            )
-        elif base_sequence != 0 and entry.producer_epoch != _NO_EPOCH:
+                duplicate = entry.find_duplicate(header)
+                if duplicate is not None:
+                    return duplicate
+                is_next = False
+        if header.attributes & TRANSACTIONAL_FLAG:
+            self._check_verified(header, entry, guard)
+        if self._verifications:
+            self._check_lowest_sequence(header, entry)
+        if entry is None:
+            return None
+        if epoch < entry.producer_epoch:
+            raise _fenced(producer_id, epoch, entry)
+        if not is_next:
+            raise _out_of_order(header, f"the last one was {entry.last_sequence}")
+        if epoch != entry.producer_epoch and base_sequence and entry.producer_epoch != NO_EPOCH:
             raise _out_of_order(header, f"epoch {epoch} is new and begins at 0")
-        _check_transaction(header, entry, is_verified=is_verified)
+        if entry.current_txn_first_offset >= 0 and not header.attributes & TRANSACTIONAL_FLAG:
+            raise KafkaError(
+                ErrorCode.INVALID_TXN_STATE,
+                f"Producer {producer_id} has an open transaction, the batch is not in it",
+            )
         return None
+
+    def check_verified(self, header: BatchHeader, guard: VerificationGuard | None) -> None:
+        """Check a coordinator's batch, whose sequences mean nothing; changes nothing.
+
+        Raises:
+            KafkaError: INVALID_PRODUCER_EPOCH or INVALID_TXN_STATE.
+        """
+        self._check_verified(header, self.producers.get(header.producer_id), guard)
+
+    def check_marker(
+        self,
+        producer_id: int,
+        *,
+        producer_epoch: int,
+        coordinator_epoch: int,
+        transaction_version: int,
+    ) -> None:
+        """Check the end of a transaction that a coordinator asks for; changes nothing.
+
+        With transaction.version 2 the marker has the next transaction's epoch already. One that
+        comes a second time is taken once more, as long as that has not begun here.
+
+        Raises:
+            KafkaError: INVALID_PRODUCER_EPOCH or TRANSACTION_COORDINATOR_FENCED.
+        """
+        entry = self.producers.get(producer_id)
+        if entry is None:
+            return
+        is_repeated = producer_epoch == entry.producer_epoch and (
+            transaction_version < _EPOCH_BUMP_VERSION
+            or entry.current_txn_first_offset < 0
+            or producer_epoch == _MAX_EPOCH
+        )
+        if producer_epoch <= entry.producer_epoch and not is_repeated:
+            raise _fenced(producer_id, producer_epoch, entry)
+        if coordinator_epoch < entry.coordinator_epoch:
+            raise KafkaError(
+                ErrorCode.TRANSACTION_COORDINATOR_FENCED,
+                f"Producer {producer_id} was last ended by coordinator epoch "
+                f"{entry.coordinator_epoch}, this one has {coordinator_epoch}",
+            )
 
     def append(self, header: BatchHeader) -> None:
         """Note a data batch that was written; its header has its final offsets."""
@@ -210,16 +270,18 @@ class ProducerState:
             entry.begin_epoch(header.producer_epoch)
         delta = header.last_offset_delta
         last_sequence = header.base_sequence + delta
-        if last_sequence > _MAX_SEQUENCE:
-            last_sequence -= _MAX_SEQUENCE + 1
+        if last_sequence > MAX_SEQUENCE:
+            last_sequence -= MAX_SEQUENCE + 1
         timestamp_ms = header.max_timestamp
         last_offset = header.base_offset + delta
         entry.batches.append(ProducedBatch(last_sequence, last_offset, delta, timestamp_ms))
         entry.last_timestamp_ms = timestamp_ms
         self.end_offset = last_offset + 1
-        if header.is_transactional and entry.current_txn_first_offset < 0:
-            entry.current_txn_first_offset = header.base_offset
-            self.ongoing_txns[header.base_offset] = producer_id
+        if header.attributes & TRANSACTIONAL_FLAG:
+            self._verifications.pop(producer_id, None)
+            if entry.current_txn_first_offset < 0:
+                entry.current_txn_first_offset = header.base_offset
+                self.ongoing_txns[header.base_offset] = producer_id
 
     def end_transaction(
         self,
@@ -232,6 +294,12 @@ class ProducerState:
         """Note a transaction marker: the producer's open transaction, if any, ends here."""
         if self._unread_snapshot is not None:
             self._read_now()
+        guard = self._verifications.get(header.producer_id)
+        # A marker that has the guard's own epoch has ended the transaction before the guard's.
+        if guard and not (
+            guard.supports_epoch_bump and guard.producer_epoch == header.producer_epoch
+        ):
+            del self._verifications[header.producer_id]
         entry = self._producers.setdefault(header.producer_id, ProducerEntry())
         first_offset = entry.current_txn_first_offset
         entry.begin_epoch(header.producer_epoch)
@@ -245,19 +313,38 @@ class ProducerState:
         self._completed[first_offset] = header.base_offset
         return CompletedTransaction(header.producer_id, first_offset, header.base_offset, is_abort)
 
+    def aborted_entry(self, completed: CompletedTransaction) -> AbortedTransaction:
+        """Return what the transaction index is to hold of a transaction that was just aborted."""
+        stable = min(self.ongoing_txns, default=completed.last_offset + 1)
+        return AbortedTransaction(
+            completed.producer_id, completed.first_offset, completed.last_offset, stable
+        )
+
     def first_unstable_offset(self, high_watermark: int) -> int | None:
         """Return the first offset of a transaction that isn't decided below the high watermark."""
         if self._unread_snapshot is not None:
             self._read_now()
-        if not self.ongoing_txns and not self._completed:
+        if self._completed:
+            self.forget_decided(high_watermark)
+        elif not self.ongoing_txns:
             return None
-        done = [first for first, last in self._completed.items() if last < high_watermark]
-        for first in done:
-            del self._completed[first]
         return min((*self.ongoing_txns, *self._completed), default=None)
+
+    def forget_decided(self, high_watermark: int) -> None:
+        """Let go of transactions whose markers are below the high watermark."""
+        if self._completed:
+            self._completed = {
+                first: last for first, last in self._completed.items() if last >= high_watermark
+            }
 
     def remove_expired(self, now_ms: int) -> int:
         """Forget producers idle for producer.id.expiration.ms; an open transaction holds them."""
+        if self._verifications:
+            self._verifications = {
+                producer_id: guard
+                for producer_id, guard in self._verifications.items()
+                if now_ms - guard.timestamp_ms < self.expiration_ms
+            }
         if not self._producers:
             return 0  # whatever an unread snapshot holds is filtered when it is read
         expired = [
@@ -285,13 +372,43 @@ class ProducerState:
         offset = self.end_offset
         if offset <= self._last_snapshot_offset:
             return False
-        rows = [_to_row(producer_id, entry) for producer_id, entry in list(self.producers.items())]
+        rows = [to_row(producer_id, entry) for producer_id, entry in list(self.producers.items())]
         self._files.write_whole(self.snapshot_path(offset), encode_snapshot(rows), sync=False)
         if offset not in self.snapshots:
             insort(self.snapshots, offset)
         self.unsynced_snapshots.append(offset)
         self._last_snapshot_offset = offset
         return True
+
+    def read(self) -> bool:
+        """Read the newest snapshot if that is still to be done; a small file.
+
+        Returns:
+            False if it is damaged: replay() is to be called before anything else.
+
+        Raises:
+            OSError: The disk failed.
+        """
+        offset = self._unread_snapshot
+        if offset is not None:
+            self.is_read = self._read_snapshot(offset, self._opened_ms)
+            self._unread_snapshot = None
+        return self.is_read
+
+    def replay(self) -> None:
+        """Find the state from older snapshots and the log. Long: not on the event loop.
+
+        Raises:
+            KafkaError: What the segments raise.
+            OSError: The disk failed; it can be tried again.
+        """
+        assert self._rebuild is not None
+        self._is_replaying = True
+        try:
+            self._rebuild()
+        finally:
+            self._is_replaying = False
+        self.is_read = True
 
     def open_at(self, end_offset: int, rebuild: Callable[[], None], *, now_ms: int) -> None:
         """Stand at `end_offset`, whose snapshot exists, without reading it yet.
@@ -304,21 +421,29 @@ class ProducerState:
         assert end_offset in self.snapshots, f"{end_offset} not in {self.snapshots}"
         self.reset(end_offset)
         self._unread_snapshot = end_offset
+        self.is_read = False
         self._last_snapshot_offset = end_offset
         self._rebuild = rebuild
         self._opened_ms = now_ms
 
-    def reload(self, *, log_start_offset: int, end_offset: int, now_ms: int) -> None:
+    def reload(
+        self, *, log_start_offset: int, end_offset: int, now_ms: int, keep_up_to: int = 0
+    ) -> None:
         """Go back to the newest usable snapshot at or below `end_offset`.
 
         Snapshots outside (log_start_offset, end_offset] are deleted, and unusable ones. Afterwards
         `self.end_offset` is where the replay begins: the snapshot's offset or the log's start.
+
+        Args:
+            log_start_offset: See above.
+            end_offset: See above.
+            now_ms: Producers that have expired by now are left out.
+            keep_up_to: Those up to it are left, as the replay is sure to come past them.
         """
         for offset in list(self.snapshots):
-            if offset > end_offset or offset <= log_start_offset:
+            if offset > max(end_offset, keep_up_to) or offset <= log_start_offset:
                 self.delete_snapshot(offset)
-        while self.snapshots:
-            offset = self.snapshots[-1]
+        for offset in reversed(self.snapshots[: bisect_right(self.snapshots, end_offset)]):
             self.reset(offset)
             if self._read_snapshot(offset, now_ms):
                 self._last_snapshot_offset = offset
@@ -332,7 +457,9 @@ class ProducerState:
         self._producers.clear()
         self.ongoing_txns.clear()
         self._completed.clear()
+        self._verifications.clear()
         self._unread_snapshot = None
+        self.is_read = not self._is_replaying
         self.end_offset = end_offset
         self._last_snapshot_offset = 0
 
@@ -359,7 +486,7 @@ class ProducerState:
 
     def as_rows(self) -> list[SnapshotRow]:
         """Return the state as a snapshot would hold it, by producer id (for tests and tools)."""
-        return sorted(_to_row(producer_id, entry) for producer_id, entry in self.producers.items())
+        return sorted(to_row(producer_id, entry) for producer_id, entry in self.producers.items())
 
     def check(self) -> None:
         """Assert the laws above."""
@@ -373,13 +500,34 @@ class ProducerState:
             assert offsets == sorted(set(offsets)), offsets
             assert not offsets or offsets[-1] < self.end_offset
 
+    def _check_verified(
+        self, header: BatchHeader, entry: ProducerEntry | None, guard: VerificationGuard | None
+    ) -> None:
+        """Refuse the first batch of a transaction that its coordinator doesn't vouch for."""
+        if entry is not None:
+            if entry.is_in_transaction(header.producer_epoch):
+                return
+            if header.producer_epoch < entry.producer_epoch:
+                raise _fenced(header.producer_id, header.producer_epoch, entry)
+        if guard is None or self._verifications.get(header.producer_id) is not guard:
+            raise KafkaError(
+                ErrorCode.INVALID_TXN_STATE,
+                f"Producer {header.producer_id} has no transaction with this partition",
+            )
+
+    def _check_lowest_sequence(self, header: BatchHeader, entry: ProducerEntry | None) -> None:
+        """Let the batches that wait for the coordinator go first, in their order."""
+        guard = self._verifications.get(header.producer_id)
+        if guard is None:
+            return
+        if guard.supports_epoch_bump and header.base_sequence and not (entry and entry.batches):
+            raise _out_of_order(header, "nothing is known of it, so it begins at 0")
+        if header.base_sequence > guard.lowest_sequence:
+            raise _out_of_order(header, f"{guard.lowest_sequence} was seen before")
+
     def _read_now(self) -> None:
-        offset = self._unread_snapshot
-        assert offset is not None
-        self._unread_snapshot = None
-        if not self._read_snapshot(offset, self._opened_ms):
-            assert self._rebuild is not None
-            self._rebuild()
+        if not self.read():
+            self.replay()
 
     def _read_snapshot(self, offset: int, now_ms: int) -> bool:
         """Read a snapshot file into an empty state.
@@ -399,35 +547,18 @@ class ProducerState:
             is_open = row.current_txn_first_offset >= 0
             if not is_open and now_ms - row.timestamp_ms >= self.expiration_ms:
                 continue
-            self._producers[row.producer_id] = _from_row(row)
+            self._producers[row.producer_id] = from_row(row)
             if is_open:
                 self.ongoing_txns[row.current_txn_first_offset] = row.producer_id
         return True
 
 
-def _check_transaction(
-    header: BatchHeader, entry: ProducerEntry | None, *, is_verified: bool
-) -> None:
-    is_open = entry is not None and entry.current_txn_first_offset >= 0
-    if header.is_transactional:
-        if not is_open and not is_verified:
-            raise KafkaError(
-                ErrorCode.INVALID_TXN_STATE,
-                f"Producer {header.producer_id} has no transaction with this partition",
-            )
-    elif is_open:
-        raise KafkaError(
-            ErrorCode.INVALID_TXN_STATE,
-            f"Producer {header.producer_id} has an open transaction, the batch is not in it",
-        )
-
-
-def _find_duplicate(batches: deque[ProducedBatch], header: BatchHeader) -> ProducedBatch | None:
-    delta = header.last_offset_delta
-    for batch in batches:
-        if batch.offset_delta == delta and batch.base_sequence == header.base_sequence:
-            return batch
-    return None
+def _fenced(producer_id: int, producer_epoch: int, entry: ProducerEntry) -> KafkaError:
+    return KafkaError(
+        ErrorCode.INVALID_PRODUCER_EPOCH,
+        f"Producer {producer_id} has epoch {entry.producer_epoch} here, this one is "
+        f"{producer_epoch}",
+    )
 
 
 def _out_of_order(header: BatchHeader, expectation: str) -> KafkaError:
@@ -435,29 +566,3 @@ def _out_of_order(header: BatchHeader, expectation: str) -> KafkaError:
         ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
         f"Producer {header.producer_id} sent sequence {header.base_sequence}, {expectation}",
     )
-
-
-def _to_row(producer_id: int, entry: ProducerEntry) -> SnapshotRow:
-    last = entry.batches[-1] if entry.batches else ProducedBatch(_NO_SEQUENCE, -1, 0, -1)
-    return SnapshotRow(
-        producer_id,
-        entry.producer_epoch,
-        last.last_sequence,
-        last.last_offset,
-        last.offset_delta,
-        entry.last_timestamp_ms,
-        entry.coordinator_epoch,
-        entry.current_txn_first_offset,
-    )
-
-
-def _from_row(row: SnapshotRow) -> ProducerEntry:
-    entry = ProducerEntry(row.producer_epoch)
-    entry.coordinator_epoch = row.coordinator_epoch
-    entry.last_timestamp_ms = row.timestamp_ms
-    entry.current_txn_first_offset = row.current_txn_first_offset
-    if row.last_offset >= 0:
-        entry.batches.append(
-            ProducedBatch(row.last_sequence, row.last_offset, row.offset_delta, row.timestamp_ms)
-        )
-    return entry

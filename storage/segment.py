@@ -12,24 +12,31 @@ Source: Kafka's LogSegment and FileRecords; format in storage/README.md.
 
 from __future__ import annotations
 
-from contextlib import suppress
+import errno
 from typing import TYPE_CHECKING, NamedTuple
 
 from wirebroker.codecs.record_batch import OVERHEAD_BYTES, iterate_records
 from wirebroker.storage.batch_scan import scan_batches, scan_headers
 from wirebroker.storage.files import FileSlice
 from wirebroker.storage.index_tail import IndexTail, empty_tail, index_batches
-from wirebroker.storage.offset_index import OFFSET_ENTRY
+from wirebroker.storage.offset_index import OFFSET_ENTRY, OffsetIndex
 from wirebroker.storage.segment_files import SegmentFiles
-from wirebroker.storage.segment_recovery import MAX_RELATIVE_OFFSET, check_log
-from wirebroker.storage.time_index import NO_TIMESTAMP, TIME_ENTRY
+from wirebroker.storage.segment_recovery import (
+    MAX_RELATIVE_OFFSET,
+    check_log,
+    find_start,
+    from_the_first,
+)
+from wirebroker.storage.time_index import NO_TIMESTAMP, TIME_ENTRY, TimeIndex
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from wirebroker.codecs.record_batch import BatchHeader
     from wirebroker.storage.files import Buffer, Files
-    from wirebroker.storage.segment_recovery import SegmentRecovery
+    from wirebroker.storage.producer_replay import Recent
+    from wirebroker.storage.segment_recovery import CheckStart, SegmentRecovery
+    from wirebroker.storage.transaction_index import AbortedTransaction
 
 # Readers that are remembered per segment: some consumers side by side, and the last appends.
 _MEMO_ENTRIES = 32
@@ -46,6 +53,7 @@ class SegmentWrite(NamedTuple):
     tail: IndexTail
     offset_entry_count: int
     time_entry_count: int
+    aborted_count: int = 0
 
 
 class TimestampedOffset(NamedTuple):
@@ -110,7 +118,11 @@ class Segment(SegmentFiles):
     def largest_timestamp(self) -> int:
         """Return what retention by time goes by: the largest timestamp, else the file's time."""
         timestamp = self.max_timestamp
-        return timestamp if timestamp >= 0 else self._files.modified_ms(self.log.path)
+        return timestamp if timestamp >= 0 else self.modified_ms()
+
+    def modified_ms(self) -> int:
+        """Return when the log file was last changed, in milliseconds since 1970."""
+        return self._files.modified_ms(self.log.path)
 
     def has_room_for_offset(self, offset: int) -> bool:
         """Return whether `offset` can be told relative to the base offset in 31 bits."""
@@ -132,6 +144,7 @@ class Segment(SegmentFiles):
         batches: Sequence[BatchHeader],
         *,
         index_interval_bytes: int,
+        aborted: Sequence[AbortedTransaction] = (),
     ) -> SegmentWrite:
         """Write batches and their index entries into the files; nobody sees them before `commit`.
 
@@ -141,9 +154,10 @@ class Segment(SegmentFiles):
             buffer: Whole batches, with their final offsets.
             batches: Their headers, in the same order, with the same offsets; at least one.
             index_interval_bytes: See index_tail.py (index.interval.bytes).
+            aborted: The transactions that abort markers among the batches end.
 
         Raises:
-            OSError: Nothing was written that counts; files are cut back where the disk allows it.
+            OSError: Nothing was written; EIO if the disk doesn't allow that files are cut back.
         """
         position = self.size
         tail, end_position, offset_entries, time_entries = index_batches(
@@ -154,13 +168,14 @@ class Segment(SegmentFiles):
             index_interval_bytes=index_interval_bytes,
         )
         self.log.write_at(position, buffer)
-        if offset_entries:
+        if offset_entries or aborted:
             try:
                 self.offset_index.write_entries(offset_entries)
                 self.time_index.write_entries(time_entries)
-            except OSError:
-                with suppress(OSError):  # the first error is the one to tell
-                    self.log.truncate(position)
+                if aborted:
+                    self.transaction_index.write_entries(aborted)
+            except OSError as error:
+                self._take_back(position, error)
                 raise
         return SegmentWrite(
             position,
@@ -169,6 +184,7 @@ class Segment(SegmentFiles):
             tail,
             len(offset_entries) // OFFSET_ENTRY.size,
             len(time_entries) // TIME_ENTRY.size,
+            len(aborted),
         )
 
     def commit(self, write: SegmentWrite) -> None:
@@ -180,6 +196,8 @@ class Segment(SegmentFiles):
         if write.offset_entry_count:
             self.offset_index.commit_entries(write.offset_entry_count)
             self.time_index.commit_entries(write.time_entry_count)
+        if write.aborted_count:
+            self.transaction_index.commit_entries(write.aborted_count)
         first = write.first_batch
         self._remember(first.base_offset, write.position, first.length + OVERHEAD_BYTES)
 
@@ -277,13 +295,23 @@ class Segment(SegmentFiles):
     def detached(self) -> Segment:
         """Return the segment as it is now, for searches in a thread while this one is used.
 
-        Only the files are shared, of which both read no more than what counts now.
+        Only the files are shared, of which both read no more than what counts now. Reads nothing of
+        a segment in use; of one that is not, what it needs.
         """
         twin = Segment(self._files, self._directory, self.base_offset, created_ms=self.created_ms)
         twin.log = self.log
         twin._offset_index = self.offset_index.detached()
         twin._time_index = self.time_index.detached()
         twin._size = self.size
+        twin._tail = self._tail
+        return twin
+
+    def detached_closed(self) -> Segment:
+        """Do as `detached` for a segment that nobody appends to: reads nothing; a thread may."""
+        twin = Segment(self._files, self._directory, self.base_offset, created_ms=self.created_ms)
+        twin.log = self.log
+        twin._offset_index = OffsetIndex(self.offset_index.file, self.base_offset)
+        twin._time_index = TimeIndex(self.time_index.file, self.base_offset)
         twin._tail = self._tail
         return twin
 
@@ -297,6 +325,7 @@ class Segment(SegmentFiles):
         self._memo.clear()
         self.offset_index.truncate_to_offset(offset)
         self.time_index.truncate_to_offset(offset)
+        self.transaction_index.truncate_to_offset(offset)
         if found is not None:
             self.log.truncate(found[0])
             self._size = found[0]
@@ -304,36 +333,60 @@ class Segment(SegmentFiles):
             self._first_batch_timestamp = None
         self._tail = self._scan_tail()
 
+    def check_start(self, recovery_point: int) -> CheckStart:
+        """Return where `recover` may begin if what is below `recovery_point` was flushed."""
+        if recovery_point <= self.base_offset:
+            return from_the_first(self.base_offset)
+        return find_start(self.log, self.offset_index, self.time_index, recovery_point)
+
+    def trust(self, start: CheckStart) -> None:
+        """Cut the indexes to the entries that stand before `start`."""
+        self.offset_index.replace_entries(b"", keep=start.offset_entry_count)
+        self.time_index.replace_entries(b"", keep=start.time_entry_count)
+
     def recover(
         self,
         on_batch: Callable[[BatchHeader, memoryview], None],
         *,
         index_interval_bytes: int,
+        start: CheckStart | None = None,
+        recent: Recent | None = None,
+        is_active: bool = False,
     ) -> SegmentRecovery:
         """Cut the file at the first bad batch and build the indexes anew.
 
+        The transaction index is the caller's, who knows the producers.
+
         Args:
-            on_batch: Called with the header and the whole bytes of each good batch, in order. A
-                KafkaError from it makes the batch a bad one.
+            on_batch: As check_log's.
             index_interval_bytes: As in `write`.
+            start: From check_start, after `trust`; None checks everything.
+            recent: As check_log's.
+            is_active: More will be appended, so the indexes need no last entry yet: of thousands of
+                logs nothing but the log files is opened.
 
         Raises:
             KafkaError: UNSUPPORTED_FOR_MESSAGE_FORMAT: see segment_recovery.py.
         """
+        start = start or from_the_first(self.base_offset)
         checked = check_log(
             self.log,
             on_batch,
+            start,
             base_offset=self.base_offset,
             index_interval_bytes=index_interval_bytes,
+            recent=recent,
         )
         self._memo.clear()
         self._first_batch_timestamp = None
-        self.log.truncate(checked.recovery.valid_bytes)
+        if checked.recovery.cut_bytes:
+            self.log.truncate(checked.recovery.valid_bytes)
         self._size = checked.recovery.valid_bytes
-        self.offset_index.replace_entries(checked.offset_entries)
-        self.time_index.replace_entries(checked.time_entries)
+        self.offset_index.replace_entries(checked.offset_entries, keep=start.offset_entry_count)
+        self.time_index.replace_entries(checked.time_entries, keep=start.time_entry_count)
         self._tail = checked.tail._replace(bytes_since_entry=0)
-        self.on_roll()
+        if not is_active:
+            self.on_roll()
         return checked.recovery
 
     def on_roll(self) -> None:
@@ -355,6 +408,16 @@ class Segment(SegmentFiles):
         self.finish()
         self.close_files()
 
+    def _take_back(self, position: int, error: OSError) -> None:
+        """Cut the files to what counts after a failed write."""
+        try:
+            self.log.truncate(position)
+            self.offset_index.cut_uncounted()
+            self.time_index.cut_uncounted()
+        except OSError:
+            message = f"a failed write ({error}) cannot be undone"
+            raise OSError(errno.EIO, message, self.log.path) from error
+
     def _remember(self, offset: int, position: int, size: int) -> None:
         memo = self._memo
         memo[offset] = (position, size)
@@ -363,7 +426,9 @@ class Segment(SegmentFiles):
 
     def _load_tail(self) -> IndexTail:
         """Take the tail from the time index, whose last entry a clean stop has finished."""
-        if self.size:
+        if self.size and not self.time_index.is_whole:
+            self._tail = self._scan_tail()  # it was damaged, or no record has a timestamp
+        elif self.size:
             timestamp, offset = self.time_index.last_entry()
             # The distance to the last offset entry starts anew, as Kafka's does.
             self._tail = IndexTail(timestamp, offset, timestamp, 0)

@@ -6,7 +6,7 @@ from bisect import bisect_left, bisect_right
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from wirebroker.storage.segment import Segment
 
@@ -67,9 +67,25 @@ class Segments:
         """
         return self.since(max(0, recovery_point - 1))
 
+    def remove_before(self, offset: int) -> list[Segment]:
+        """Take out and return the segments that end at or before `offset`, where one begins."""
+        index = bisect_left(self._base_offsets, offset)
+        assert self._base_offsets[index] == offset, f"no segment begins at {offset}"
+        removed = self._segments[:index]
+        del self._segments[:index], self._base_offsets[:index]
+        return removed
+
     def remove_from(self, offset: int) -> list[Segment]:
         """Take out and return the segments that begin at or after `offset`."""
         index = bisect_left(self._base_offsets, offset)
         removed = self._segments[index:]
         del self._segments[index:], self._base_offsets[index:]
         return removed
+
+    def replace(self, old: Sequence[Segment], new: Segment) -> None:
+        """Put a segment into the place of neighbours, the first of which has its base offset."""
+        first = bisect_left(self._base_offsets, new.base_offset)
+        last = first + len(old)
+        assert self._segments[first:last] == list(old), f"{old} are not all there"
+        self._segments[first:last] = [new]
+        self._base_offsets[first:last] = [new.base_offset]

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 # 128 entries stand for at least 512 KiB of log (index.interval.bytes = 4096), and cost 1 to 1.5 KiB
 # of memory per segment that is being read.
 PAGE_ENTRIES = 128
+# Read at a time when all entries are looked at.
+_CHECK_ENTRIES = 8192
+_FILLER = (0, 0)
 
 
 class SparseIndex:
@@ -86,17 +89,55 @@ class SparseIndex:
         """Count `count` entries that `write_entries` has written."""
         self._entry_count = self.entry_count + count
 
-    def trim(self) -> None:
-        """Cut what stands behind the last entry and create the file if there is none."""
+    def cut_uncounted(self) -> None:
+        """Cut what stands behind the last entry."""
         length = self.entry_count * self.entry_bytes
         if self.file.size() > length:
             self.file.truncate(length)
-        else:
-            self.file.create()
 
-    def replace_entries(self, packed: bytes) -> None:
-        """Put entries in the place of all that were there."""
-        self._keep_entries(0)
+    def trim(self) -> None:
+        """Cut what stands behind the last entry and create the file if there is none."""
+        self.cut_uncounted()
+        self.file.create()
+
+    def ascending_below(self, offset: int) -> tuple[int, int, int]:
+        """Look at the entries as they stand, however damaged the file may be.
+
+        Returns:
+            How many at the beginning rise in both fields and are of offsets below `offset`, and
+            both fields of the last of these, offsets no longer relative. (What stands for no
+            entry if there is none.)
+        """
+        raise NotImplementedError
+
+    def _ascending(self, relative_offset: int, *, offset_field: int) -> tuple[int, tuple[int, int]]:
+        """Do what ascending_below says, with offsets as they are in the file."""
+        count, last = 0, (-1, -1)
+        end = self.file.size()
+        while True:
+            position = count * self.entry_bytes
+            length = min(_CHECK_ENTRIES * self.entry_bytes, end - position)
+            data = (
+                self.file.read_at(position, length - length % self.entry_bytes)
+                if length > 0
+                else b""
+            )
+            for entry in self.layout.iter_unpack(data):
+                if (
+                    entry[0] <= last[0]
+                    or entry[1] <= last[1]
+                    or entry[offset_field] >= relative_offset
+                    or entry == _FILLER
+                ):
+                    return count, last
+                count += 1
+                last = entry
+            if not data:
+                return count, last
+
+    def replace_entries(self, packed: bytes, *, keep: int = 0) -> None:
+        """Put entries in the place of all that were there but the first `keep`."""
+        self._keep_entries(keep)
         self.write_entries(packed)
         self.commit_entries(len(packed) // self.entry_bytes)
 

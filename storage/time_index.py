@@ -41,6 +41,11 @@ class TimeIndex(SparseIndex):
         super().__init__(file, base_offset)
         self._last_entry: TimeEntry | None = None  # unknown until asked for
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether the file may be what a roll or a close of a segment with records has left."""
+        return self.entry_count > 0 and self.file.size() % self.entry_bytes == 0
+
     def lookup(self, timestamp: int) -> TimeEntry:
         """Return the last entry at or before `timestamp`; (-1, base offset) if there is none."""
         return self._entry_at(self._floor(timestamp, field=0))
@@ -50,6 +55,11 @@ class TimeIndex(SparseIndex):
         if self._last_entry is None:
             self._last_entry = self._entry_at(self.entry_count - 1)
         return self._last_entry
+
+    def ascending_below(self, offset: int) -> tuple[int, int, int]:
+        """See SparseIndex; returns (count, timestamp, offset)."""
+        count, last = self._ascending(offset - self.base_offset, offset_field=1)
+        return (count, last[0], self.base_offset + last[1]) if count else (0, -1, self.base_offset)
 
     def commit_entries(self, count: int) -> None:
         """Count `count` entries that `write_entries` has written."""

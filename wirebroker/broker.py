@@ -18,12 +18,14 @@ if TYPE_CHECKING:
     from wirebroker.clock import Clock
     from wirebroker.cluster.group_coordinator import GroupCoordinator
     from wirebroker.cluster.metadata_log import MetadataLog
+    from wirebroker.cluster.producer_id_supply import ProducerIdSupply
     from wirebroker.cluster.replica_manager import ReplicaManager
+    from wirebroker.cluster.transaction_admission import TransactionAdmission
+    from wirebroker.cluster.transaction_coordinator import TransactionCoordinator
     from wirebroker.config import Config
     from wirebroker.coordinator.cluster_image import ClusterImage
     from wirebroker.coordinator.controller import Controller
     from wirebroker.coordinator.image_builder import ImageChange
-    from wirebroker.coordinator.producer_ids import ProducerIds
 
 
 @dataclass(slots=True)
@@ -38,7 +40,9 @@ class Broker:
     controller: Controller
     replicas: ReplicaManager
     groups: GroupCoordinator
-    producer_ids: ProducerIds
+    transactions: TransactionCoordinator
+    admission: TransactionAdmission
+    producer_ids: ProducerIdSupply
     fetch_sessions: FetchSessions
     metadata_cache: MetadataCache
     auto_creation: AutoCreation
@@ -53,6 +57,7 @@ class Broker:
             self.config = self.controller.config = dynamic_config(self.config, image, self.node_id)
             await self.replicas.use_config(self.config, image)
         await self.replicas.apply(change, image)
+        self.transactions.follow(change)
         await self.groups.apply(change, image)
 
 

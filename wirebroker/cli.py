@@ -13,7 +13,7 @@ from pathlib import Path
 
 import click
 
-from wirebroker import __version__
+from wirebroker import __version__, cli_inspect
 from wirebroker.config import ConfigError, StartError
 
 _USAGE_STATUS = 2
@@ -137,6 +137,10 @@ def configs(*, markdown: bool) -> None:
     from wirebroker.config_docs import as_markdown, as_text  # noqa: PLC0415 - keeps --help quick
 
     click.echo(as_markdown() if markdown else as_text(), nl=False)
+
+
+for _command in (cli_inspect.dump, cli_inspect.verify, cli_inspect.repair):
+    cli.add_command(_command)
 
 
 def _parse_settings(settings: tuple[str, ...]) -> dict[str, str]:

@@ -12,8 +12,6 @@ from __future__ import annotations
 from typing import Final
 
 _NAMES: Final = """
-    add.partitions.to.txn.retry.backoff.max.ms
-    add.partitions.to.txn.retry.backoff.ms
     alter.config.policy.class.name
     alter.log.dirs.replication.quota.window.num
     alter.log.dirs.replication.quota.window.size.seconds
@@ -113,18 +111,8 @@ _NAMES: Final = """
     kafka.metrics.polling.interval.secs
     kafka.metrics.reporters
     leader.imbalance.check.interval.seconds
-    log.cleaner.backoff.ms
-    log.cleaner.dedupe.buffer.size
-    log.cleaner.enable
-    log.cleaner.io.buffer.load.factor
     log.cleaner.io.buffer.size
-    log.cleaner.io.max.bytes.per.second
-    log.cleaner.threads
     log.dir.failure.timeout.ms
-    log.flush.offset.checkpoint.interval.ms
-    log.flush.start.offset.checkpoint.interval.ms
-    log.initial.task.delay.ms
-    log.retention.check.interval.ms
     max.connection.creation.rate
     max.connections.per.ip.overrides
     metadata.log.segment.bytes
@@ -277,13 +265,8 @@ _NAMES: Final = """
     ssl.truststore.password
     ssl.truststore.type
     telemetry.max.bytes
-    transaction.abort.timed.out.transaction.cleanup.interval.ms
-    transaction.max.timeout.ms
-    transaction.partition.verification.enable
-    transaction.remove.expired.transaction.cleanup.interval.ms
     transaction.state.log.load.buffer.size
     transaction.two.phase.commit.enable
-    transactional.id.expiration.ms
     unclean.leader.election.interval.ms
     unstable.api.versions.enable
     unstable.feature.versions.enable

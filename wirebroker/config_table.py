@@ -181,6 +181,53 @@ _REQUESTS = (
     ),
 )
 
+_TRANSACTIONS = (
+    _number(
+        "transaction.max.timeout.ms",
+        900_000,
+        "Longest transaction timeout that a producer may ask for.",
+        1,
+    ),
+    _number(
+        "transactional.id.expiration.ms",
+        604_800_000,
+        "A transactional id that is not used for so long is forgotten.",
+        1,
+    ),
+    _number(
+        "transaction.abort.timed.out.transaction.cleanup.interval.ms",
+        10_000,
+        "How often transactions that take too long are looked for, and aborted.",
+        1,
+    ),
+    _number(
+        "transaction.remove.expired.transaction.cleanup.interval.ms",
+        3_600_000,
+        "How often transactional ids that have expired are looked for.",
+        1,
+    ),
+    replace(
+        _boolean(
+            "transaction.partition.verification.enable",
+            "true",
+            "Ask the coordinator whether a transaction's first batch belongs to it (KIP-890).",
+        ),
+        mutability=Mutability.CLUSTER_WIDE,
+    ),
+    _number(
+        "add.partitions.to.txn.retry.backoff.ms",
+        20,
+        "Time between two tries to add a partition while the last transaction is being ended.",
+        1,
+    ),
+    _number(
+        "add.partitions.to.txn.retry.backoff.max.ms",
+        100,
+        "How long that is tried before the producer is told to try again.",
+        0,
+    ),
+)
+
 _TOPICS = (
     _boolean("auto.create.topics.enable", "true", "Create a topic when a client asks for it."),
     _boolean("delete.topic.enable", "true", "Let DeleteTopics delete."),
@@ -208,24 +255,24 @@ _TOPICS = (
     _number(
         "transaction.state.log.num.partitions",
         50,
-        "Partitions of __transaction_state; read from transactions on.",
+        "Partitions of __transaction_state when it is created.",
         1,
     ),
     _short(
         "transaction.state.log.replication.factor",
         3,
-        "Replicas of __transaction_state; read from transactions on.",
+        "Replicas of __transaction_state when it is created.",
     ),
     _number(
         "transaction.state.log.min.isr",
         2,
-        "min.insync.replicas of __transaction_state; read from transactions on.",
+        "min.insync.replicas of __transaction_state when it is created.",
         1,
     ),
     _number(
         "transaction.state.log.segment.bytes",
         104_857_600,
-        "Segment size of __transaction_state; read from transactions on.",
+        "Segment size of __transaction_state when it is created.",
         1,
     ),
     _number(
@@ -286,6 +333,53 @@ _TOPICS = (
     ),
 )
 
+_COMPACTION = (
+    _boolean("log.cleaner.enable", "true", "Whether logs are compacted at all."),
+    _number(
+        "log.cleaner.threads",
+        1,
+        "How many logs are compacted at a time, each by a process of its own at lowest priority.",
+        0,
+        mutability=Mutability.CLUSTER_WIDE,
+    ),
+    replace(
+        _long(
+            "log.cleaner.backoff.ms",
+            15_000,
+            "Time between two looks for logs to compact, while there are none.",
+            0,
+        ),
+        mutability=Mutability.CLUSTER_WIDE,
+    ),
+    replace(
+        _long(
+            "log.cleaner.dedupe.buffer.size",
+            128 << 20,
+            "Memory for the keys of the logs that are compacted at a time, 24 bytes a key. With "
+            "more keys a log is compacted in several turns.",
+            (1 << 20) + 1,
+        ),
+        mutability=Mutability.CLUSTER_WIDE,
+    ),
+    replace(
+        _text("log.cleaner.io.buffer.load.factor", "0.9", "How full the memory for keys may be."),
+        type=ConfigType.DOUBLE,
+        at_least=0.01,
+        at_most=1.0,
+        mutability=Mutability.CLUSTER_WIDE,
+    ),
+    replace(
+        _text(
+            "log.cleaner.io.max.bytes.per.second",
+            "1.7976931348623157E308",
+            "How much compaction may read and write, all processes together.",
+        ),
+        type=ConfigType.DOUBLE,
+        at_least=1.0,
+        mutability=Mutability.CLUSTER_WIDE,
+    ),
+)
+
 _LOG_DIRECTORIES = (
     _list("log.dirs", None, "Where data lies. If unset: log.dir."),
     _list("log.dir", "/tmp/kafka-logs", "Where data lies if log.dirs is unset."),  # noqa: S108
@@ -297,6 +391,35 @@ _LOG_DIRECTORIES = (
         5000,
         "How often high watermarks are written down.",
     ),
+    _number(
+        "log.flush.offset.checkpoint.interval.ms",
+        60_000,
+        "How often it is written down what is on the disk for sure: an unclean stop's restart "
+        "reads the rest.",
+        0,
+    ),
+    _number(
+        "log.flush.start.offset.checkpoint.interval.ms",
+        60_000,
+        "How often log start offsets are written down; DeleteRecords does not wait for it.",
+        0,
+    ),
+    replace(
+        _long(
+            "log.initial.task.delay.ms",
+            30_000,
+            "Time from the start to the first retention check and checkpoints.",
+            0,
+        ),
+        internal=True,
+    ),
+    _long(
+        "log.retention.check.interval.ms",
+        300_000,
+        "How often logs are looked at for segments that retention deletes.",
+        1,
+    ),
+    *_COMPACTION,
     _long(
         "metadata.log.max.record.bytes.between.snapshots",
         20_971_520,
@@ -312,6 +435,16 @@ _LOG_DIRECTORIES = (
 )
 
 _OWN = (
+    replace(
+        _text(
+            "wirebroker.durability",
+            "os",
+            "When records count as committed: os, once they are in the page cache, as in Apache "
+            "Kafka (they survive the end of the process, not the loss of power); fsync, once they "
+            "are on the disk.",
+        ),
+        choices=("os", "fsync"),
+    ),
     _text(
         "wirebroker.cluster.id",
         None,
@@ -401,6 +534,7 @@ BROKER_ROWS: Final = {
         *_IDENTITY,
         *_LISTENERS,
         *_REQUESTS,
+        *_TRANSACTIONS,
         *_TOPICS,
         *_LOG_DIRECTORIES,
         *_log_rows(),

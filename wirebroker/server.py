@@ -31,17 +31,24 @@ from wirebroker.api.metadata_cache import MetadataCache
 from wirebroker.api.registry import REGISTRY
 from wirebroker.broker import Broker, dynamic_config
 from wirebroker.clock import Clock, SystemClock
+from wirebroker.cluster.compaction_child import run_here, run_in_child
+from wirebroker.cluster.compactor import Compactor
 from wirebroker.cluster.group_coordinator import GroupCoordinator
 from wirebroker.cluster.maintenance import Maintenance
 from wirebroker.cluster.metadata_log import MetadataLog
+from wirebroker.cluster.producer_id_supply import ProducerIdSupply
 from wirebroker.cluster.replica_manager import ReplicaManager
+from wirebroker.cluster.transaction_admission import TransactionAdmission
+from wirebroker.cluster.transaction_coordinator import TransactionCoordinator
+from wirebroker.cluster.transaction_markers import MarkerWriter
 from wirebroker.codecs.errors import KafkaError
 from wirebroker.config import Config, StartError
 from wirebroker.coordinator.cluster_image import Endpoint
 from wirebroker.coordinator.controller import Controller
 from wirebroker.coordinator.group_settings import GroupSettings
-from wirebroker.coordinator.producer_ids import ProducerIds
+from wirebroker.coordinator.transaction_settings import TransactionSettings
 from wirebroker.garbage import GarbagePolicy
+from wirebroker.heap import give_back_large_blocks
 from wirebroker.listeners import Listener as ListenerConfig
 from wirebroker.listeners import listeners_of
 from wirebroker.logs import configure_logging
@@ -60,18 +67,24 @@ STOP_GRACE_S = 5.0
 
 # Modules whose handlers serve the advertised APIs.
 API_MODULES = (
+    "add_offsets_to_txn",
+    "add_partitions_to_txn",
     "alter_configs",
     "api_versions",
     "create_partitions",
     "create_topics",
     "delete_groups",
+    "delete_records",
     "delete_topics",
     "describe_cluster",
     "describe_configs",
     "describe_groups",
+    "describe_producers",
     "describe_quorum",
     "describe_topic_partitions",
+    "describe_transactions",
     "elect_leaders",
+    "end_txn",
     "fetch",
     "find_coordinator",
     "heartbeat",
@@ -81,6 +94,7 @@ API_MODULES = (
     "list_config_resources",
     "list_groups",
     "list_offsets",
+    "list_transactions",
     "log_dirs",
     "metadata",
     "offset_commit",
@@ -90,6 +104,9 @@ API_MODULES = (
     "partition_reassignments",
     "produce",
     "sync_group",
+    "txn_offset_commit",
+    "update_features",
+    "write_txn_markers",
 )
 
 
@@ -112,9 +129,12 @@ class Server:
         self._settings = NetworkSettings.from_config(config)
         self._sockets: list[tuple[ListenerConfig, socket.socket]] = []
         self._directories: list[LogDirectory] = []
+        # Of the metadata log, if that is none of them.
+        self._metadata_directory: LogDirectory | None = None
         self._listeners: list[Listener] = []
         self._table: ConnectionTable | None = None
         self._maintenance: Maintenance | None = None
+        self._compactor: Compactor | None = None
         self._broker_epoch = -1
 
     @property
@@ -148,9 +168,13 @@ class Server:
             raise
         self._maintenance = Maintenance(broker)
         self._maintenance.start()
+        run = run_in_child if type(self.files) is Files else run_here(self.files)
+        self._compactor = Compactor(broker, self.files, run)
+        self._compactor.start()
         self._table = ConnectionTable(
             loop=asyncio.get_running_loop(),
             dispatch=Dispatcher(broker, REGISTRY),
+            on_disk_failure=broker.replicas.file_failed,
             clock=self.clock,
             settings=self._settings,
             max_sockets=sockets_within(
@@ -178,9 +202,12 @@ class Server:
             self.broker.is_stopping = True
             self.broker.replicas.wake_all()
         if self.broker is not None:
+            await self.broker.transactions.stop()
             await self.broker.groups.stop()
         if self._table is not None:
             await self._table.close(grace_s=STOP_GRACE_S)
+        if self._compactor is not None:
+            await self._compactor.stop()
         if self._maintenance is not None:
             await self._maintenance.stop()
         if self.broker is not None:
@@ -204,39 +231,56 @@ class Server:
 
     def _open_directories(self) -> None:
         cluster_id = self.config.optional_str("wirebroker.cluster.id")
+        paths = [str(Path(path).absolute()) for path in self.config.log_directories]
+        home = self.config.optional_str("metadata.log.dir")
+        if home and str(Path(home).absolute()) not in paths:
+            # It knows the cluster when all others are new.
+            self._metadata_directory = self._open_directory(home, cluster_id)
+            cluster_id = self._metadata_directory.cluster_id
         for path in self.config.log_directories:
-            absolute = str(Path(path).absolute())
-            try:
-                directory = LogDirectory.open(
-                    absolute, self.files, node_id=self.config.node_id, cluster_id=cluster_id
-                )
-            except LogDirectoryError as error:
-                raise StartError(*_split(str(error))) from error
-            except OSError as error:
-                is_path_taken = isinstance(error, FileExistsError | NotADirectoryError)
-                reason = "it is no directory" if is_path_taken else error.strerror or error
-                raise StartError(
-                    f"cannot use the data directory {path}: {reason}",
-                    "choose another (--data-dir DIR)"
-                    if is_path_taken
-                    else "check its owner and permissions, or choose another (--data-dir DIR)",
-                ) from error
+            directory = self._open_directory(path, cluster_id)
             cluster_id = directory.cluster_id
             self._directories.append(directory)
             for problem in directory.problems:
                 logger.warning("%s", problem)
+
+    def _open_directory(self, path: str, cluster_id: str | None) -> LogDirectory:
+        absolute = str(Path(path).absolute())
+        try:
+            return LogDirectory.open(
+                absolute, self.files, node_id=self.config.node_id, cluster_id=cluster_id
+            )
+        except LogDirectoryError as error:
+            raise StartError(*_split(str(error))) from error
+        except OSError as error:
+            is_path_taken = isinstance(error, FileExistsError | NotADirectoryError)
+            reason = "it is no directory" if is_path_taken else error.strerror or error
+            raise StartError(
+                f"cannot use the data directory {path}: {reason}",
+                "choose another (--data-dir DIR)"
+                if is_path_taken
+                else "check its owner and permissions, or choose another (--data-dir DIR)",
+            ) from error
 
     async def _open_broker(self) -> Broker:
         config, clock = self.config, self.clock
         node_id = config.node_id
         home = config.optional_str("metadata.log.dir") or self._directories[0].path
         metadata = await MetadataLog.open(
-            home, files=self.files, clock=clock, config=config, node_id=node_id
+            str(Path(home).absolute()),
+            files=self.files,
+            clock=clock,
+            config=config,
+            node_id=node_id,
         )
+        # What a newer broker wrote is refused before anything is touched.
+        for directory in self._directories:
+            directory.remove_clean_shutdown_marker()
         config = dynamic_config(config, metadata.image, node_id)
         replicas = ReplicaManager(
             self._directories, self.files, config=config, clock=clock, node_id=node_id
         )
+        metadata.on_disk_failure = replicas.file_failed
         await replicas.load(metadata.image)
         for module in API_MODULES:
             importlib.import_module(f"wirebroker.api.{module}")
@@ -248,6 +292,16 @@ class Server:
             controller=controller,
             replicas=replicas,
         )
+        producer_ids = ProducerIdSupply(metadata, controller)
+        transactions = TransactionCoordinator(
+            TransactionSettings.from_config(config),
+            clock=clock,
+            metadata=metadata,
+            controller=controller,
+            replicas=replicas,
+            producer_ids=producer_ids,
+            markers=MarkerWriter(clock=clock, replicas=replicas, groups=groups),
+        )
         slots = config.int("max.incremental.fetch.session.cache.slots")
         broker = Broker(
             config=config,
@@ -258,7 +312,9 @@ class Server:
             controller=controller,
             replicas=replicas,
             groups=groups,
-            producer_ids=ProducerIds(),
+            transactions=transactions,
+            admission=TransactionAdmission(transactions, clock=clock, config=config),
+            producer_ids=producer_ids,
             fetch_sessions=FetchSessions(slots, random.Random()),  # noqa: S311 - ids, not secrets
             metadata_cache=MetadataCache(),
             auto_creation=AutoCreation(metadata, controller),
@@ -280,6 +336,7 @@ class Server:
         )
         await metadata.unfence()
         broker.groups.start()
+        broker.transactions.start()
 
     def _endpoint(self, listener: ListenerConfig, sock: socket.socket) -> Endpoint:
         """Return what the registration says of a listener; `auto` says this machine's name."""
@@ -301,6 +358,8 @@ class Server:
             sock.close()
         for directory in self._directories:
             directory.close()
+        if self._metadata_directory is not None:
+            self._metadata_directory.close()
         self.files.close_all()
 
 
@@ -316,6 +375,7 @@ def run(config: Config, *, port_file: Path | None = None) -> int:
     )
     for warning in config.warnings():
         logger.warning("%s", warning)
+    give_back_large_blocks()
     with (
         GarbagePolicy() as garbage,
         asyncio.Runner(loop_factory=LoopWatch().new_event_loop) as runner,

@@ -33,13 +33,8 @@ if TYPE_CHECKING:
 SUITES = ("ConsumerStrategySuite", "KafkaOffsetReaderSuite", "KafkaSinkBatchSuiteV2")
 # What the suites want of a broker: the sink suites write to a missing topic and expect to fail.
 BROKER_SETTINGS = {"auto.create.topics.enable": "false", "offsets.topic.num.partitions": "1"}
-_READS_TRANSACTIONS = "read Kafka transactional messages: "
-# (suite, test) -> what wirebroker lacks for it yet. All of SUITES pass; these go by name only.
-LATER = {
-    ("KafkaRelationSuiteV2", "test late binding start offsets"): "DeleteRecords",
-    ("KafkaRelationSuiteV2", f"{_READS_TRANSACTIONS}read_committed"): "transactions",
-    ("KafkaRelationSuiteV2", f"{_READS_TRANSACTIONS}read_uncommitted"): "transactions",
-}
+# (suite, test) -> what wirebroker lacks for it yet.
+LATER: dict[tuple[str, str], str] = {}
 LIMIT_S = 900.0  # each of SUITES takes 10 to 35 s on an idle machine with two cores
 
 _PACKAGE = "org.apache.spark.sql.kafka010"

@@ -16,12 +16,13 @@ import org.apache.kafka.common.metadata.MetadataRecordType;
 import org.apache.kafka.common.protocol.ApiMessage;
 import org.apache.kafka.common.protocol.ByteBufferAccessor;
 import org.apache.kafka.common.protocol.ObjectSerializationCache;
+import org.apache.kafka.coordinator.transaction.generated.TransactionLogValue;
 
 /**
  * Reads messages with Kafka's generated classes and writes them again.
  *
- * In:  int8 kind (0 request, 1 response, 2 metadata record), int16 API key or record type,
- *      int16 version, int32 length, body
+ * In:  int8 kind (0 request, 1 response, 2 metadata record, 3 value in __transaction_state),
+ *      int16 API key or record type, int16 version, int32 length, body
  * Out: int8 status (0 read, 1 refused), int32 length, body or the reason,
  *      int32 length, the message as JSON (empty when refused)
  */
@@ -69,6 +70,7 @@ public final class MessageEcho {
             case 0: return ApiMessageType.fromApiKey(key).newRequest();
             case 1: return ApiMessageType.fromApiKey(key).newResponse();
             case 2: return MetadataRecordType.fromId(key).newMetadataRecord();
+            case 3: return new TransactionLogValue();
             default: throw new IllegalArgumentException("kind " + kind);
         }
     }

@@ -28,6 +28,7 @@ from wirebroker.codecs.metadata_records import (
 )
 from wirebroker.codecs.primitives import uuid_text
 from wirebroker.codecs.schema import snake_case
+from wirebroker.codecs.transaction_records import transaction_message
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.java, pytest.mark.long]
 
-REQUEST, RESPONSE, METADATA_RECORD = range(3)
+REQUEST, RESPONSE, METADATA_RECORD, TRANSACTION_VALUE = range(4)
 
 
 class JavaEcho:
@@ -127,6 +128,21 @@ def test_java_reads_every_metadata_record_and_writes_the_same(
                 count += 1
     with capsys.disabled():
         print(f"\n{count} metadata records through Java, seed {budget.seed}")  # noqa: T201
+
+
+def test_java_reads_every_record_of_a_transactional_id_and_writes_the_same(
+    java_echo: JavaEcho, pytestconfig: pytest.Config
+) -> None:
+    budget = Budget(pytestconfig, seconds=3)
+    maker = ValueMaker(budget.random)
+    message = transaction_message()
+    for _ in budget.rounds():
+        for version in range(message.schema.versions.last + 1):
+            value = message.struct_class(**maker.message(message.schema, version))
+            body = message.encode(version, value)
+            written, read = java_echo(TRANSACTION_VALUE, 0, version, body)
+            assert written == body, f"{value}, seed {budget.seed}"
+            assert_same(message.schema.body, version, value, read)
 
 
 def assert_same(schema: StructSchema, version: int, ours: Any, java: dict[str, Any]) -> None:

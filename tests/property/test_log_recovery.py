@@ -2,8 +2,8 @@
 
 After each crash: the log holds the first batches that were appended, byte by byte, at least those
 below the recovery point; producers and leader epochs are what a replay of these batches gives;
-every offset is found through the rebuilt indexes; the log goes on, and survives a clean stop. If
-only the process died, nothing at all is lost.
+aborted transactions likewise; every offset is found through the rebuilt indexes; the log goes on,
+and survives a clean stop. If only the process died, nothing at all is lost.
 """
 
 from __future__ import annotations
@@ -20,11 +20,14 @@ from wirebroker.config_topic import TopicSettings
 from wirebroker.storage.files import Files
 from wirebroker.storage.leader_epochs import FILE_NAME as EPOCHS_NAME
 from wirebroker.storage.log import Log
+from wirebroker.storage.log_markers import prepare_end_marker
 from wirebroker.storage.producer_replay import apply_batch
 from wirebroker.storage.producer_state import ProducerState
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from wirebroker.storage.transaction_index import AbortedTransaction
 
 START_MS = 1_700_000_000_000
 
@@ -80,6 +83,9 @@ class Workload:
     def append(self) -> None:
         random = self.random
         self.now_ms += random.randrange(100)
+        if random.random() < 0.3:
+            self.append_in_transaction()
+            return
         count = random.randrange(1, 4)
         producer_id = random.choice([-1, 1, 2, 3])
         sequence = self.sequences.get(producer_id, random.choice([0, 2**31 - 3]))
@@ -97,6 +103,47 @@ class Workload:
             memoryview(batch), leader_epoch=self.leader_epoch, now_ms=self.now_ms
         )
         assert not result.is_duplicate
+        self.batches.append(bytes(batch))
+
+    def append_in_transaction(self) -> None:
+        """Begin a transaction, go on with it or end it."""
+        state = self.log.producer_state
+        producer_id = self.random.choice([11, 12, 13])
+        entry = state.producers.get(producer_id)
+        if self.random.random() < 0.4:
+            plan = prepare_end_marker(
+                self.log,
+                producer_id=producer_id,
+                producer_epoch=0,
+                coordinator_epoch=0,
+                is_commit=self.random.random() < 0.4,
+                transaction_version=0,
+                leader_epoch=self.leader_epoch,
+                now_ms=self.now_ms,
+            )
+            self.log.write(plan)
+            self.log.commit(plan)
+            self.batches.append(bytes(plan.records))
+            return
+        sequence = entry.last_sequence + 1 if entry else 0
+        guard = state.begin_verification(
+            producer_id,
+            sequence=sequence,
+            producer_epoch=0,
+            supports_epoch_bump=False,
+            now_ms=self.now_ms,
+        )
+        batch = build_batch(
+            [(None, b"transactional", ())],
+            timestamp_ms=self.now_ms,
+            producer_id=producer_id,
+            producer_epoch=0,
+            base_sequence=sequence,
+            is_transactional=True,
+        )
+        self.log.append_as_leader(
+            memoryview(batch), leader_epoch=self.leader_epoch, now_ms=self.now_ms, guard=guard
+        )
         self.batches.append(bytes(batch))
 
     def truncate(self) -> None:
@@ -174,13 +221,22 @@ class Workload:
         assert log.log_end_offset == (end_of(kept[-1]) if kept else 0)
         replayed = ProducerState(Files(), str(self.directory), expiration_ms=1 << 60)
         epochs: list[tuple[int, int]] = []
+        aborted: list[AbortedTransaction] = []
         for batch in kept:
             header = read_batch_header(batch)
-            apply_batch(replayed, header, batch)
+            completed = apply_batch(replayed, header, batch)
+            if completed is not None and completed.is_aborted:
+                aborted.append(replayed.aborted_entry(completed))
             if not epochs or header.leader_epoch > epochs[-1][0]:
                 epochs.append((header.leader_epoch, header.base_offset))
         assert log.producer_state.as_rows() == replayed.as_rows()
+        assert log.producer_state.ongoing_txns == replayed.ongoing_txns
         assert log.leader_epochs.entries == epochs
+        assert [entry for each in log.segments for entry in each.transaction_index] == aborted
+        for segment in log.segments:
+            assert segment.transaction_index.sanity_check(segment.base_offset) is None
+            if segment is not log.segments.active:
+                assert segment.sanity_check() is None
         for batch in self.random.sample(kept, min(5, len(kept))):
             found = log.read(
                 end_of(batch) - 1, 1, up_to_offset=log.log_end_offset, min_one=True
@@ -198,6 +254,7 @@ class Workload:
         self.sequences = {
             row.producer_id: (row.last_sequence + 1) % 2**31
             for row in self.log.producer_state.as_rows()
+            if row.producer_id < 10
         }
 
     def read_everything(self) -> bytes:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from tests.simulation.disk import Disk, SimulatedFiles
+from tests.simulation.disk import Disk
 from tests.simulation.loop import Process, SimulatedClock
 from tests.simulation.network import Host
+from tests.simulation.simulated_files import SimulatedFiles
 from wirebroker.clock import pause
 from wirebroker.listeners import listeners_of
 from wirebroker.server import Server
@@ -39,7 +40,7 @@ class _Socket:
         """Nothing is open."""
 
 
-class _SimulatedServer(Server):
+class SimulatedServer(Server):
     """The server without sockets."""
 
     def _bind(self) -> None:
@@ -65,7 +66,7 @@ class BrokerHost:
         self._trace = trace
         self._number = 0
         self._files: SimulatedFiles | None = None
-        self._server: _SimulatedServer | None = None
+        self._server: SimulatedServer | None = None
 
     @property
     def broker(self) -> Broker:
@@ -96,7 +97,7 @@ class BrokerHost:
             if self._number > 1 and random.random() < 0.2:
                 files.dies_at_write = random.randint(1, _MOST_WRITES_OF_A_START)
             clock = SimulatedClock(self._network.loop)
-            server = _SimulatedServer(self._config, clock=clock, files=files)
+            server = SimulatedServer(self._config, clock=clock, files=files)
             started = process.spawn(server.start())
             while process.is_alive and not started.done():
                 await pause(0.001)

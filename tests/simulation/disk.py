@@ -1,307 +1,277 @@
-"""A disk in memory, and the file system as one process sees it.
+"""A disk in memory: what a process sees of it, and what of that would survive.
 
-    Disk              what is there, and what of it would survive a power loss
-    SimulatedFiles    the calls of one process on it (storage/files.py); dies with the process
+    Directory    names -> nodes      `synced_names`: as of its last sync
+    Inode        data                `synced`: as of its last sync
+    pending      of each node, what was done to it since then, oldest first
 
-Killing a process leaves everything that it has written: the page cache is the kernel's. A power
-loss leaves what was synced: contents by `sync`, names by `sync_directory`.
+Killing a process leaves everything that it has done: the page cache is the kernel's. A power loss
+leaves what was synced, and of the rest whatever the disk pleases (crash_states.py).
+
+Every change is an event, and nodes have numbers in the order in which they are made, so that the
+events of one run, applied to an empty disk one by one, give the disk after each.
 """
 
 from __future__ import annotations
 
 import errno
 import os
-from typing import TYPE_CHECKING
+from typing import NamedTuple
 
-from tests.simulation.loop import KilledError
-from wirebroker.storage.files import DataFile, DirectoryLock, Files
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+class Create(NamedTuple):
+    """A new file or directory gets a name."""
 
-    from wirebroker.clock import Clock
-    from wirebroker.storage.files import Buffer
+    directory: int
+    name: str
+    is_directory: bool
+
+
+class Rename(NamedTuple):
+    """A node changes its name, and takes it from whatever bore it."""
+
+    directory: int
+    name: str
+    new_directory: int
+    new_name: str
+
+
+class Unlink(NamedTuple):
+    """A name goes; the node stays for those who have it open."""
+
+    directory: int
+    name: str
+
+
+class Write(NamedTuple):
+    """Bytes are put at a position; what is between the end and there becomes zeros."""
+
+    inode: int
+    position: int
+    data: bytes
+
+
+class Truncate(NamedTuple):
+    """A file is cut."""
+
+    inode: int
+    length: int
+
+
+class Sync(NamedTuple):
+    """The data and the length of a file are on the disk from now on (fdatasync)."""
+
+    inode: int
+
+
+class SyncDirectory(NamedTuple):
+    """The names in a directory are on the disk from now on."""
+
+    directory: int
+
+
+Event = Create | Rename | Unlink | Write | Truncate | Sync | SyncDirectory
+DataEvent = Write | Truncate
+
+
+class NameChange(NamedTuple):
+    """What happened to the names of one directory, at once."""
+
+    moment: int  # when, among all changes of names on the disk
+    removed: str | None
+    added: str | None
+    node: Node | None  # what `added` names
 
 
 class Inode:
-    """The contents of a file."""
+    """A file."""
 
-    __slots__ = ("data", "modified_ms", "synced")
+    __slots__ = ("data", "modified_ms", "number", "pending", "synced")
 
-    def __init__(self, data: bytes = b"") -> None:
+    def __init__(self, number: int, data: bytes = b"") -> None:
+        self.number = number
         self.data = bytearray(data)
-        self.synced = bytes(data)
+        self.synced = data
+        self.pending: list[DataEvent] = []
         self.modified_ms = 0
 
 
+class Directory:
+    """Names; a dict, for its order."""
+
+    __slots__ = ("names", "number", "pending", "synced_names")
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.names: dict[str, Node] = {}
+        self.synced_names: dict[str, Node] = {}
+        self.pending: list[NameChange] = []
+
+
+Node = Inode | Directory
+
+
 class Disk:
-    """All files; directories are told from files by their set."""
+    """All nodes, from the root on.
 
-    def __init__(self) -> None:
-        self.files: dict[str, Inode] = {}
-        # A dict, for its order.
-        self.directories: dict[str, None] = {"": None}
+    Attributes:
+        root: What every path begins at.
+        moment: How many changes of names there were.
+        nodes: All that there ever were, by number.
+        events: What has happened, if it is recorded.
+        locks: Paths that a process holds.
+    """
+
+    def __init__(self, *, is_recorded: bool = False) -> None:
+        self.root = Directory(0)
+        self.nodes: list[Node] = [self.root]
+        self.events: list[Event] | None = [] if is_recorded else None
         self.locks: set[str] = set()
-        self._synced_names: dict[str, Inode] = {}
+        self.moment = 0
 
-    def lose_power(self) -> None:
-        """Forget what was not synced."""
-        self.files = dict(self._synced_names)
-        self.locks.clear()
-        for inode in self.files.values():
-            inode.data = bytearray(inode.synced)
+    # -- looking -----------------------------------------------------------------------------
 
-    def sync_directory(self, path: str) -> None:
-        """Keep the names in a directory as they are now."""
-        for name in [name for name in self._synced_names if _parent(name) == path]:
-            del self._synced_names[name]
-        for name, inode in self.files.items():
-            if _parent(name) == path:
-                self._synced_names[name] = inode
+    def find(self, path: str) -> Node | None:
+        """Return what is at a path."""
+        node: Node | None = self.root
+        for part in path.split("/"):
+            if part:
+                node = node.names.get(part) if isinstance(node, Directory) else None
+        return node
 
     def inode(self, path: str) -> Inode:
         """Return a file that exists."""
-        found = self.files.get(path)
-        if found is None:
-            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
+        found = self.find(path)
+        if not isinstance(found, Inode):
+            raise missing(path)
         return found
 
-    def names_in(self, path: str) -> list[str]:
-        """Return the names of files and directories in a directory."""
-        if path not in self.directories:
-            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
-        found = [name for name in (*self.files, *self.directories) if _parent(name) == path]
-        return [name.rpartition("/")[2] for name in found if name != path]
+    def directory(self, path: str) -> Directory:
+        """Return a directory that exists."""
+        found = self.find(path)
+        if not isinstance(found, Directory):
+            raise missing(path)
+        return found
 
-    def rename(self, old_path: str, new_path: str) -> None:
-        """Rename a file, or a directory with all that is in it."""
-        if old_path in self.files:
-            self.files[new_path] = self.files.pop(old_path)
-            return
-        if old_path not in self.directories:
-            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), old_path)
-        prefix = f"{old_path}/"
-        for names in (self.files, self.directories, self._synced_names):
-            for name in [name for name in names if name == old_path or name.startswith(prefix)]:
-                names[new_path + name[len(old_path) :]] = names.pop(name)  # type: ignore[assignment]
+    def files_in(self, path: str) -> dict[str, bytes]:
+        """Return names and contents of the files in a directory."""
+        names = self.directory(path).names
+        return {name: bytes(node.data) for name, node in names.items() if isinstance(node, Inode)}
 
+    # -- changing ----------------------------------------------------------------------------
 
-class SimulatedFiles(Files):
-    """The file system for one process.
+    def apply(self, event: Event) -> None:
+        """Let something happen."""
+        if self.events is not None:
+            self.events.append(event)
+        match event:
+            case Write() | Truncate():
+                inode = self.nodes[event.inode]
+                assert isinstance(inode, Inode)
+                change_data(inode.data, event)
+                inode.pending.append(event)
+            case Sync():
+                inode = self.nodes[event.inode]
+                assert isinstance(inode, Inode)
+                inode.synced = bytes(inode.data)
+                inode.pending.clear()
+            case SyncDirectory():
+                directory = self._directory(event.directory)
+                directory.synced_names = dict(directory.names)
+                directory.pending.clear()
+            case Create():
+                number = len(self.nodes)
+                node = Directory(number) if event.is_directory else Inode(number)
+                self.nodes.append(node)
+                self._name(event.directory, removed=None, added=event.name, node=node)
+            case Unlink():
+                self._name(event.directory, removed=event.name, added=None, node=None)
+            case Rename():
+                self._rename(event)
 
-    Attributes:
-        is_dead: Nothing is changed any more.
-        dies_at_write: The process is killed by its n-th write from now, which is torn.
-    """
+    def lose_power(self) -> None:
+        """Forget what was not synced."""
+        self.locks.clear()
+        for node in self.nodes:
+            node.pending.clear()
+            if isinstance(node, Inode):
+                node.data = bytearray(node.synced)
+            else:
+                node.names = dict(node.synced_names)
 
-    __slots__ = ("_clock", "_kill", "dies_at_write", "disk", "is_dead", "writes")
+    def clone(self) -> Disk:
+        """Return a disk of its own that is the same; nothing is locked on it."""
+        twin = Disk()
+        twin.moment = self.moment
+        twin.nodes = [_empty_twin(node) for node in self.nodes]
+        root = twin.nodes[0]
+        assert isinstance(root, Directory)
+        twin.root = root
+        for node, copy in zip(self.nodes, twin.nodes, strict=True):
+            if isinstance(node, Directory):
+                assert isinstance(copy, Directory)
+                copy.names = twin._own(node.names)
+                copy.synced_names = twin._own(node.synced_names)
+                copy.pending = [
+                    change._replace(node=change.node and twin.nodes[change.node.number])
+                    for change in node.pending
+                ]
+        return twin
 
-    def __init__(self, disk: Disk, clock: Clock, kill: Callable[[], None]) -> None:
-        super().__init__()
-        self.disk = disk
-        self.is_dead = False
-        self.writes = 0
-        self.dies_at_write: int | None = None
-        self._clock = clock
-        self._kill = kill
+    def _own(self, names: dict[str, Node]) -> dict[str, Node]:
+        return {name: self.nodes[node.number] for name, node in names.items()}
 
-    def may_change(self, tear: Callable[[], None] | None = None) -> bool:
-        """Tell whether a change is made; the write at which the process dies is made in part."""
-        if self.is_dead:
-            return False
-        self.writes += 1
-        if self.dies_at_write is not None and self.writes >= self.dies_at_write:
-            if tear is not None:
-                tear()
-            self._kill()
-            raise KilledError
-        return True
+    def _directory(self, number: int) -> Directory:
+        node = self.nodes[number]
+        assert isinstance(node, Directory)
+        return node
 
-    def data(self, path: str) -> DataFile:
-        return _SimulatedFile(self, path)
+    def _rename(self, event: Rename) -> None:
+        node = self._directory(event.directory).names[event.name]
+        if event.directory == event.new_directory:
+            self._name(event.directory, removed=event.name, added=event.new_name, node=node)
+        else:
+            self._name(event.directory, removed=event.name, added=None, node=None)
+            self._name(event.new_directory, removed=None, added=event.new_name, node=node)
 
-    def now_ms(self) -> int:
-        return self._clock.now_ms()
-
-    def close_all(self) -> None:
-        """Nothing is held open."""
-
-    def exists(self, path: str) -> bool:
-        return path in self.disk.files or path in self.disk.directories
-
-    def list_directory(self, path: str) -> list[str]:
-        return self.disk.names_in(path)
-
-    def list_subdirectories(self, path: str) -> list[str]:
-        return [
-            name for name in self.disk.names_in(path) if f"{path}/{name}" in self.disk.directories
-        ]
-
-    def make_directory(self, path: str) -> None:
-        if self.may_change():
-            while path not in self.disk.directories:
-                self.disk.directories[path] = None
-                path = _parent(path)
-
-    def read_whole(self, path: str) -> bytes:
-        return bytes(self.disk.inode(path).data)
-
-    def write_whole(self, path: str, content: Buffer, *, sync: bool = True) -> None:
-        temporary = path + ".tmp"
-        half = Inode(bytes(content[: len(content) // 2]))
-        if not self.may_change(lambda: self.disk.files.update({temporary: half})):
-            return
-        inode = self.disk.files[temporary] = Inode()
-        inode.data = bytearray(content)
-        inode.modified_ms = self.now_ms()
-        if sync:
-            inode.synced = bytes(content)
-        if self.may_change():
-            self.disk.rename(temporary, path)
-        if sync:
-            self.sync_directory(_parent(path))
-
-    def rename(self, old_path: str, new_path: str) -> None:
-        if self.may_change():
-            self.disk.rename(old_path, new_path)
-
-    def unlink(self, path: str) -> None:
-        if self.may_change():
-            self.disk.files.pop(path, None)
-
-    def remove_tree(self, path: str) -> None:
-        prefix = f"{path}/"
-        for names in (self.disk.files, self.disk.directories):
-            for name in [name for name in names if name == path or name.startswith(prefix)]:
-                if self.may_change():
-                    del names[name]
-
-    def sync_directory(self, path: str) -> None:
-        if self.may_change():
-            self.disk.sync_directory(path)
-
-    def lock_directory(self, path: str) -> DirectoryLock:
-        return _SimulatedLock(self, path)
-
-    def free_bytes(self, path: str) -> int:
-        del path
-        return 1 << 40
-
-    def total_bytes(self, path: str) -> int:
-        del path
-        return 1 << 41
-
-    def modified_ms(self, path: str) -> int:
-        return self.disk.inode(path).modified_ms
+    def _name(
+        self, number: int, *, removed: str | None, added: str | None, node: Node | None
+    ) -> None:
+        self.moment += 1
+        directory = self._directory(number)
+        change = NameChange(self.moment, removed, added, node)
+        change_names(directory.names, change)
+        directory.pending.append(change)
 
 
-class _SimulatedLock(DirectoryLock):
-    """A lock that the end of the process frees: by then its files are dead."""
-
-    __slots__ = ("_files", "_name")
-
-    def __init__(self, files: SimulatedFiles, path: str) -> None:
-        if path in files.disk.locks:
-            raise BlockingIOError(errno.EAGAIN, "locked", path)
-        files.disk.locks.add(path)
-        self._files = files
-        self._name = path
-
-    def release(self) -> None:
-        if not self._files.is_dead:
-            self._files.disk.locks.discard(self._name)
+def change_data(data: bytearray, event: DataEvent) -> None:
+    """Do to a file's data what an event says."""
+    if isinstance(event, Truncate):
+        del data[event.length :]
+        return
+    if len(data) < event.position:
+        data.extend(bytes(event.position - len(data)))
+    data[event.position : event.position + len(event.data)] = event.data
 
 
-class _SimulatedFile(DataFile):
-    """A file of a process; what it has opened stays its own under any name."""
-
-    __slots__ = ("_files", "_inode")
-
-    def __init__(self, files: SimulatedFiles, path: str) -> None:
-        super().__init__(files._cache, path)
-        self._files = files
-        self._inode: Inode | None = None
-
-    def size(self) -> int:
-        inode = self._inode or self._files.disk.files.get(self.path)
-        return 0 if inode is None else len(inode.data)
-
-    def create(self) -> None:
-        self._made()
-
-    def write_at(self, position: int, buffers: Buffer | Sequence[Buffer]) -> None:
-        data = _joined(buffers)
-        inode = self._made()
-        if self._files.may_change(lambda: _put(inode, position, data[: len(data) // 2])):
-            _put(inode, position, data)
-            inode.modified_ms = self._files.now_ms()
-
-    def read_at(self, position: int, length: int) -> bytes:
-        return bytes(self._opened().data[position : position + length])
-
-    def truncate(self, length: int) -> None:
-        inode = self._made()
-        assert length <= len(inode.data), "truncation never lengthens a file"
-        if self._files.may_change():
-            del inode.data[length:]
-
-    def sync(self) -> None:
-        inode = self._opened()
-        if self._files.may_change():
-            inode.synced = bytes(inode.data)
-
-    def close(self) -> None:
-        self._inode = None
-
-    def rename(self, new_path: str) -> None:
-        self._files.rename(self.path, new_path)
-        self.path = new_path
-
-    def unlink(self) -> None:
-        self.close()
-        self._files.unlink(self.path)
-
-    def is_resident(self, position: int) -> bool:
-        del position
-        return True
-
-    def warm(self, position: int, length: int) -> None:
-        """All is in memory."""
-
-    def cool(self, position: int, length: int) -> None:
-        """All is in memory."""
-
-    def send_to(self, socket_fd: int, position: int, length: int) -> int:
-        raise AssertionError("there are no sockets")
-
-    def _opened(self) -> Inode:
-        if self._inode is None:
-            self._inode = self._files.disk.inode(self.path)
-        return self._inode
-
-    def _made(self) -> Inode:
-        files = self._files
-        if self._inode is None and self.path not in files.disk.files:
-            inode = Inode()
-            if files.may_change():
-                if _parent(self.path) not in files.disk.directories:
-                    raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), self.path)
-                files.disk.files[self.path] = inode
-            self._inode = inode
-        return self._opened()
+def change_names(names: dict[str, Node], change: NameChange) -> None:
+    """Do to a directory's names what a change says; what it removes may be gone already."""
+    if change.removed is not None:
+        names.pop(change.removed, None)
+    if change.added is not None and change.node is not None:
+        names[change.added] = change.node
 
 
-def _parent(path: str) -> str:
-    return path.rpartition("/")[0]
+def missing(path: str) -> FileNotFoundError:
+    """Return the error of a path that leads nowhere."""
+    return FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
 
 
-def _joined(buffers: Buffer | Sequence[Buffer]) -> bytes:
-    if isinstance(buffers, (bytes, bytearray, memoryview)):
-        return bytes(buffers)
-    return b"".join(buffers)
-
-
-def _put(inode: Inode, position: int, data: bytes) -> None:
-    if len(inode.data) < position:
-        inode.data.extend(bytes(position - len(inode.data)))
-    inode.data[position : position + len(data)] = data
+def _empty_twin(node: Node) -> Node:
+    if isinstance(node, Directory):
+        return Directory(node.number)
+    twin = Inode(node.number)
+    twin.data = bytearray(node.data)
+    twin.synced = node.synced
+    twin.pending = list(node.pending)
+    twin.modified_ms = node.modified_ms
+    return twin

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from tests.simulation.disk import Disk, SimulatedFiles
+from tests.simulation.disk import Disk
 from tests.simulation.loop import DeadlockError, Process, SimulatedClock, SimulatedLoop
+from tests.simulation.simulated_files import SimulatedFiles
 from wirebroker.clock import pause
 
 
@@ -22,6 +23,7 @@ class Machine:
         self.process = Process(self.loop, "p")
         self.files = SimulatedFiles(self.disk, SimulatedClock(self.loop), self.process.kill)
         self.files.make_directory("/d")
+        self.files.sync_directory("/")
 
     def run(self, coroutine: Any) -> Any:
         try:

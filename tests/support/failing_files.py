@@ -1,4 +1,4 @@
-"""A disk that fails where and when a test says so."""
+"""A disk that fails where and when a test says so, or that is full."""
 
 from __future__ import annotations
 
@@ -13,31 +13,60 @@ if TYPE_CHECKING:
 
     from wirebroker.storage.files import Buffer
 
+# Calls that need room.
+_CHANGES = ("write", "create")
+
 
 class FailingFiles(Files):
     """The file system; `broken` says what goes wrong.
 
     Attributes:
-        broken: Kinds of calls ("write", "sync", "read", "create") by the prefix of paths for which
-            they fail.
+        broken: Kinds of calls ("write", "sync", "read", "send", "create", "rename") by the prefix
+            of paths for which they fail.
         error_number: The error they fail with.
+        changes: Number of calls so far that need room.
+        refused: How many of them found none.
     """
 
-    __slots__ = ("broken", "error_number")
+    __slots__ = ("_full_from", "_left", "broken", "changes", "error_number", "refused")
 
     def __init__(self, *, max_open_files: int = 256) -> None:
         super().__init__(max_open_files=max_open_files)
         self.broken: dict[str, set[str]] = {}
         self.error_number = errno.EIO
+        self.changes = 0
+        self.refused = 0
+        # The first change that finds no room.
+        self._full_from: int | None = None
+        # How often calls below a prefix fail; without an entry always.
+        self._left: dict[str, int] = {}
 
-    def fail(self, prefix: object, *kinds: str) -> None:
-        """From now on have these calls fail below `prefix`."""
+    def fail(self, prefix: object, *kinds: str, times: int | None = None) -> None:
+        """From now on have these calls fail below `prefix`, always or so many times."""
         self.broken.setdefault(str(prefix), set()).update(kinds)
+        if times is not None:
+            self._left[str(prefix)] = times
+
+    def fill(self, *, after_changes: int = 0) -> None:
+        """Have no room left, now or after so many further changes."""
+        self._full_from = self.changes + after_changes
+        self.refused = 0
+
+    def free(self) -> None:
+        """Have room again."""
+        self._full_from = None
 
     def check(self, kind: str, path: str) -> None:
         """Fail if it is time to."""
+        if kind in _CHANGES:
+            self.changes += 1
+            if self._full_from is not None and self.changes > self._full_from:
+                self.refused += 1
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
         for prefix, kinds in self.broken.items():
-            if kind in kinds and path.startswith(prefix):
+            if kind in kinds and path.startswith(prefix) and self._left.get(prefix) != 0:
+                if prefix in self._left:
+                    self._left[prefix] -= 1
                 raise OSError(self.error_number, os.strerror(self.error_number), path)
 
     def data(self, path: str) -> DataFile:
@@ -51,6 +80,13 @@ class FailingFiles(Files):
         self.check("write", path)
         super().write_whole(path, content, sync=sync)
 
+    def sync_directory(self, path: str) -> None:
+        self.check("sync", path)
+        super().sync_directory(path)
+
+    def open_volume(self, path: str) -> None:
+        """Each file is synced by itself."""
+
 
 class _FailingFile(DataFile):
     """A file on that disk."""
@@ -61,6 +97,11 @@ class _FailingFile(DataFile):
         super().__init__(disk._cache, path)
         self._disk = disk
 
+    def create(self) -> None:
+        if not self._disk.exists(self.path):
+            self._disk.check("create", self.path)
+        super().create()
+
     def write_at(self, position: int, buffers: Buffer | Sequence[Buffer]) -> None:
         self._disk.check("write", self.path)
         super().write_at(position, buffers)
@@ -69,6 +110,18 @@ class _FailingFile(DataFile):
         self._disk.check("read", self.path)
         return super().read_at(position, length)
 
+    def is_resident(self, position: int) -> bool:
+        self._disk.check("read", self.path)
+        return super().is_resident(position)
+
+    def send_to(self, socket_fd: int, position: int, length: int) -> int:
+        self._disk.check("send", self.path)
+        return super().send_to(socket_fd, position, length)
+
     def sync(self) -> None:
         self._disk.check("sync", self.path)
         super().sync()
+
+    def rename(self, new_path: str) -> None:
+        self._disk.check("rename", self.path)
+        super().rename(new_path)

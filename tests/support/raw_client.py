@@ -93,6 +93,14 @@ class RawClient:
         except ConnectionError:
             return True
 
+    async def is_cut_off(self) -> bool:
+        """Wait until the broker closes the connection; say that no whole answer came before."""
+        try:
+            rest = await self._reader.read()
+        except ConnectionError:
+            return True
+        return len(rest) < 4 or len(rest) < 4 + int.from_bytes(rest[:4])
+
     async def close(self) -> None:
         """Close the connection."""
         self._writer.close()

@@ -14,6 +14,8 @@ The commands:
     await NAME                its answer
     coordinator               until groups are served: `__consumer_offsets` is there and loaded
     wait-group GROUP STATE MEMBERS
+    transactions              until transactional ids are served: `__transaction_state` is there
+    wait-transaction ID STATE until all markers are written, for example
     wait-offsets GROUP COUNT  until the group has committed for so many partitions
     restart                   stop the broker and start it again
 
@@ -105,6 +107,8 @@ class Driver:
             "await": self._await,
             "coordinator": self._coordinator,
             "wait-group": self._wait_group,
+            "transactions": self._transactions,
+            "wait-transaction": self._wait_transaction,
             "wait-offsets": self._wait_offsets,
             "restart": self._restart_broker,
         }
@@ -241,6 +245,31 @@ class Driver:
         self._poll(is_found)
         self._poll(lambda: self._group("any").error_code == 0)
         return ["done"]
+
+    def _transactions(self, step: Step, arguments: dict[str, Any]) -> list[str]:
+        del step, arguments
+        request = {"key": "any", "key_type": 1}
+        version = _FIND_COORDINATOR_VERSION
+
+        def is_found() -> bool:
+            decoded = self._quietly(ApiKey.FIND_COORDINATOR, version, request)
+            return bool(decoded.error_code == 0)
+
+        self._poll(is_found)
+        not_found = ErrorCode.TRANSACTIONAL_ID_NOT_FOUND
+        self._poll(lambda: self._transaction("any").error_code == not_found)
+        return ["done"]
+
+    def _wait_transaction(self, step: Step, arguments: dict[str, Any]) -> list[str]:
+        del arguments
+        _, transactional_id, state = step.command
+        self._poll(lambda: self._transaction(transactional_id).transaction_state == state)
+        return ["done"]
+
+    def _transaction(self, transactional_id: str) -> Any:
+        request = {"transactional_ids": [transactional_id]}
+        decoded = self._quietly(ApiKey.DESCRIBE_TRANSACTIONS, 0, request)
+        return decoded.transaction_states[0]
 
     def _wait_group(self, step: Step, arguments: dict[str, Any]) -> list[str]:
         del arguments

@@ -44,8 +44,8 @@ _LETTERS = {"producer_id": ("P", 0), "session_id": ("S", 1)}
 # A member's id: the client's id or its group.instance.id, and a UUID.
 _MEMBER_ID = re.compile(r"(.*)-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.DOTALL)
 _MEMBERS = frozenset({"member_id", "leader"})
-_TIMES = frozenset({"timestamp", "log_append_time_ms"})
-_ERRORS = frozenset({"error_code", "topic_config_error_code"})
+_TIMES = frozenset({"timestamp", "log_append_time_ms", "transaction_start_time_ms"})
+_ERRORS = frozenset({"error_code", "topic_config_error_code", "partition_error_code"})
 # Arrays whose order Kafka leaves to a hash table, by message; "" stands for every message.
 _SORTED_BY = {
     "topics": ("name", "topic"),
@@ -60,6 +60,11 @@ _SORTED_BY = {
     "groups": ("group_id",),
     "coordinators": ("key",),
     "config_resources": ("resource_type", "resource_name"),
+    "transaction_states": ("transactional_id",),
+    "results_by_topic_v3_and_below": ("name",),
+    "results_by_partition": ("partition_index",),
+    "results_by_transaction": ("transactional_id",),
+    "topic_results": ("name",),
 }
 # Where an element is short and they are many.
 _ON_ONE_LINE = frozenset(

@@ -1,7 +1,8 @@
-"""FindCoordinator: which node keeps a group.
+"""FindCoordinator: which node keeps a group, or a transactional id.
 
 v1 key type and error message, v3 flexible, v4 several keys at once (KIP-699), v6 share groups
-(KIP-932). The first one who asks for a group makes the broker create `__consumer_offsets`.
+(KIP-932). The first one who asks makes the broker create `__consumer_offsets`, or
+`__transaction_state`.
 
 Source: Kafka's KafkaApis.handleFindCoordinatorRequest.
 """
@@ -15,7 +16,7 @@ from wirebroker.api.registry import Request, handles
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
 from wirebroker.codecs.primitives import uuid_from_text
-from wirebroker.coordinator.group_partitions import CONSUMER_OFFSETS
+from wirebroker.coordinator.group_partitions import CONSUMER_OFFSETS, TRANSACTION_STATE
 
 if TYPE_CHECKING:
     from wirebroker.broker import Broker
@@ -73,14 +74,17 @@ def find_coordinator(broker: Broker, request: Request, body: Any) -> dict[str, A
 def _find(broker: Broker, request: Request, key_type: int, key: str) -> _Found:
     if not _is_valid(request.version, key_type, key):
         return _Found(ErrorCode.INVALID_REQUEST)
-    if key_type != GROUP:
-        # Their coordinators come with transactions and share groups.
+    if key_type == SHARE:
+        # Their coordinator comes with share groups.
         return _Found(ErrorCode.COORDINATOR_NOT_AVAILABLE)
-    topic = broker.metadata.image.topics.get(CONSUMER_OFFSETS)
+    is_group = key_type == GROUP
+    coordinator = broker.groups if is_group else broker.transactions
+    name = CONSUMER_OFFSETS if is_group else TRANSACTION_STATE
+    topic = broker.metadata.image.topics.get(name)
     if topic is None:
-        broker.groups.create_topic()
+        coordinator.create_topic()
         return _Found(ErrorCode.COORDINATOR_NOT_AVAILABLE)
-    partition = topic.partitions.get(broker.groups.partition_for(key))
+    partition = topic.partitions.get(coordinator.partition_for(key))
     if partition is not None:
         for node_id, host, port, _ in advertised(broker, request.connection):
             if node_id == partition.leader:

@@ -1,70 +1,78 @@
-"""InitProducerId: an id for an idempotent producer (KIP-98).
+"""InitProducerId: an id for an idempotent producer, an epoch of its own for a transactional one.
 
-v0, v2 flexible, v3 the producer's present id and epoch (KIP-360), v4 PRODUCER_FENCED, v5
-TRANSACTION_ABORTABLE (KIP-890). A transactional id needs a transaction coordinator, which this
-broker does not have: COORDINATOR_NOT_AVAILABLE, as from a Kafka whose coordinator is not up.
+v0, v2 flexible, v3 the producer's present id and epoch (KIP-360), v4 PRODUCER_FENCED (KIP-588), v5
+TRANSACTION_ABORTABLE (KIP-890).
 
 Source: Kafka's KafkaApis.handleInitProducerIdRequest and TransactionCoordinator.
 """
 
 from __future__ import annotations
 
-import asyncio
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from wirebroker.api.group_errors import response_of
 from wirebroker.api.registry import Request, handles
+from wirebroker.api.transaction_errors import known_error
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode, KafkaError
+from wirebroker.coordinator.runtime import ProducerEpoch
+from wirebroker.coordinator.transaction_init import Init, check, init_producer_id, refusal
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable
+    import asyncio
+    from collections.abc import Awaitable, Mapping
 
     from wirebroker.broker import Broker
+    from wirebroker.coordinator.runtime import Moment, Outcome, Token
+    from wirebroker.coordinator.transactions import TransactionShard
 
+    Response = Mapping[str, Any]
+
+_FIRST_FENCED_VERSION = 4
 _NO_ID = -1
 _NO_EPOCH = -1
 
 
 @handles(ApiKey.INIT_PRODUCER_ID)
-def init_producer_id(
+def handle_init_producer_id(
     broker: Broker, request: Request, body: Any
-) -> dict[str, Any] | Awaitable[dict[str, Any]]:
-    """Give out an id that no producer ever had, with epoch 0."""
-    del request
+) -> Response | Awaitable[Response]:
+    """Give out an id, or an epoch."""
     if (body.producer_id == _NO_ID) != (body.producer_epoch == _NO_EPOCH):
-        return _failure(ErrorCode.INVALID_REQUEST)
-    if body.transactional_id is not None:
-        if not body.transactional_id:
-            return _failure(ErrorCode.INVALID_REQUEST)
-        if body.transaction_timeout_ms <= 0:
-            return _failure(ErrorCode.INVALID_TRANSACTION_TIMEOUT)
-        return _failure(ErrorCode.COORDINATOR_NOT_AVAILABLE)
-    producer_id = broker.producer_ids.take()
-    if producer_id is None:
-        return _after_refill(broker)
-    return {"producer_id": producer_id, "producer_epoch": 0}
+        return refusal(ErrorCode.INVALID_REQUEST)
+    if broker.producer_ids.is_ready:
+        return _serve(broker, request.version, body)
+    return _serve_with_ids(broker, request.version, body)
 
 
-async def _after_refill(broker: Broker) -> dict[str, Any]:
-    ids = broker.producer_ids
+async def _serve_with_ids(broker: Broker, version: int, body: Any) -> Response:
     try:
-        while (producer_id := ids.take()) is None:
-            if ids.refill is None:
-                ids.refill = asyncio.create_task(_refill(broker), name="producer ids")
-            # One allocation serves all who wait, and goes on if one of them is cancelled.
-            await asyncio.shield(ids.refill)
+        await broker.producer_ids.until_ready()
+        return await response_of(_serve(broker, version, body))
     except KafkaError as error:
-        return _failure(error.code)
-    return {"producer_id": producer_id, "producer_epoch": 0}
+        return refusal(error.code)
 
 
-async def _refill(broker: Broker) -> None:
+def _serve(broker: Broker, version: int, body: Any) -> Response | asyncio.Future[Response]:
+    if body.transactional_id is None:
+        return {"producer_id": broker.producer_ids.take(), "producer_epoch": 0}
+    known = None
+    if body.producer_id != _NO_ID:
+        known = ProducerEpoch(body.producer_id, body.producer_epoch)
+    wanted = Init(body.transactional_id, body.transaction_timeout_ms, known)
     try:
-        block = await broker.metadata.submit(broker.controller.allocate_producer_ids())
-        broker.producer_ids.offer(block)
-    finally:
-        broker.producer_ids.refill = None
+        check(wanted, broker.transactions.settings)
+    except KafkaError as error:
+        return refusal(error.code)
+    return broker.transactions.submit(
+        wanted.transactional_id,
+        partial(_operate, wanted),
+        on_error=lambda error: refusal(
+            known_error(error, version=version, fenced_from=_FIRST_FENCED_VERSION)
+        ),
+    )
 
 
-def _failure(code: ErrorCode) -> dict[str, Any]:
-    return {"error_code": int(code), "producer_id": _NO_ID, "producer_epoch": _NO_EPOCH}
+def _operate(wanted: Init, shard: TransactionShard, token: Token, moment: Moment) -> Outcome:
+    return init_producer_id(shard, wanted, token, moment)

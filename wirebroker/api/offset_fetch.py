@@ -51,10 +51,24 @@ def offset_fetch(broker: Broker, request: Request, body: Any) -> Response | Awai
     """Look up the offsets of one group, or of several."""
     if request.version < FIRST_GROUPS_VERSION:
         respond = partial(_of_one_group, request.version, body.topics)
-        result = _fetch(broker, request.version, body.group_id, body.topics, respond)
+        result = _fetch(
+            broker,
+            request.version,
+            body.group_id,
+            body.topics,
+            respond,
+            is_stable=body.require_stable,
+        )
         return _resolve(result, respond) if _is_open(result) else result
     results = [
-        _fetch(broker, request.version, each.group_id, each.topics, _of_several_groups)
+        _fetch(
+            broker,
+            request.version,
+            each.group_id,
+            each.topics,
+            _of_several_groups,
+            is_stable=body.require_stable,
+        )
         for each in body.groups
     ]
     if any(_is_open(result) for result in results):
@@ -88,15 +102,19 @@ def _fetch(
     group_id: str,
     topics: Sequence[Any] | None,
     respond: Callable[[dict[str, Any]], Response],
+    *,
+    is_stable: bool,
 ) -> Result:
     """Return what `respond` makes of a group of the response; see _LOOK_UP."""
     image = broker.metadata.image
+    find = partial(group_offsets.fetch, is_stable=is_stable)
     by_id = version >= FIRST_TOPIC_ID_VERSION
 
     def look_up(offsets: HasOffsets) -> Topics:
         if topics is None:
-            return _named_by_id(image, group_offsets.fetch_all(offsets, group_id), by_id=by_id)
-        return _of_topics(offsets, image, group_id, topics, by_id=by_id)
+            found = group_offsets.fetch_all(offsets, group_id, is_stable=is_stable)
+            return _named_by_id(image, found, by_id=by_id)
+        return _of_topics(partial(find, offsets, group_id), image, topics, by_id=by_id)
 
     def operation(shard: GroupShard, token: Any, _moment: Any) -> Outcome:
         if topics is None:
@@ -124,11 +142,14 @@ def _fetch(
 
 
 def _of_topics(
-    shard: HasOffsets, image: ClusterImage, group_id: str, topics: Sequence[Any], *, by_id: bool
+    find: Callable[[list[tuple[str, bytes, Sequence[int]]]], Topics],
+    image: ClusterImage,
+    topics: Sequence[Any],
+    *,
+    by_id: bool,
 ) -> Topics:
     if not by_id:
-        named = [(each.name, ZERO_UUID, each.partition_indexes) for each in topics]
-        return group_offsets.fetch(shard, group_id, named)
+        return find([(each.name, ZERO_UUID, each.partition_indexes) for each in topics])
     known: list[tuple[str, bytes, Sequence[int]]] = []
     unknown: Topics = []
     for each in topics:
@@ -137,7 +158,7 @@ def _of_topics(
             unknown.append(_unknown(each))
         else:
             known.append((topic.name, topic.topic_id, each.partition_indexes))
-    return [*group_offsets.fetch(shard, group_id, known), *unknown]
+    return [*find(known), *unknown]
 
 
 def _unknown(topic: Any) -> dict[str, Any]:

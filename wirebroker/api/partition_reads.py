@@ -22,6 +22,7 @@ from wirebroker.api.fetch_sessions import (
 )
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.codecs.fetch_response import FetchPartitionResult
+from wirebroker.storage.log_read import aborted_in
 
 if TYPE_CHECKING:
     from wirebroker.broker import Broker
@@ -174,6 +175,8 @@ class PartitionReads:
             read = log.read(
                 wanted.fetch_offset, max_bytes, up_to_offset=up_to_offset, min_one=min_one
             )
+            if self._is_read_committed:
+                result.aborted_transactions = [entry[:2] for entry in aborted_in(log, read)]
         except OSError as error:
             self._broker.replicas.disk_failed(partition, error)
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR) from error

@@ -4,36 +4,41 @@ v3-12 name topics, v13 gives ids (KIP-516); v7 allows zstd (KIP-110); v8 adds re
 (KIP-467); v9 is flexible; v10 names the current leader (KIP-951).
 
 acks 0 gets no answer, and a fault closes the connection, which is all that such a producer can
-notice. With one replica acks 1 and -1 are the same: the record is committed once it is written.
-No task is made unless a partition's append is large, another one is under way there, or the
-request names hundreds of partitions.
+notice. With one replica acks 1 and -1 are the same: the record is committed once it is written, or
+on the disk where that is asked for (delayed_produce.py). No task is made unless a partition's
+append is large, another one is under way there, or the request names hundreds of partitions.
+
+A partition that is named twice takes its last records only, as Kafka's map of them does.
 
 Source: Kafka's KafkaApis.handleProduceRequest and ReplicaManager.appendRecords.
 """
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Awaitable, Mapping
 from typing import TYPE_CHECKING
 
+from wirebroker.api.delayed_produce import Appended, DelayedProduce, withdraw
+from wirebroker.api.produce_admission import Refusal, admit
 from wirebroker.api.registry import CloseConnectionError, handles_raw
 from wirebroker.clock import Slices, in_one_go
 from wirebroker.cluster.partition import LARGE_APPEND_BYTES
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode, KafkaError
-from wirebroker.codecs.produce import parse_produce
+from wirebroker.codecs.produce import ProduceTopic, parse_produce
 from wirebroker.codecs.produce_response import PartitionResult, encode_produce
 from wirebroker.codecs.record_batch import HEADER_BYTES
 from wirebroker.coordinator.topic_names import is_internal
 from wirebroker.storage.batch_validation import RefusedBatchError
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Mapping
-
+    from wirebroker.api.produce_admission import Admission
     from wirebroker.api.registry import Reply, Request
     from wirebroker.broker import Broker
     from wirebroker.clock import Steps
     from wirebroker.cluster.partition import Partition
-    from wirebroker.codecs.produce import ProduceRequest, ProduceTopic
+    from wirebroker.codecs.produce import ProducePartition, ProduceRequest
     from wirebroker.storage.log_append import AppendResult
 
 _TOPIC_ID_VERSION = 13
@@ -71,10 +76,11 @@ class _Produce:
     """One Produce request: what is asked, and the answer as it grows."""
 
     __slots__ = (
+        "_admission",
         "_appended",
         "_broker",
         "_delayed",
-        "_is_flush_due",
+        "_must_wait",
         "_request",
         "_results",
         "_wanted",
@@ -84,19 +90,40 @@ class _Produce:
         self._broker = broker
         self._request = request
         self._wanted = wanted
+        # Of partitions in which a transaction begins.
+        self._admission: Admission = {}
         self._results: list[tuple[ProduceTopic, list[PartitionResult]]] = []
         # Appends that have to wait for their turn.
         self._delayed: list[tuple[Partition, memoryview, PartitionResult]] = []
-        self._appended: list[tuple[Partition, PartitionResult]] = []
-        # Whether flush.messages wants one of the appended partitions synced.
-        self._is_flush_due = False
+        self._appended: list[Appended] = []
+        # Whether something was not committed as soon as it was appended.
+        self._must_wait = False
 
     def serve(self) -> Reply | Awaitable[Reply]:
         """Append at once whatever can be, and answer unless something has to wait."""
         wanted = self._wanted
-        topics = wanted.topics
+        if _names_one_twice(wanted.topics):
+            wanted = self._wanted = wanted._replace(topics=_last_of_each(wanted.topics))
         if wanted.transactional_id is None and _has_transactional_records(wanted):
             return self._refuse(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+        if wanted.transactional_id is not None:
+            try:
+                admission = admit(self._broker, self._request, wanted)
+            except KafkaError as error:
+                return self._refuse(error.code)
+            if not isinstance(admission, Mapping):
+                self._request.keep()
+                return self._serve_when_admitted(admission)
+            self._admission = admission
+        return self._serve()
+
+    async def _serve_when_admitted(self, admission: Awaitable[Admission]) -> Reply:
+        self._admission = await admission
+        reply = self._serve()
+        return await reply if isinstance(reply, Awaitable) else reply
+
+    def _serve(self) -> Reply | Awaitable[Reply]:
+        topics = self._wanted.topics
         count = sum(len(topic.partitions) for topic in topics)
         if count > _MANY_PARTITIONS or (count > 1 and len(self._request.frame) > _MANY_BYTES):
             self._request.keep()
@@ -107,7 +134,7 @@ class _Produce:
             kept = self._request.kept
             self._delayed = [(each, kept(records), done) for each, records, done in self._delayed]
             return self._finish()
-        return self._finish() if self._is_flush_due else self._reply()
+        return self._reply_when_committed() if self._must_wait else self._reply()
 
     def _refuse(self, code: ErrorCode) -> Reply:
         """Give every partition the same error."""
@@ -150,6 +177,10 @@ class _Produce:
         if partition is None:
             result.error_code = missing
             return result
+        guard = self._admission.get((partition.topic, index))
+        if isinstance(guard, Refusal):
+            result.error_code, result.error_message = guard
+            return result
         try:
             checked = _check(partition, records, self._request, self._wanted)
             now_ms = self._broker.clock.now_ms()
@@ -157,7 +188,7 @@ class _Produce:
                 self._delayed.append((partition, checked, result))
                 return result
             version = self._request.version
-            done = partition.append(checked, now_ms=now_ms, request_version=version)
+            done = partition.append(checked, now_ms=now_ms, request_version=version, guard=guard)
         except KafkaError as error:
             _note_error(result, error, partition)
         except OSError as error:
@@ -171,9 +202,11 @@ class _Produce:
         for partition, records, result in self._delayed:
             now_ms = self._broker.clock.now_ms()
             version = self._request.version
+            guard = self._admission.get((partition.topic, partition.index))
+            assert not isinstance(guard, Refusal), "what is refused is not delayed"
             try:
                 done = await partition.append_in_turn(
-                    records, now_ms=now_ms, request_version=version
+                    records, now_ms=now_ms, request_version=version, guard=guard
                 )
             except KafkaError as error:
                 _note_error(result, error, partition)
@@ -181,31 +214,40 @@ class _Produce:
                 self._note_disk(result, error, partition)
             else:
                 self._note_done(result, done, partition)
-        for partition, result in self._appended:
-            try:
-                if partition.must_flush:
-                    await partition.flush()
-            except KafkaError as error:
-                _withdraw(result, error.code)
-            except OSError as error:
-                self._note_disk(result, error, partition)
-        for partition, result in self._appended:
-            # While others waited its disk may have failed: nothing is acknowledged on it any more.
-            if not partition.directory.is_online:
-                _withdraw(result, ErrorCode.KAFKA_STORAGE_ERROR)
+        if self._must_wait:
+            return await self._reply_when_committed()
+        self._withdraw_lost()
         return self._reply()
+
+    def _reply_when_committed(self) -> asyncio.Future[Reply]:
+        reply: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
+
+        def answer() -> None:
+            self._withdraw_lost()
+            if not reply.done():  # the connection may have gone meanwhile
+                reply.set_result(self._reply())
+
+        DelayedProduce(self._appended, timeout_ms=self._wanted.timeout_ms, on_done=answer)
+        return reply
+
+    def _withdraw_lost(self) -> None:
+        """Acknowledge nothing on a disk that has failed while others were waited for."""
+        for partition, result, _ in self._appended:
+            if not partition.directory.is_online:
+                withdraw(result, ErrorCode.KAFKA_STORAGE_ERROR)
 
     def _note_done(self, result: PartitionResult, done: AppendResult, partition: Partition) -> None:
         result.base_offset = done.base_offset
         result.log_append_time_ms = done.log_append_time_ms
         result.log_start_offset = done.log_start_offset
-        self._appended.append((partition, result))
-        if partition.must_flush:
-            self._is_flush_due = True
+        appended = Appended(partition, result, done.last_offset + 1)
+        self._appended.append(appended)
+        if not appended.is_committed and self._wanted.acks != 0:
+            self._must_wait = True
 
     def _note_disk(self, result: PartitionResult, error: OSError, partition: Partition) -> None:
         self._broker.replicas.disk_failed(partition, error)
-        _withdraw(result, ErrorCode.KAFKA_STORAGE_ERROR)
+        withdraw(result, ErrorCode.KAFKA_STORAGE_ERROR)
 
     def _reply(self) -> Reply:
         if self._wanted.acks != 0:
@@ -241,24 +283,38 @@ def _check(
         raise RefusedBatchError(
             ErrorCode.INVALID_RECORD, "there is no record batch", is_request_fault=True
         )
-    attributes = records[_ATTRIBUTES_POSITION]
     if not -1 <= wanted.acks <= 1:
         raise KafkaError(ErrorCode.INVALID_REQUIRED_ACKS)
     if is_internal(partition.topic) and request.client_id != _ADMIN_CLIENT_ID:
         raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION)
-    if attributes & _TRANSACTIONAL_BIT:
-        # Transactions are not served yet, so no producer can have one open.
-        raise KafkaError(ErrorCode.INVALID_TXN_STATE)
     partition.check_leader()
     if wanted.acks == -1:
         partition.check_in_sync()
     return records
 
 
-def _withdraw(result: PartitionResult, code: ErrorCode) -> None:
-    """Say of records that were perhaps written that they are not acknowledged."""
-    result.error_code = code
-    result.base_offset = result.log_append_time_ms = result.log_start_offset = -1
+def _names_one_twice(topics: list[ProduceTopic]) -> bool:
+    if len(topics) == 1 and len(topics[0].partitions) == 1:
+        return False  # nearly always
+    if len({(topic.name, topic.topic_id) for topic in topics}) < len(topics):
+        return True
+    return any(
+        len(topic.partitions) > 1
+        and len({each.index for each in topic.partitions}) < len(topic.partitions)
+        for topic in topics
+    )
+
+
+def _last_of_each(topics: list[ProduceTopic]) -> list[ProduceTopic]:
+    """Keep of each partition what is named last: a large batch could not keep its order."""
+    kept: dict[tuple[str, bytes], dict[int, ProducePartition]] = {}
+    for topic in topics:
+        partitions = kept.setdefault((topic.name, topic.topic_id), {})
+        partitions.update((each.index, each) for each in topic.partitions)
+    return [
+        ProduceTopic(name, topic_id, list(partitions.values()))
+        for (name, topic_id), partitions in kept.items()
+    ]
 
 
 def _note_error(result: PartitionResult, error: KafkaError, partition: Partition) -> None:

@@ -9,19 +9,16 @@ Source: Kafka's CoordinatorLoaderImpl.
 from __future__ import annotations
 
 import asyncio
-import logging
 from itertools import islice, starmap
 from typing import TYPE_CHECKING, Protocol
 
 from wirebroker.clock import Slices
-from wirebroker.codecs.coordinator_batches import BatchWalk, Pending
+from wirebroker.codecs.coordinator_batches import BatchWalk
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
     from wirebroker.clock import Clock
     from wirebroker.storage.log import Log
-
-logger = logging.getLogger(__name__)
 
 _READ_BYTES = 1 << 20
 # Records between two looks at the clock: about 1 ms.
@@ -31,8 +28,12 @@ _RECORDS_AT_ONCE = 300
 class Replayer(Protocol):
     """What takes over records."""
 
-    def replay(self, key: bytes, value: bytes | None) -> None:
-        """Take over a record that is in the log."""
+    def replay(self, key: bytes, value: bytes | None, producer_id: int = ..., /) -> None:
+        """Take over a record that is in the log, decided or of a producer's open transaction."""
+        ...
+
+    def replay_end(self, producer_id: int, is_commit: bool, /) -> None:
+        """Take over the end of a producer's transaction."""
         ...
 
 
@@ -47,12 +48,13 @@ async def load(log: Log, shard: Replayer, clock: Clock) -> int:
     loop = asyncio.get_running_loop()
     offset = log.log_start_offset
     count = 0
-    pending: Pending = {}
     while offset < log.log_end_offset:
         found = log.read(offset, _READ_BYTES, up_to_offset=log.log_end_offset, min_one=True)
         if found.slice is None:
             break
-        walk = BatchWalk(await loop.run_in_executor(None, found.slice.read), offset, pending)
+        walk = BatchWalk(
+            await loop.run_in_executor(None, found.slice.read), offset, shard.replay_end
+        )
         records = starmap(shard.replay, walk)
         while replayed := sum(1 for _ in islice(records, _RECORDS_AT_ONCE)):
             count += replayed
@@ -60,7 +62,4 @@ async def load(log: Log, shard: Replayer, clock: Clock) -> int:
         if walk.next_offset == offset:
             raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"no whole batch at offset {offset}")
         offset = walk.next_offset
-    if pending:
-        # Whoever decides them will have to find them again: nobody does so far.
-        logger.warning("%d transactions with committed offsets are open", len(pending))
     return count

@@ -1,9 +1,13 @@
 """A log directory while the broker runs: its partitions, and whether its disk still works.
 
-    online  --a write, sync or read fails-->  offline, until a restart
+    online  --a sync fails, or a write or read for another reason than room-->  offline, until a
+                                                                                restart
 
 Once offline, all its partitions answer KAFKA_STORAGE_ERROR, nothing is written there any more (no
 checkpoint either), and it does not count as cleanly stopped: the next start recovers it.
+
+A full disk is none that failed: what could not be written was taken back, the request is answered
+KAFKA_STORAGE_ERROR, reads go on, and so do writes once there is room (docs/decisions/0005).
 
 Source: Kafka's LogManager and LogDirFailureChannel (KIP-112).
 """
@@ -12,27 +16,60 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import logging
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from enum import Flag, auto
 from typing import TYPE_CHECKING
 
 from wirebroker.clock import Slices
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from wirebroker.clock import Clock
     from wirebroker.cluster.partition import Partition
     from wirebroker.storage.log_directory import LogDirectory
 
+logger = logging.getLogger(__name__)
+
+_OffsetsByPartition = dict[tuple[str, int], int]
+
 # Shortages that pass and say nothing about the disk: the request fails, the directory stays.
 _SHORTAGES = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN, errno.EINTR})
+_NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 _CLOSING_THREADS = 16
+# From so many logs on the whole volume is synced at the stop.
+_MANY_LOGS = 20
+
+
+def is_shortage(error: OSError) -> bool:
+    """Tell whether an error says nothing about the disk."""
+    return error.errno in _SHORTAGES
+
+
+def is_disk_full(error: OSError) -> bool:
+    """Tell whether a write failed for lack of room; then it was taken back.
+
+    Of a sync it says something else: what was written is lost.
+    """
+    return error.errno in _NO_ROOM
+
+
+class Checkpoint(Flag):
+    """The checkpoint files of a directory."""
+
+    RECOVERY_POINTS = auto()
+    LOG_START_OFFSETS = auto()
+    HIGH_WATERMARKS = auto()
+    ALL = RECOVERY_POINTS | LOG_START_OFFSETS | HIGH_WATERMARKS
 
 
 def is_disk_failure(error: OSError) -> bool:
-    """Tell whether an error means that the disk cannot be trusted any more."""
-    return error.errno not in _SHORTAGES
+    """Tell whether a failed read or write means that the disk cannot be trusted any more."""
+    return not (is_shortage(error) or is_disk_full(error))
 
 
 class DataDirectory:
@@ -42,15 +79,39 @@ class DataDirectory:
         files: Its names, checkpoints and markers.
         partitions: What lies in it, for the choice of the emptiest and for checkpoints.
         is_online: Whether it may be read and written.
+        is_full: Whether a write has failed lately for lack of room.
+        volume: What syncs its whole file system, if that tells all errors.
     """
 
-    __slots__ = ("_write_lock", "_written", "files", "is_online", "partitions")
+    __slots__ = (
+        "_gathering",
+        "_names_lock",
+        "_names_made",
+        "_names_synced",
+        "_refused_count",
+        "_write_lock",
+        "_written",
+        "files",
+        "is_full",
+        "is_online",
+        "partitions",
+        "volume",
+    )
 
     def __init__(self, files: LogDirectory) -> None:
         self.files = files
         self.partitions: set[Partition] = set()
         self.is_online = True
+        self.is_full = False
+        self._refused_count = 0  # writes since the last look
+        self.volume = files.open_volume()
+        # How often partitions' directories were made, the first time perhaps by an earlier process.
+        self._names_made = 1
+        self._names_synced = 0
+        self._names_lock = threading.Lock()
         self._written = _Offsets()
+        # One checkpoint after the other, so that the last to be written is the last gathered.
+        self._gathering = asyncio.Lock()
         # A checkpoint that was given up at the stop may still be writing in its thread.
         self._write_lock = threading.Lock()
 
@@ -68,19 +129,83 @@ class DataDirectory:
         if not self.is_online:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{self.path} is offline")
 
-    async def checkpoint(self, clock: Clock) -> None:
-        """Write down recovery points, log start offsets and high watermarks if they changed.
+    def note_full(self, error: OSError) -> None:
+        """Note that a write failed for lack of room: one line, however many there are."""
+        self._refused_count += 1
+        if not self.is_full:
+            self.is_full = True
+            logger.error(
+                "the data directory %s is full: %s; what is written there answers"
+                " KAFKA_STORAGE_ERROR until there is room, reads go on",
+                self.path,
+                error,
+            )
+
+    def look_for_room(self) -> None:
+        """Note, from time to time, whether writes are taken again."""
+        if self.is_full and not self._refused_count:
+            self.is_full = False
+            logger.info("nothing is refused for lack of room in %s any more", self.path)
+        self._refused_count = 0
+
+    def note_new_names(self) -> None:
+        """Note that a partition's directory was made here: the next sync keeps its name."""
+        self._names_made += 1
+
+    def sync_names(self) -> None:
+        """Wait until the names of the partitions' directories are on the disk. Blocks.
+
+        Several threads may do it at a time: none returns before they are.
+
+        Raises:
+            OSError: They may not be.
+        """
+        made = self._names_made
+        if self._names_synced < made:
+            with self._names_lock:
+                if self._names_synced < made:
+                    self.files.sync_names()
+                    self._names_synced = made
+
+    def read_checkpoints(self) -> tuple[_OffsetsByPartition, _OffsetsByPartition]:
+        """Return the recovery points and the log start offsets of the last run."""
+        written = self._written
+        written.recovery_points = self.files.read_recovery_points()
+        written.log_start_offsets = self.files.read_log_start_offsets()
+        return written.recovery_points, written.log_start_offsets
+
+    async def checkpoint(self, clock: Clock, kinds: Checkpoint = Checkpoint.ALL) -> None:
+        """Write down offsets of all partitions if they changed.
 
         Raises:
             OSError: The disk failed.
         """
-        offsets = _Offsets()
-        slices = Slices(clock)
-        for partition in tuple(self.partitions):
-            offsets.add(partition)
-            await slices.turn()
-        if self.is_online:
-            await asyncio.to_thread(self._write, offsets)
+        async with self._gathering:
+            offsets = _Offsets()
+            slices = Slices(clock)
+            for partition in tuple(self.partitions):
+                offsets.add(partition)
+                await slices.turn()
+            if self.is_online:
+                await asyncio.to_thread(self._write, offsets, kinds)
+
+    async def forget(self, deleted: Iterable[Partition], clock: Clock) -> None:
+        """Take deleted partitions out of the checkpoints.
+
+        A topic of the same name would take their offsets for its own, after a crash: its log begin
+        where the other began, or be believed to be on the disk.
+
+        Raises:
+            OSError: The disk failed.
+        """
+        written = self._written
+        for partition in deleted:
+            key = (partition.topic, partition.index)
+            if written.recovery_points.get(key) or key in written.log_start_offsets:
+                await self.checkpoint(
+                    clock, Checkpoint.RECOVERY_POINTS | Checkpoint.LOG_START_OFFSETS
+                )
+                return
 
     def close(self, *, broker_epoch: int) -> None:
         """Flush and close every log, then note that the stop was clean. Blocks.
@@ -89,13 +214,18 @@ class DataDirectory:
             OSError: The disk failed; the next start recovers.
         """
         is_clean = self.is_online
-        # Some 8 ms for each log that was written to; those of one moment share the disk's journal.
+        # Some 8 ms for each log that is synced; one sync of the volume takes no longer than 20.
+        syncs_volume = self.volume is not None and len(self.partitions) >= _MANY_LOGS
         with ThreadPoolExecutor(_CLOSING_THREADS) as pool:
             closing = [
-                pool.submit(partition.log.close, clean=is_clean) for partition in self.partitions
+                pool.submit(partition.log.close, clean=is_clean, sync=not syncs_volume)
+                for partition in self.partitions
             ]
         for each in closing:
             each.result()
+        if is_clean and syncs_volume:
+            assert self.volume is not None
+            self.volume.sync()
         offsets = _Offsets()
         for partition in self.partitions:
             offsets.add(partition)
@@ -103,16 +233,29 @@ class DataDirectory:
             self._write(offsets)
             self.files.mark_clean_shutdown(broker_epoch=broker_epoch)
 
-    def _write(self, offsets: _Offsets) -> None:
+    def _write(self, offsets: _Offsets, kinds: Checkpoint = Checkpoint.ALL) -> None:
         with self._write_lock:
-            # Three files are synced: an idle broker leaves them alone.
-            if offsets.recovery_points != self._written.recovery_points:
-                self.files.write_recovery_points(offsets.recovery_points)
-            if offsets.log_start_offsets != self._written.log_start_offsets:
+            written = self._written
+            # Each write waits for the disk: an idle broker leaves the files alone.
+            # Starts first: a recovery point may have passed segments whose deletion gets lost.
+            if (
+                Checkpoint.LOG_START_OFFSETS in kinds
+                and offsets.log_start_offsets != written.log_start_offsets
+            ):
                 self.files.write_log_start_offsets(offsets.log_start_offsets)
-            if offsets.high_watermarks != self._written.high_watermarks:
+                written.log_start_offsets = offsets.log_start_offsets
+            if (
+                Checkpoint.RECOVERY_POINTS in kinds
+                and offsets.recovery_points != written.recovery_points
+            ):
+                self.files.write_recovery_points(offsets.recovery_points)
+                written.recovery_points = offsets.recovery_points
+            if (
+                Checkpoint.HIGH_WATERMARKS in kinds
+                and offsets.high_watermarks != written.high_watermarks
+            ):
                 self.files.write_high_watermarks(offsets.high_watermarks)
-            self._written = offsets
+                written.high_watermarks = offsets.high_watermarks
 
 
 class _Offsets:
@@ -121,14 +264,15 @@ class _Offsets:
     __slots__ = ("high_watermarks", "log_start_offsets", "recovery_points")
 
     def __init__(self) -> None:
-        self.recovery_points: dict[tuple[str, int], int] = {}
-        self.log_start_offsets: dict[tuple[str, int], int] = {}
-        self.high_watermarks: dict[tuple[str, int], int] = {}
+        self.recovery_points: _OffsetsByPartition = {}
+        self.log_start_offsets: _OffsetsByPartition = {}
+        self.high_watermarks: _OffsetsByPartition = {}
 
     def add(self, partition: Partition) -> None:
         log = partition.log
         key = (partition.topic, partition.index)
         self.recovery_points[key] = log.recovery_point
         self.high_watermarks[key] = log.high_watermark
-        if log.log_start_offset > log.segments[0].base_offset:
+        # Also if the first segment begins there: a power loss may bring back the ones before it.
+        if log.log_start_offset:
             self.log_start_offsets[key] = log.log_start_offset

@@ -4,15 +4,17 @@
          |
       flusher           one fdatasync for all that wait (group commit, in a thread)
          |
-      publish           in order: `image` moves on, the listener is awaited, submit() returns
+      publish           in order: the listener is awaited, `image` moves on, submit() returns
 
 Laws:
-- `image` shows only what is on the disk; operations see what is appended, so that two requests
-  that come together cannot both create a topic.
+- `image` shows only what is on the disk and what this node has followed, so that whoever is told of
+  a topic finds its partitions; operations see what is appended, so that two requests that come
+  together cannot both create a topic.
 - `image.offset` <= `_newest.offset` == end of the log.
 - What is answered, with or without records of its own, rests on committed records only.
 - After a failed write or sync nothing is answered any more but KAFKA_STORAGE_ERROR: what the disk
-  holds is unknown until a restart reads it.
+  holds is unknown until a restart reads it. A write that found no room was taken back, and fails
+  its own request only.
 
 Source: Kafka's QuorumController and KafkaRaftClient, for a quorum of one voter (KIP-500, KIP-595).
 """
@@ -22,9 +24,11 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from wirebroker.clock import Slices
+from wirebroker.cluster.data_directory import is_disk_failure
 from wirebroker.cluster.metadata_batches import (
     BatchBuilder,
     EncodedBatches,
@@ -35,6 +39,7 @@ from wirebroker.cluster.metadata_snapshot import (
     BOOTSTRAP_FILE,
     SnapshotContents,
     SnapshotId,
+    bootstrap_records,
     control_records,
     encode_bootstrap,
     encode_snapshot,
@@ -53,8 +58,12 @@ from wirebroker.codecs.errors import ErrorCode, KafkaError, MalformedFrameError
 from wirebroker.codecs.primitives import random_uuid
 from wirebroker.config_row import StartError
 from wirebroker.coordinator import registration
-from wirebroker.coordinator.cluster_image import ClusterImage, Endpoint
-from wirebroker.coordinator.feature_control import activation_records, check_features
+from wirebroker.coordinator.cluster_image import METADATA_VERSION, ClusterImage, Endpoint
+from wirebroker.coordinator.feature_control import (
+    activation_records,
+    bootstrap_levels,
+    check_features,
+)
 from wirebroker.coordinator.image_builder import ImageBuilder, ImageChange
 from wirebroker.coordinator.operation import ControllerResult, Operation
 
@@ -93,6 +102,7 @@ class MetadataLog:
         "_config",
         "_failure",
         "_flusher",
+        "_is_refusing",
         "_last_commit",
         "_last_snapshot_at",
         "_last_timestamp_ms",
@@ -106,6 +116,7 @@ class MetadataLog:
         "_voters",
         "epoch",
         "image",
+        "on_disk_failure",
     )
 
     def __init__(self, store: MetadataStore, *, clock: Clock, config: Config, node_id: int) -> None:
@@ -129,6 +140,9 @@ class MetadataLog:
         self._last_timestamp_ms = 0
         self._voters: list[ControlRecord] = []  # of a log with dynamic voters, kept for snapshots
         self._failure: KafkaError | None = None  # why nothing is taken any more
+        self._is_refusing = False  # the last write found no room
+        # Told the path of the log when its disk has failed.
+        self.on_disk_failure: Callable[[str, OSError], None] = _ignore
 
     # Start and stop
 
@@ -153,19 +167,25 @@ class MetadataLog:
         store = MetadataStore(files, log_directory, clock)
         store.open()
         log = cls(store, clock=clock, config=config, node_id=node_id)
+        bootstrap_path = f"{log_directory}/{BOOTSTRAP_FILE}"
+        bootstrap: list[MetadataRecord] = []
         try:
             await log._load()
-            check_features(log.image)
+            check_features(log.image.features)
+            if METADATA_VERSION not in log.image.features and files.exists(bootstrap_path):
+                bootstrap = bootstrap_records(files.read_whole(bootstrap_path))
+                check_features(bootstrap_levels(bootstrap))
         except (KafkaError, MalformedFrameError) as error:
             raise StartError(
                 f"the metadata log in {store.directory} cannot be read: {error}",
                 "start the newer broker that wrote it, or restore it from a backup",
             ) from None
+        # The log is ours from here on; until now it was only read.
+        store.remove_leftovers()
         await log._lead(files)
-        if log.image.offset <= 1 and not files.exists(f"{log_directory}/{BOOTSTRAP_FILE}"):
-            content = encode_bootstrap(clock.now_ms())
-            files.write_whole(f"{log_directory}/{BOOTSTRAP_FILE}", content)
-        await log.submit(_activate)
+        if log.image.offset <= 1 and not files.exists(bootstrap_path):
+            files.write_whole(bootstrap_path, encode_bootstrap(clock.now_ms()))
+        await log.submit(partial(_activate, bootstrap, config.int("min.insync.replicas")))
         return log
 
     def set_listener(self, listener: Listener) -> None:
@@ -271,8 +291,11 @@ class MetadataLog:
         try:
             self._store.append(batches)
         except OSError as error:
+            if not is_disk_failure(error):
+                raise self._refused(error) from error
             self._fail(error)
             self._check_usable()
+        self._is_refusing = False
 
     def _enqueue(self, image: ClusterImage, change: ImageChange) -> None:
         self._newest = image
@@ -300,7 +323,6 @@ class MetadataLog:
         self._flusher = None
 
     async def _publish(self, commit: _Commit) -> None:
-        self.image = commit.image
         if self._listener is not None:
             try:
                 await self._listener(commit.change, commit.image)
@@ -309,13 +331,23 @@ class MetadataLog:
                 LOGGER.exception(
                     "a metadata change at offset %d was not followed", commit.image.offset
                 )
+        self.image = commit.image
         if not commit.done.done():
             commit.done.set_result(None)
+
+    def _refused(self, error: OSError) -> KafkaError:
+        """Return what a request is told whose records found no room; the log is as before."""
+        message = f"the metadata log cannot be written now: {error}"
+        if not self._is_refusing:  # one line, however many requests there are
+            self._is_refusing = True
+            LOGGER.error("%s", message)
+        return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, message)
 
     def _fail(self, error: OSError) -> None:
         """Stop serving: the log's end on the disk is not known any more."""
         message = f"the metadata log cannot be written: {error}"
         LOGGER.error("%s", message)
+        self.on_disk_failure(self._store.directory, error)
         self._failure = KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, message)
         while self._commits:
             done = self._commits.popleft().done
@@ -378,7 +410,11 @@ class MetadataLog:
         directory = self._store.directory
         state = read_quorum_state(files, directory, node_id=self._node_id)
         self.epoch = max(state.leader_epoch, self._store.latest_epoch, self.image.epoch) + 1
-        state = state._replace(leader_epoch=self.epoch)
+        is_dynamic = any(
+            isinstance(each, KRaftVersion) and each.kraft_version for each in self._voters
+        )
+        data_version = 1 if is_dynamic else state.data_version
+        state = state._replace(leader_epoch=self.epoch, data_version=data_version)
         write_quorum_state(files, directory, state, node_id=self._node_id)
         self._store.begin_epoch(self.epoch)
         self._last_timestamp_ms = self._clock.now_ms()
@@ -388,7 +424,9 @@ class MetadataLog:
             timestamp_ms=self._last_timestamp_ms,
         )
         voter = (QuorumVoter(self._node_id),)
-        batches.add_control([LeaderChange(self._node_id, voter, voter)])
+        # The voters that a fresh directory was formatted with become part of the log.
+        voters = self._voters if self._newest.offset == 0 else []
+        batches.add_control([LeaderChange(self._node_id, voter, voter), *voters])
         self._store.append(batches.batches)
         image, change = ImageBuilder(self._newest).build(
             offset=batches.next_offset, epoch=self.epoch
@@ -412,7 +450,11 @@ class MetadataLog:
         try:
             self._store.roll()
         except OSError as error:
-            self._fail(error)
+            if is_disk_failure(error):
+                self._fail(error)
+            else:
+                # The log goes on in its present segment.
+                LOGGER.warning("no metadata snapshot could be begun: %s", error)
             return
         self._last_snapshot_at = self._clock.monotonic()
         self._snapshotter = asyncio.create_task(
@@ -438,6 +480,15 @@ class MetadataLog:
             self._snapshotter = None
 
 
-def _activate(image: ClusterImage) -> Operation[None]:
+def _ignore(path: str, error: OSError) -> None:
+    """Do nothing: nobody has asked to be told."""
+
+
+def _activate(
+    bootstrap: list[MetadataRecord], min_insync_replicas: int, image: ClusterImage
+) -> Operation[None]:
     yield
-    return ControllerResult(None, activation_records(image))
+    return ControllerResult(
+        None,
+        activation_records(image, bootstrap=bootstrap, min_insync_replicas=min_insync_replicas),
+    )

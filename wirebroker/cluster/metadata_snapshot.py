@@ -8,7 +8,7 @@
     control batch   SnapshotFooter: without it the file is incomplete
 
 `bootstrap.checkpoint`, beside the log's directory, has the same format: the feature levels that
-Apache Kafka would begin an empty log with.
+an empty log begins with.
 
 Source: KIP-630; Kafka's RecordsSnapshotWriter and BootstrapDirectory.
 """
@@ -19,7 +19,7 @@ import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from wirebroker.clock import Slices
-from wirebroker.cluster.metadata_batches import BatchBuilder
+from wirebroker.cluster.metadata_batches import BatchBuilder, decode_batch
 from wirebroker.codecs.control_records import (
     ControlRecord,
     ControlType,
@@ -32,13 +32,14 @@ from wirebroker.codecs.control_records import (
 )
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.codecs.record_batch import batch_crc, iterate_batches, iterate_records
-from wirebroker.coordinator.cluster_image import METADATA_VERSION, ClusterImage, to_records
-from wirebroker.coordinator.feature_control import METADATA_VERSION_LEVEL, feature_level
+from wirebroker.coordinator.cluster_image import ClusterImage, to_records
+from wirebroker.coordinator.feature_control import new_cluster_levels
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from wirebroker.clock import Clock
+    from wirebroker.codecs.metadata_records import MetadataRecord
     from wirebroker.codecs.record_batch import BatchHeader
 
 SUFFIX = ".checkpoint"
@@ -89,9 +90,23 @@ def encode_bootstrap(timestamp_ms: int) -> bytes:
     """Return the contents of `bootstrap.checkpoint`."""
     builder = BatchBuilder(base_offset=0, leader_epoch=0, timestamp_ms=timestamp_ms)
     builder.add_control([SnapshotHeader(timestamp_ms)])
-    builder.add(feature_level(METADATA_VERSION, METADATA_VERSION_LEVEL))
+    for record in new_cluster_levels():
+        builder.add(record)
     builder.add_control([SnapshotFooter()])
     return b"".join(builder.batches.buffers)
+
+
+def bootstrap_records(content: bytes) -> list[MetadataRecord]:
+    """Return what `bootstrap.checkpoint` says a cluster begins with.
+
+    Raises:
+        KafkaError: CORRUPT_MESSAGE, as read_snapshot; UNSUPPORTED_VERSION for unknown records.
+    """
+    return [
+        record
+        for header, batch in read_snapshot(content).batches
+        for record in decode_batch(batch, header)
+    ]
 
 
 class SnapshotContents(NamedTuple):

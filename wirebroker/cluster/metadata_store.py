@@ -93,12 +93,15 @@ class MetadataStore:
             text = f"version: 0\ntopic_id: {uuid_text(TOPIC_ID)}"
             files.write_whole(f"{directory}/partition.metadata", text.encode())
         names = files.list_directory(directory)
-        for name in names:
-            if name.endswith(_LEFTOVERS):
-                files.unlink(f"{directory}/{name}")
         self.snapshots = snapshot_ids(names)
         for base_offset in segment_base_offsets(names):
             self._segments.append(self._segment(base_offset))
+
+    def remove_leftovers(self) -> None:
+        """Remove what a crash left half-done."""
+        for name in self._files.list_directory(self._directory):
+            if name.endswith(_LEFTOVERS):
+                self._files.unlink(f"{self._directory}/{name}")
 
     def read_snapshot(self) -> bytes | None:
         """Return the contents of the newest snapshot, or None if there is none."""
@@ -134,6 +137,12 @@ class MetadataStore:
         self.end_offset = next_offset
         self._epochs.truncate_from_end(next_offset)
         for header, batch in batches:
+            if header.leader_epoch < 0:  # outside of the checksum
+                raise StartError(
+                    f"{self._directory} has the epoch {header.leader_epoch} "
+                    f"at offset {header.base_offset}",
+                    "restore the directory from a backup",
+                )
             self._epochs.assign(header.leader_epoch, header.base_offset)
             self.bytes_since_snapshot += len(batch)
         self._epochs.persist()

@@ -5,7 +5,9 @@ The log stores records; the partition says when they count. It alone moves the h
     log_start_offset <= last_stable_offset <= high_watermark <= log_end_offset
 
 With a single replica every appended record is committed once it is written, so the high watermark
-follows the log's end. Whoever waits for records is told at each advance (`watch`).
+follows the log's end; with wirebroker.durability=fsync, or when flush.messages is reached, once it
+is on the disk (group_commit.py). Whoever waits for records, or to answer for them, is told at each
+advance (`watch`).
 
 An append has three steps (prepare, write, commit; docs/decisions/0003). Small ones take all three
 at once on the loop. A large one hands prepare and write to a thread, because they would hold the
@@ -21,20 +23,27 @@ Source: Kafka's Partition and DelayedOperation, KIP-101 and KIP-320 for the epoc
 from __future__ import annotations
 
 import asyncio
+import logging
 from struct import Struct
 from typing import TYPE_CHECKING
 
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.codecs.record_batch import CODEC_MASK, LOG_APPEND_TIME_FLAG
 from wirebroker.coordinator.cluster_image import NO_LEADER
+from wirebroker.storage.log_append import AppendOrigin
+from wirebroker.storage.log_markers import append_end_marker
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from wirebroker.cluster.data_directory import DataDirectory
+    from wirebroker.cluster.group_commit import GroupCommit
     from wirebroker.coordinator.cluster_image import PartitionImage
     from wirebroker.storage.log import Log
     from wirebroker.storage.log_append import AppendPlan, AppendResult
+    from wirebroker.storage.verification import VerificationGuard
+
+logger = logging.getLogger(__name__)
 
 # Above this a thread validates and writes: the page cache takes new pages at 0.4 GB/s in bad
 # moments, so 2 MiB hold the loop 5 ms at most.
@@ -61,7 +70,8 @@ class Partition:
 
     __slots__ = (
         "_append_lock",
-        "_flush_lock",
+        "_commits",
+        "_replay",
         "_watchers",
         "directory",
         "index",
@@ -86,17 +96,19 @@ class Partition:
         topic: str,
         node_id: int,
         directory: DataDirectory,
+        commits: GroupCommit,
     ) -> None:
         self.log = log
+        self._commits = commits
         self.topic = topic
         self.topic_id = log.topic_id
         self.index = image.index
         self.node_id = node_id
         self.directory = directory
         self.is_retired = False
-        # Made when first needed, as what follows: most of 10,000 partitions never are.
+        # Made when first needed: most of 10,000 partitions never do.
         self._append_lock: asyncio.Lock | None = None
-        self._flush_lock: asyncio.Lock | None = None
+        self._replay: asyncio.Task[None] | None = None
         # In the order in which they came.
         self._watchers: dict[Callable[[], None], None] = {}
         self.update(image)
@@ -134,6 +146,35 @@ class Partition:
             if self.is_retired:
                 raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
             raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        if not self.log.producer_state.is_read:
+            self._read_producers()
+
+    def _read_producers(self) -> None:
+        """Read what a clean stop left of the producers, at the first request; a small file.
+
+        Raises:
+            KafkaError: NOT_LEADER_OR_FOLLOWER: it is damaged, a thread replays the log, clients try
+                again. KAFKA_STORAGE_ERROR.
+        """
+        try:
+            if self._replay is None and self.log.producer_state.read():
+                return
+        except OSError as error:
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
+        if self._replay is None:
+            self._replay = asyncio.create_task(self._replay_producers())
+        raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+
+    async def _replay_producers(self) -> None:
+        try:
+            async with self.append_lock:
+                await asyncio.to_thread(self.log.producer_state.replay)
+        except (KafkaError, OSError) as error:
+            logger.error(  # noqa: TRY400 - the next request tries it again
+                "the producers of %s-%d cannot be replayed: %s", self.topic, self.index, error
+            )
+        finally:
+            self._replay = None
 
     def check_in_sync(self) -> None:
         """Refuse acks=all while too few replicas are in sync.
@@ -224,8 +265,18 @@ class Partition:
             or bool(attributes & LOG_APPEND_TIME_FLAG)
         )
 
-    def append(self, records: memoryview, *, now_ms: int, request_version: int) -> AppendResult:
+    def append(
+        self,
+        records: memoryview,
+        *,
+        now_ms: int,
+        request_version: int,
+        origin: AppendOrigin = AppendOrigin.CLIENT,
+        guard: VerificationGuard | None = None,
+    ) -> AppendResult:
         """Append as the leader, at once: nobody is at work on the log and it won't take long.
+
+        A transaction's first batch needs a guard (log.producer_state.begin_verification).
 
         Raises:
             KafkaError: What validation found.
@@ -236,12 +287,53 @@ class Partition:
             leader_epoch=self.leader_epoch,
             now_ms=now_ms,
             request_version=request_version,
+            origin=origin,
+            guard=guard,
+        )
+        self._advance()
+        return result
+
+    def append_marker(
+        self,
+        *,
+        producer_id: int,
+        producer_epoch: int,
+        coordinator_epoch: int,
+        is_commit: bool,
+        transaction_version: int,
+        now_ms: int,
+    ) -> AppendResult:
+        """End a producer's transaction here, as its coordinator asks for (see log_markers.py).
+
+        Nobody is at work on the log: see until_settled.
+
+        Raises:
+            KafkaError: INVALID_PRODUCER_EPOCH or TRANSACTION_COORDINATOR_FENCED; what check_leader
+                raises.
+            OSError: The disk failed; the log is as before.
+        """
+        assert not self.is_appending
+        self.check_leader()
+        result = append_end_marker(
+            self.log,
+            producer_id=producer_id,
+            producer_epoch=producer_epoch,
+            coordinator_epoch=coordinator_epoch,
+            is_commit=is_commit,
+            transaction_version=transaction_version,
+            leader_epoch=self.leader_epoch,
+            now_ms=now_ms,
         )
         self._advance()
         return result
 
     async def append_in_turn(
-        self, records: memoryview, *, now_ms: int, request_version: int
+        self,
+        records: memoryview,
+        *,
+        now_ms: int,
+        request_version: int,
+        guard: VerificationGuard | None = None,
     ) -> AppendResult:
         """Append as the leader, in a thread if it takes long; `records` must stay valid meanwhile.
 
@@ -252,13 +344,19 @@ class Partition:
         async with self.append_lock:
             self.check_leader()
             if not self.takes_long(records, now_ms=now_ms):
-                return self.append(records, now_ms=now_ms, request_version=request_version)
+                return self.append(
+                    records, now_ms=now_ms, request_version=request_version, guard=guard
+                )
             log = self.log
             epoch = self.leader_epoch
 
             def prepare_and_write() -> AppendPlan:
                 plan = log.prepare_append(
-                    records, leader_epoch=epoch, now_ms=now_ms, request_version=request_version
+                    records,
+                    leader_epoch=epoch,
+                    now_ms=now_ms,
+                    request_version=request_version,
+                    guard=guard,
                 )
                 log.write(plan)
                 return plan
@@ -273,41 +371,52 @@ class Partition:
 
     # -- flush -----------------------------------------------------------------------------
 
-    @property
-    def must_flush(self) -> bool:
-        """Tell whether flush.messages wants the log on the disk before the answer."""
-        log = self.log
-        return log.log_end_offset - log.recovery_point >= log.settings.flush_messages
-
     async def flush(self) -> None:
-        """Wait until what is appended by now is on the disk (synced in a thread).
-
-        One at a time, so that whoever comes meanwhile is served by the next one together (group
-        commit), and never told that a sync is over whose directory entry another one has in hand.
+        """Wait until what is appended by now is on the disk.
 
         Raises:
             KafkaError: The partition was deleted, or its directory is offline.
-            OSError: The disk failed.
         """
-        end_offset = self.log.log_end_offset
-        if self._flush_lock is None:
-            self._flush_lock = asyncio.Lock()
-        async with self._flush_lock:
-            await self.until_settled()
+        log = self.log
+        end_offset = log.log_end_offset
+        while log.recovery_point < end_offset:
             self.check_leader()
-            if self.log.recovery_point >= end_offset:
-                return
-            target = self.log.flush_target()
-            assert target is not None, "records above the recovery point are a reason to sync"
-            try:
-                await asyncio.get_running_loop().run_in_executor(None, target.sync)
-            except OSError:
-                self.log.mark_touched()  # names that this flush has not synced are the next one's
-                # A deletion moves the files away; nobody needs them on the disk then.
-                self.check_leader()
-                raise
+            self._commits.add(self)
+            await self._next_news()
+
+    def flushed(self, offset: int) -> None:
+        """Note that everything below `offset` is on the disk (called by the group commit)."""
+        before = self.log.high_watermark
+        self.log.mark_flushed(offset)
+        self._advance()
+        if self.log.high_watermark == before:
+            self.wake_watchers()  # somebody may wait for the disk alone
+
+    async def until_committed(self, end_offset: int) -> None:
+        """Wait until everything below `end_offset` is committed.
+
+        Raises:
+            KafkaError: The partition was deleted, is led by another node, or its directory is
+                offline.
+        """
+        log = self.log
+        while log.high_watermark < end_offset:
             self.check_leader()
-            self.log.mark_flushed(target.offset)
+            await self._next_news()
+
+    async def _next_news(self) -> None:
+        """Wait until watchers are told to look again."""
+        news: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+        def tell() -> None:
+            if not news.done():
+                news.set_result(None)
+
+        self.watch(tell)
+        try:
+            await news
+        finally:
+            self.unwatch(tell)
 
     # -- waiting ---------------------------------------------------------------------------
 
@@ -325,8 +434,15 @@ class Partition:
             on_advance()
 
     def _advance(self) -> None:
+        """Move the high watermark to what counts as committed."""
         log = self.log
-        if log.high_watermark != log.log_end_offset:
-            log.set_high_watermark(log.log_end_offset)
+        committed = log.log_end_offset
+        if log.recovery_point < committed and (
+            self._commits.is_always or committed - log.recovery_point >= log.settings.flush_messages
+        ):
+            self._commits.add(self)
+            committed = log.recovery_point
+        if committed > log.high_watermark:
+            log.set_high_watermark(committed)
             if self._watchers:
                 self.wake_watchers()

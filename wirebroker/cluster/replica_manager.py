@@ -13,12 +13,16 @@ Source: Kafka's ReplicaManager and LogManager.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from wirebroker.clock import Clock, Slices
-from wirebroker.cluster.data_directory import DataDirectory, is_disk_failure
+from wirebroker.cluster.data_directory import DataDirectory, is_disk_failure, is_disk_full
+from wirebroker.cluster.deleted_segments import DeletedSegments
+from wirebroker.cluster.group_commit import GroupCommit
 from wirebroker.cluster.partition import Partition
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.config import StartError
@@ -56,7 +60,10 @@ class ReplicaManager:
     """The partitions of this node, by topic name and by topic id.
 
     Attributes:
+        commits: Syncs what must be on the disk before it counts.
         directories: The log directories, online or not.
+        deleted_segments: What is no longer part of logs that go on.
+        rolled: Logs whose closed segments may have to be flushed; threads append to it.
     """
 
     __slots__ = (
@@ -65,10 +72,16 @@ class ReplicaManager:
         "_clock",
         "_config",
         "_files",
+        "_following",
+        "_image",
         "_node_id",
         "_removals",
         "_settings",
+        "_unmade",
+        "commits",
+        "deleted_segments",
         "directories",
+        "rolled",
     )
 
     # _by_name and _by_id hold the same mappings.
@@ -83,6 +96,10 @@ class ReplicaManager:
         node_id: int,
     ) -> None:
         self.directories = [DataDirectory(directory) for directory in directories]
+        self.commits = GroupCommit(
+            is_always=config.str("wirebroker.durability") == "fsync",
+            on_failure=self.directory_failed,
+        )
         self._files = files
         self._config = config
         self._clock = clock
@@ -90,6 +107,12 @@ class ReplicaManager:
         self._by_name: dict[str, dict[int, Partition]] = {}
         self._by_id: dict[bytes, dict[int, Partition]] = {}
         self._removals: list[_Removal] = []
+        # Topics that lack partitions here because no disk had room for them.
+        self._unmade: set[str] = set()
+        self._image: ClusterImage | None = None  # the newest that was followed
+        self._following = asyncio.Lock()  # held while partitions are created and deleted
+        self.deleted_segments = DeletedSegments(clock)
+        self.rolled: deque[Log] = deque()
         # Topics with the same overrides share one settings object.
         self._settings: dict[frozenset[tuple[str, str]], TopicSettings] = {}
 
@@ -130,8 +153,7 @@ class ReplicaManager:
         self, directory: DataDirectory, image: ClusterImage, slices: Slices
     ) -> None:
         files = directory.files
-        recovery_points = files.read_recovery_points()
-        start_offsets = files.read_log_start_offsets()
+        recovery_points, start_offsets = directory.read_checkpoints()
         # A broker that stopped before it could remove them.
         now = self._clock.monotonic()
         self._removals += [_Removal(now, path, None) for path in files.to_delete]
@@ -182,6 +204,8 @@ class ReplicaManager:
             partition.resign()
         for partition in tuple(self):
             await partition.until_settled()
+        await self.commits.until_idle()
+        self.commits.close()
 
     def close(self, *, broker_epoch: int) -> None:
         """Flush and close every log, and say in each directory that the stop was clean. Blocks."""
@@ -203,9 +227,27 @@ class ReplicaManager:
 
     async def apply(self, change: ImageChange, image: ClusterImage) -> None:
         """Follow a change of the metadata."""
+        async with self._following:
+            self._image = image
+            await self._follow(change, image)
+
+    async def make_missing(self) -> None:
+        """Create the partitions that no disk had room for, if there is room now."""
+        async with self._following:
+            names, self._unmade = self._unmade, set()
+            slices = Slices(self._clock)
+            for name in names:
+                topic = None if self._image is None else self._image.topics.get(name)
+                if topic is not None and self._image is not None:
+                    await self._follow_topic(self._image, topic, slices)
+
+    async def _follow(self, change: ImageChange, image: ClusterImage) -> None:
         slices = Slices(self._clock)
+        gone: list[Partition] = []
         for topic in change.deleted:
-            await self._delete(topic, slices)
+            gone += await self._delete(topic, slices)
+        if gone:
+            await self._forget(gone)
         for name in change.created | change.changed:
             topic_now = image.topics.get(name)
             if topic_now is not None:
@@ -241,25 +283,34 @@ class ReplicaManager:
                 new.append(partition)
             await slices.turn()
         settings = self._topic_settings(image, topic)
+        full: set[DataDirectory] = set()
         while new:
             online = [directory for directory in self.directories if directory.is_online]
             if not online:
                 self._add_offline(topic, new, settings)
                 return
-            new[:_BATCH] = await self._create(topic, new[:_BATCH], online, settings)
+            usable = [directory for directory in online if directory not in full]
+            if not usable:
+                self._unmade.add(topic.name)
+                return
+            new[:_BATCH] = await self._create(topic, new[:_BATCH], usable, settings, full)
 
     async def _create(
         self,
         topic: TopicImage,
         new: list[PartitionImage],
-        online: list[DataDirectory],
+        usable: list[DataDirectory],
         settings: TopicSettings,
+        full: set[DataDirectory],
     ) -> list[PartitionImage]:
-        """Create partitions, each where the fewest are; return those whose disk failed."""
-        counts = {directory: len(directory.partitions) for directory in online}
+        """Create partitions, each where the fewest are; return those whose disk failed or is full.
+
+        Directories that are found full are added to `full`.
+        """
+        counts = {directory: len(directory.partitions) for directory in usable}
         placed: list[tuple[PartitionImage, DataDirectory]] = []
         for partition in new:
-            emptiest = min(online, key=lambda directory: counts[directory])
+            emptiest = min(usable, key=lambda directory: counts[directory])
             counts[emptiest] += 1
             placed.append((partition, emptiest))
 
@@ -270,9 +321,11 @@ class ReplicaManager:
         made = await asyncio.get_running_loop().run_in_executor(None, make)
         for (partition, directory), log in zip(placed, made, strict=True):
             if isinstance(log, Log):
+                directory.note_new_names()
                 self._add(log, topic, partition, directory)
             else:
-                self.directory_failed(directory, log)
+                self.write_failed(directory, log)
+                full.add(directory)
                 failed.append(partition)
         return failed
 
@@ -291,14 +344,17 @@ class ReplicaManager:
             log = self._log(path, topic, partition.index, settings)
             log.load(recovery_point=0, clean=True, now_ms=self._clock.now_ms())
         except OSError as error:
+            # It will be made elsewhere, or again; a start must not find it twice.
+            with contextlib.suppress(OSError):
+                directory.files.remove_partition_directory(topic.name, partition.index)
             return error
         return log
 
-    async def _delete(self, topic: TopicImage, slices: Slices) -> None:
-        """Let go of a topic's partitions at once, and of their files after a while."""
+    async def _delete(self, topic: TopicImage, slices: Slices) -> Iterable[Partition]:
+        """Let go of a topic's partitions at once, and of their files after a while; return them."""
         partitions = self._by_id.pop(topic.topic_id, None)
         if partitions is None:
-            return
+            return ()
         del self._by_name[topic.name]
         gone = list(partitions.values())
         for partition in gone:
@@ -315,19 +371,39 @@ class ReplicaManager:
             now = self._clock.monotonic()
             for partition, path in zip(batch, moved, strict=True):
                 if isinstance(path, OSError):
-                    self.directory_failed(partition.directory, path)
+                    self.write_failed(partition.directory, path)
                 elif path is not None:
                     delay_s = partition.log.settings.file_delete_delay_ms / 1000
                     self._removals.append(_Removal(now + delay_s, path, partition.log))
+        return partitions.values()
+
+    async def _forget(self, deleted: list[Partition]) -> None:
+        for directory in self.directories:
+            try:
+                await directory.forget(deleted, self._clock)
+            except OSError as error:
+                self.write_failed(directory, error)
 
     # -- disks -----------------------------------------------------------------------------
 
     def disk_failed(self, partition: Partition, error: OSError) -> None:
-        """Note that the disk failed under a partition; see `directory_failed`."""
-        if is_disk_failure(error):
-            self.directory_failed(partition.directory, error)
+        """Note that a read or a write failed under a partition; see `write_failed`."""
+        self.write_failed(partition.directory, error)
+
+    def write_failed(self, directory: DataDirectory, error: OSError) -> None:
+        """Take a directory offline, unless something is short that says nothing about the disk."""
+        if is_disk_full(error):
+            directory.note_full(error)
+        elif is_disk_failure(error):
+            self.directory_failed(directory, error)
         else:
-            logger.error("%s-%d: %s", partition.topic, partition.index, error)
+            logger.error("%s: %s", directory.path, error)
+
+    def file_failed(self, path: str, error: OSError) -> None:
+        """Take the directory offline that a file lies in which could not be read."""
+        for directory in self.directories:
+            if path.startswith(f"{directory.path}/"):
+                self.directory_failed(directory, error)
 
     def directory_failed(self, directory: DataDirectory, error: OSError) -> None:
         """Take a directory offline: what it holds is not served any more."""
@@ -368,7 +444,12 @@ class ReplicaManager:
         self, log: Log, topic: TopicImage, image: PartitionImage, directory: DataDirectory
     ) -> Partition:
         partition = Partition(
-            log, image, topic=topic.name, node_id=self._node_id, directory=directory
+            log,
+            image,
+            topic=topic.name,
+            node_id=self._node_id,
+            directory=directory,
+            commits=self.commits,
         )
         partitions = self._by_name.get(topic.name)
         if partitions is None:
@@ -389,7 +470,7 @@ class ReplicaManager:
             directory.partitions.discard(self._add(log, topic, partition, directory))
 
     def _log(self, path: str, topic: TopicImage, index: int, settings: TopicSettings) -> Log:
-        return Log(
+        log = Log(
             path,
             self._files,
             topic=topic.name,
@@ -398,6 +479,8 @@ class ReplicaManager:
             settings=settings,
             producer_id_expiration_ms=self._config.int("producer.id.expiration.ms"),
         )
+        log.on_roll = self.rolled.append
+        return log
 
     def _topic_settings(self, image: ClusterImage, topic: TopicImage) -> TopicSettings:
         overrides = image.topic_config(topic.name)
@@ -433,7 +516,7 @@ def _move_aside(partitions: list[Partition]) -> list[str | OSError | None]:
     Open files stay open, so that answers that are being sent from them are finished.
 
     Returns:
-        Each one's new path; None where the disk has failed before.
+        Each one's new path or what went wrong; None where the disk has failed before.
     """
     moved: list[str | OSError | None] = []
     for partition in partitions:
@@ -444,6 +527,12 @@ def _move_aside(partitions: list[Partition]) -> list[str | OSError | None]:
         try:
             path = files.delete_partition_directory(partition.topic, partition.index)
         except OSError as error:
+            if not is_disk_failure(error):
+                # No room for a second name: the files go at once.
+                with contextlib.suppress(OSError):
+                    partition.directory.files.remove_partition_directory(
+                        partition.topic, partition.index
+                    )
             moved.append(error)
         else:
             for segment in partition.log.segments:

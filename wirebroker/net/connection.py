@@ -25,7 +25,7 @@ from wirebroker.api.registry import CloseConnectionError
 from wirebroker.codecs.errors import MalformedFrameError
 from wirebroker.net.dispatch import HandlerFailedError, Pending
 from wirebroker.net.protocol import SMALL_FRAME_BYTES, Protocol
-from wirebroker.net.send_queue import HIGH_WATER_BYTES, SendQueue
+from wirebroker.net.send_queue import HIGH_WATER_BYTES, SendQueue, SliceError
 
 if TYPE_CHECKING:
     import socket
@@ -323,7 +323,9 @@ class Connection:
         self.close()
 
     def _lost(self, error: OSError) -> None:
-        """Close because the socket failed."""
+        """Close because the socket failed, or the file that was to be sent."""
+        if isinstance(error, SliceError) and error.is_disk_failure:
+            self._table.on_disk_failure(error.path, error)
         if isinstance(error, ConnectionError) or error.errno in _PEER_IS_GONE:
             logger.debug("%s on %s is gone: %s", self.info.peer, self.info.listener_name, error)
         else:

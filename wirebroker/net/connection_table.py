@@ -50,6 +50,7 @@ class ConnectionTable:
         budget: The memory that all of them may hold.
         clock: Time for deadlines.
         dispatch: Serves a frame.
+        on_disk_failure: Told the path of a file that could not be sent because its disk failed.
         settings: Limits.
     """
 
@@ -68,6 +69,7 @@ class ConnectionTable:
         "clock",
         "dispatch",
         "loop",
+        "on_disk_failure",
         "settings",
     )
 
@@ -81,6 +83,7 @@ class ConnectionTable:
         clock: Clock,
         settings: NetworkSettings,
         max_sockets: int | None = None,
+        on_disk_failure: Callable[[str, OSError], None] = lambda _path, _error: None,
     ) -> None:
         """Make an empty table; `max_sockets` is what the limit of open files leaves room for."""
         self.loop = loop
@@ -88,6 +91,7 @@ class ConnectionTable:
         self.budget = MemoryBudget(settings.memory_budget_bytes, schedule=loop.call_soon)
         self.clock = clock
         self.dispatch = dispatch
+        self.on_disk_failure = on_disk_failure
         self.settings = settings
         self._max_connections = min(settings.max_connections, max_sockets or 2**31 - 1)
         self._connections: dict[Connection, None] = {}

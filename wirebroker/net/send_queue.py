@@ -11,8 +11,10 @@ no further request while more than `HIGH_WATER_BYTES` are unsent.
 
 from __future__ import annotations
 
+import errno
 import socket
 from collections import deque
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from wirebroker.api.registry import Piece
-    from wirebroker.storage.files import FileSlice
+    from wirebroker.storage.files import DataFile, FileSlice
 
 # A connection's next request is served while no more than this is unsent.
 HIGH_WATER_BYTES: Final = 64 << 10
@@ -35,8 +37,24 @@ _PROBED_BYTES: Final = 256 << 10
 _WARMED_BYTES: Final = 1 << 20
 
 
+# What a read says of a disk that has failed; the same calls tell of sockets that have.
+_DISK_ERRORS: Final = frozenset(
+    {errno.EIO, errno.ENXIO, errno.ENODEV, errno.EBADMSG, errno.EUCLEAN, errno.ESTALE}
+)
+
+
 class SliceError(OSError):
-    """A file slice cannot be sent: our disk's fault, not the peer's."""
+    """A file slice cannot be sent: our disk's fault, not the peer's.
+
+    Attributes:
+        path: The file.
+        is_disk_failure: Whether the disk cannot be trusted any more.
+    """
+
+    def __init__(self, path: str, reason: OSError | str) -> None:
+        super().__init__(f"cannot send {path}: {reason}")
+        self.path = path
+        self.is_disk_failure = isinstance(reason, OSError) and reason.errno in _DISK_ERRORS
 
 
 class SendQueue:
@@ -173,9 +191,9 @@ class SendQueue:
         except (BlockingIOError, InterruptedError, ConnectionError, TimeoutError):
             raise
         except OSError as error:
-            raise SliceError(f"cannot send {item.file}: {error}") from error
+            raise SliceError(item.file.path, error) from error
         if not sent:
-            raise SliceError(f"cannot send {item.file}: it ends before {item.position}")
+            raise SliceError(item.file.path, f"it ends before {item.position}")
         return sent
 
     def _is_cold(self, item: FileSlice) -> bool:
@@ -183,7 +201,7 @@ class SendQueue:
         try:
             is_resident = item.file.is_resident(item.position)
         except OSError as error:
-            raise SliceError(f"cannot read {item.file}: {error}") from error
+            raise SliceError(item.file.path, error) from error
         if is_resident:
             self._probed_end = item.position + _PROBED_BYTES
             return False
@@ -193,16 +211,17 @@ class SendQueue:
         warming = self._loop.run_in_executor(None, item.file.warm, item.position, count)
         # If the kernel drops the pages again at once, the loop pays this once.
         self._probed_end = item.position + count
-        warming.add_done_callback(self._on_warmed)
+        warming.add_done_callback(partial(self._on_warmed, item.file))
         return True
 
-    def _on_warmed(self, warming: asyncio.Future[None]) -> None:
+    def _on_warmed(self, file: DataFile, warming: asyncio.Future[None]) -> None:
         self._is_warming = False
         error = warming.exception()
         if self._is_closed:
             return
         if error is not None:
-            self._on_error(SliceError(f"cannot read a log file: {error}"))
+            reason = error if isinstance(error, OSError) else repr(error)
+            self._on_error(SliceError(file.path, reason))
             return
         self._on_writable()
 

@@ -19,6 +19,10 @@ RECORD = st.tuples(
 )
 
 
+def no_end(producer_id, is_commit):
+    raise AssertionError(f"no transaction ends: {producer_id, is_commit}")
+
+
 def batches(*contents, codec=Codec.NONE):
     data, offset = b"", 0
     for records in contents:
@@ -30,33 +34,33 @@ def batches(*contents, codec=Codec.NONE):
 @given(st.lists(st.lists(RECORD, min_size=1, max_size=5), max_size=5), st.sampled_from(Codec))
 def test_all_records_with_keys_are_found(contents, codec):
     data, end = batches(*contents, codec=codec)
-    walk = BatchWalk(data, 0, {})
+    walk = BatchWalk(data, 0, no_end)
     assert list(walk) == [(k, v) for records in contents for k, v, _ in records if k is not None]
     assert walk.next_offset == end
 
 
 def test_timestamps_and_offsets_of_many_bytes_are_passed_over():
     records = [Record(0, 0, b"a", b"1"), Record(500_000, 1 << 50, b"b", b"x" * 70_000)]
-    walk = BatchWalk(bytes(build_batch(records)), 0, {})
+    walk = BatchWalk(bytes(build_batch(records)), 0, no_end)
     assert list(walk) == [(b"a", b"1"), (b"b", b"x" * 70_000)]
     assert walk.next_offset == 500_001
 
 
 def test_a_batch_that_is_cut_off_is_left():
     data, _ = batches([(b"a", b"1", ())], [(b"b", b"2", ())])
-    walk = BatchWalk(data[:-1], 0, {})
+    walk = BatchWalk(data[:-1], 0, no_end)
     assert list(walk) == [(b"a", b"1")]
     assert walk.next_offset == 1
 
 
 def test_records_before_the_start_are_left_out():
     data, _ = batches([(b"a", b"1", ()), (b"b", b"2", ())])
-    assert list(BatchWalk(data, 1, {})) == [(b"b", b"2")]
+    assert list(BatchWalk(data, 1, no_end)) == [(b"b", b"2")]
 
 
 def test_control_records_are_left_out():
     data = bytes(build_batch([(b"\x00\x00\x00\x01", b"", ())], is_control=True))
-    walk = BatchWalk(data, 0, {})
+    walk = BatchWalk(data, 0, lambda *_: None)
     assert list(walk) == []
     assert walk.next_offset == 1
 
@@ -67,7 +71,7 @@ def test_bytes_that_contradict_themselves_are_refused_or_read(position, byte):
     if position < len(data):
         data[position] = byte
     with contextlib.suppress(KafkaError):
-        for key, value in BatchWalk(bytes(data), 0, {}):
+        for key, value, *_ in BatchWalk(bytes(data), 0, no_end):
             assert len(key) <= 20
             assert value is None or len(value) <= 20
 
@@ -76,7 +80,7 @@ def test_a_length_below_a_header_is_refused():
     data = bytearray(batches([(b"key", b"value", ())])[0])
     data[8:12] = (40).to_bytes(4)
     with pytest.raises(KafkaError):
-        list(BatchWalk(bytes(data), 0, {}))
+        list(BatchWalk(bytes(data), 0, no_end))
 
 
 def transactional(*records, producer_id=1):
@@ -107,24 +111,20 @@ def marker(kind, producer_id=1):
 A, B = (b"a", b"1", ()), (b"b", b"2", ())
 
 
-def walked(*batches, pending=None):
-    return list(BatchWalk(b"".join(batches), 0, {} if pending is None else pending))
+def walked(*batches):
+    """Return records and markers in the order in which they come."""
+    found: list[tuple] = []
+    walk = BatchWalk(b"".join(batches), 0, lambda *ended: found.append(ended))
+    found.extend(walk)
+    return found
 
 
-def test_a_transactions_records_come_with_its_commit():
-    assert walked(transactional(A, B), marker(1)) == [(b"a", b"1"), (b"b", b"2")]
-    assert walked(transactional(A), marker(0)) == []
-    assert walked(transactional(A), marker(1, producer_id=2)) == []
-
-
-def test_a_transaction_goes_on_over_several_walks():
-    pending: dict[int, list] = {}
-    assert walked(transactional(A), pending=pending) == []
-    assert walked(marker(1), pending=pending) == [(b"a", b"1")]
-    assert pending == {}
-
-
-def test_a_later_record_without_transaction_goes_before_one_that_is_committed_after_it():
-    plain = bytes(build_batch([(b"a", b"later", ())]))
-    assert walked(transactional(A, B), plain, marker(1)) == [(b"a", b"later"), (b"b", b"2")]
-    assert walked(plain, transactional(A), marker(1)) == [(b"a", b"later"), (b"a", b"1")]
+def test_a_transactions_records_come_with_its_producer_and_its_end_in_between():
+    plain = bytes(build_batch([(b"c", b"3", ())]))
+    assert walked(transactional(A), marker(1), transactional(B), plain, marker(0)) == [
+        (b"a", b"1", 1),
+        (1, True),
+        (b"b", b"2", 1),
+        (b"c", b"3"),
+        (1, False),
+    ]

@@ -70,14 +70,6 @@ def test_a_tombstone_removes_the_group():
     assert Groups(log=[group_tombstone("g")]).shard.groups == {}
 
 
-def test_newer_kinds_of_records_are_counted_and_left_alone():
-    groups = Groups()
-    groups.shard.replay(b"\x00\x03\x00\x01g", b"\x00\x00whatever")
-    groups.shard.replay(b"\x00\x03\x00\x01g", None)
-    assert groups.shard.unread_kinds == {3: 2}
-    assert groups.shard.groups == {}
-
-
 @pytest.mark.parametrize(
     "key",
     [

@@ -200,3 +200,21 @@ def test_a_claim_of_log_append_time_on_a_create_time_topic_is_taken_back():
     assert not header.uses_log_append_time
     assert header.max_timestamp == NOW
     assert batch_crc(records, 0, len(records)) == header.crc
+
+
+@pytest.mark.parametrize("codec", [Codec.NONE, Codec.GZIP])
+def test_more_records_than_the_bytes_could_hold_are_refused_unless_they_are_packed(codec):
+    claimed = edit(make(4, codec=codec), ">i", 57, 1000)
+    claimed = edit(claimed, ">i", 23, 999)
+    if codec is Codec.NONE:
+        with pytest.raises(RefusedBatchError) as caught:
+            validate(claimed)
+        assert caught.value.code is ErrorCode.INVALID_RECORD
+    else:
+        _, header = validate(claimed)
+        assert header.record_count == 1000
+
+
+def test_the_smallest_records_fit():
+    batch = build_batch([(None, None, ())] * 50, timestamp_ms=NOW)
+    assert validate(batch)[1].record_count == 50

@@ -89,6 +89,68 @@ def test_a_failed_write_cuts_the_file_back_and_keeps_its_size(tmp_path, monkeypa
     assert file.read_at(0, 100) == b"older"
 
 
+def test_a_failed_write_that_cannot_be_undone_is_no_shortage(tmp_path, monkeypatch):
+    file = Files().data(f"{tmp_path}/a")
+    file.write_at(0, b"old")
+    real_pwrite = os.pwrite
+
+    def full(*_):
+        raise OSError(errno.ENOSPC, "disk full")
+
+    monkeypatch.setattr(os, "pwrite", lambda fd, _, at: real_pwrite(fd, b"half", at))
+    monkeypatch.setattr(os, "pwritev", full)
+    monkeypatch.setattr(os, "ftruncate", full)
+    with pytest.raises(OSError, match="cannot be undone") as caught:
+        file.write_at(3, b"new contents")
+    assert caught.value.errno == errno.EIO
+
+
+def test_a_small_file_that_cannot_be_replaced_stays_and_leaves_no_other(tmp_path, monkeypatch):
+    files = Files()
+    files.write_whole(f"{tmp_path}/a", b"old")
+
+    def full(*_):
+        raise OSError(errno.ENOSPC, "disk full")
+
+    monkeypatch.setattr(os, "pwritev", full)
+    with pytest.raises(OSError, match="disk full"):
+        files.write_whole(f"{tmp_path}/a", b"new")
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]
+    assert files.read_whole(f"{tmp_path}/a") == b"old"
+
+
+def test_a_file_is_dirty_until_a_sync_that_began_after_its_last_change(tmp_path, monkeypatch):
+    file = Files().data(f"{tmp_path}/a")
+    assert file.is_dirty, "an earlier process may have written it"
+    file.write_at(0, b"a")
+    file.sync()
+    assert not file.is_dirty
+    file.write_at(1, b"b")
+    assert file.is_dirty
+    real = os.fdatasync
+
+    def late(number):
+        assert file.is_dirty, "another thread must not believe it synced yet"
+        real(number)
+        file.write_at(2, b"c")
+
+    monkeypatch.setattr(os, "fdatasync", late)
+    file.sync()
+    assert file.is_dirty
+    monkeypatch.undo()
+    file.sync()
+    file.truncate(1)
+    assert file.is_dirty
+
+    def fail(number):
+        raise OSError(errno.EIO, "lost")
+
+    monkeypatch.setattr(os, "fdatasync", fail)
+    with pytest.raises(OSError, match="lost"):
+        file.sync()
+    assert file.is_dirty
+
+
 def test_no_more_files_are_open_than_the_bound_allows(tmp_path):
     files = Files(max_open_files=3)
     data = [files.data(f"{tmp_path}/{number}") for number in range(10)]

@@ -149,7 +149,10 @@ def test_an_open_transaction_holds_the_last_stable_offset(open_log):
     log = open_log()
     append(log)
     data = batch(2, producer_id=5, producer_epoch=0, base_sequence=0, is_transactional=True)
-    append(log, data, origin=AppendOrigin.COORDINATOR)
+    guard = log.producer_state.begin_verification(
+        5, sequence=0, producer_epoch=0, supports_epoch_bump=False, now_ms=NOW
+    )
+    append(log, data, origin=AppendOrigin.COORDINATOR, guard=guard)
     append(log)
     assert log.last_stable_offset == 1
     key, value = encode_control_record(EndTransactionMarker(is_commit=True, coordinator_epoch=0))

@@ -76,9 +76,12 @@ def test_a_clean_stop_is_known_once(tmp_path):
     assert marker.read_bytes() == b'{"version":0,"brokerEpoch":945}'
     directory = open_directory(tmp_path)
     assert (directory.was_clean, directory.previous_broker_epoch) == (True, 945)
+    assert marker.exists(), "only read so far"
+    directory.remove_clean_shutdown_marker()
     directory.close()
     directory = open_directory(tmp_path)
     assert (directory.was_clean, directory.previous_broker_epoch) == (False, -1)
+    directory.remove_clean_shutdown_marker()
     directory.close()
 
 
@@ -195,5 +198,6 @@ def test_the_marker_of_a_clean_stop_is_gone_for_good_before_anything_is_written(
     files.synced = []
     second = open_directory(tmp_path, files=files)
     assert second.was_clean
+    second.remove_clean_shutdown_marker()
     assert files.synced == [str(tmp_path)]
     second.close()

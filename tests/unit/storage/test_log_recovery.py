@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import struct
+from pathlib import Path
 
 import pytest
 
 from tests.unit.storage.log_kit import NOW, append, batch, commit_all, make_log
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.codecs.record_batch import read_batch_header
+from wirebroker.storage.producer_replay import ProducerReplay
 
 
 def bases(log):
@@ -163,3 +165,50 @@ def test_without_compaction_a_hole_between_segments_ends_the_log(open_log, tmp_p
     again = open_log()
     assert again.log_end_offset == 1
     assert bases(again) == [0]
+
+
+def test_recovery_reads_from_the_recovery_point_only(open_log, monkeypatch):
+    log = open_log(index_interval_bytes=500)
+    for _ in range(200):
+        append(log, batch(value=b"x" * 100))
+    log.flush()
+    for _ in range(3):
+        append(log, batch(value=b"x" * 100))
+    size = log.segments.active.size
+    log.close(clean=False)
+    read: list[int] = []
+    pread = os.pread
+
+    def counting(number, length, position):
+        data = pread(number, length, position)
+        if Path(f"/proc/self/fd/{number}").readlink().suffix == ".log":
+            read.append(len(data))
+        return data
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "pread", counting)
+        # Producers are replayed from the headers, as no snapshot is near.
+        patch.setattr(ProducerReplay, "walk", lambda *_: None)
+        again = open_log(recovery_point=200, index_interval_bytes=500)
+    assert again.log_end_offset == 203
+    assert sum(read) < 12_000 < size
+
+
+@pytest.mark.parametrize("name", ["index", "timeindex"])
+@pytest.mark.parametrize("damage", ["missing", "zeros", "garbage"])
+def test_without_trustworthy_indexes_the_whole_segment_is_read(open_log, tmp_path, name, damage):
+    log = open_log(index_interval_bytes=200)
+    for number in range(50):
+        append(log, batch(timestamp_ms=NOW + number))
+    log.flush()
+    log.close(clean=False)
+    path = tmp_path / f"{0:020d}.{name}"
+    whole = {each: (tmp_path / f"{0:020d}.{each}").read_bytes() for each in ("index", "timeindex")}
+    if damage == "missing":
+        path.unlink()
+    else:
+        path.write_bytes((b"\0" if damage == "zeros" else b"\x7f") * path.stat().st_size)
+    again = open_log(recovery_point=50, index_interval_bytes=200)
+    assert again.log_end_offset == 50
+    for each, content in whole.items():
+        assert (tmp_path / f"{0:020d}.{each}").read_bytes() == content

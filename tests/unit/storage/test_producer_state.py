@@ -36,7 +36,19 @@ class Partition:
         self.state = ProducerState(Files(), str(directory), expiration_ms=DAY_MS)
 
     def send(self, sequence, count=1, **more):
-        duplicate = self.state.check_append(header(sequence, count, **more), is_verified=True)
+        checked = header(sequence, count, **more)
+        guard = (
+            self.state.begin_verification(
+                checked.producer_id,
+                sequence=sequence,
+                producer_epoch=checked.producer_epoch,
+                supports_epoch_bump=False,
+                now_ms=0,
+            )
+            if checked.is_transactional
+            else None
+        )
+        duplicate = self.state.check_append(checked, guard=guard)
         if duplicate is not None:
             return duplicate.base_offset, "duplicate"
         batch = header(sequence, count, offset=self.state.end_offset, **more)

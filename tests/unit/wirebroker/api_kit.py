@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from tests.unit.coordinator.kit import image_of, one_broker
 from wirebroker.api.registry import REGISTRY, ConnectionInfo, Request
 from wirebroker.clock import SystemClock
+from wirebroker.cluster.producer_id_supply import ProducerIdSupply
 from wirebroker.codecs.messages import (
     decode_request,
     decode_response,
@@ -23,7 +24,6 @@ from wirebroker.codecs.messages import (
 from wirebroker.config import Config
 from wirebroker.coordinator.controller import Controller
 from wirebroker.coordinator.operation import complete
-from wirebroker.coordinator.producer_ids import ProducerIds
 
 if TYPE_CHECKING:
     from wirebroker.codecs.api_keys import ApiKey
@@ -50,14 +50,16 @@ def make_broker(*records: MetadataRecord, **settings: str) -> Any:
     config = Config(
         {"log.dirs": "data"} | {name.replace("_", "."): value for name, value in settings.items()}
     )
+    metadata: Any = InstantMetadata(*records)
+    controller = Controller(config, node_id=1)
     return SimpleNamespace(
         config=config,
         clock=SystemClock(),
         node_id=1,
         cluster_id="MkU3OEVBNTcwNTJENDM2Qk",
-        metadata=InstantMetadata(*records),
-        controller=Controller(config, node_id=1),
-        producer_ids=ProducerIds(),
+        metadata=metadata,
+        controller=controller,
+        producer_ids=ProducerIdSupply(metadata, controller),
         auto_listeners=frozenset(),
     )
 

@@ -47,6 +47,7 @@ class ListPartition:
         self.topic = CONSUMER_OFFSETS
         self.index = index
         self.is_leader = True
+        self.directory = SimpleNamespace(is_online=True)
         self.is_appending = False
         self.commits_at_once = True
         self.fails_with: Exception | None = None
@@ -83,8 +84,10 @@ class ListPartition:
         if not self.is_leader:
             raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
-    def append(self, records: memoryview, *, now_ms: int, request_version: int) -> Any:
-        del now_ms, request_version
+    def append(
+        self, records: memoryview, *, now_ms: int, request_version: int, origin: Any, guard: Any
+    ) -> Any:
+        del now_ms, request_version, origin, guard
         if self.fails_with is not None:
             raise self.fails_with
         if len(records) > self.log.settings.max_message_bytes:

@@ -172,6 +172,8 @@ def test_cold_pages_are_read_by_a_thread_before_they_are_sent(data_file):
 class BrokenFile:
     """A file that the disk has lost."""
 
+    path = "lost"
+
     def __init__(self, where: str) -> None:
         self.where = where
 

@@ -397,6 +397,27 @@ def test_a_read_that_fails_takes_the_directory_offline(tmp_path):
     asyncio.run(run())
 
 
+@pytest.mark.parametrize("call", ["read", "send"])
+def test_a_file_that_cannot_be_sent_takes_the_directory_offline(tmp_path, call):
+    disk = FailingFiles()
+
+    async def run() -> None:
+        async with running(tmp_path, files=disk) as server:
+            async with client_of(server) as client:
+                await create_topic(client, "t")
+                await append(client, "t", batch(b"a"))
+                await fetch(client, "t", 0)  # from now on no header has to be read
+                disk.fail(tmp_path / "t-0", call)
+                await client.send(ApiKey.FETCH, FETCH_VERSION, fetch_request({("t", 0): 0}))
+                assert await client.is_cut_off()
+            disk.broken.clear()
+            async with client_of(server) as client:
+                found = await fetch(client, "t", 0)
+                assert found.error_code == ErrorCode.KAFKA_STORAGE_ERROR
+
+    asyncio.run(run())
+
+
 # -- sessions and size -----------------------------------------------------------------------------
 
 

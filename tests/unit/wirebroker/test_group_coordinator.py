@@ -274,6 +274,31 @@ def test_offsets_expire():
     asyncio.run(run())
 
 
+def test_a_clock_that_jumps_makes_no_offset_expire():
+    async def run():
+        clock = JumpingClock()
+        broker = group_broker(clock=clock, offsets_retention_ms=1_000)
+        broker.groups.submit("g", appending(RECORD), on_error=error_of)
+        [shard] = broker.groups.shards()
+        clock.jumped_ms = 365 * 86_400_000
+        for clock.seconds, count in ((0.999, 1), (1.0, 0)):
+            await broker.groups.expire()
+            assert shard.offsets.count == count, clock.seconds
+
+    asyncio.run(run())
+
+
+class JumpingClock(ManualClock):
+    """A clock that stands still, until somebody sets it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.jumped_ms = 0
+
+    def now_ms(self) -> int:
+        return super().now_ms() + self.jumped_ms
+
+
 def test_the_offsets_of_a_deleted_topic_go():
     async def run():
         broker = group_broker()

@@ -165,8 +165,6 @@ def test_the_first_one_who_looks_makes_the_topic(version):
 @pytest.mark.parametrize(
     ("version", "key_type", "error"),
     [
-        (1, 1, ErrorCode.COORDINATOR_NOT_AVAILABLE),
-        (4, 1, ErrorCode.COORDINATOR_NOT_AVAILABLE),
         (5, 2, ErrorCode.INVALID_REQUEST),
         (6, 2, ErrorCode.INVALID_REQUEST),
         (6, 3, ErrorCode.INVALID_REQUEST),

@@ -1,6 +1,7 @@
-"""InitProducerId: each id once, blocks shared by all who wait, transactions refused for now."""
+"""InitProducerId: each id once, blocks shared by all who wait, requests that make no sense."""
 
 import asyncio
+from types import SimpleNamespace
 
 import pytest
 
@@ -9,6 +10,7 @@ from tests.unit.wirebroker.api_kit import answer, answer_soon, make_broker
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.coordinator.producer_ids import BLOCK_SIZE
+from wirebroker.coordinator.transaction_settings import TransactionSettings
 
 KEY = ApiKey.INIT_PRODUCER_ID
 
@@ -68,7 +70,6 @@ def test_an_allocation_that_fails_is_told_and_tried_again():
 @pytest.mark.parametrize(
     ("body", "code"),
     [
-        ({"transactional_id": "t"}, ErrorCode.COORDINATOR_NOT_AVAILABLE),
         ({"transactional_id": ""}, ErrorCode.INVALID_REQUEST),
         (
             {"transactional_id": "t", "transaction_timeout_ms": 0},
@@ -79,7 +80,9 @@ def test_an_allocation_that_fails_is_told_and_tried_again():
     ],
 )
 def test_what_cannot_be_served_is_refused_with_kafkas_code(body, code):
-    reply = answer(make_broker(), KEY, 4, **({"transaction_timeout_ms": 1000} | body))
+    broker = make_broker()
+    broker.transactions = SimpleNamespace(settings=TransactionSettings())
+    reply = answer(broker, KEY, 4, **({"transaction_timeout_ms": 1000} | body))
     assert (reply.error_code, reply.producer_id, reply.producer_epoch) == (code, -1, -1)
 
 

@@ -19,7 +19,8 @@ import pytest
 from tests.support.batches import batch
 from tests.support.raw_client import BlockingClient, answer_of, request_frame
 from tests.support.requests import fetch_request, produce_request
-from tests.support.servers import ThreadedServer, config_of, memory_directory
+from tests.support.servers import ThreadedServer, broker_of, config_of, memory_directory
+from wirebroker.cluster.maintenance import Maintenance
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.garbage import GarbagePolicy
 
@@ -211,6 +212,31 @@ def test_committing_and_fetching_ten_thousand_offsets(broker):
     request = {"groups": [{"group_id": "g", "topics": None}]}
     answer = broker.ask(ApiKey.OFFSET_FETCH, 8, request)
     assert len(answer.groups[0].topics[0].partitions) == MOST_PARTITIONS
+
+
+def test_deleting_the_records_of_ten_thousand_partitions(broker):
+    asked = [{"partition_index": index, "offset": -1} for index in range(MOST_PARTITIONS)]
+    request = {"topics": [{"name": BIG, "partitions": asked}], "timeout_ms": 1000}
+    answer = broker.ask(ApiKey.DELETE_RECORDS, 2, request)
+    assert {done.error_code for done in answer.topics[0].partitions} == {0}
+
+
+def test_retention_checks_and_checkpoints_of_ten_thousand_partitions(broker):
+    broker.create([new_topic("old", 2_000, retention_ms="1")])
+    records = {("old", index): batch(b"value", timestamp_ms=1) for index in range(2_000)}
+
+    def expire() -> None:
+        answer = broker.client.ask(ApiKey.PRODUCE, 12, produce_request(records))
+        assert {result.error_code for result in answer.responses[0].partition_responses} == {0}
+        server = broker.server.server
+        maintenance = Maintenance(broker_of(server))
+        for duty in (maintenance.retention.check_all, maintenance.checkpoint):
+            broker.server.call(duty())
+
+    broker.assert_short(expire)
+    partitions, _ = broker_of(broker.server.server).replicas.find("old", b"", by_id=False)
+    assert {partition.log.size_bytes for partition in partitions.values()} == {0}
+    broker.delete(["old"])
 
 
 def test_a_frame_of_90_mib_holds_nobody_up(broker):

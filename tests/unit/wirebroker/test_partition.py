@@ -6,6 +6,7 @@ import asyncio
 import errno
 import threading
 from typing import TYPE_CHECKING, Any
+from unittest import mock
 
 import pytest
 
@@ -13,6 +14,7 @@ from tests.support.batches import TIMESTAMP_MS, batch
 from tests.support.failing_files import FailingFiles
 from wirebroker.clock import next_turn
 from wirebroker.cluster.data_directory import DataDirectory
+from wirebroker.cluster.group_commit import GroupCommit
 from wirebroker.cluster.partition import LARGE_APPEND_BYTES, Partition
 from wirebroker.codecs.compression import Codec
 from wirebroker.codecs.errors import ErrorCode, KafkaError
@@ -49,7 +51,7 @@ def image(
 class Kit:
     """A partition, its directory and its disk."""
 
-    def __init__(self, path: Path, **settings: str) -> None:
+    def __init__(self, path: Path, *, is_always: bool = False, **settings: str) -> None:
         self.disk = FailingFiles()
         self.directory = DataDirectory(LogDirectory.open(str(path), self.disk, node_id=NODE))
         topic_id = b"i" * 16
@@ -64,8 +66,22 @@ class Kit:
             settings=Config({}).topic_settings(overrides),
         )
         log.load(recovery_point=0, clean=True, now_ms=0)
-        self.partition = Partition(log, image(), topic="t", node_id=NODE, directory=self.directory)
+        self.failures: list[OSError] = []
+        self.commits = GroupCommit(is_always=is_always, on_failure=self._disk_failed)
+        self.partition = Partition(
+            log,
+            image(),
+            topic="t",
+            node_id=NODE,
+            directory=self.directory,
+            commits=self.commits,
+        )
         self.log = log
+
+    def _disk_failed(self, directory: DataDirectory, error: OSError) -> None:
+        directory.is_online = False
+        self.failures.append(error)
+        self.partition.wake_watchers()
 
     def append(self, *values: bytes) -> int:
         records = memoryview(bytearray(batch(*values)))
@@ -270,17 +286,50 @@ def test_an_offline_directory_comes_before_everything_else(kit):
     assert code_of(lambda: kit.partition.check_leader(2)) == ErrorCode.KAFKA_STORAGE_ERROR
 
 
-def test_flush_messages_asks_for_a_flush(tmp_path):
+def test_flush_messages_holds_the_high_watermark_until_the_records_are_on_the_disk(tmp_path):
     async def run() -> None:
         kit = Kit(tmp_path, flush_messages="2")
         kit.append(b"a")
-        assert not kit.partition.must_flush
+        assert (kit.log.high_watermark, kit.log.recovery_point) == (1, 0)
         kit.append(b"b")
-        assert kit.partition.must_flush
+        assert (kit.log.high_watermark, kit.log.recovery_point) == (1, 0)
+        await kit.partition.until_committed(2)
+        assert (kit.log.high_watermark, kit.log.recovery_point) == (2, 2)
         await kit.partition.flush()
-        assert kit.log.recovery_point == 2
-        assert not kit.partition.must_flush
-        await kit.partition.flush()
+        kit.append(b"c")
+        assert (kit.log.high_watermark, kit.log.recovery_point) == (3, 2)
+        kit.directory.files.close()
+
+    asyncio.run(run())
+
+
+def test_with_fsync_nothing_is_committed_that_is_not_on_the_disk(tmp_path):
+    async def run() -> None:
+        kit = Kit(tmp_path, is_always=True)
+        woken: list[int] = []
+        kit.partition.watch(lambda: woken.append(kit.log.high_watermark))
+        kit.append(b"a")
+        kit.append(b"b")
+        assert (kit.log.high_watermark, woken) == (0, [])
+        await kit.partition.until_committed(2)
+        assert (kit.log.high_watermark, kit.log.recovery_point) == (2, 2)
+        assert kit.commits.rounds == 1
+        assert set(woken) == {2}
+        kit.directory.files.close()
+
+    asyncio.run(run())
+
+
+def test_a_leader_syncs_what_an_unclean_stop_left_before_it_counts(tmp_path):
+    async def run() -> None:
+        kit = Kit(tmp_path, is_always=True)
+        kit.partition.resign()
+        kit.append(b"a")
+        await kit.commits.until_idle()
+        kit.log.high_watermark = kit.log.recovery_point = 0
+        kit.partition.update(image(leader_epoch=4))
+        assert kit.log.high_watermark == 0
+        await kit.partition.until_committed(1)
         kit.directory.files.close()
 
     asyncio.run(run())
@@ -289,11 +338,9 @@ def test_flush_messages_asks_for_a_flush(tmp_path):
 def test_flushes_that_come_together_share_one_sync(kit, monkeypatch):
     async def run() -> None:
         began, go = threading.Event(), threading.Event()
-        synced: list[str] = []
 
         def check(kind: str, path: str) -> None:
             if kind == "sync" and path.endswith(".log"):
-                synced.append(path)
                 began.set()
                 assert go.wait(10)
 
@@ -307,7 +354,7 @@ def test_flushes_that_come_together_share_one_sync(kit, monkeypatch):
         assert not any(task.done() for task in others)
         go.set()
         await asyncio.gather(first, *others)
-        assert len(synced) == 2
+        assert kit.commits.rounds == 2
         assert kit.log.recovery_point == 2
 
     asyncio.run(run())
@@ -347,22 +394,53 @@ def test_a_flush_of_a_retired_partition_is_no_disk_failure(kit):
     asyncio.run(run())
 
 
-def test_a_flush_that_failed_for_a_shortage_leaves_all_to_the_next_one(kit, monkeypatch):
+def test_a_flush_that_failed_for_a_shortage_leaves_all_to_the_next_round(kit):
     synced: list[str] = []
 
-    def sync_directory(disk: FailingFiles, path: str) -> None:
-        synced.append(path)
-
     async def run() -> None:
-        monkeypatch.setattr(FailingFiles, "sync_directory", sync_directory)
         kit.append(b"a")
         kit.disk.error_number = errno.EMFILE
-        kit.disk.fail(kit.log.directory, "sync")
-        with pytest.raises(OSError, match="open files"):
+        kit.disk.fail(f"{kit.log.directory}/0", "sync", times=1)
+        check = kit.disk.check
+
+        def note(kind: str, path: str) -> None:
+            if kind == "sync":
+                synced.append(path)
+            check(kind, path)
+
+        with mock.patch.object(FailingFiles, "check", lambda _, kind, path: note(kind, path)):
             await kit.partition.flush()
-        kit.disk.broken.clear()
-        await kit.partition.flush()
-        assert synced == [kit.log.directory]
         assert kit.log.recovery_point == 1
+        assert kit.commits.rounds == 2
+        assert kit.failures == []
+        # The names in the directory, which the first round had in hand, are the second one's.
+        assert synced[-1] == kit.log.directory
+
+    asyncio.run(run())
+
+
+def test_after_a_failed_sync_a_later_one_counts_for_nothing(kit):
+    async def run() -> None:
+        kit.append(b"a")
+        kit.disk.fail(kit.log.directory, "sync", times=1)
+        for _ in range(2):
+            with pytest.raises(KafkaError) as caught:
+                await kit.partition.flush()
+            assert caught.value.code == ErrorCode.KAFKA_STORAGE_ERROR
+        kit.commits.add(kit.partition)
+        await kit.commits.until_idle()
+        assert (kit.log.recovery_point, len(kit.failures)) == (0, 1)
+
+    asyncio.run(run())
+
+
+def test_a_sync_that_finds_no_room_has_lost_records(kit):
+    async def run() -> None:
+        kit.append(b"a")
+        kit.disk.error_number = errno.ENOSPC
+        kit.disk.fail(kit.log.directory, "sync", times=1)
+        with pytest.raises(KafkaError):
+            await kit.partition.flush()
+        assert [error.errno for error in kit.failures] == [errno.ENOSPC]
 
     asyncio.run(run())

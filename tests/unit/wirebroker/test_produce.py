@@ -342,6 +342,32 @@ def test_a_topic_s_own_compression_is_applied_beside_the_loop(tmp_path):
     asyncio.run(run())
 
 
+def test_of_a_partition_that_is_named_twice_the_last_records_count(tmp_path):
+    """As in Apache Kafka 4.3.1, where the later one takes the earlier one's place in a map."""
+
+    async def run() -> None:
+        async with running(tmp_path) as server, client_of(server) as client:
+            await create_topic(client, "t", 2, **LARGE_TOPIC)
+            # A large first batch would be appended behind the small second one.
+            first, second, third = batch(large()), batch(b"two", b"three"), batch(b"x")
+            named = [(0, first), (0, second), (1, third)]
+            parts = [{"index": index, "records": records} for index, records in named]
+            for topics, base_offset in (
+                ([{"name": "t", "partition_data": parts}], 0),
+                ([{"name": "t", "partition_data": [part]} for part in parts], 2),
+            ):
+                request = {**produce_request({}), "topic_data": topics}
+                answer = await client.ask(ApiKey.PRODUCE, PRODUCE_VERSION, request)
+                (of_topic,) = answer.responses
+                found = {each.index: each.base_offset for each in of_topic.partition_responses}
+                assert found == {0: base_offset, 1: base_offset // 2}
+                assert len(of_topic.partition_responses) == 2
+            values = values_in((await fetch(client, "t", 0)).records)
+            assert values == [b"two", b"three"] * 2
+
+    asyncio.run(run())
+
+
 # -- disks that fail -------------------------------------------------------------------------------
 
 

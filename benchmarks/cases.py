@@ -1,0 +1,262 @@
+"""The table of cases: what is sent by which generator, and the ratios to reach.
+
+A case runs on a topic of its own, made before each run and deleted after it; consuming cases keep
+theirs over all runs. Sizes are such that a run takes some seconds on two cores; `scale` shortens
+them for the quick form.
+"""
+
+from __future__ import annotations
+
+import itertools
+import time
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from benchmarks import generators
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from benchmarks.pairs import Sample
+    from compat_tests.brokers import Broker
+
+_numbers = itertools.count()
+
+
+@dataclass(frozen=True)
+class Case:
+    """One row of the table.
+
+    Attributes:
+        name: As the table shows it.
+        drive: Runs the generator on (broker, topic).
+        reach: Ratios to Apache Kafka to reach: of the rate, of the CPU per record; None: no figure.
+        partitions: Of the topic.
+        fill: Fills the topic once per broker, for cases that read; the topic is then kept.
+        unit: What is counted.
+        is_quick: Whether the quick form has it.
+    """
+
+    name: str
+    drive: Callable[[Broker, str], Sample]
+    reach: tuple[float, float] | None = None
+    partitions: int = 1
+    fill: Callable[[Broker, str], object] | None = None
+    unit: str = "record"
+    is_quick: bool = False
+
+    def prepare(self, broker: Broker) -> str:
+        """Make the topic, and fill it if the case reads."""
+        kept = f"kept-{abs(hash(self.name)) % 10**8}"
+        admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+        if self.fill is not None:
+            if kept not in admin.list_topics(timeout=30).topics:
+                _create(admin, kept, self.partitions)
+                self.fill(broker, kept)
+            return kept
+        topic = f"case-{next(_numbers):06d}"
+        _create(admin, topic, self.partitions)
+        return topic
+
+    def run(self, broker: Broker, topic: str) -> Sample:
+        """Drive the broker."""
+        return self.drive(broker, topic)
+
+    def clean(self, broker: Broker, topic: str) -> None:
+        """Delete the topic; one that was filled stays for the next run."""
+        if self.fill is None:
+            admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+            admin.delete_topics([topic])[topic].result(30)
+
+
+def _create(admin: AdminClient, topic: str, partitions: int) -> None:
+    settings = {"file.delete.delay.ms": "1000"}
+    admin.create_topics([NewTopic(topic, partitions, 1, config=settings)])[topic].result(30)
+    give_up = time.monotonic() + 30
+    while True:  # Apache Kafka's broker may learn of it a little later
+        found = admin.list_topics(topic, timeout=30).topics[topic]
+        if found.error is None and len(found.partitions) == partitions:
+            return
+        if time.monotonic() > give_up:
+            raise RuntimeError(f"{topic} has not come up: {found.error}")
+
+
+def all_cases(scale: float) -> list[Case]:
+    """Return the table.
+
+    Args:
+        scale: Of the lengths of runs; 1 is the full form.
+    """
+    return [
+        *_raw_cases(scale),
+        *_librdkafka_cases(scale),
+        *_java_cases(scale),
+    ]
+
+
+def _raw_cases(scale: float) -> list[Case]:
+    seconds = 4 * scale
+    small = generators.one_batch(records=1, record_bytes=100)
+
+    def produce(connections: int, batch: bytes = small, **options: Any) -> Any:
+        return partial(
+            generators.raw_produce,
+            connections=connections,
+            batch=batch,
+            records=1,
+            seconds=seconds,
+            **options,
+        )
+
+    def fetch(connections: int, max_bytes: int) -> Any:
+        return partial(
+            generators.raw_fetch, connections=connections, max_bytes=max_bytes, seconds=seconds
+        )
+
+    def fill(broker: Broker, topic: str) -> object:
+        return generators.librdkafka(
+            broker, topic, "produce", {"records": 20_000, "record_bytes": 1000}
+        )
+
+    big = partial(generators.one_batch, records=1)
+    return [
+        Case("100 B, acks=all, 1 connection", produce(1), (3, 5), is_quick=True),
+        Case("100 B, acks=1, 1 connection", produce(1, acks=1)),
+        Case("100 B, 50 connections", produce(50)),
+        Case("100 B, 200 connections", produce(200), (1.5, 2), is_quick=True),
+        Case("100 B, 1,000 connections", produce(1000), (2, 3), is_quick=True),
+        Case(
+            "100 B, 200 connections, 100 partitions", produce(200, partitions=100), partitions=100
+        ),
+        Case(
+            "100 B, 6 partitions in a request, 20 connections",
+            produce(20, partitions=6, per_request=6),
+            partitions=6,
+        ),
+        Case(
+            "produce 64 KiB, 4 connections",
+            produce(4, big(record_bytes=65_000)),
+            (1.5, 2),
+            unit="request",
+            is_quick=True,
+        ),
+        Case(
+            "produce 1 MiB, 2 connections",
+            produce(2, big(record_bytes=1_000_000)),
+            (3, 3),
+            unit="request",
+        ),
+        Case(
+            "fetch 64 KiB, 4 connections",
+            fetch(4, 65_536),
+            (1.5, 2),
+            fill=fill,
+            unit="request",
+            is_quick=True,
+        ),
+        Case(
+            "fetch 1 MiB, 2 connections", fetch(2, 1 << 20), (1.2, 1.5), fill=fill, unit="request"
+        ),
+    ]
+
+
+def _librdkafka_cases(scale: float) -> list[Case]:
+    def produce(records: int, record_bytes: int, *, transaction: int = 0, **config: object) -> Any:
+        options: dict[str, object] = {
+            "records": int(records * scale),
+            "record_bytes": record_bytes,
+            "config": {name.replace("_", "."): value for name, value in config.items()},
+        }
+        if transaction:
+            options["transaction"] = transaction
+        return lambda broker, topic: generators.librdkafka(broker, topic, "produce", options)
+
+    def consume(records: int) -> Any:
+        return lambda broker, topic: generators.librdkafka(
+            broker, topic, "consume", {"records": records}
+        )
+
+    def fill(records: int, record_bytes: int) -> Any:
+        options = {"records": records, "record_bytes": record_bytes}
+        return lambda broker, topic: generators.librdkafka(broker, topic, "produce", options)
+
+    bulk = int(2_000_000 * scale)
+    return [
+        Case(
+            "200 B, batch 1 (librdkafka)",
+            produce(150_000, 200, acks=1, batch_num_messages=1, linger_ms=0),
+            (4, 6),
+            is_quick=True,
+        ),
+        Case(
+            "200 B, batch 50 (librdkafka)",
+            produce(3_000_000, 200, acks=1, batch_num_messages=50),
+            (2, 3),
+        ),
+        Case(
+            "100 B, 1 partition, default batching (librdkafka)",
+            produce(4_000_000, 100),
+            (1.1, 1.5),
+            is_quick=True,
+        ),
+        Case("100 B, 6 partitions (librdkafka)", produce(4_000_000, 100), partitions=6),
+        Case("1 KiB, idempotent (librdkafka)", produce(1_000_000, 1024, enable_idempotence=True)),
+        *(
+            Case(f"1 KiB, {codec} (librdkafka)", produce(1_000_000, 1024, compression_codec=codec))
+            for codec in ("lz4", "zstd")
+        ),
+        Case(
+            "200 B, transactions of 1,000 (librdkafka)",
+            produce(300_000, 200, transaction=1000, transactional_id="bench"),
+        ),
+        Case("consume 200 B (librdkafka)", consume(bulk), fill=fill(bulk, 200)),
+        Case(
+            "consume 2 GB of 1 KiB (librdkafka)",
+            consume(bulk),
+            (1.0, 1.0),
+            fill=fill(bulk, 1024),
+        ),
+    ]
+
+
+def _java_cases(scale: float) -> list[Case]:
+    def produce(records: int, record_bytes: int, **properties: object) -> Any:
+        return partial(
+            generators.java_producer,
+            records=int(records * scale),
+            record_bytes=record_bytes,
+            properties={name.replace("_", "."): str(value) for name, value in properties.items()},
+        )
+
+    bulk = int(2_000_000 * scale)
+    fill_options = {"records": bulk, "record_bytes": 1024}
+    return [
+        *(
+            Case(
+                f"1 KiB, {codec} (Java)",
+                produce(1_500_000, 1024, compression_type=codec),
+                (1.1, 2),
+                is_quick=codec == "none",
+            )
+            for codec in ("none", "lz4", "zstd")
+        ),
+        Case("1 KiB, 6 partitions (Java)", produce(1_500_000, 1024), partitions=6),
+        Case("1 KiB, 100 partitions (Java)", produce(1_500_000, 1024), partitions=100),
+        Case(
+            "consume 2 GB of 1 KiB (Java)",
+            partial(generators.java_consumer, records=bulk),
+            (1.3, 1.3),
+            fill=lambda broker, topic: generators.librdkafka(
+                broker, topic, "produce", fill_options
+            ),
+        ),
+        Case(
+            "end to end, one at a time (Java)",
+            partial(generators.end_to_end_latency, records=int(10_000 * scale)),
+            (2, 2),
+            is_quick=True,
+        ),
+    ]

@@ -1,0 +1,207 @@
+"""Acknowledgements per second when each one means "on the disk", and what fetches feel meanwhile.
+
+    python -m benchmarks.group_commit [--partitions 1 50 500] [--connections 500] [--seconds 5]
+
+wirebroker with wirebroker.durability=fsync beside Apache Kafka with flush.messages=1, on the same
+disk, in turn. Every connection sends one record of 200 bytes, waits for its acknowledgement
+(acks=all) and sends the next; connections are dealt out over the partitions, so that as many are
+dirty at a time. Another process fetches a record that is in the page cache every 5 ms.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import multiprocessing
+import statistics
+import tempfile
+import time
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from compat_tests.brokers import ApacheKafka, Wirebroker
+from tests.support.batches import batch
+from tests.support.raw_client import BlockingClient, RawClient, answer_of, request_frame
+from tests.support.requests import (
+    FETCH_VERSION,
+    PRODUCE_VERSION,
+    append,
+    create_topic,
+    fetch_request,
+    produce_request,
+)
+from wirebroker.clock import pause
+from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.codecs.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from multiprocessing.sharedctypes import Synchronized
+
+    from compat_tests.brokers import Broker
+
+TOPIC, READ_TOPIC = "written", "read"
+_WARM_UP_S = 1.0
+_FETCH_INTERVAL_S = 0.005
+
+
+class Sample(NamedTuple):
+    """One run."""
+
+    acknowledgements: float  # per second
+    fetch_p50_ms: float
+    fetch_p99_ms: float
+
+
+class Producer(asyncio.Protocol):
+    """One connection with one request on its way, again and again."""
+
+    count = 0  # of all connections
+
+    def __init__(self, frame: bytes) -> None:
+        self._frame = frame
+        self._received = b""
+        self._is_checked = False
+        self._transport: Any = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = transport
+        self._transport.write(self._frame)
+
+    def data_received(self, data: bytes) -> None:
+        self._received += data
+        if len(self._received) < 4 + int.from_bytes(self._received[:4]):
+            return
+        if not self._is_checked:
+            answer = answer_of(ApiKey.PRODUCE, PRODUCE_VERSION, self._received[4:])
+            result = answer.responses[0].partition_responses[0]
+            assert result.error_code == ErrorCode.NONE, result
+            self._is_checked = True
+        self._received = b""
+        Producer.count += 1
+        self._transport.write(self._frame)
+
+
+def fetch_repeatedly(
+    address: tuple[str, int], is_over: Synchronized[int], results: multiprocessing.Queue[Any]
+) -> None:
+    """Fetch until told to stop; put the latencies in milliseconds into `results`."""
+    client = BlockingClient(address)
+    frame = request_frame(ApiKey.FETCH, FETCH_VERSION, fetch_request({(READ_TOPIC, 0): 0}))
+    latencies: list[float] = []
+    while not is_over.value:
+        began = time.perf_counter()
+        client.exchange(frame)
+        latencies.append((time.perf_counter() - began) * 1000)
+        time.sleep(_FETCH_INTERVAL_S)
+    client.close()
+    results.put(latencies)
+
+
+async def produce(
+    address: tuple[str, int], partitions: int, connections: int, seconds: float
+) -> float:
+    """Return the acknowledgements per second."""
+    loop = asyncio.get_running_loop()
+    records = batch(bytes(200))
+    frames = [
+        request_frame(
+            ApiKey.PRODUCE, PRODUCE_VERSION, produce_request({(TOPIC, index): records}, acks=-1)
+        )
+        for index in range(partitions)
+    ]
+    transports = []
+    for number in range(connections):
+        connect = partial(Producer, frames[number % partitions])
+        transport, _ = await loop.create_connection(connect, *address)
+        transports.append(transport)
+    await pause(_WARM_UP_S)
+    before, began = Producer.count, time.perf_counter()
+    await pause(seconds)
+    rate = (Producer.count - before) / (time.perf_counter() - began)
+    for transport in transports:
+        transport.abort()
+    return rate
+
+
+def run(broker: Broker, partitions: int, connections: int, seconds: float) -> Sample:
+    """Measure one broker once."""
+    address = ("127.0.0.1", broker.port)
+    is_over: Any = multiprocessing.Value("i", 0)
+    results: multiprocessing.Queue[Any] = multiprocessing.Queue()
+    fetcher = multiprocessing.Process(target=fetch_repeatedly, args=(address, is_over, results))
+    fetcher.start()
+    try:
+        rate = asyncio.run(produce(address, partitions, connections, seconds))
+    finally:
+        is_over.value = 1
+    latencies = sorted(results.get(timeout=30))
+    fetcher.join()
+    return Sample(rate, latencies[len(latencies) // 2], latencies[len(latencies) * 99 // 100])
+
+
+async def prepare(broker: Broker, partitions: int, configs: dict[str, str]) -> None:
+    """Make the topics, and wait until they have leaders."""
+    client = await RawClient.connect(("127.0.0.1", broker.port))
+    await create_topic(client, READ_TOPIC)
+    await create_topic(client, TOPIC, partitions, **configs)
+    while True:
+        with contextlib.suppress(AssertionError):
+            await append(client, READ_TOPIC, batch(bytes(1000)))
+            await append(client, TOPIC, batch(b"first"), partition=partitions - 1)
+            break
+        await pause(0.2)
+    await client.close()
+
+
+def show(partitions: int, name: str, samples: list[Sample]) -> None:
+    """Print one row."""
+    rate, p50, p99 = (statistics.median(column) for column in zip(*samples, strict=True))
+    rates = sorted(sample.acknowledgements for sample in samples)
+    print(
+        f"| {partitions} | {name} | {rate:,.0f} ({rates[0]:,.0f}-{rates[-1]:,.0f}) "
+        f"| {p50:.2f} | {p99:.1f} |"
+    )
+
+
+def main() -> None:
+    """Start both brokers, measure them in turn, print a table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--partitions", type=int, nargs="+", default=[1, 50, 500])
+    parser.add_argument("--connections", type=int, default=500)
+    parser.add_argument("--seconds", type=float, default=5.0)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--only", choices=("wirebroker", "apache"), help="measure one of the two")
+    options = parser.parse_args()
+    print("| dirty partitions | broker | acknowledgements/s | fetch p50 ms | fetch p99 ms |")
+    print("|---|---|---|---|---|")
+    with (
+        tempfile.TemporaryDirectory(prefix="group-commit-", dir=Path.cwd()) as directory,
+        contextlib.ExitStack() as started,
+    ):
+        durable = {"wirebroker.durability": "fsync"}
+        brokers: dict[str, tuple[Broker, dict[str, str]]] = {
+            "wirebroker": (Wirebroker(Path(directory, "wirebroker"), durable), {}),
+            "apache": (ApacheKafka(Path(directory, "apache")), {"flush_messages": "1"}),
+        }
+        for name in list(brokers):
+            if options.only in {None, name}:
+                brokers[name][0].start()
+                started.callback(brokers[name][0].kill9)
+            else:
+                del brokers[name]
+        for broker, configs in brokers.values():
+            asyncio.run(prepare(broker, max(options.partitions), configs))
+        for partitions in options.partitions:
+            samples: dict[str, list[Sample]] = {name: [] for name in brokers}
+            for _ in range(options.rounds):
+                for name, (broker, _) in brokers.items():
+                    sample = run(broker, partitions, options.connections, options.seconds)
+                    samples[name].append(sample)
+            for name, found in samples.items():
+                show(partitions, name, found)
+
+
+if __name__ == "__main__":
+    main()

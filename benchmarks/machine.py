@@ -1,0 +1,109 @@
+"""What a measurement reads of the machine: CPU of a process, who listens, who else was busy."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+_TICKS_PER_S = os.sysconf("SC_CLK_TCK")
+_LISTENING = "0A"
+
+
+def cpu_seconds(process_id: int) -> float:
+    """Return the CPU time of a process, all threads, the ended ones too (to the nanosecond).
+
+    Source: clock_getcpuclockid(3): the clock's number is made of the process's.
+    """
+    return time.clock_gettime((~process_id << 3) | 2)
+
+
+def resident_mb(process_id: int) -> float:
+    """Return the memory that a process holds, in MB."""
+    status = Path(f"/proc/{process_id}/status").read_text()
+    match = re.search(r"VmRSS:\s+(\d+) kB", status)
+    assert match is not None
+    return int(match[1]) / 1024
+
+
+def listens(process_id: int, port: int) -> bool:
+    """Say whether it is this process that listens at a port, and not an earlier one."""
+    sockets = set[str]()
+    for table in ("tcp", "tcp6"):
+        for line in Path(f"/proc/net/{table}").read_text().splitlines()[1:]:
+            fields = line.split()
+            if fields[3] == _LISTENING and int(fields[1].rpartition(":")[2], 16) == port:
+                sockets.add(f"socket:[{fields[9]}]")
+    for descriptor in Path(f"/proc/{process_id}/fd").iterdir():
+        try:
+            if str(descriptor.readlink()) in sockets:
+                return True
+        except FileNotFoundError:
+            continue  # closed meanwhile
+    return False
+
+
+def describe() -> str:
+    """Return one line on the machine and its load."""
+    model = re.search(r"model name\s*:\s*(.+)", Path("/proc/cpuinfo").read_text())
+    memory = re.search(r"MemTotal:\s+(\d+)", Path("/proc/meminfo").read_text())
+    assert memory is not None
+    return (
+        f"{model[1] if model else platform.machine()}, {os.cpu_count()} cores, "
+        f"{int(memory[1]) / 2**20:.0f} GiB, {platform.system()} {platform.release()}, "
+        f"load {os.getloadavg()[0]:.1f}"
+    )
+
+
+@dataclass(frozen=True)
+class CpuTimes:
+    """The machine's CPU seconds so far, all cores together."""
+
+    busy_s: float  # of this machine's own processes
+    stolen_s: float  # taken away by the host
+
+    @classmethod
+    def now(cls) -> CpuTimes:
+        """Read them."""
+        line = Path("/proc/stat").read_text().partition("\n")[0].split()[1:]
+        user, nice, system, _idle, _wait, interrupt, soft, steal = (int(each) for each in line[:8])
+        busy = user + nice + system + interrupt + soft
+        return cls(busy / _TICKS_PER_S, steal / _TICKS_PER_S)
+
+
+class Witness:
+    """Watches a run: how much CPU went to neither the broker nor its generator.
+
+    `with Witness(broker_pid) as witness: …`, then `foreign_share` is the part of the machine that
+    others had. The generator is this process's children, waited for within the run.
+    """
+
+    def __init__(self, broker: int) -> None:
+        self._broker = broker
+        self.broker_cpu_s = 0.0
+        self.seconds = 0.0
+        self.foreign_share = 0.0
+
+    def __enter__(self) -> Witness:
+        self._machine = CpuTimes.now()
+        self._own = _own_cpu_s()
+        self._cpu = cpu_seconds(self._broker)
+        self._began = time.monotonic()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.seconds = time.monotonic() - self._began
+        self.broker_cpu_s = cpu_seconds(self._broker) - self._cpu
+        machine = CpuTimes.now()
+        others = machine.busy_s - self._machine.busy_s - self.broker_cpu_s
+        others -= _own_cpu_s() - self._own
+        lost = max(0.0, others) + machine.stolen_s - self._machine.stolen_s
+        self.foreign_share = lost / (self.seconds * (os.cpu_count() or 1))
+
+
+def _own_cpu_s() -> float:
+    times = os.times()
+    return times.user + times.system + times.children_user + times.children_system

@@ -1,0 +1,146 @@
+"""Two brokers measured in turn (A B A B …): medians of ratios within pairs, with bounds.
+
+The machine's speed drifts; two runs one right after the other share it. So the ratio is taken
+within each pair, and the table shows the median of the ratios with its 95 % bounds from order
+statistics, which assume nothing of the distribution.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import statistics
+import sys
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+from benchmarks.machine import Witness, listens
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from compat_tests.brokers import Broker
+
+# A run during which others had more of the machine than this is dropped and taken again.
+MOST_FOREIGN_SHARE = 0.10
+MOST_TRIES = 4
+
+
+@dataclass(frozen=True)
+class Sample:
+    """What one run of a generator found."""
+
+    records: float
+    seconds: float  # as the generator counts, without its start
+    extra: dict[str, float] = field(default_factory=dict[str, float])  # latencies in us
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run on one broker."""
+
+    rate: float  # records a second
+    cpu_us: float  # the broker's CPU per record
+    foreign_share: float
+    extra: dict[str, float]
+
+
+@dataclass(frozen=True)
+class Bounded:
+    """A median with its 95 % bounds."""
+
+    median: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        return f"{self.median:.2f} ({self.low:.2f} to {self.high:.2f})"
+
+
+def bounded(values: Sequence[float]) -> Bounded:
+    """Return the median and its 95 % bounds; below six values these are least and greatest."""
+    ordered = sorted(values)
+    count = len(ordered)
+    tail, rank = 0.0, 0
+    for below in range(count // 2):
+        tail += math.comb(count, below) / 2**count
+        if 2 * tail > 0.05:
+            break
+        rank = below
+    return Bounded(statistics.median(ordered), ordered[rank], ordered[count - 1 - rank])
+
+
+@dataclass
+class Pairs:
+    """All runs of a case: ours and theirs, index by index from the same pair."""
+
+    ours: list[Run] = field(default_factory=list[Run])
+    theirs: list[Run] = field(default_factory=list[Run])
+    dropped: int = 0
+
+    def rate_ratio(self) -> Bounded:
+        """Return how many times theirs our rate is."""
+        return bounded([a.rate / b.rate for a, b in zip(self.ours, self.theirs, strict=True)])
+
+    def cpu_ratio(self) -> Bounded:
+        """Return how many times ours the CPU per record of theirs is."""
+        pairs = zip(self.ours, self.theirs, strict=True)
+        return bounded([b.cpu_us / a.cpu_us if a.cpu_us else math.inf for a, b in pairs])
+
+
+class Measured(Protocol):
+    """A case as it is run: on a fresh topic each time."""
+
+    def prepare(self, broker: Broker) -> str:
+        """Make what a run needs; return the topic's name."""
+        ...
+
+    def run(self, broker: Broker, topic: str) -> Sample:
+        """Drive the broker."""
+        ...
+
+    def clean(self, broker: Broker, topic: str) -> None:
+        """Remove what prepare has made."""
+        ...
+
+
+def measure(case: Measured, ours: Broker, theirs: Broker, count: int) -> Pairs:
+    """Take `count` pairs of runs, after one each to warm up."""
+    pairs = Pairs()
+    for broker in (ours, theirs):
+        _run_once(case, broker)
+    for _ in range(count):
+        pairs.ours.append(_run(case, ours, pairs))
+        pairs.theirs.append(_run(case, theirs, pairs))
+    return pairs
+
+
+def _run(case: Measured, broker: Broker, pairs: Pairs) -> Run:
+    """Run until the machine leaves a run alone; the least disturbed one counts after all tries."""
+    tries: list[Run] = []
+    for _ in range(MOST_TRIES):
+        tries.append(_run_once(case, broker))
+        if tries[-1].foreign_share <= MOST_FOREIGN_SHARE:
+            break
+        pairs.dropped += 1
+        share = tries[-1].foreign_share
+        print(f"  others had {share:.0%} of the machine: again", file=sys.stderr)
+    return min(tries, key=lambda run: run.foreign_share)
+
+
+def _run_once(case: Measured, broker: Broker) -> Run:
+    if not listens(broker.process_id, broker.port):
+        raise RuntimeError(f"process {broker.process_id} is not the one on {broker.port}")
+    topic = case.prepare(broker)
+    os.sync()  # what the last run left must not be written back during this one
+    try:
+        with Witness(broker.process_id) as witness:
+            sample = case.run(broker, topic)
+    finally:
+        case.clean(broker, topic)
+    return Run(
+        sample.records / sample.seconds,
+        witness.broker_cpu_s / sample.records * 1e6,
+        witness.foreign_share,
+        sample.extra,
+    )

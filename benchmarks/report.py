@@ -1,0 +1,102 @@
+"""The result: a table in Markdown, all runs as JSON, bars of the ratios as a picture."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import statistics
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from benchmarks.cases import Case
+    from benchmarks.pairs import Bounded, Pairs, Run
+
+_HEAD = (
+    "| case | ours | theirs | CPU ratio | rate ratio | to reach (rate, CPU) | ours CPU us | p99 |",
+    "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
+)
+
+
+def table(results: Mapping[str, Pairs], cases: Sequence[Case]) -> str:
+    """Return the rows of the cases that were measured."""
+    rows = [_row(case, results[case.name]) for case in cases if case.name in results]
+    return "\n".join([*_HEAD, *rows])
+
+
+def _row(case: Case, pairs: Pairs) -> str:
+    rate, cpu = pairs.rate_ratio(), pairs.cpu_ratio()
+    ours, theirs = (
+        statistics.median(run.rate for run in runs) for runs in (pairs.ours, pairs.theirs)
+    )
+    cpu_us = statistics.median(run.cpu_us for run in pairs.ours)
+    wanted = (
+        "" if case.reach is None else f"{case.reach[0]}, {case.reach[1]}{_verdict(case, rate, cpu)}"
+    )
+    cells = [
+        case.name,
+        f"{ours:,.0f} {case.unit}s/s",
+        f"{theirs:,.0f}",
+        str(cpu),
+        str(rate),
+        wanted,
+        f"{cpu_us:.2f}",
+        _tail(pairs),
+    ]
+    return f"| {' | '.join(cells)} |"
+
+
+def _verdict(case: Case, rate: Bounded, cpu: Bounded) -> str:
+    assert case.reach is not None
+    is_reached = rate.median >= case.reach[0] and cpu.median >= case.reach[1]
+    return " ✓" if is_reached else " ✗"
+
+
+def _tail(pairs: Pairs) -> str:
+    """Return both p99 latencies in milliseconds, if the generator tells."""
+    if not all("p99_us" in run.extra for run in (*pairs.ours, *pairs.theirs)):
+        return ""
+    ours, theirs = (_median_p99_ms(runs) for runs in (pairs.ours, pairs.theirs))
+    return f"{ours:.2f} / {theirs:.2f} ms"
+
+
+def _median_p99_ms(runs: Sequence[Run]) -> float:
+    return statistics.median(run.extra["p99_us"] for run in runs) / 1000
+
+
+def write_json(path: Path, facts: Mapping[str, str], results: Mapping[str, Pairs]) -> None:
+    """Write every run, for plots and for comparing with later ones."""
+    cases = {name: dataclasses.asdict(pairs) for name, pairs in results.items()}
+    path.write_text(json.dumps({"facts": dict(facts), "cases": cases}, indent=1) + "\n")
+
+
+def plot(path: Path, results: Mapping[str, Pairs], title: str) -> None:
+    """Draw the ratios with their bounds as an SVG (needs matplotlib: extra `bench`)."""
+    import matplotlib as mpl
+
+    mpl.use("svg")
+    from matplotlib import pyplot
+
+    names = list(results)[::-1]
+    figure, axes = pyplot.subplots(figsize=(9, 1 + 0.45 * len(names)), layout="constrained")
+    for offset, label, ratios in (
+        (0.18, "CPU per record", [results[name].cpu_ratio() for name in names]),
+        (-0.18, "rate", [results[name].rate_ratio() for name in names]),
+    ):
+        places = [place + offset for place in range(len(names))]
+        middles = [ratio.median for ratio in ratios]
+        errors = [
+            [ratio.median - ratio.low for ratio in ratios],
+            [ratio.high - ratio.median for ratio in ratios],
+        ]
+        axes.barh(places, middles, height=0.34, xerr=errors, label=label)
+    axes.axvline(1, color="black", linewidth=0.8)
+    axes.set_yticks(range(len(names)), names)
+    axes.set_xscale("log")
+    axes.set_xticks([0.5, 1, 2, 4, 8], ["0.5", "1", "2", "4", "8"])
+    axes.set_xlabel("times better than Apache Kafka (median, 95 % bounds)")
+    axes.set_title(title)
+    axes.legend()
+    figure.savefig(path)

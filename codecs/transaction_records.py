@@ -1,0 +1,89 @@
+"""The records of `__transaction_state`: what a transactional id is, in versions 0 and 1.
+
+    key    := int16 kind (0), string transactional id
+    value  := int16 version, body           a null value is a tombstone
+
+Version 1 has, as tagged fields, the producer ids before and after (an exhausted epoch leads to a
+new id) and the transaction.version that the client goes by.
+
+Source: Kafka's TransactionLog; KIP-98, KIP-890.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+from struct import Struct
+from struct import error as struct_error
+from typing import Any, Final
+
+from wirebroker.codecs.codegen import Message
+from wirebroker.codecs.errors import ErrorCode, KafkaError, MalformedFrameError
+from wirebroker.codecs.schema import Versions, parse_table
+from wirebroker.codecs.schemas.transaction_log import (
+    FIRST_FLEXIBLE_VALUE,
+    TRANSACTION_LOG_VALUES,
+)
+
+TRANSACTION_KIND: Final = 0
+# Written while transaction.version is 0, and from 1 on.
+LEGACY_VALUE_VERSION: Final = 0
+VALUE_VERSION: Final = 1
+
+_INT16: Final = Struct(">h")
+_KEY_HEAD: Final = Struct(">hh")
+
+
+def transaction_key(transactional_id: str) -> bytes:
+    """Return the key of a transactional id's record."""
+    encoded = transactional_id.encode()
+    return _KEY_HEAD.pack(TRANSACTION_KIND, len(encoded)) + encoded
+
+
+def decode_transaction_key(key: bytes) -> str | None:
+    """Return the transactional id of a key; None if the record is of another kind.
+
+    Raises:
+        MalformedFrameError: The bytes are no such key.
+    """
+    try:
+        kind, length = _KEY_HEAD.unpack_from(key)
+        if kind != TRANSACTION_KIND:
+            return None
+        if length != len(key) - _KEY_HEAD.size:
+            raise MalformedFrameError("a transaction record's key has the wrong length")
+        return key[_KEY_HEAD.size :].decode()
+    except (struct_error, UnicodeDecodeError) as error:
+        raise MalformedFrameError(f"a transaction record's key: {error}") from None
+
+
+def encode_transaction_value(version: int, /, **fields: Any) -> bytes:
+    """Encode a value; fields as in schemas/transaction_log.py."""
+    return _INT16.pack(version) + transaction_message().encode(version, fields)
+
+
+def decode_transaction_value(value: bytes) -> Any:
+    """Decode a value of any version.
+
+    Raises:
+        KafkaError: UNSUPPORTED_VERSION.
+        MalformedFrameError: The bytes are no such value.
+    """
+    if len(value) < _INT16.size:
+        raise MalformedFrameError("a transaction record's value is cut off")
+    (version,) = _INT16.unpack_from(value)
+    message = transaction_message()
+    if version not in message.schema.versions:
+        raise KafkaError(
+            ErrorCode.UNSUPPORTED_VERSION,
+            f"{message.schema.name} of version {version} is not supported",
+        )
+    return message.decode(version, value, _INT16.size)
+
+
+@cache
+def transaction_message() -> Message:
+    """Return the value's codec."""
+    flexible = Versions(FIRST_FLEXIBLE_VALUE, 0x7FFF)
+    (schema,) = parse_table(TRANSACTION_LOG_VALUES)
+    return Message(replace(schema, flexible_versions=flexible))

@@ -1,0 +1,92 @@
+"""A folder that Apache Kafka and wirebroker take in turns."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING, Literal
+
+from compat_tests.brokers import HOST, ApacheKafka, Broker, Wirebroker
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+End = Literal["stop", "kill"]
+
+OFFSETS_PARTITIONS = 3
+SETTINGS = {
+    "auto.create.topics.enable": "false",
+    "offsets.topic.num.partitions": str(OFFSETS_PARTITIONS),
+    "transaction.state.log.num.partitions": "2",
+    "share.coordinator.state.topic.num.partitions": "2",
+    "log.retention.ms": "-1",
+    "log.retention.check.interval.ms": "300",
+    "log.initial.task.delay.ms": "300",
+    "log.segment.delete.delay.ms": "0",
+    # What is deleted must be on the disk before a kill: checked by the tests in the file itself.
+    "log.flush.start.offset.checkpoint.interval.ms": "300",
+    # A snapshot every few changes, so that each broker starts on the other's.
+    "metadata.log.max.record.bytes.between.snapshots": "2000",
+}
+
+
+class SharedFolder:
+    """The data of one cluster of one node, and a broker of each kind to serve it.
+
+    Args:
+        folder: Where everything lies.
+        layout: "one" log directory; "several", the metadata log in one of its own.
+        has_dynamic_voters: Format with the voters in the metadata log (kraft.version 1).
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        layout: Literal["one", "several"] = "one",
+        has_dynamic_voters: bool = False,
+        settings: Mapping[str, str] | None = None,
+    ) -> None:
+        self.log_dirs = [folder / "data"]
+        self.metadata_dir = folder / "data"
+        where: dict[str, str] = {}
+        if layout == "several":
+            self.log_dirs = [folder / "data-1", folder / "data-2", folder / "data-3"]
+            self.metadata_dir = folder / "metadata"
+            where["metadata.log.dir"] = str(self.metadata_dir)
+        where["log.dirs"] = ",".join(map(str, self.log_dirs))
+        all_settings = {**SETTINGS, **where, **(settings or {})}
+        self.apache = ApacheKafka(folder / "apache", all_settings)
+        self.apache.format_options = []  # the features that a new cluster has by default
+        self.apache.has_dynamic_voters = has_dynamic_voters
+        self.wirebroker = Wirebroker(folder / "wirebroker", all_settings)
+
+    @contextlib.contextmanager
+    def run(self, kind: str, end: End = "stop") -> Iterator[Broker]:
+        """Run one of them; then stop it, or kill it."""
+        broker: Broker = self.apache if kind == "apache" else self.wirebroker
+        broker.start()
+        try:
+            yield broker
+        except BaseException:
+            broker.kill9()
+            raise
+        if end == "stop":
+            broker.stop()
+        else:
+            broker.kill9()
+
+    def checkpoint(self, name: str) -> dict[tuple[str, int], int]:
+        """Return the rows of a checkpoint file, of all log directories."""
+        rows: dict[tuple[str, int], int] = {}
+        for directory in self.log_dirs:
+            with contextlib.suppress(FileNotFoundError):
+                for line in (directory / name).read_text().splitlines()[2:]:
+                    topic, partition, offset = line.split(" ")
+                    rows[topic, int(partition)] = int(offset)
+        return rows
+
+
+def address(broker: Broker) -> tuple[str, int]:
+    """Return where a broker listens."""
+    return HOST, broker.port

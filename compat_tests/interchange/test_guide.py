@@ -1,0 +1,103 @@
+"""The guide's section on moving: its settings and its commands, run one after the other."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from compat_tests import brokers
+from compat_tests.raw_requests import Requests, batch, record
+from compat_tests.waiting import eventually
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+pytestmark = pytest.mark.java
+
+GUIDE = Path(__file__).resolve().parents[2] / "docs" / "guide.md"
+TITLE = "## Moving between Apache Kafka and wirebroker\n"
+STOP_S = 60.0
+
+
+def section() -> str:
+    return GUIDE.read_text().partition(TITLE)[2].partition("\n## ")[0]
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```$", section(), re.MULTILINE | re.DOTALL)
+
+
+def command_of(line: str) -> list[str]:
+    """Return what a line of the guide comes to here, where Kafka is a folder of jars."""
+    program, *arguments = shlex.split(line)
+    if program == "wirebroker":
+        return [sys.executable, "-m", "wirebroker", *arguments]
+    java = {"kafka-storage.sh": "kafka.tools.StorageTool", "kafka-server-start.sh": "kafka.Kafka"}
+    return [*brokers.java_tool("-Xmx512m", java[Path(program).name]), *arguments]
+
+
+class Guide:
+    """A folder in which the lines of one block are run; ports 9092 and 9093 stand for free ones."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.port, self.controller_port = brokers.free_ports(2)
+        self.appended = 0
+
+    def text(self, text: str) -> str:
+        return text.replace("9093", str(self.controller_port)).replace("9092", str(self.port))
+
+    def run(self, lines: list[str]) -> None:
+        for line in lines:
+            command = command_of(line)
+            if "serve" in command:
+                command += ["--set", f"listeners=PLAINTEXT://127.0.0.1:{self.port}"]
+            if "format" in command:
+                subprocess.run(command, cwd=self.folder, check=True, capture_output=True)
+                continue
+            with self.serving(command):
+                self.read_and_append()
+
+    @contextlib.contextmanager
+    def serving(self, command: list[str]) -> Iterator[None]:
+        with (self.folder / "log").open("ab") as log:
+            process = subprocess.Popen(command, cwd=self.folder, stdout=log, stderr=log)
+        try:
+            eventually(lambda: brokers.answers(self.port), timeout_s=brokers.START_TIMEOUT_S)
+            yield
+            process.terminate()
+            process.wait(STOP_S)
+        finally:
+            process.kill()
+            process.wait()
+
+    def read_and_append(self) -> None:
+        """Check that the records of all before are there, then append one."""
+        with contextlib.closing(Requests((brokers.HOST, self.port))) as requests:
+            if not self.appended:
+                requests.create("t", 1)
+            requests.wait_for_partitions("t", 1)
+            requests.wait_for_end("t", self.appended)
+            assert requests.append("t", batch(record(0, b"k", b"v"))) == self.appended
+            self.appended += 1
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_the_commands_of_the_guide_hand_the_folder_over(tmp_path: Path, number: int) -> None:
+    guide = Guide(tmp_path)
+    (properties,) = blocks("properties")
+    if number == 1:
+        replaced = "controller.quorum.bootstrap.servers=", "controller.quorum.voters=1@"
+        assert replaced[0] in properties
+        properties = properties.replace(*replaced)
+    properties += "broker.session.timeout.ms=3000\nbroker.heartbeat.interval.ms=500\n"
+    (tmp_path / "server.properties").write_text(guide.text(properties))
+    guide.run(blocks("console")[number].splitlines())
+    assert guide.appended == 3

@@ -1,0 +1,230 @@
+"""Transactions by either broker; and groups that wirebroker does not serve, but keeps whole."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING
+
+import pytest
+from confluent_kafka import Consumer, TopicPartition
+
+from compat_tests.clients import java
+from compat_tests.interchange.contents import contents_of, read_transactions
+from compat_tests.interchange.shared_folder import OFFSETS_PARTITIONS, SharedFolder, address
+from compat_tests.raw_requests import Requests, batch, record
+from compat_tests.transaction_requests import TransactionalProducer
+from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.codecs.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from compat_tests.interchange.shared_folder import End
+
+pytestmark = pytest.mark.java
+
+LATEST = -1
+READ_COMMITTED = 1
+WAIT_S = 30.0
+
+
+@contextlib.contextmanager
+def serving(folder: SharedFolder, kind: str, end: End = "stop") -> Iterator[Requests]:
+    with (
+        folder.run(kind, end) as broker,
+        contextlib.closing(Requests(address(broker))) as requests,
+    ):
+        yield requests
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> SharedFolder:
+    return SharedFolder(tmp_path)
+
+
+def make_transactions(requests: Requests) -> TransactionalProducer:
+    """One committed, one aborted, one that stays open; return the producer of the last."""
+    requests.create("t", 1)
+    requests.ask_until_served(ApiKey.FIND_COORDINATOR, 2, {"key": "any", "key_type": 0})
+    committed = TransactionalProducer(requests, "committed")
+    committed.append("t", b"c0", b"c1")
+    committed.commit_offset("told", "t", 2)
+    committed.end(committed=True)
+    aborted = TransactionalProducer(requests, "aborted")
+    requests.wait_for_end("t", 3)
+    aborted.append("t", b"a0", b"a1")
+    aborted.commit_offset("never", "t", 5)
+    aborted.end(committed=False)
+    requests.wait_for_end("t", 6)
+    requests.append("t", batch(record(0, b"k", b"plain")))
+    left_open = TransactionalProducer(requests, "open")
+    assert left_open.append("t", b"o0", b"o1") == 7
+    left_open.commit_offset("pending", "t", 9)
+    requests.append("t", batch(record(0, b"k", b"plain")))
+    return left_open
+
+
+def view_of_committed(requests: Requests) -> tuple[int, list[int], bytes]:
+    """Return the last stable offset, where aborted transactions begin, the batches below."""
+    end, _ = requests.offset("t", 0, LATEST, isolation_level=READ_COMMITTED)
+    answer = requests.fetch("t", 0, 0, isolation_level=READ_COMMITTED)
+    assert answer.last_stable_offset == end
+    batches, aborted = read_transactions(requests, "t", 0, 0, end)
+    return end, sorted(first for _, first in aborted), batches
+
+
+@pytest.mark.parametrize(
+    ("maker", "end"),
+    [
+        ("apache", "kill"),
+        ("wirebroker", "stop"),
+        pytest.param("apache", "stop", marks=pytest.mark.long),
+        pytest.param("wirebroker", "kill", marks=pytest.mark.long),
+    ],
+)
+def test_transactions_are_seen_alike_and_the_one_left_open_is_ended_by_the_other_broker(
+    folder: SharedFolder, maker: str, end: End
+) -> None:
+    other = "wirebroker" if maker == "apache" else "apache"
+    with serving(folder, maker, end) as requests:
+        make_transactions(requests)
+        before, committed = contents_of(requests), view_of_committed(requests)
+    stable, aborted, _ = committed
+    assert (stable, aborted) == (7, [3])
+    assert before.offsets["told"] == {("t", 0): (2, "")}
+    with serving(folder, other, end) as requests:
+        assert contents_of(requests) == before
+        assert view_of_committed(requests) == committed
+        requests.append("t", batch(record(0, b"k", b"more")))
+        assert view_of_committed(requests) == committed
+        # Its producer comes back: what it left open is aborted.
+        TransactionalProducer(requests, "open")
+        requests.wait_for_end("t", 12)
+        requests.wait_for_end("t", 12, isolation_level=READ_COMMITTED)
+        stable, aborted, _ = committed = view_of_committed(requests)
+        assert (stable, aborted) == (12, [3, 7])
+        before = contents_of(requests)
+    with serving(folder, maker) as requests:
+        assert view_of_committed(requests) == committed
+        assert contents_of(requests) == before
+
+
+def test_consumer_groups_of_the_newer_protocol_keep_their_offsets_and_their_members(
+    folder: SharedFolder,
+) -> None:
+    with folder.run("apache", "kill") as broker:
+        with contextlib.closing(Requests(address(broker))) as requests:
+            requests.create("t", 1)
+            requests.append("t", batch(record(0, b"k", b"v")))
+        join_and_leave(broker.bootstrap, "left")
+        staying = joined(broker.bootstrap, "occupied")
+    # Its broker has died: it cannot leave any more.
+    staying.close()
+    with serving(folder, "wirebroker") as requests:
+        assert types_of_groups(requests) == {"left": "consumer", "occupied": "consumer"}
+        offsets = contents_of(requests).offsets
+        assert offsets["left"] == {("t", 0): (1, "")}
+        requests.commit("left", [("t", 0, 0, "by an administrator")])
+        deleted = requests.try_ask(ApiKey.DELETE_GROUPS, 2, {"groups_names": ["left", "occupied"]})
+        codes = {each.group_id: each.error_code for each in deleted.results}
+        assert codes == {
+            "left": ErrorCode.GROUP_ID_NOT_FOUND,
+            "occupied": ErrorCode.NON_EMPTY_GROUP,
+        }
+        assert requests.try_join("occupied").error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+    with folder.run("apache") as broker:
+        with contextlib.closing(Requests(address(broker))) as requests:
+            assert types_of_groups(requests) == {"left": "consumer", "occupied": "consumer"}
+            assert contents_of(requests).offsets["left"] == {("t", 0): (0, "by an administrator")}
+        join_and_leave(broker.bootstrap, "left")
+    with serving(folder, "wirebroker") as requests:
+        # A classic consumer may take the group over while nobody is in it.
+        requests.join_alone("left")
+        assert types_of_groups(requests) == {"left": "classic", "occupied": "consumer"}
+    with serving(folder, "apache") as requests:
+        assert types_of_groups(requests)["left"] == "classic"
+        assert contents_of(requests).offsets["left"] == {("t", 0): (1, "")}
+
+
+def test_share_groups_and_their_state_are_kept(folder: SharedFolder) -> None:
+    with folder.run("apache") as broker:
+        with contextlib.closing(Requests(address(broker))) as requests:
+            requests.create("t", 1)
+            requests.append("t", batch(record(0, b"k", b"v")))
+        read_by_share_group(broker.bootstrap)
+    with serving(folder, "wirebroker") as requests:
+        assert types_of_groups(requests) == {"shared": "share"}
+        assert requests.try_join("shared").error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+        assert state_of_shares(requests)
+        requests.append("t", batch(record(0, b"k", b"second")))
+    with folder.run("apache") as broker:
+        with contextlib.closing(Requests(address(broker))) as requests:
+            assert types_of_groups(requests) == {"shared": "share"}
+        # It goes on where it was: the first record is not given again.
+        assert read_by_share_group(broker.bootstrap) == ["second"]
+
+
+def read_by_share_group(bootstrap: str) -> list[str]:
+    java.run(
+        bootstrap,
+        java.CONFIGS,
+        *("--alter", "--entity-type", "groups", "--entity-name", "shared"),
+        *("--add-config", "share.auto.offset.reset=earliest"),
+    )
+    printed = java.run(
+        bootstrap,
+        "org.apache.kafka.tools.consumer.ConsoleShareConsumer",
+        *("--topic", "t", "--group", "shared", "--max-messages", "1", "--timeout-ms", "20000"),
+    )
+    return [line for line in printed.splitlines() if not line.startswith("Processed")]
+
+
+def state_of_shares(requests: Requests) -> int:
+    """Return how many records `__share_group_state` holds."""
+    return sum(
+        requests.offset("__share_group_state", partition, LATEST)[0] for partition in range(2)
+    )
+
+
+def joined(bootstrap: str, group: str) -> Consumer:
+    """Return a member by the newer protocol that has read one record and committed."""
+    consumer = Consumer(
+        {
+            "bootstrap.servers": bootstrap,
+            "group.id": group,
+            "group.protocol": "consumer",
+            "auto.offset.reset": "earliest",
+            "enable.auto.commit": False,
+            "log_level": 0,
+        }
+    )
+    consumer.subscribe(["t"])
+    (message,) = consumer.consume(1, WAIT_S)
+    assert message.error() is None, message.error()
+    consumer.commit(offsets=[TopicPartition("t", 0, 1)], asynchronous=False)
+    return consumer
+
+
+def join_and_leave(bootstrap: str, group: str) -> None:
+    consumer = Consumer(
+        {
+            "bootstrap.servers": bootstrap,
+            "group.id": group,
+            "group.protocol": "consumer",
+            "enable.auto.commit": False,
+            "log_level": 0,
+        }
+    )
+    assigned: list[TopicPartition] = []
+    consumer.subscribe(["t"], on_assign=lambda _, partitions: assigned.extend(partitions))
+    while not assigned:
+        consumer.poll(0.1)
+    consumer.commit(offsets=[TopicPartition("t", 0, 1)], asynchronous=False)
+    consumer.close()
+
+
+def types_of_groups(requests: Requests) -> dict[str, str]:
+    requests.wait_for_groups(OFFSETS_PARTITIONS)
+    listed = requests.ask_until_served(ApiKey.LIST_GROUPS, 5, {})
+    return {group.group_id: group.group_type.lower() for group in listed.groups}

@@ -1,0 +1,27 @@
+"""`make twin`: gives one request stream to both brokers and compares what they have on disk.
+
+python -m compat_tests.twin [DIR]      keeps both directories in DIR
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from pathlib import Path
+
+from compat_tests.twin.comparing import compare
+from compat_tests.twin.running import run_twins
+
+
+def main(arguments: list[str]) -> int:
+    """Run both, print the comparison; 1 if they differ in what is not agreed on."""
+    with tempfile.TemporaryDirectory(prefix="twin-") as scratch:
+        folder = Path(arguments[0] if arguments else scratch).absolute()
+        comparison = compare(*run_twins(folder))
+    sys.stdout.write("".join(f"{line}\n" for line in comparison.report()))
+    sys.stdout.write("twins\n" if comparison.is_good else "no twins\n")
+    return 0 if comparison.is_good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,84 @@
+"""Differences between the twins that are agreed on, each with its reason. No row may be idle.
+
+A row says in which files (a pattern for the whole path), which lines (a pattern for `-` and what
+only Apache Kafka has, or `+` and what only wirebroker has), and why. PRESENT stands for a file.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Agreed(NamedTuple):
+    """One row."""
+
+    files: str
+    line: str
+    reason: str
+
+
+_METADATA_LOG = r"__cluster_metadata-0/\d{20}\.log"
+_BATCH = r"batch of \d+, epoch 1, attributes 0, producer -1 -1 -1"
+
+AGREED: tuple[Agreed, ...] = (
+    Agreed(
+        r"\.lock",
+        r"\+ PRESENT",
+        "Apache Kafka removes its lock file when it stops. Here it stays: between opening and"
+        " locking it another broker may have removed it, and then two hold the lock.",
+    ),
+    Agreed(
+        r"__cluster_metadata-0/\d{20}\.snapshot",
+        "- PRESENT",
+        "Nobody produces into the metadata log with a producer's id: no states of producers are"
+        " kept for it. Apache Kafka makes the empty file again when it lacks one.",
+    ),
+    Agreed(
+        _METADATA_LOG,
+        r"[-+] (REGISTER_CONTROLLER|REGISTER_BROKER) .*",
+        "A registration names the features that a broker serves, and Apache Kafka's controller its"
+        " listener; every start writes a new one.",
+    ),
+    Agreed(
+        _METADATA_LOG,
+        r"[-+] BROKER_REGISTRATION_CHANGE .*(fenced: -1|cordoned_log_dirs: \[\]).*",
+        "Apache Kafka's broker tells its cordoned directories and that it is ready in two"
+        " heartbeats, so in two records.",
+    ),
+    Agreed(
+        _METADATA_LOG,
+        r"- (BROKER_REGISTRATION_CHANGE .*(in_controlled_shutdown: 1|fenced: 1)\}"
+        r"|PARTITION_CHANGE .*leader: -1,.*)",
+        "Before it stops, Apache Kafka's broker gives its leaderships away, which one node has"
+        " nobody for; after the next start it takes them up again. Here they are just kept.",
+    ),
+    Agreed(
+        _METADATA_LOG,
+        r"- CLEAR_ELR .*",
+        "A topic with its own min.insync.replicas begins with no eligible leaders in Kafka's log."
+        " Here a partition's one replica is always in sync, so there are none to forget.",
+    ),
+    Agreed(
+        _METADATA_LOG,
+        rf"[-+] {_BATCH}",
+        "Batches of the records above: what Apache Kafka sends in several requests is one batch"
+        " here.",
+    ),
+    Agreed(
+        r"(configured-[01]|shapes-2|__transaction_state-1)/leader-epoch-checkpoint",
+        "- PRESENT",
+        "Apache Kafka notes an epoch when it begins to lead, here it is noted with its first"
+        " batch: a start of ten thousand partitions writes no files.",
+    ),
+    Agreed(
+        "log-start-offset-checkpoint",
+        r"\+ (cut 1 8|retained 0 6)|[-+] \d",
+        "A log start offset is written down also where a segment begins: a power loss may bring"
+        " back the segments before it. Apache Kafka drops such rows.",
+    ),
+    Agreed(
+        "cleaner-offset-checkpoint",
+        "- PRESENT",
+        "Apache Kafka writes it empty when it starts.",
+    ),
+)

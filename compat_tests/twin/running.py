@@ -1,0 +1,50 @@
+"""Runs the stream on both brokers, one after the other, each on a copy of one formatted folder."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from typing import TYPE_CHECKING
+
+from compat_tests.brokers import HOST, ApacheKafka, Broker, Wirebroker
+from compat_tests.twin.stream import SETTINGS, Stream
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_WAIT_S = 60.0
+_POLL_S = 0.1
+
+
+def run_twins(folder: Path) -> tuple[Path, Path]:
+    """Return the log directories of Apache Kafka and of wirebroker, both cleanly stopped.
+
+    Formatting draws the directory's id and writes the feature levels: both begin with the same.
+    """
+    apache = ApacheKafka(folder / "apache", SETTINGS)
+    apache.format_options = []
+    apache.format()
+    wirebroker = Wirebroker(folder / "wirebroker", SETTINGS)
+    shutil.copytree(apache.data_dir, wirebroker.data_dir)
+    _run(apache)
+    # Where the broker listens is a part of its registration.
+    wirebroker.port = apache.port
+    _run(wirebroker)
+    return apache.data_dir, wirebroker.data_dir
+
+
+def _run(broker: Broker) -> None:
+    broker.start()
+    try:
+        Stream((HOST, broker.port)).run()
+        _wait_until_removed(broker.data_dir)
+    finally:
+        broker.stop()
+
+
+def _wait_until_removed(directory: Path) -> None:
+    """Wait until what was deleted is gone from the disk: each broker does that in its own time."""
+    deadline = time.monotonic() + _WAIT_S
+    while left := [*directory.rglob("*.deleted"), *directory.rglob("*-delete")]:
+        assert time.monotonic() < deadline, f"not removed: {left}"
+        time.sleep(_POLL_S)

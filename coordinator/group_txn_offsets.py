@@ -1,0 +1,82 @@
+"""TxnOffsetCommit: offsets that count when the producer's transaction is committed (KIP-447).
+
+The member that the producer works for is checked as for OffsetCommit, except that clients before
+v3 do not say who that is, and that a rebalance is no obstacle: the next owner of the partitions
+waits for the transaction's end.
+
+Source: Kafka's OffsetMetadataManager.commitTransactionalOffset, ClassicGroup.validateOffsetCommit.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from wirebroker.codecs.coordinator_records import (
+    NO_LEADER_EPOCH,
+    CommittedOffset,
+    offset_commit_record,
+)
+from wirebroker.codecs.errors import ErrorCode, KafkaError
+from wirebroker.coordinator.classic_group import ClassicGroup, GroupState
+from wirebroker.coordinator.group_offsets import utf16_length
+from wirebroker.coordinator.runtime import Moment, Outcome, ProducerEpoch, Token
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from wirebroker.coordinator.groups import GroupShard
+
+
+class TxnCommit(NamedTuple):
+    """A TxnOffsetCommit request, reduced to partitions that exist: (topic, its partitions)."""
+
+    body: Any
+    topics: Sequence[tuple[str, Sequence[Any]]]
+
+
+def commit(shard: GroupShard, request: TxnCommit, token: Token, moment: Moment) -> Outcome:
+    """Handle a TxnOffsetCommit request.
+
+    Raises:
+        KafkaError: ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID or FENCED_INSTANCE_ID: what every
+            partition of the response says.
+    """
+    body = request.body
+    group = shard.groups.get(body.group_id)
+    if group is not None:
+        _validate(group, body)
+    elif body.generation_id >= 0:
+        raise KafkaError(ErrorCode.ILLEGAL_GENERATION)
+    outcome = Outcome(producer=ProducerEpoch(body.producer_id, body.producer_epoch))
+    answers: list[dict[str, Any]] = []
+    limit = shard.settings.offset_metadata_max_bytes
+    for name, partitions in request.topics:
+        answered: list[dict[str, Any]] = []
+        for each in partitions:
+            metadata: str = each.committed_metadata or ""
+            error = ErrorCode.NONE
+            if utf16_length(metadata) > limit:
+                error = ErrorCode.OFFSET_METADATA_TOO_LARGE
+            else:
+                committed = CommittedOffset(
+                    each.committed_offset,
+                    max(each.committed_leader_epoch, NO_LEADER_EPOCH),
+                    metadata,
+                    moment.wall_ms,
+                )
+                record = offset_commit_record(body.group_id, name, each.partition_index, committed)
+                outcome.records.append(record)
+            answered.append({"partition_index": each.partition_index, "error_code": error})
+        answers.append({"name": name, "partitions": answered})
+    outcome.answer(token, {"topics": answers})
+    return outcome
+
+
+def _validate(group: ClassicGroup, body: Any) -> None:
+    generation: int = body.generation_id
+    if generation < 0 and group.is_in(GroupState.EMPTY):
+        return
+    if generation >= 0 or body.member_id or body.group_instance_id is not None:
+        group.validate_member(body.member_id, body.group_instance_id)
+        if generation != group.generation:
+            raise KafkaError(ErrorCode.ILLEGAL_GENERATION)

@@ -1,0 +1,227 @@
+"""A broker's run, cut anywhere: what was answered holds after the next start."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from itertools import pairwise
+from random import Random
+from typing import TYPE_CHECKING
+from unittest import mock
+
+from tests.crash.broker_process import BrokerProcess, broker_config, small_segments
+from tests.crash.clients import GroupClient, TopicClient, topic_after
+from tests.crash.crash_states import POWER_LOSSES, CrashKind, crash
+from tests.crash.cutting import disk_after, disks_at_events, shown
+from tests.crash.history import base_of, end_of, stored_batches
+from tests.crash.log_checks import check_indexes, check_lookups
+from tests.crash.store import new_disk
+from tests.support.batches import values_in
+from wirebroker.clock import pause
+from wirebroker.codecs import primitives
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.crash.clients import TopicState
+    from tests.crash.cutting import Point
+    from tests.simulation.disk import Disk, Event
+    from wirebroker.cluster.partition import Partition
+
+_COMMITTED_TOPIC = "c"
+_MOST_WRITES_OF_A_START = 40
+_SYNCED_WITHIN_S = 5.0
+
+
+class BrokerRun:
+    """A recorded run of a broker and its clients."""
+
+    def __init__(self, seed: int) -> None:
+        self.seed = seed
+        random = self._random = Random(seed)
+        self.is_durable = random.random() < 0.6
+        self.config = broker_config(durability="fsync" if self.is_durable else "os")
+        self.segment_bytes = random.choice([600, 3_000])
+        disk = new_disk(is_recorded=True)
+        assert disk.events is not None
+        self.events: list[Event] = disk.events
+        self.topics = [TopicClient(name, random, self._count) for name in ("a", "b")]
+        self.groups = [
+            GroupClient(name, _COMMITTED_TOPIC, random, self._count) for name in ("g", "h")
+        ]
+        random_bytes = random.randbytes
+
+        def new_uuid() -> uuid.UUID:
+            return uuid.UUID(bytes=random_bytes(16), version=4)
+
+        with (
+            small_segments(self.segment_bytes),
+            mock.patch.object(primitives.random_uuid, "__defaults__", (random_bytes,)),
+            mock.patch.object(uuid, "uuid4", new_uuid),
+        ):
+            self._live(disk)
+
+    def disks(self) -> Iterator[tuple[int, Disk]]:
+        """Yield the disk at every event."""
+        return disks_at_events(self.events, 2)
+
+    def examine(self, disk: Disk, point: Point) -> None:
+        """Crash there, start again, and look at everything.
+
+        Raises:
+            AssertionError: A promise is broken; whatever the broker raises.
+        """
+        event = self.events[point.event] if point.event < len(self.events) else None
+        try:
+            with small_segments(self.segment_bytes):
+                self._examine(disk, point, event)
+        except Exception as error:
+            error.add_note(
+                f"point {point}: {point.kind}, cut before event {point.event} of "
+                f"{len(self.events)} ({shown(event)}), durability "
+                f"{'fsync' if self.is_durable else 'os'}"
+            )
+            raise
+
+    # -- the run -----------------------------------------------------------------------------
+
+    def _count(self) -> int:
+        return len(self.events)
+
+    def _live(self, disk: Disk) -> None:
+        """Three lives: between them the broker is stopped, or killed when nothing is under way."""
+        random = self._random
+        admin = TopicClient(_COMMITTED_TOPIC, random, self._count)
+        for life in range(random.randint(1, 3)):
+            broker = BrokerProcess(disk, self.config, random)
+            assert broker.start()
+            if life == 0:
+                broker.run(admin._create(broker))
+            broker.run(self._work(broker))
+            assert not broker.errors, broker.errors
+            if random.random() < 0.5:
+                broker.stop()
+                broker.close()
+            else:
+                broker.kill()
+
+    async def _work(self, broker: BrokerProcess) -> None:
+        random = self._random
+        clients: list[TopicClient | GroupClient] = [*self.topics, *self.groups]
+        await asyncio.gather(*[client.work(broker, random.randint(2, 14)) for client in clients])
+
+    # -- a point -----------------------------------------------------------------------------
+
+    def _examine(self, disk: Disk, point: Point, event: Event | None) -> None:
+        random = point.random
+        loses_power = point.kind.loses_power
+        disk = disk_after(disk, event, point, random)
+        broker = None
+        if random.random() < 0.15:
+            writes = random.randint(1, _MOST_WRITES_OF_A_START)
+            broker = BrokerProcess(disk, self.config, random, dies_at_write=writes)
+            if not broker.start():
+                broker.close()
+                broker = None
+                kind = random.choice([CrashKind.KILL, *POWER_LOSSES])
+                loses_power = loses_power or kind.loses_power
+                disk = crash(disk, kind, random)
+            else:
+                broker.files.dies_at_write = None
+        if broker is None:
+            broker = BrokerProcess(disk, self.config, random)
+            assert broker.start()
+        try:
+            self._check(broker, point.event, is_kept=self.is_durable or not loses_power)
+            assert not broker.errors, broker.errors
+        finally:
+            broker.kill()
+
+    def _check(self, broker: BrokerProcess, event: int, *, is_kept: bool) -> None:
+        # What was found above the recovery point is synced before it counts.
+        broker.run(pause(_SYNCED_WITHIN_S))
+        for client in self.topics:
+            self._check_topic(broker, client, event, is_kept=is_kept)
+        for group in self.groups:
+            done, begun = group.book.at(event)
+            found = broker.run(group.committed(broker))
+            allowed = {step.detail for step in begun[len(done) :]}
+            allowed.add(done[-1].detail if done else -1)
+            if not is_kept:
+                allowed |= {-1, *(step.detail for step in begun)}
+            assert found in allowed, f"group {group.group} has {found}, not {allowed}"
+
+    def _check_topic(
+        self, broker: BrokerProcess, client: TopicClient, event: int, *, is_kept: bool
+    ) -> None:
+        done, begun = client.book.at(event)
+        before, after = topic_after(done), topic_after(begun)
+        image = broker.broker.metadata.image
+        topic = image.topics.get(client.name)
+        if topic is None:
+            assert not (before.exists and after.exists), f"topic {client.name} is lost"
+            partitions, _ = broker.broker.replicas.find(client.name, b"", by_id=False)
+            assert not partitions
+            return
+        found = (
+            len(topic.partitions),
+            image.topic_config(client.name).get("retention.bytes"),
+        )
+        state = next(
+            (
+                state
+                for state in (before, after)
+                if state.exists and found == (state.partition_count, state.retention)
+            ),
+            None,
+        )
+        assert state is not None, f"topic {client.name} is {found}, neither {before} nor {after}"
+        assert state.topic_id in {b"", topic.topic_id}
+        partitions, _ = broker.broker.replicas.find(client.name, b"", by_id=False)
+        assert sorted(partitions) == sorted(topic.partitions)
+        for index, partition in partitions.items():
+            self._check_partition(client, partition, (before, after, state), index, is_kept=is_kept)
+
+    def _check_partition(
+        self,
+        client: TopicClient,
+        partition: Partition,
+        states: tuple[TopicState, TopicState, TopicState],
+        index: int,
+        *,
+        is_kept: bool,
+    ) -> None:
+        before, _, state = states
+        log = partition.log
+        log.check()
+        assert log.high_watermark == log.log_end_offset
+        stored = stored_batches(log)
+        for first, second in pairwise(stored):
+            assert end_of(first) == base_of(second), "offsets are not dense"
+        values = {base_of(batch): values_in(batch)[0] for batch in stored}
+        sent = {
+            step.detail[2]
+            for step in client.book.steps
+            if step.kind == "produce" and step.detail[0] == index
+        }
+        mark = f"{client.name}/{state.life}/{index}/".encode()
+        for offset, value in values.items():
+            assert value is not None
+            assert value.startswith(mark), (
+                f"{value!r} at {offset} is from another life than {mark!r}"
+            )
+            assert value in sent
+        assert len(set(values.values())) == len(values), "a record is there twice"
+        # Answered only when the checkpoint is on the disk, whatever the durability.
+        if before.life == state.life:
+            acknowledged = [offset for part, offset in before.starts if part == index]
+            start = max(acknowledged, default=0)
+            assert log.log_start_offset >= start, f"{log} starts below {start}"
+        if is_kept and before.life == state.life:
+            for part, offset, value in before.records:
+                if part == index and offset >= log.log_start_offset:
+                    assert values.get(offset) == value, f"{value!r} is lost at {offset}"
+        random = Random(len(stored))
+        for segment in log.segments:
+            check_indexes(segment, random)
+        check_lookups(log, stored, random)

@@ -1,0 +1,161 @@
+"""A whole broker on a simulated disk, in a loop that never waits; requests come from memory."""
+
+from __future__ import annotations
+
+import logging
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+from unittest import mock
+
+from tests.simulation.broker_host import SimulatedServer
+from tests.simulation.loop import Process, SimulatedClock, SimulatedLoop, is_of_the_dead
+from tests.simulation.network import Host
+from tests.simulation.simulated_files import SimulatedFiles
+from tests.support.raw_client import answer_of, request_frame
+from wirebroker.config import Config
+
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Callable, Coroutine, Iterator, Mapping
+    from random import Random
+
+    from tests.simulation.disk import Disk
+    from wirebroker.broker import Broker
+    from wirebroker.codecs.api_keys import ApiKey
+    from wirebroker.config_topic import TopicSettings
+
+
+def broker_config(*, durability: str) -> Config:
+    """Return a configuration under which much happens within seconds."""
+    return Config(
+        {
+            "log.dirs": "/data",
+            "listeners": "PLAINTEXT://127.0.0.1:9092",
+            "auto.create.topics.enable": "false",
+            "offsets.topic.num.partitions": "2",
+            "offsets.topic.replication.factor": "1",
+            "wirebroker.durability": durability,
+            "log.initial.task.delay.ms": "700",
+            "log.retention.check.interval.ms": "900",
+            "log.segment.delete.delay.ms": "300",
+            "log.flush.offset.checkpoint.interval.ms": "600",
+            "log.flush.start.offset.checkpoint.interval.ms": "800",
+            "replica.high.watermark.checkpoint.interval.ms": "1000",
+            "metadata.log.max.record.bytes.between.snapshots": "1500",
+        }
+    )
+
+
+@contextmanager
+def small_segments(segment_bytes: int) -> Iterator[None]:
+    """Let all topics have segments smaller than their configs may say."""
+    settings_of = Config.topic_settings
+
+    def smaller(self: Config, overrides: Mapping[str, str]) -> TopicSettings:
+        return replace(settings_of(self, overrides), segment_bytes=segment_bytes)
+
+    with mock.patch.object(Config, "topic_settings", smaller):
+        yield
+
+
+class BrokerProcess:
+    """One life of a broker.
+
+    Attributes:
+        errors: What the broker logged as errors; a test takes any for a failure.
+    """
+
+    def __init__(
+        self, disk: Disk, config: Config, random: Random, *, dies_at_write: int | None = None
+    ) -> None:
+        self.loop = SimulatedLoop(random)
+        self.clock = SimulatedClock(self.loop)
+        self.process = Process(self.loop, "broker")
+        self.files = SimulatedFiles(disk, self.clock, self.process.kill)
+        self.files.dies_at_write = dies_at_write
+        self.process.on_death = self._died
+        self.server = SimulatedServer(config, clock=self.clock, files=self.files)
+        self.errors: list[str] = []
+        self._ended: Callable[[], None] = lambda: None
+        self._watch = _ErrorWatch(self.errors)
+        disk.locks.clear()
+        logging.getLogger("wirebroker").addHandler(self._watch)
+        self.loop.set_exception_handler(self._on_exception)
+
+    @property
+    def broker(self) -> Broker:
+        """The parts of the broker."""
+        assert self.server.broker is not None
+        return self.server.broker
+
+    def start(self) -> bool:
+        """Start; return False if it was killed meanwhile.
+
+        Raises:
+            StartError: The broker refuses the directory.
+        """
+        return self._run_within(self.server.start())
+
+    def stop(self) -> None:
+        """Stop cleanly."""
+        assert self._run_within(self.server.stop())
+
+    def run(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
+        """Run something that belongs to clients."""
+        return self.loop.run_until_complete(coroutine)
+
+    async def ask(self, key: ApiKey, version: int, request: Mapping[str, Any]) -> Any:
+        """Have a request served and return its decoded answer."""
+        assert self.server._table is not None
+        connection = Host(self.process, self.server._table).connect()
+        frame = request_frame(key, version, request)
+        data = await self.process.spawn(connection.exchange(frame))
+        return answer_of(key, version, data[4:])
+
+    def kill(self) -> None:
+        """End it at once, and let go of the loop."""
+        self.process.kill()
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the loop."""
+        logging.getLogger("wirebroker").removeHandler(self._watch)
+        self.loop.close()
+
+    def _run_within(self, coroutine: Coroutine[Any, Any, Any]) -> bool:
+        task = self.process.spawn(coroutine)
+        waiter = self.loop.create_future()
+
+        def end(_: Any = None) -> None:
+            if not waiter.done():
+                waiter.set_result(None)
+
+        self._ended = end
+        task.add_done_callback(end)
+        self.loop.run_until_complete(waiter)
+        if not self.process.is_alive:
+            return False
+        task.result()
+        return True
+
+    def _died(self) -> None:
+        self.files.is_dead = True
+        self._ended()
+
+    def _on_exception(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        del loop
+        if not is_of_the_dead(context):
+            self.errors.append(f"{context['message']}: {context.get('exception')!r}")
+
+
+class _ErrorWatch(logging.Handler):
+    def __init__(self, errors: list[str]) -> None:
+        super().__init__(logging.ERROR)
+        self._errors = errors
+
+    def emit(self, record: logging.LogRecord) -> None:
+        text = record.getMessage()
+        if record.exc_info and record.exc_info[1] is not None:
+            text += f": {record.exc_info[1]!r}"
+        self._errors.append(text)

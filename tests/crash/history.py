@@ -1,0 +1,90 @@
+"""What a log has promised at each moment of a run, and how a log is held against it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from wirebroker.codecs.record_batch import iterate_batches, read_batch_header
+
+if TYPE_CHECKING:
+    from wirebroker.storage.log import Log
+
+
+def base_of(batch: bytes) -> int:
+    """Return the offset of a batch's first record."""
+    return read_batch_header(batch).base_offset
+
+
+def end_of(batch: bytes) -> int:
+    """Return the offset behind a batch's last record."""
+    return read_batch_header(batch).last_offset + 1
+
+
+class Facts(NamedTuple):
+    """What is true of a log between two steps of a run."""
+
+    lineage: tuple[bytes, ...] = ()  # all batches that lead to its end, also deleted ones
+    log_start_offset: int = 0  # acknowledged
+    flushed: int = 0  # everything below is on the disk
+    flushed_start: int = 0  # a log start offset that is on the disk
+    deleted_to: int = 0  # epochs and producers below may be forgotten: the log once began there
+    # What a power loss may bring back behind `flushed`: appended since, or cut off since.
+    possible: frozenset[bytes] = frozenset()
+
+    @property
+    def end(self) -> int:
+        """Return where the log ends."""
+        return end_of(self.lineage[-1]) if self.lineage else self.log_start_offset
+
+
+class Promise(NamedTuple):
+    """What a log must and may hold after a crash in the step from `before` to `after`."""
+
+    required: dict[int, bytes]  # by base offset
+    allowed: dict[int, set[bytes]]
+    older: tuple[bytes, ...]  # that may be gone from the log, but not from its producers
+    lowest_start: int
+    highest_start: int
+    known_from: int  # epochs
+
+
+def promise(before: Facts, after: Facts, *, loses_power: bool) -> Promise:
+    """Say what two moments have in common."""
+    flushed = min(before.flushed, after.flushed)
+    in_both = set(before.lineage) & set(after.lineage)
+    required = {
+        base_of(batch): batch
+        for batch in before.lineage
+        if batch in in_both
+        and end_of(batch) > after.log_start_offset
+        and (not loses_power or end_of(batch) <= flushed)
+    }
+    allowed: dict[int, set[bytes]] = {}
+    possible = {*before.lineage, *after.lineage}
+    if loses_power:
+        possible |= before.possible | after.possible
+    for batch in possible:
+        allowed.setdefault(base_of(batch), set()).add(batch)
+    return Promise(
+        required,
+        allowed,
+        max(before.lineage, after.lineage, key=len),
+        min(before.flushed_start, after.flushed_start),
+        max(before.log_start_offset, after.log_start_offset),
+        max(before.deleted_to, after.deleted_to),
+    )
+
+
+def stored_batches(log: Log) -> list[bytes]:
+    """Return every batch in the log's files, by a walk that needs no index."""
+    stored: list[bytes] = []
+    for segment in log.segments:
+        content = segment.log.read_at(0, segment.log.size()) if segment.log.size() else b""
+        batches = [
+            content[position : position + header.size]
+            for position, header in iterate_batches(content)
+        ]
+        assert sum(map(len, batches)) == len(content) == segment.size, segment
+        assert not batches or base_of(batches[0]) >= segment.base_offset, segment
+        stored += batches
+    return stored

@@ -1,0 +1,206 @@
+"""The laws of a log that was opened: offsets, indexes, producers, epochs, against a plain walk."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from tests.crash.history import base_of, end_of, stored_batches
+from wirebroker.codecs.record_batch import batch_crc, iterate_records, read_batch_header
+from wirebroker.storage.producer_replay import apply_batch
+from wirebroker.storage.producer_state import ProducerState
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from random import Random
+
+    from tests.crash.history import Promise
+    from wirebroker.storage.log import Log
+    from wirebroker.storage.producer_snapshot import SnapshotRow
+    from wirebroker.storage.segment import Segment
+
+_MOST_LOOKUPS = 6
+
+
+def check_log(log: Log, promised: Promise, random: Random) -> list[bytes]:
+    """Hold a log against what was promised, and its parts against each other.
+
+    Returns:
+        The batches in its files.
+
+    Raises:
+        AssertionError: Something is not as it should be.
+    """
+    log.check()
+    stored = stored_batches(log)
+    check_contents(log, stored, promised)
+    check_producers(log, stored, promised.older)
+    check_transactions(log, stored, promised.older)
+    check_epochs(log, stored, max(log.log_start_offset, promised.known_from))
+    for segment in log.segments:
+        check_indexes(segment, random)
+    check_lookups(log, stored, random)
+    return stored
+
+
+def check_contents(log: Log, stored: Sequence[bytes], promised: Promise) -> None:
+    """Nothing promised is lost, nothing comes from nowhere, offsets are dense."""
+    by_base = {base_of(batch): batch for batch in stored}
+    assert len(by_base) == len(stored), "two batches at one offset"
+    for base, batch in promised.required.items():
+        assert base in by_base, f"offset {base} is lost; the log has {sorted(by_base)}"
+        assert by_base[base] == batch, f"another batch at {base}"
+    for base, batch in by_base.items():
+        assert batch in promised.allowed.get(base, ()), f"a phantom at {base}"
+        assert batch_crc(memoryview(batch), 0, len(batch)) == read_batch_header(batch).crc
+    for first, second in pairwise(stored):
+        assert end_of(first) == base_of(second), "offsets are not dense"
+    if stored:
+        assert log.log_end_offset == end_of(stored[-1])
+        assert log.segments[0].base_offset == base_of(stored[0])
+    else:
+        assert log.log_end_offset == log.segments.active.base_offset
+    assert promised.lowest_start <= log.log_start_offset <= promised.highest_start, (
+        f"the log starts at {log.log_start_offset}, not from {promised.lowest_start} "
+        f"to {promised.highest_start}"
+    )
+
+
+def check_producers(log: Log, stored: Sequence[bytes], older: Sequence[bytes]) -> None:
+    """Producers are what a replay gives; those whose batches are deleted may be forgotten."""
+    first = base_of(stored[0]) if stored else log.log_end_offset
+    history = [*(batch for batch in older if end_of(batch) <= first), *stored]
+    expected = {row.producer_id: row for row in replayed(history)}
+    left = [batch for batch in stored if end_of(batch) > log.log_start_offset]
+    since_start = {row.producer_id: row for row in replayed(left)}
+    found = {row.producer_id: row for row in log.producer_state.as_rows()}
+    for producer_id, row in found.items():
+        first_offset = expected[producer_id].current_txn_first_offset
+        if 0 <= first_offset < log.log_start_offset:
+            # Its first records may be deleted: that the transaction is open may be forgotten.
+            row = row._replace(current_txn_first_offset=first_offset)  # noqa: PLW2901
+        possible = (expected.get(producer_id), since_start.get(producer_id))
+        assert row in possible, f"producer {producer_id}: {row}, not {possible}"
+    for batch in stored:
+        header = read_batch_header(batch)
+        if header.last_offset >= log.log_start_offset and header.producer_id >= 0:
+            assert header.producer_id in found, f"producer {header.producer_id} is forgotten"
+
+
+def check_transactions(log: Log, stored: Sequence[bytes], older: Sequence[bytes]) -> None:
+    """Aborted transactions are in the index, no others; the last stable offset is before open ones.
+
+    Of a transaction whose first records are deleted the rest counts.
+    """
+    first = base_of(stored[0]) if stored else log.log_end_offset
+    state = ProducerState(None, "", expiration_ms=1 << 60)  # type: ignore[arg-type]  # no files
+    aborted: dict[tuple[int, int], int] = {}
+    for batch in (*(batch for batch in older if end_of(batch) <= first), *stored):
+        completed = apply_batch(state, read_batch_header(batch), batch)
+        if completed is not None and completed.is_aborted and completed.last_offset >= first:
+            aborted[completed.producer_id, completed.last_offset] = completed.first_offset
+    found = {
+        (entry.producer_id, entry.last_offset): entry.first_offset
+        for segment in log.segments
+        for entry in segment.transaction_index
+    }
+    for key, first_offset in aborted.items():
+        if key[1] < log.log_start_offset:
+            continue
+        later = [
+            base_of(batch)
+            for batch in stored
+            if read_batch_header(batch).producer_id == key[0]
+            and first_offset <= base_of(batch) < key[1]
+            and end_of(batch) > log.log_start_offset
+        ]
+        if later:
+            assert key in found, f"the aborted transaction {key} is not known: {found}"
+            assert first_offset <= found[key] <= min(later)
+    assert set(found) <= set(aborted), f"{found}, but aborted were {aborted}"
+    unstable = [offset for offset in state.ongoing_txns if offset >= log.log_start_offset]
+    stable = min(unstable, default=log.high_watermark)
+    assert log.last_stable_offset <= stable, f"{log.last_stable_offset} is not before {stable}"
+    if not state.ongoing_txns:
+        assert log.last_stable_offset == log.high_watermark
+
+
+def replayed(batches: Sequence[bytes]) -> list[SnapshotRow]:
+    """Return the producers after some batches."""
+    state = ProducerState(None, "", expiration_ms=1 << 60)  # type: ignore[arg-type]  # no files
+    for batch in batches:
+        apply_batch(state, read_batch_header(batch), batch)
+    return state.as_rows()
+
+
+def check_epochs(log: Log, stored: Sequence[bytes], known_from: int) -> None:
+    """Each batch is found in the epoch under which it was written.
+
+    Epochs below a log start offset that was never written down may be forgotten all the same.
+    """
+    log.leader_epochs.check()
+    starts: dict[int, int] = {}
+    for batch in stored:
+        header = read_batch_header(batch)
+        if header.last_offset < known_from:
+            continue
+        offset = max(header.base_offset, known_from)
+        found = log.leader_epochs.epoch_for_offset(offset)
+        assert found == header.leader_epoch, (
+            f"offset {offset} is of epoch {header.leader_epoch}, not {found}: "
+            f"{log.leader_epochs.entries}"
+        )
+        starts.setdefault(header.leader_epoch, offset)
+    for epoch, start in log.leader_epochs.entries:
+        assert start <= log.log_end_offset, f"epoch {epoch} begins behind the end"
+        if epoch in starts:
+            assert start <= starts[epoch]
+
+
+def check_indexes(segment: Segment, random: Random) -> None:
+    """Entries point to batches, and lookups find what a walk finds."""
+    batches = list(segment.iterate_headers())
+    by_position = dict(batches)
+    for slot in range(segment.offset_index.entry_count):
+        relative, position = segment.offset_index._read(slot)
+        assert position in by_position, f"{segment}: no batch begins at {position}"
+        assert by_position[position].last_offset == segment.base_offset + relative
+    latest, latest_at = -1, {}
+    for _, header in batches:
+        if header.max_timestamp > latest:
+            latest = header.max_timestamp
+            latest_at[latest] = header.last_offset
+    for slot in range(segment.time_index.entry_count):
+        timestamp, relative = segment.time_index._read(slot)
+        offset = segment.base_offset + relative
+        assert latest_at.get(timestamp) == offset, f"{segment}: {timestamp} is not at {offset}"
+    assert segment.max_timestamp == latest, f"{segment}: {segment.max_timestamp}, not {latest}"
+    for position, header in random.sample(batches, min(_MOST_LOOKUPS, len(batches))):
+        for offset in {header.base_offset, header.last_offset}:
+            assert segment.position_for_offset(offset) == (position, header)
+
+
+def check_lookups(log: Log, stored: Sequence[bytes], random: Random) -> None:
+    """What consumers ask for is what a walk over all records finds."""
+    readable = [batch for batch in stored if end_of(batch) > log.log_start_offset]
+    for batch in random.sample(readable, min(_MOST_LOOKUPS, len(readable))):
+        offset = max(base_of(batch), log.log_start_offset)
+        found = log.read(offset, 1, up_to_offset=log.log_end_offset, min_one=True).slice
+        assert found is not None
+        assert found.read() == batch
+        moment = read_batch_header(batch).max_timestamp - random.randrange(3)
+        by_time = log.offset_for_timestamp(moment, up_to_offset=log.log_end_offset)
+        assert by_time is not None
+        assert (by_time.timestamp, by_time.offset) == first_at(readable, moment, log)
+
+
+def first_at(batches: Sequence[bytes], moment: int, log: Log) -> tuple[int, int] | None:
+    """Return (timestamp, offset) of the first record that is not earlier than a moment."""
+    for batch in batches:
+        header = read_batch_header(batch)
+        if header.max_timestamp < moment:
+            continue
+        for record in iterate_records(batch, header, max_bytes=1 << 20):
+            if record.timestamp >= moment and record.offset >= log.log_start_offset:
+                return record.timestamp, record.offset
+    return None

@@ -1,0 +1,88 @@
+"""Goes through the points of one run after the other until there were enough."""
+
+from __future__ import annotations
+
+from collections import Counter
+from random import Random
+from typing import TYPE_CHECKING, Protocol
+
+from tests.crash.cutting import Point, kinds_at
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    import pytest
+
+    from tests.simulation.disk import Disk
+
+# Without --crash-points.
+_USUAL_POINTS = 4_000
+
+
+class Run(Protocol):
+    """Something recorded that can be cut anywhere."""
+
+    seed: int
+
+    def disks(self) -> Iterator[tuple[int, Disk]]: ...
+
+    def examine(self, disk: Disk, point: Point) -> None: ...
+
+
+def examine_points(
+    request: pytest.FixtureRequest,
+    name: str,
+    make: Callable[[int], Run],
+    *,
+    share: float,
+    every: float = 1.0,
+) -> str:
+    """Examine points of as many runs as it takes, or the one that --crash-at names.
+
+    Args:
+        request: Of the test.
+        name: Of the kind of run, with which its points begin.
+        make: Returns the run of a seed.
+        share: Of the points that are asked for.
+        every: Share of a run's events that it is cut at.
+
+    Returns:
+        A line about what was done.
+    """
+    options = request.config.option
+    if options.crash_at is not None:
+        kind, _, text = options.crash_at.partition(":")
+        return _examine_one(make, Point.parse(text)) if kind == name else f"{name}: not asked for"
+    total = options.crash_points or int(_USUAL_POINTS * options.budget_scale)
+    wanted = max(1, int(total * share))
+    kinds: Counter[str] = Counter()
+    seed = first_seed = int(options.seed)
+    while kinds.total() < wanted:
+        run = make(seed)
+        random = Random(seed)
+        for event, disk in run.disks():
+            if kinds.total() >= wanted:
+                break
+            if random.random() < every:
+                for kind in kinds_at(seed, event):
+                    examine(name, run, disk, Point(seed, event, kind))
+                    kinds[kind.name] += 1
+        seed += 1
+    return f"{name}: seeds {first_seed} to {seed - 1}, {kinds.total():,} points: {dict(kinds)}"
+
+
+def examine(name: str, run: Run, disk: Disk, point: Point) -> None:
+    """Examine one point; a failure tells how to see it again."""
+    try:
+        run.examine(disk, point)
+    except Exception as error:
+        error.add_note(f"repeat it: pytest tests/crash --crash-at {name}:{point}")
+        raise
+
+
+def _examine_one(make: Callable[[int], Run], point: Point) -> str:
+    run = make(point.seed)
+    for event, disk in run.disks():
+        if event == point.event:
+            run.examine(disk, point)
+    return f"{point} holds"

@@ -1,0 +1,146 @@
+"""One process with one log directory: what the broker's start, checkpoints and clean stop do to it.
+
+The logs are the product's own, opened with the product's own checkpoints, in the order in which
+ReplicaManager and DataDirectory take the steps; there is no loop, so every run is the same.
+"""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Final
+
+from tests.simulation.disk import Create, Disk, SyncDirectory
+from tests.simulation.loop import KilledError
+from tests.simulation.simulated_files import SimulatedFiles
+from wirebroker.cluster.data_directory import DataDirectory, _Offsets
+from wirebroker.storage.log import Log
+from wirebroker.storage.log_directory import LogDirectory
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from wirebroker.config_topic import TopicSettings
+    from wirebroker.storage.log_flush import FlushTarget
+
+TOPIC: Final = "t"
+TOPIC_ID: Final = bytes(range(16))
+DATA: Final = "/data"
+START_MS: Final = 1_700_000_000_000
+FOREVER_MS: Final = 1 << 60
+
+
+class TestClock:
+    """Time that its owner moves."""
+
+    __test__ = False
+
+    def __init__(self) -> None:
+        self.ms = START_MS
+
+    def now_ms(self) -> int:
+        return self.ms
+
+    def monotonic(self) -> float:
+        return self.ms / 1000
+
+
+def new_disk(*, is_recorded: bool = False) -> Disk:
+    """Return a disk with an empty data directory that will stay."""
+    disk = Disk(is_recorded=is_recorded)
+    disk.apply(Create(0, DATA.strip("/"), is_directory=True))
+    disk.apply(SyncDirectory(0))
+    return disk
+
+
+class Store:
+    """A log directory and its partitions while a process has them open.
+
+    Attributes:
+        logs: By partition.
+        was_clean: Whether the process before stopped cleanly.
+    """
+
+    def __init__(
+        self,
+        disk: Disk,
+        settings: TopicSettings,
+        *,
+        clock: TestClock,
+        partitions: Iterable[int] = (0,),
+        dies_at_write: int | None = None,
+    ) -> None:
+        self.disk = disk
+        self.clock = clock
+        self.settings = settings
+        self.files = SimulatedFiles(disk, clock, self._kill)
+        self.files.dies_at_write = dies_at_write
+        disk.locks.clear()
+        self.directory = LogDirectory.open(DATA, self.files, node_id=1)
+        self.data_directory = DataDirectory(self.directory)
+        self.was_clean = self.directory.was_clean
+        recovery_points, start_offsets = self.data_directory.read_checkpoints()
+        self.directory.remove_clean_shutdown_marker()
+        self.logs: dict[int, Log] = {}
+        for partition in partitions:
+            self._open(
+                partition,
+                recovery_points.get((TOPIC, partition), 0),
+                start_offsets.get((TOPIC, partition), 0),
+            )
+
+    def checkpoint(self, recovery_points: Mapping[int, int] | None = None) -> None:
+        """Write the checkpoint files, with lower recovery points of some partitions if need be."""
+        self.data_directory._write(self._offsets(recovery_points or {}))
+
+    def flush(self, log: Log, target: FlushTarget | None) -> None:
+        """Sync what a log wants to have synced."""
+        if target is not None:
+            target.sync()
+            self.data_directory.sync_names()
+            log.mark_flushed(target.offset)
+
+    def stop(self) -> None:
+        """Stop cleanly."""
+        for log in self.logs.values():
+            log.close(clean=True)
+        self.checkpoint()
+        self.directory.mark_clean_shutdown(broker_epoch=7)
+        self.directory.close()
+
+    def _offsets(self, recovery_points: Mapping[int, int]) -> _Offsets:
+        offsets = _Offsets()
+        for key, log in self.logs.items():
+            offsets.add(SimpleNamespace(log=log, topic=TOPIC, index=key))  # type: ignore[arg-type]
+            if key in recovery_points:
+                offsets.recovery_points[TOPIC, key] = recovery_points[key]
+        return offsets
+
+    def _open(self, partition: int, recovery_point: int, log_start_offset: int) -> None:
+        path = self.directory.partition_path(TOPIC, partition)
+        is_clean = self.was_clean
+        if not self.files.exists(path):
+            self.directory.create_partition_directory(TOPIC, partition, TOPIC_ID)
+            self.data_directory.note_new_names()
+            is_clean = True
+            recovery_point = log_start_offset = 0
+        log = Log(
+            path,
+            self.files,
+            topic=TOPIC,
+            partition=partition,
+            topic_id=TOPIC_ID,
+            settings=self.settings,
+            producer_id_expiration_ms=FOREVER_MS,
+        )
+        log.load(
+            recovery_point=recovery_point,
+            clean=is_clean,
+            now_ms=self.clock.now_ms(),
+            log_start_offset=log_start_offset,
+        )
+        log.set_high_watermark(log.log_end_offset)
+        self.logs[partition] = log
+
+    def _kill(self) -> None:
+        self.files.is_dead = True
+        raise KilledError

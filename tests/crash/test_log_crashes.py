@@ -1,0 +1,25 @@
+"""Logs, their checkpoints and markers, cut at every call of a scripted life.
+
+    make test ARGS="tests/crash --crash-points 10000"     the long run (R1, R2 of the test plan)
+    pytest tests/crash --crash-at logs:7:120:KILL         one point, as a failure names it
+
+A point is: seed of the run, number of the event before which it is cut, what becomes of the disk
+(crash_states.py). Each start after a crash may be cut as well; then the log goes on, stops or
+crashes again, and is opened once more.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.crash.log_points import LogRun
+from tests.crash.points import examine_points
+
+
+@pytest.mark.timeout(3_600)
+def test_logs_keep_what_they_promised(
+    request: pytest.FixtureRequest, capsys: pytest.CaptureFixture[str]
+) -> None:
+    done = examine_points(request, "logs", LogRun, share=0.85)
+    with capsys.disabled():
+        print(f"\n  {done}")  # noqa: T201

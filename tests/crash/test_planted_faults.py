@@ -1,0 +1,111 @@
+"""The harness sees mistakes: each one planted here is found within some hundred points."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import TYPE_CHECKING, Any
+from unittest import mock
+
+import pytest
+
+from tests.crash.broker_points import BrokerRun
+from tests.crash.cutting import Point, kinds_at
+from tests.crash.log_points import LogRun
+from tests.simulation.simulated_files import SimulatedFiles
+from wirebroker.cluster.data_directory import DataDirectory
+from wirebroker.cluster.metadata_store import MetadataStore
+from wirebroker.codecs.errors import KafkaError
+from wirebroker.config_row import StartError
+from wirebroker.storage import log_recovery, segment_recovery
+from wirebroker.storage.log_directory import LogDirectory
+from wirebroker.storage.log_flush import FlushTarget
+from wirebroker.storage.sparse_index import SparseIndex
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.crash.points import Run
+
+_ENOUGH = 4_000
+# What a log or a broker says of what cannot be, and what the checks say.
+_FOUND = (AssertionError, KafkaError, StartError, OSError)
+
+
+def is_found(make: Callable[[int], Run], *, every: float = 1.0) -> bool:
+    """Tell whether some point fails."""
+    points = 0
+    seed = 0
+    while points < _ENOUGH:
+        seed += 1
+        random = Random(seed)
+        try:
+            run = make(seed)
+            for event, disk in run.disks():
+                if random.random() > every:
+                    continue
+                for kind in kinds_at(seed, event):
+                    points += 1
+                    run.examine(disk, Point(seed, event, kind))
+        except _FOUND:
+            return True
+    return False
+
+
+def nothing(*args: Any, **options: Any) -> None:
+    """Stand for what was forgotten."""
+    del args, options
+
+
+@pytest.mark.parametrize(
+    ("owner", "name"),
+    [
+        pytest.param(FlushTarget, "sync", id="a flush that does not wait for the disk"),
+        pytest.param(DataDirectory, "sync_names", id="the directory's own name is not synced"),
+        pytest.param(
+            LogDirectory, "remove_clean_shutdown_marker", id="the clean marker stays where it is"
+        ),
+        pytest.param(SparseIndex, "replace_entries", id="indexes are not built anew"),
+        pytest.param(log_recovery, "_replay", id="producers are not replayed"),
+        pytest.param(
+            log_recovery._Recovery, "_mend_epochs", id="epochs that were torn are not mended"
+        ),
+        pytest.param(log_recovery._Recovery, "_drop", id="segments behind a cut stay"),
+    ],
+)
+def test_what_is_left_out_is_missed(monkeypatch: pytest.MonkeyPatch, owner: Any, name: str) -> None:
+    monkeypatch.setattr(owner, name, nothing)
+    assert is_found(LogRun)
+
+
+def test_a_flush_that_forgets_the_directory_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = FlushTarget.sync
+    monkeypatch.setattr(
+        FlushTarget, "sync", lambda self: whole(self._replace(is_directory_dirty=False))
+    )
+    assert is_found(LogRun)
+
+
+def test_a_flush_that_forgets_small_files_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = FlushTarget.sync
+    monkeypatch.setattr(FlushTarget, "sync", lambda self: whole(self._replace(small_files=())))
+    assert is_found(LogRun)
+
+
+def test_a_bad_batch_that_is_kept_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(segment_recovery, "crc32c", lambda data: mock.ANY)
+    assert is_found(LogRun)
+
+
+@pytest.mark.parametrize(
+    ("owner", "name"),
+    [
+        pytest.param(FlushTarget, "sync", id="records are answered before they are synced"),
+        pytest.param(MetadataStore, "sync", id="metadata is answered before it is synced"),
+        pytest.param(SimulatedFiles, "sync_directory", id="no directory is synced"),
+    ],
+)
+def test_what_a_broker_leaves_out_is_missed(
+    monkeypatch: pytest.MonkeyPatch, owner: Any, name: str
+) -> None:
+    monkeypatch.setattr(owner, name, nothing)
+    assert is_found(BrokerRun, every=0.05)

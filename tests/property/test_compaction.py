@@ -1,0 +1,128 @@
+"""Compaction takes nothing from anybody who replays the log, whatever was written and whenever.
+
+Random keys, tombstones, transactions, codecs and memory; horizons that pass; a reader that begins
+anywhere finds for every key what it would have found (requirement R17).
+"""
+
+from __future__ import annotations
+
+import contextlib
+from random import Random
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.crash.crash_states import CrashKind, crash
+from tests.crash.cutting import disks_at_events
+from tests.property.budget import Budget
+from tests.simulation.loop import KilledError
+from tests.simulation.simulated_files import SimulatedFiles
+from tests.support.compaction import compact
+from tests.support.compaction_workload import RETENTION_MS, Workload, open_log
+from wirebroker.storage.segment_swap import recover_swap
+
+if TYPE_CHECKING:
+    from tests.simulation.disk import Disk
+    from wirebroker.storage.log import Log
+
+STEPS = 120
+
+
+@pytest.fixture
+def budget(request: pytest.FixtureRequest) -> Budget:
+    return Budget(request.config, seconds=8.0)
+
+
+def test_a_compacted_log_replays_to_the_same_map(budget):
+    for number in budget.rounds():
+        work = Workload(Random(f"{budget.seed} {number}"))
+        for _ in range(STEPS):
+            work.step()
+            if work.random.random() < 0.04:
+                work.compact()
+                work.check()
+                if work.random.random() < 0.2:
+                    work.clock.ms += RETENTION_MS
+
+
+def test_a_further_compaction_changes_nothing(budget):
+    for number in budget.rounds():
+        work = Workload(Random(f"again {budget.seed} {number}"))
+        for _ in range(STEPS):
+            work.step()
+        # The second one gives markers a horizon: the first has met data of their transactions.
+        for _ in range(2):
+            compact(work.log, work.files, 0, now_ms=work.clock.ms)
+        before = work.everything()
+        compact(work.log, work.files, 0, now_ms=work.clock.ms)
+        assert work.everything() == before
+        work.check()
+
+
+def producers_of(log: Log) -> dict[int, tuple[int, int, int]]:
+    return {
+        producer_id: (entry.producer_epoch, entry.last_sequence, entry.current_txn_first_offset)
+        for producer_id, entry in log.producer_state.producers.items()
+    }
+
+
+def test_producers_go_on_where_they_were_when_only_the_compacted_log_is_left(budget):
+    for number in budget.rounds():
+        work = Workload(Random(f"producers {budget.seed} {number}"))
+        for _ in range(STEPS):
+            work.step()
+        work.end_all_transactions()
+        for _ in range(3):
+            work.log.roll(now_ms=work.clock.ms)
+            work.compact()
+            work.clock.ms += RETENTION_MS
+            work.append()
+            work.end_all_transactions()
+        before = producers_of(work.log)
+        work.log.close(clean=False)
+        for name in work.files.list_directory(work.log.directory):
+            if name.endswith(".snapshot"):
+                work.files.unlink(f"{work.log.directory}/{name}")
+        work.log = open_log(work.files)
+        assert producers_of(work.log) == before
+        work.check()
+
+
+def left_by_a_start_that_dies(disk: Disk, work: Workload) -> Disk:
+    files = SimulatedFiles(disk, work.clock, lambda: None)
+    files.dies_at_write = work.random.randrange(1, 12)
+    with contextlib.suppress(KilledError):
+        recover_swap(files, work.log.directory, files.list_directory(work.log.directory))
+    return crash(disk, work.random.choice(list(CrashKind)), work.random)
+
+
+def test_a_crash_anywhere_in_a_compaction_loses_nothing(budget):
+    for number in budget.rounds():
+        work = Workload(Random(f"crash {budget.seed} {number}"), is_recorded=True)
+        for _ in range(STEPS // 2):
+            work.step()
+        work.end_all_transactions()
+        work.compact()
+        for _ in range(STEPS // 2):
+            work.step()
+        work.end_all_transactions()
+        work.log.flush()
+        end = work.log.log_end_offset
+        events = work.disk.events
+        assert events is not None
+        first = len(events)
+        work.compact()
+        for cut, disk in disks_at_events(events, first):
+            kind = work.random.choice(list(CrashKind))
+            left = crash(disk, kind, work.random)
+            recovery_point = work.random.choice([0, end])
+            if work.random.random() < 0.3:
+                left = left_by_a_start_that_dies(left, work)
+            files = SimulatedFiles(left, work.clock, lambda: None)
+            log = open_log(files, recovery_point=recovery_point)
+            assert log.log_end_offset == end, f"{number}: cut before event {cut}, {kind}"
+            assert not [name for name in files.list_directory(log.directory) if ".swap" in name]
+            work.check(log)
+            # What was begun is done another time, with the same result.
+            compact(log, files, 0, now_ms=work.clock.ms)
+            work.check(log)

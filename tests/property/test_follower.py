@@ -1,0 +1,183 @@
+"""A follower that diverged from its leader, at random: in the end both logs are byte-identical.
+
+Two replicas lead in turns. Each new leader has what it has; the other one asks where its last epoch
+ended (OffsetForLeaderEpoch), truncates as KIP-101 and KIP-279 say, and fetches the rest. Segments
+differ in size, so only batches, aborted transactions, producers and epochs are compared.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tests.property.budget import Budget
+from wirebroker.codecs.record_batch import build_batch
+from wirebroker.config_topic import TopicSettings
+from wirebroker.storage.files import Files
+from wirebroker.storage.log import Log
+from wirebroker.storage.log_markers import append_end_marker
+
+if TYPE_CHECKING:
+    from pathlib import Path
+    from random import Random
+
+    import pytest
+
+NOW_MS = 1_700_000_000_000
+
+
+def open_log(directory: Path, random: Random) -> Log:
+    directory.mkdir()
+    settings = TopicSettings(
+        segment_bytes=random.choice([300, 1000, 5000]), index_interval_bytes=random.choice([0, 200])
+    )
+    log = Log(
+        str(directory), Files(), topic="t", partition=0, topic_id=bytes(16), settings=settings
+    )
+    log.load(recovery_point=0, clean=True, now_ms=NOW_MS)
+    return log
+
+
+def lead(log: Log, epoch: int, random: Random) -> None:
+    """Append some batches as the leader of an epoch, a third of them in transactions."""
+    for _ in range(random.randrange(0, 8)):
+        producer_id = random.choice([-1, -1, 5, 6])
+        if producer_id < 0:
+            batch = build_batch([(None, random.randbytes(30), ())], timestamp_ms=NOW_MS)
+            log.append_as_leader(memoryview(batch), leader_epoch=epoch, now_ms=NOW_MS)
+        elif random.random() < 0.5:
+            append_end_marker(
+                log,
+                producer_id=producer_id,
+                producer_epoch=0,
+                coordinator_epoch=0,
+                is_commit=random.random() < 0.3,
+                transaction_version=0,
+                leader_epoch=epoch,
+                now_ms=NOW_MS,
+            )
+        else:
+            append_in_transaction(log, producer_id, epoch)
+
+
+def append_in_transaction(log: Log, producer_id: int, epoch: int) -> None:
+    state = log.producer_state
+    entry = state.producers.get(producer_id)
+    sequence = entry.last_sequence + 1 if entry else 0
+    guard = state.begin_verification(
+        producer_id,
+        sequence=sequence,
+        producer_epoch=0,
+        supports_epoch_bump=False,
+        now_ms=NOW_MS,
+    )
+    batch = build_batch(
+        [(None, b"v", ())],
+        timestamp_ms=NOW_MS,
+        producer_id=producer_id,
+        producer_epoch=0,
+        base_sequence=sequence,
+        is_transactional=True,
+    )
+    log.append_as_leader(memoryview(batch), leader_epoch=epoch, now_ms=NOW_MS, guard=guard)
+
+
+def follow(follower: Log, leader: Log, epoch: int, random: Random) -> None:
+    """Truncate to where the logs agree, then fetch some of what is missing, or all."""
+    while True:
+        asked = follower.leader_epochs.latest_epoch
+        if asked < 0:
+            follower.truncate_to(0, now_ms=NOW_MS)
+            break
+        known, end_offset = leader.end_offset_for_epoch(asked)
+        if known < 0:
+            follower.truncate_to(0, now_ms=NOW_MS)
+            break
+        if known == asked:
+            follower.truncate_to(min(end_offset, follower.log_end_offset), now_ms=NOW_MS)
+            break
+        _, own_end = follower.end_offset_for_epoch(known)
+        before = follower.log_end_offset
+        follower.truncate_to(min(end_offset, max(own_end, 0)), now_ms=NOW_MS)
+        assert follower.log_end_offset < before or follower.leader_epochs.latest_epoch <= known
+    fetch(follower, leader, epoch, random)
+
+
+def fetch(follower: Log, leader: Log, epoch: int, random: Random) -> None:
+    stop_at = random.choice([leader.log_end_offset, random.randrange(leader.log_end_offset + 1)])
+    while follower.log_end_offset < stop_at:
+        found = leader.read(
+            follower.log_end_offset,
+            random.choice([1, 100, 400]),
+            up_to_offset=leader.log_end_offset,
+            min_one=True,
+        ).slice
+        assert found is not None
+        high_watermark = follower.high_watermark
+        assert follower.append_as_follower(found.read(), now_ms=NOW_MS, leader_epoch=epoch)
+        assert follower.high_watermark == high_watermark, "only its owner moves it"
+
+
+def everything(log: Log) -> bytes:
+    return b"".join(
+        segment.log.read_at(0, segment.size) for segment in log.segments if segment.size
+    )
+
+
+def check_same(one: Log, other: Log) -> None:
+    assert everything(one) == everything(other)
+    assert one.log_end_offset == other.log_end_offset
+    assert one.leader_epochs.entries == other.leader_epochs.entries
+    assert one.producer_state.as_rows() == other.producer_state.as_rows()
+    assert one.producer_state.ongoing_txns == other.producer_state.ongoing_txns
+    aborted = [
+        [entry for each in log.segments for entry in each.transaction_index] for log in (one, other)
+    ]
+    assert aborted[0] == aborted[1]
+    for log in (one, other):
+        log.set_high_watermark(log.log_end_offset)
+        log.check()
+    assert one.last_stable_offset == other.last_stable_offset
+
+
+def test_replicas_that_lead_in_turns_end_byte_identical(
+    tmp_path: Path, request: pytest.FixtureRequest, capsys: pytest.CaptureFixture[str]
+) -> None:
+    budget = Budget(request.config, seconds=4)
+    rounds = 0
+    for number in budget.rounds():
+        random = budget.random
+        directory = tmp_path / str(number)
+        directory.mkdir()
+        leader = open_log(directory / "a", random)
+        follower = open_log(directory / "b", random)
+        try:
+            epoch = 0
+            for _ in range(random.randrange(1, 8)):
+                lead(leader, epoch, random)
+                if random.random() < 0.7:
+                    follow(follower, leader, epoch, random)
+                epoch += random.randrange(1, 3)
+                if random.random() < 0.5:
+                    leader, follower = follower, leader
+            lead(leader, epoch, random)
+            follow(follower, leader, epoch, random)
+            fetch_rest(follower, leader, epoch)
+            check_same(leader, follower)
+        except Exception as error:
+            error.add_note(f"seed {budget.seed}, round {number}")
+            raise
+        finally:
+            leader.close(clean=False)
+            follower.close(clean=False)
+        rounds += 1
+    with capsys.disabled():
+        print(f"\n  replicas: seed {budget.seed}, {rounds} stories")  # noqa: T201
+
+
+def fetch_rest(follower: Log, leader: Log, epoch: int) -> None:
+    while follower.log_end_offset < leader.log_end_offset:
+        found = leader.read(
+            follower.log_end_offset, 1 << 20, up_to_offset=leader.log_end_offset
+        ).slice
+        assert found is not None
+        follower.append_as_follower(found.read(), now_ms=NOW_MS, leader_epoch=epoch)

@@ -1,0 +1,230 @@
+"""Random appends, retention, deleted records, truncation, stops and kills of one log.
+
+After each step the log holds the newest batches of a list of all that were appended, byte by byte
+and without holes, from the segment that its start lies in; nothing that retention let go was above
+the high watermark; what could go and is still there is neither too old nor too much. A clean stop
+changes nothing; a kill in the middle of the renames brings back at most what they had not reached.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from tests.property.budget import Budget
+from tests.simulation.disk import Disk
+from tests.simulation.simulated_files import SimulatedFiles
+from wirebroker.codecs.record_batch import build_batch, iterate_batches
+from wirebroker.config_topic import TopicSettings
+from wirebroker.storage.log import Log
+from wirebroker.storage.log_retention import set_aside_segment
+from wirebroker.storage.retention import MOST_SEGMENTS
+from wirebroker.storage.wall_clocks import WallClocks
+
+if TYPE_CHECKING:
+    from random import Random
+
+    import pytest
+
+    from wirebroker.storage.segment import Segment
+
+START_MS = 1_700_000_000_000
+DIRECTORY = "/log"
+
+
+class Appended(NamedTuple):
+    """A batch that was appended."""
+
+    base_offset: int
+    next_offset: int
+    data: bytes
+
+
+class HandClock:
+    """Clocks that are moved by hand."""
+
+    def __init__(self) -> None:
+        self.passed_ms = 0
+        self.jumped_ms = 0
+
+    def now_ms(self) -> int:
+        return START_MS + self.passed_ms + self.jumped_ms
+
+    def monotonic(self) -> float:
+        return self.passed_ms / 1000
+
+
+class Workload:
+    """A log on a simulated disk, and all that was ever appended to it."""
+
+    def __init__(self, random: Random) -> None:
+        self.random = random
+        self.clock = HandClock()
+        self.clocks = WallClocks(self.clock.now_ms(), 0.0)
+        self.disk = Disk()
+        self.files = SimulatedFiles(self.disk, self.clock, lambda: None)
+        self.files.make_directory(DIRECTORY)
+        self.settings = TopicSettings(
+            segment_bytes=random.choice([320, 900]),
+            retention_ms=random.choice([-1, 1_000, 5_000]),
+            retention_bytes=random.choice([-1, 0, 300, 2_000]),
+            cleanup_policy=random.choice([("delete",), ("delete",), ("compact",), ()]),
+        )
+        self.batches: list[Appended] = []
+        # The start as it would be found after a kill, by the checkpoint.
+        self.start_written = 0
+        self.removed: list[Segment] = []
+        self.log = self.open(clean=False)
+
+    def open(self, *, clean: bool) -> Log:
+        log = Log(
+            DIRECTORY,
+            self.files,
+            topic="t",
+            partition=0,
+            topic_id=bytes(16),
+            settings=self.settings,
+        )
+        log.load(
+            recovery_point=self.log.recovery_point if clean else 0,
+            clean=clean,
+            now_ms=self.clock.now_ms(),
+            log_start_offset=self.start_written,
+        )
+        log.set_high_watermark(log.log_end_offset)
+        return log
+
+    def step(self) -> None:
+        steps = (self.append, self.append, self.append, self.retain, self.retain)
+        rare = (self.delete_records, self.truncate, self.stop, self.kill, self.wait, self.lag)
+        self.random.choice(steps if self.random.random() < 0.7 else rare)()
+
+    def append(self) -> None:
+        log = self.log
+        timestamp_ms = self.clock.now_ms() - self.random.choice([0, 0, 500, 3_000])
+        count = self.random.randrange(1, 4)
+        records = [(b"k", b"v" * self.random.randrange(60), ())] * count
+        data = bytearray(build_batch(records, timestamp_ms=timestamp_ms))
+        view = memoryview(data)
+        base_offset = log.log_end_offset
+        log.append_as_leader(view, leader_epoch=0, now_ms=self.clock.now_ms())
+        self.batches.append(Appended(base_offset, log.log_end_offset, bytes(data)))
+        log.set_high_watermark(log.log_end_offset)
+
+    def lag(self) -> None:
+        """Let the high watermark stay behind once, and look at retention."""
+        self.append()
+        log = self.log
+        lag = self.random.randrange(log.log_end_offset - log.log_start_offset + 1)
+        # Only a leader that takes over has one that goes back.
+        log.high_watermark = log.log_end_offset - lag
+        self.retain()
+        log.set_high_watermark(log.log_end_offset)
+
+    def wait(self) -> None:
+        self.clock.passed_ms += self.random.randrange(3_000)
+        self.clock.jumped_ms += self.random.choice([0, 0, 10**10, -(10**10)])
+
+    def retain(self) -> None:
+        log = self.log
+        before = log.segments.base_offsets
+        moment = self.clocks.moment(self.clock.now_ms(), self.clock.monotonic())
+        removed = log.delete_old_segments(moment)
+        assert [segment.base_offset for segment in removed] == before[: len(removed)]
+        assert log.log_start_offset <= log.high_watermark
+        for segment in removed:
+            set_aside_segment(log, segment)
+            assert segment.base_offset not in log.producer_state.snapshots
+        self.removed += removed
+        if len(removed) < MOST_SEGMENTS and len(log.segments) > 1:
+            first = log.segments[0]
+            if self.settings.is_deleted_by_retention:
+                self.assert_wanted(first)
+        if self.random.random() < 0.5:
+            for segment in self.removed:
+                segment.remove()
+            self.removed.clear()
+
+    def assert_wanted(self, first: Segment) -> None:
+        log, settings = self.log, self.settings
+        if log.segments[1].base_offset > log.high_watermark:
+            return
+        assert log.segments[1].base_offset > log.log_start_offset
+        if settings.retention_bytes >= 0:
+            assert log.size_bytes - first.size < settings.retention_bytes
+        if settings.retention_ms >= 0:
+            moment = self.clocks.moment(self.clock.now_ms(), self.clock.monotonic())
+            age = moment.age_ms(first.largest_timestamp(), kept_ms=settings.retention_ms)
+            assert age <= settings.retention_ms
+
+    def delete_records(self) -> None:
+        log = self.log
+        log.increment_log_start_offset(
+            self.random.randint(log.log_start_offset, log.high_watermark)
+        )
+        self.start_written = log.log_start_offset
+
+    def truncate(self) -> None:
+        log = self.log
+        offset = self.random.randint(log.log_start_offset, log.log_end_offset)
+        log.truncate_to(offset, now_ms=self.clock.now_ms())
+        self.batches = [each for each in self.batches if each.next_offset <= log.log_end_offset]
+        # A batch goes as a whole.
+        end = max([each.next_offset for each in self.batches], default=log.log_start_offset)
+        if end < log.log_end_offset:
+            log.truncate_fully(log.log_end_offset, now_ms=self.clock.now_ms())
+            self.batches.clear()
+        self.start_written = min(self.start_written, log.log_start_offset)
+
+    def stop(self) -> None:
+        before = self.bounds()
+        self.log.close(clean=True)
+        self.start_written = self.log.log_start_offset
+        self.removed.clear()
+        self.log = self.open(clean=True)
+        assert self.bounds() == before
+
+    def kill(self) -> None:
+        log = self.log
+        start, end = self.bounds()
+        moment = self.clocks.moment(self.clock.now_ms(), self.clock.monotonic())
+        removed = log.delete_old_segments(moment)
+        reached = self.random.randrange(len(removed) + 1)
+        for segment in removed[:reached]:
+            set_aside_segment(log, segment)
+        least = removed[reached].base_offset if reached < len(removed) else log.log_start_offset
+        self.removed.clear()
+        self.log = self.open(clean=False)
+        assert min(start, self.start_written) <= self.log.log_start_offset
+        assert self.log.log_start_offset <= max(start, log.log_start_offset)
+        assert self.log.log_start_offset >= min(least, self.start_written)
+        assert self.log.log_end_offset == end
+
+    def bounds(self) -> tuple[int, int]:
+        return self.log.log_start_offset, self.log.log_end_offset
+
+    def check(self) -> None:
+        """Compare the log with what was appended."""
+        log = self.log
+        log.check()
+        found = b"".join(segment.log.read_at(0, segment.size) for segment in log.segments)
+        first = log.segments[0].base_offset
+        kept = [each for each in self.batches if each.base_offset >= first]
+        assert found == b"".join(each.data for each in kept)
+        assert sum(1 for _ in iterate_batches(memoryview(found))) == len(kept)
+        if kept:
+            assert first <= kept[0].base_offset <= log.log_start_offset
+            assert kept[-1].next_offset == log.log_end_offset
+        assert first <= log.log_start_offset
+
+
+def test_what_retention_keeps_is_the_newest_without_holes(pytestconfig: pytest.Config) -> None:
+    budget = Budget(pytestconfig, seconds=4)
+    for number in budget.rounds():
+        workload = Workload(budget.random)
+        try:
+            for _ in range(60):
+                workload.step()
+                workload.check()
+        except BaseException as error:
+            error.add_note(f"seed {budget.seed}, round {number}")
+            raise

@@ -1,0 +1,173 @@
+"""`wirebroker repair`: a start's mending, without the start; a dry run says the same.
+
+A random bit of a random file is turned over: verify tells, or the bit is one that nothing can tell
+(`UNKNOWABLE`), and both runs of repair do the same.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.support.servers import broker_of, running
+from tests.unit.wirebroker.inspect.directory_kit import contents, rows, run
+from wirebroker import cli
+
+FIRST = "00000000000000000000"
+# What a flipped bit leaves as good as before, or what nothing else knows:
+UNKNOWABLE = (
+    "meta.properties",  # the cluster's id; comments
+    "recovery-point-offset-checkpoint",  # after a kill a lower one only has more read
+    "replication-offset-checkpoint",  # a lower one is raised by the broker
+    ".kafka_cleanshutdown",  # the broker's epoch
+    "quorum-state",  # a higher epoch; names of fields that are not read
+    "partition.metadata",  # spaces
+    "leader-epoch-checkpoint",  # spaces; Arabic and Roman digits are not told apart by int()
+)
+
+
+def test_a_clean_directory_is_left_as_it_is(data, capsys):
+    before = contents(data)
+    status, found = rows(capsys, "repair", data)
+    assert status == 0
+    assert [row["type"] for row in found] == ["summary"]
+    assert contents(data) == before
+
+
+def test_a_torn_end_is_cut(data, capsys):
+    (data / ".kafka_cleanshutdown").unlink()
+    log = next((data / "plain-0").glob("*105.log"))
+    size = log.stat().st_size
+    with log.open("ab") as file:
+        file.write(b"torn")
+    index = data / "plain-0" / f"{FIRST}.timeindex"
+    index.unlink()
+    (data / "plain-0" / "00000000000000000003.log.deleted").touch()
+    before = contents(data)
+    _, dry = rows(capsys, "repair", data, "--dry-run")
+    assert contents(data) == before
+    status, done = rows(capsys, "repair", data)
+    assert status == 0
+    assert done[:-1] == dry[:-1]
+    changes = {row["path"].removeprefix(f"{data}/plain-0/"): row for row in done if "action" in row}
+    assert changes[log.name]["action"] == "cut"
+    assert changes[log.name]["before_bytes"] == size + 4
+    assert changes[log.name]["after_bytes"] == size
+    assert changes[index.name]["action"] == "created"
+    assert changes["00000000000000000003.log.deleted"]["action"] == "removed"
+    _, found = rows(capsys, "verify", data)
+    assert [row["type"] for row in found] == ["summary"]
+
+
+def test_after_a_repair_a_start_changes_nothing(data, capsys):
+    (data / ".kafka_cleanshutdown").unlink()
+    log = next((data / "plain-0").glob("*105.log"))
+    with log.open("ab") as file:
+        file.write(b"torn")
+    rows(capsys, "repair", data)
+    before = contents(data)
+
+    async def start_and_stop():
+        async with running(data) as server:
+            return {each.topic: each.log.log_end_offset for each in broker_of(server).replicas}
+
+    assert asyncio.run(start_and_stop())["plain"] == 156
+    after = contents(data)
+    for name in before:
+        if name.startswith(("plain", "compact", "__consumer")):
+            assert after[name] == before[name], name
+
+
+def test_text_says_what_was_done(data, capsys):
+    (data / ".kafka_cleanshutdown").unlink()
+    log = next((data / "plain-0").glob("*105.log"))
+    with log.open("ab") as file:
+        file.write(b"torn")
+    _, text = run(capsys, "repair", data, "--dry-run")
+    assert f"cut      {log}: 4 bytes" in text
+    assert text.endswith("2 files would change, 0 logs cannot be opened\n")
+    _, text = run(capsys, "repair", data)
+    assert text.endswith("2 files changed, 0 logs cannot be opened\n")
+
+
+def test_everything_is_read_on_demand(data, capsys):
+    log = data / "plain-0" / f"{FIRST}.log"
+    content = bytearray(log.read_bytes())
+    content[100] ^= 1
+    log.write_bytes(content)
+    _, found = rows(capsys, "repair", data)
+    assert [row["type"] for row in found] == ["summary"]  # as a start, it looks at nothing
+    _, dry = rows(capsys, "repair", data, "--full", "--dry-run")
+    _, done = rows(capsys, "repair", data, "--full")
+    assert done[:-1] == dry[:-1]
+    assert log.stat().st_size == 0
+    assert sorted(path.name for path in (data / "plain-0").glob("*.log")) == [log.name]
+    _, found = rows(capsys, "verify", data)
+    assert not [row for row in found if row.get("severity") == "error"]
+
+
+def test_a_directory_in_use_is_refused(data, capsys):
+    async def repair_while_it_runs():
+        async with running(data):
+            before = contents(data)
+            status = cli.run(["repair", str(data)])
+            return status, before == contents(data)
+
+    assert asyncio.run(repair_while_it_runs()) == (2, True)
+    assert "is in use by a broker" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("missing", "words"),
+    [
+        ("meta.properties", "is no data directory"),
+        ("__cluster_metadata-0", "no directory holds the metadata log"),
+    ],
+)
+def test_what_is_no_data_directory_is_refused(data, capsys, missing, words):
+    path = data / missing
+    shutil.rmtree(path) if path.is_dir() else path.unlink()
+    before = contents(data)
+    assert cli.run(["repair", str(data), "--dry-run"]) == 2
+    assert words in capsys.readouterr().err
+    assert contents(data) == before
+
+
+@settings(max_examples=20, deadline=None)
+@given(
+    where=st.randoms(use_true_random=False),
+    is_clean=st.booleans(),
+)
+def test_a_flipped_bit_is_found_and_a_dry_run_says_what_repair_does(
+    made, tmp_path_factory, where, is_clean
+):
+    data = shutil.copytree(made, tmp_path_factory.mktemp("flip") / "data")
+    if not is_clean:
+        (data / ".kafka_cleanshutdown").unlink()
+    names = sorted(name for name, content in contents(data).items() if content)
+    name = where.choice(names)
+    content = bytearray((data / name).read_bytes())
+    content[where.randrange(len(content))] ^= 1 << where.randrange(8)
+    (data / name).write_bytes(content)
+    lines: list[str] = []
+    status = _run(["verify", str(data), "--json"], lines)
+    is_found = len(lines) > 1
+    assert is_found or name.endswith(UNKNOWABLE), (name, status)
+    dry: list[str] = []
+    done: list[str] = []
+    before = contents(data)
+    dry_status = _run(["repair", str(data), "--dry-run", "--full", "--json"], dry)
+    assert contents(data) == before
+    assert _run(["repair", str(data), "--full", "--json"], done) == dry_status
+    assert done[:-1] == dry[:-1]
+    shutil.rmtree(data.parent)
+
+
+def _run(arguments: list[str], lines: list[str]) -> int:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("wirebroker.cli_inspect._Printer.line", lambda _, text: lines.append(text))
+        return cli.run(arguments)

@@ -1,0 +1,291 @@
+"""`wirebroker verify`: nothing is found where nothing is wrong, and what is wrong is found."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.support.servers import broker_of, running
+from tests.unit.wirebroker.inspect.directory_kit import (
+    NOW,
+    append,
+    contents,
+    rows,
+    run,
+)
+from wirebroker.clock import SystemClock
+from wirebroker.codecs.record_batch import write_crc
+from wirebroker.inspect.read_only_files import ReadOnlyFiles, lock_holder
+from wirebroker.inspect.verify import Verification
+
+if TYPE_CHECKING:
+    from wirebroker.inspect.findings import Finding
+
+FIRST = "00000000000000000000"
+
+
+def findings(capsys, *directories):
+    status, found = rows(capsys, "verify", *directories)
+    assert found[-1]["type"] == "summary"
+    errors = [row for row in found if row.get("severity") == "error"]
+    assert status == (1 if errors else 0)
+    assert found[-1]["error_count"] == len(errors)
+    return found[:-1]
+
+
+def errors(capsys, *directories):
+    return [row for row in findings(capsys, *directories) if row["severity"] == "error"]
+
+
+def test_nothing_is_found_after_a_clean_stop(made, capsys):
+    before = contents(made)
+    assert findings(capsys, made) == []
+    assert contents(made) == before
+    status, text = run(capsys, "verify", made)
+    assert (status, text) == (0, "4 partitions: 0 errors, 0 warnings, 0 notes\n")
+
+
+def test_nothing_is_found_after_a_kill(data, capsys):
+    (data / ".kafka_cleanshutdown").unlink()
+    for suffix in ("index", "timeindex"):  # as Apache Kafka allocates them
+        path = next((data / "plain-0").glob(f"*105.{suffix}"))
+        path.write_bytes(path.read_bytes() + bytes(2400))
+    assert findings(capsys, data) == []
+
+
+def test_a_torn_end_is_a_warning_after_a_kill_and_an_error_after_a_clean_stop(data, capsys):
+    log = next((data / "plain-0").glob("*105.log"))
+    size = log.stat().st_size
+    with log.open("ab") as file:
+        file.write(b"torn")
+    (error,) = errors(capsys, data)
+    assert (error["path"], error["position"], error["offset"]) == (str(log), size, 156)
+    (data / ".kafka_cleanshutdown").unlink()
+    (warning,) = findings(capsys, data)
+    assert warning["severity"] == "warning"
+    assert "the next start mends it" in warning["message"]
+
+
+def test_damage_below_the_recovery_point_is_an_error_after_a_kill_too(data, capsys):
+    (data / ".kafka_cleanshutdown").unlink()
+    log = data / "plain-0" / f"{FIRST}.log"
+    content = bytearray(log.read_bytes())
+    content[100] ^= 4
+    log.write_bytes(content)
+    (error,) = errors(capsys, data)
+    assert (error["position"], error["offset"]) == (0, 0)
+    assert error["message"] == "the CRC-32C differs"
+
+
+def change_header(path, position, at, data):
+    """Change bytes of the batch at a position, and make its checksum right."""
+    content = bytearray(path.read_bytes())
+    content[position + at : position + at + len(data)] = data
+    write_crc(content, position)
+    path.write_bytes(content)
+
+
+@pytest.mark.parametrize(
+    ("at", "value", "words"),
+    [
+        (0, (3).to_bytes(8, "big"), "5 was to come"),
+        (12, (9).to_bytes(4, "big"), "leader epoch 9, by the checkpoint it is 0"),
+        (35, (5).to_bytes(8, "big"), "its header says 5"),
+        (57, (4).to_bytes(4, "big"), "its records cannot be read"),
+        (57, (6).to_bytes(4, "big"), "6 records in 5 offsets"),
+        (21, (7).to_bytes(2, "big"), "unknown compression type 7"),
+        (21, (0x100).to_bytes(2, "big"), "attributes 0x100"),
+        (23, (2).to_bytes(4, "big"), "5 records in 3 offsets"),
+    ],
+)
+def test_a_batch_that_contradicts_itself_is_found(data, capsys, at, value, words):
+    log = data / "plain-0" / f"{FIRST}.log"
+    _, found = rows(capsys, "dump", log)
+    position = found[2]["position"] if at == 0 else 0
+    change_header(log, position, at, value)
+    found = findings(capsys, data)
+    assert any(words in row["message"] and row["path"] == str(log) for row in found), found
+    assert all(row["position"] is not None for row in found if row["path"] == str(log))
+
+
+def test_a_missing_segment_is_found(data, capsys):
+    for path in (data / "plain-0").glob("*55.*"):
+        path.unlink()
+    found = findings(capsys, data)
+    assert any("offsets 55 to 104 are missing" in row["message"] for row in found)
+
+
+@pytest.mark.parametrize("suffix", ["index", "timeindex"])
+def test_an_index_that_leads_astray_is_found(data, capsys, suffix):
+    for path in (data / "plain-0").glob(f"*.{suffix}"):
+        content = bytearray(path.read_bytes())
+        if content:
+            content[7] ^= 1  # a position; a timestamp
+            path.write_bytes(content)
+            break
+    (error,) = errors(capsys, data)
+    assert error["path"] == str(path)
+
+
+def test_a_missing_aborted_transaction_is_found(data, capsys):
+    path = next((data / "plain-0").glob("*.txnindex"))
+    path.write_bytes(path.read_bytes()[:34])
+    (error,) = errors(capsys, data)
+    assert error["path"] == str(path)
+    assert "is missing" in error["message"]
+    path.unlink()
+    assert len(errors(capsys, data)) == 2
+
+
+def test_a_snapshot_that_is_not_what_the_batches_say_is_found(data, capsys):
+    newest = max((data / "plain-0").glob("*.snapshot"))
+    older = min((data / "plain-0").glob("*.snapshot"))
+    shutil.copyfile(older, newest)
+    assert findings(capsys, data)
+    newest.write_bytes(newest.read_bytes()[:-1] + b"\x7f")
+    assert any("damaged" in row["message"] for row in errors(capsys, data))
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("recovery-point-offset-checkpoint", "0\n1\nplain 0 157\n", "the log ends at 156"),
+        ("recovery-point-offset-checkpoint", "0\n1\nplain 0 155\n", "stopped cleanly"),
+        ("recovery-point-offset-checkpoint", "0\n2\nplain 0 155\n", "2 rows declared"),
+        ("replication-offset-checkpoint", "0\n1\nplain 0 157\n", "the high watermark is 157"),
+        ("log-start-offset-checkpoint", "0\n1\nplain 0 157\n", "the log start is 157"),
+        ("meta.properties", "version=1\n", "cluster.id is missing"),
+        (".kafka_cleanshutdown", "{", "damaged"),
+        ("plain-0/leader-epoch-checkpoint", "0\n1\n0 200\n", "epoch 0 begins at 200"),
+        ("plain-0/leader-epoch-checkpoint", "0\n2\n3 0\n2 5\n", "come after"),
+        ("plain-0/partition.metadata", "version: 0\ntopic_id: nonsense", "damaged"),
+        (
+            "plain-0/partition.metadata",
+            "version: 0\ntopic_id: L2q436H7QN2QzJw3tqURJA",
+            "by the metadata it is",
+        ),
+        ("__cluster_metadata-0/quorum-state", "{}", "it has no leaderEpoch"),
+        (
+            "__cluster_metadata-0/quorum-state",
+            '{"leaderId":1,"leaderEpoch":0,"data_version":0}',
+            "the log has epoch 1",
+        ),
+    ],
+)
+def test_small_files_that_are_wrong_are_found(data, capsys, name, content, words):
+    (data / name).write_text(content)
+    found = findings(capsys, data)
+    assert any(words in row["message"] for row in found), found
+
+
+def test_a_metadata_record_that_cannot_be_read_is_found(data, capsys):
+    log = data / "__cluster_metadata-0" / f"{FIRST}.log"
+    _, found = rows(capsys, "dump", log)
+    position = next(row["position"] for row in found if row.get("base_offset") == 1)
+    content = bytearray(log.read_bytes())
+    start = content.index(b"\x01\x0c", position + 61)  # frame 1, FeatureLevelRecord
+    content[start + 1] = 0x7F
+    write_crc(content, position)
+    log.write_bytes(content)
+    found = errors(capsys, data)
+    assert any("metadata record of type 127" in row["message"] for row in found)
+
+
+def test_folders_that_are_no_partitions_of_the_metadata_are_told(data, capsys):
+    (data / "unknown-0").mkdir()
+    (data / f"gone-0.{'0' * 32}-delete").mkdir()
+    (data / "holidays").mkdir()
+    (data / "plain-0" / f"{FIRST}.log.deleted").touch()
+    (data / "plain-0" / "notes.txt").touch()
+    found = {row["path"].removeprefix(f"{data}/"): row for row in findings(capsys, data)}
+    assert {name: row["severity"] for name, row in found.items()} == {
+        "unknown-0": "warning",
+        "unknown-0/partition.metadata": "warning",
+        f"gone-0.{'0' * 32}-delete": "note",
+        "holidays": "note",
+        "plain-0": "note",
+        "plain-0/notes.txt": "note",
+    }
+
+
+def test_directories_of_two_clusters_are_told_apart(data, tmp_path, capsys):
+    other = tmp_path / "other"
+    other.mkdir()
+    text = (data / "meta.properties").read_text()
+    lines = [
+        "cluster.id=MkU3OEVBNTcwNTJENDM2Qk" if line.startswith("cluster.id") else line
+        for line in text.splitlines()
+    ]
+    (other / "meta.properties").write_text("\n".join(lines))
+    messages = [row["message"] for row in errors(capsys, data, other)]
+    assert any(message.startswith("cluster_id MkU3OEVBNTcwNTJENDM2Qk") for message in messages)
+    assert any("directory id is that of" in message for message in messages)
+
+
+def test_a_running_broker_is_looked_at_without_false_alarms(data, capsys):
+    async def verify_while_it_runs():
+        async with running(data) as server:
+            logs = {each.topic: each.log for each in broker_of(server).replicas}
+            log = logs["plain"]
+            found: list[Finding] = []
+
+            def on_bytes(_count):
+                # The broker goes on between any two batches that are looked at.
+                append(log, [(None, b"x", ())], timestamp_ms=NOW + 200_000)
+                if log.log_end_offset % 7 == 0:
+                    log.roll(now_ms=NOW)
+
+            run = Verification(
+                ReadOnlyFiles(),
+                [str(data)],
+                clock=SystemClock(),
+                emit=found.append,
+                on_bytes=on_bytes,
+            )
+            assert lock_holder(str(data)) is not None
+            run.run()
+            return found
+
+    found = asyncio.run(verify_while_it_runs())
+    assert [row.severity.value for row in found] == ["note"], found
+    assert "a broker uses it" in found[0].message
+    assert lock_holder(str(data)) is None
+    capsys.readouterr()
+    assert findings(capsys, data) == []
+
+
+def test_segments_that_go_away_meanwhile_are_no_findings(data):
+    async def verify_while_it_runs():
+        async with running(data) as server:
+            logs = {each.topic: each.log for each in broker_of(server).replicas}
+            log = logs["plain"]
+            found: list[Finding] = []
+
+            def on_bytes(_count):
+                if len(log.segments) > 1:  # as retention does
+                    log.segments[0].delete()
+                    del log.segments._segments[0], log.segments._base_offsets[0]
+
+            Verification(
+                ReadOnlyFiles(),
+                [str(data)],
+                clock=SystemClock(),
+                emit=found.append,
+                on_bytes=on_bytes,
+            ).run()
+            return found
+
+    found = asyncio.run(verify_while_it_runs())
+    assert [row.severity.value for row in found] == ["note"], found
+
+
+def test_a_negative_epoch_in_the_metadata_log_is_found(data, capsys):
+    log = data / "__cluster_metadata-0" / f"{FIRST}.log"
+    content = bytearray(log.read_bytes())
+    content[12] ^= 0x80
+    log.write_bytes(content)
+    messages = [row["message"] for row in errors(capsys, data)]
+    assert any(message.startswith("a start cannot read the metadata log") for message in messages)

@@ -1,0 +1,358 @@
+"""Transactions on a whole broker: markers, restarts, timeouts, and who has to wait for whom."""
+
+import asyncio
+import contextlib
+
+import pytest
+
+from tests.support.requests import create_topic, delete_topic, fetch_request, produce_request
+from tests.support.servers import broker_of, client_of, running, until
+from wirebroker.clock import next_turn, pause
+from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.codecs.errors import ErrorCode, KafkaError
+from wirebroker.codecs.record_batch import build_batch, iterate_batches
+from wirebroker.coordinator.group_partitions import CONSUMER_OFFSETS
+
+SETTINGS = {
+    "offsets.topic.num.partitions": "1",
+    "offsets.topic.replication.factor": "1",
+    "transaction.state.log.num.partitions": "1",
+    "transaction.state.log.replication.factor": "1",
+    "transaction.state.log.min.isr": "1",
+}
+UNSTABLE = ErrorCode.UNSTABLE_OFFSET_COMMIT
+
+
+class Client:
+    """A transactional producer of transaction.version 2, by hand."""
+
+    def __init__(self, server, raw):
+        self.broker = broker_of(server)
+        self.raw = raw
+        self.producer = (-1, -1)
+        self.sequences: dict = {}
+
+    async def init(self, *, timeout_ms=60_000):
+        request = {"transactional_id": "t", "transaction_timeout_ms": timeout_ms}
+        while True:
+            answer = await self.raw.ask(ApiKey.INIT_PRODUCER_ID, 5, request)
+            if answer.error_code not in {
+                ErrorCode.NOT_COORDINATOR,
+                ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+                ErrorCode.CONCURRENT_TRANSACTIONS,
+            }:
+                break
+            find = {"key_type": 1, "coordinator_keys": ["t"]}
+            await self.raw.ask(ApiKey.FIND_COORDINATOR, 4, find)
+            await pause(0.001)
+        assert answer.error_code == 0
+        self.become(answer)
+
+    def become(self, answer):
+        self.producer = answer.producer_id, answer.producer_epoch
+        self.sequences.clear()
+
+    async def produce(self, *partitions, topic="a"):
+        records = {}
+        for index in partitions:
+            sequence = self.sequences.get((topic, index), 0)
+            self.sequences[topic, index] = sequence + 1
+            records[topic, index] = bytes(
+                build_batch(
+                    [(b"k", b"v", ())],
+                    producer_id=self.producer[0],
+                    producer_epoch=self.producer[1],
+                    base_sequence=sequence,
+                    is_transactional=True,
+                )
+            )
+        request = produce_request(records, transactional_id="t")
+        answer = await self.raw.ask(ApiKey.PRODUCE, 12, request)
+        errors = [each.error_code for each in answer.responses[0].partition_responses]
+        return errors[0] if len(set(errors)) == 1 else errors
+
+    async def commit_offset(self, offset):
+        partition = {"partition_index": 0, "committed_offset": offset, "committed_metadata": ""}
+        request = {
+            "transactional_id": "t",
+            "group_id": "g",
+            "producer_id": self.producer[0],
+            "producer_epoch": self.producer[1],
+            "topics": [{"name": "a", "partitions": [partition]}],
+        }
+        answer = await self.raw.ask(ApiKey.TXN_OFFSET_COMMIT, 5, request)
+        return answer.topics[0].partitions[0].error_code
+
+    async def committed(self, *, is_stable=True):
+        request = {
+            "group_id": "g",
+            "topics": [{"name": "a", "partition_indexes": [0]}],
+            "require_stable": is_stable,
+        }
+        answer = await self.raw.ask(ApiKey.OFFSET_FETCH, 7, request)
+        assert answer.error_code == 0
+        [partition] = answer.topics[0].partitions
+        return partition.error_code or partition.committed_offset
+
+    async def end(self, *, is_commit=True):
+        request = {
+            "transactional_id": "t",
+            "producer_id": self.producer[0],
+            "producer_epoch": self.producer[1],
+            "committed": is_commit,
+        }
+        answer = await self.raw.ask(ApiKey.END_TXN, 5, request)
+        if answer.error_code == 0:
+            self.become(answer)
+        return answer.error_code
+
+    def state(self):
+        return self.broker.transactions.shard_of("t").transactions["t"].state.label
+
+    async def until_loaded(self):
+        def is_loaded():
+            with contextlib.suppress(KafkaError):
+                return self.broker.transactions.shards() and list(self.broker.groups.shards())
+            return False
+
+        await until(is_loaded)
+
+    async def until_state(self, state):
+        await until(lambda: self.state() == state)
+
+    def log(self, index=0, topic="a"):
+        partitions, _ = self.broker.replicas.find(topic, b"", by_id=False)
+        return partitions[index].log
+
+    def markers(self, index=0, topic="a"):
+        """Count the control batches of a partition."""
+        log = self.log(index, topic)
+        found = log.read(0, 1 << 20, up_to_offset=log.log_end_offset)
+        data = b"" if found.slice is None else found.slice.read()
+        return sum(header.is_control for _, header in iterate_batches(data))
+
+
+@contextlib.asynccontextmanager
+async def broker(directory, **settings):
+    dotted = {name.replace("_", "."): value for name, value in settings.items()}
+    async with running(directory, settings=SETTINGS | dotted) as server, client_of(server) as raw:
+        yield Client(server, raw)
+
+
+async def with_groups(client):
+    """Make `__consumer_offsets`."""
+    find = {"key_type": 0, "coordinator_keys": ["g"]}
+    while (await client.raw.ask(ApiKey.FIND_COORDINATOR, 4, find)).coordinators[0].error_code:
+        await pause(0.001)
+
+
+@pytest.mark.parametrize("durability", ["os", "fsync"])
+def test_each_partition_gets_one_marker_and_each_end_a_new_epoch(tmp_path, durability):
+    async def run():
+        async with broker(tmp_path, wirebroker_durability=durability) as client:
+            await create_topic(client.raw, "a", 2)
+            await client.init()
+            for count in (1, 2, 3):
+                assert await client.produce(0, 1) == 0
+                assert await client.end(is_commit=count != 2) == 0
+                assert client.producer == (0, count)
+                await client.until_state("CompleteAbort" if count == 2 else "CompleteCommit")
+                assert [client.markers(index) for index in (0, 1)] == [count, count]
+                assert client.log().last_stable_offset == client.log().log_end_offset
+
+    asyncio.run(run())
+
+
+def test_many_partitions_are_told_by_a_task_and_all_are(tmp_path):
+    async def run():
+        async with broker(tmp_path) as client:
+            await create_topic(client.raw, "a", 120)
+            await client.init()
+            assert await client.produce(*range(120)) == 0
+            assert await client.end() == 0
+            await client.until_state("CompleteCommit")
+            assert [client.markers(index) for index in range(120)] == [1] * 120
+
+    asyncio.run(run())
+
+
+def test_a_decision_that_a_stop_comes_after_is_carried_out_by_the_next_start(tmp_path):
+    async def run():
+        async with broker(tmp_path) as client:
+            await create_topic(client.raw, "a", 1)
+            await client.init()
+            await client.produce(0)
+            partitions, _ = client.broker.replicas.find("a", b"", by_id=False)
+            async with partitions[0].append_lock:  # a thread is at work on the log
+                assert await client.end() == 0
+                assert (client.state(), client.markers()) == ("PrepareCommit", 0)
+                await client.broker.transactions.stop()
+            producer = client.producer
+        async with broker(tmp_path) as client:
+            await client.until_loaded()
+            await client.until_state("CompleteCommit")
+            assert client.markers() == 1
+            client.producer = producer
+            assert await client.produce(0) == 0
+
+    asyncio.run(run())
+
+
+def test_an_open_transaction_goes_on_after_a_restart(tmp_path):
+    async def run():
+        async with broker(tmp_path) as client:
+            await create_topic(client.raw, "a", 1)
+            await with_groups(client)
+            await client.init()
+            await client.produce(0)
+            assert await client.commit_offset(5) == 0
+            assert await client.committed() == UNSTABLE
+            producer, sequences = client.producer, client.sequences
+        async with broker(tmp_path) as client:
+            client.producer, client.sequences = producer, sequences
+            await client.until_loaded()
+            assert await client.produce(0) == 0
+            assert (await client.committed(), await client.committed(is_stable=False)) == (
+                UNSTABLE,
+                -1,
+            )
+            assert client.log().last_stable_offset == 0
+            assert await client.end() == 0
+            await client.until_state("CompleteCommit")
+            assert await client.committed() == 5
+            assert client.log().last_stable_offset == 3
+
+    asyncio.run(run())
+
+
+def test_a_transaction_that_takes_too_long_is_aborted(tmp_path):
+    async def run():
+        interval = "transaction.abort.timed.out.transaction.cleanup.interval.ms"
+        async with broker(tmp_path, **{interval: "5"}) as client:
+            await create_topic(client.raw, "a", 1)
+            await client.init(timeout_ms=1)
+            assert await client.produce(0) == 0
+            await client.until_state("CompleteAbort")
+            assert client.markers() == 1
+            assert await client.produce(0) == ErrorCode.INVALID_PRODUCER_EPOCH
+            old = client.producer
+            await client.init()
+            assert client.producer == (old[0], old[1] + 2)
+
+    asyncio.run(run())
+
+
+def test_a_partition_that_was_deleted_is_told_nothing(tmp_path):
+    async def run():
+        async with broker(tmp_path) as client:
+            await create_topic(client.raw, "a", 1)
+            await create_topic(client.raw, "b", 1)
+            await client.init()
+            await client.produce(0)
+            await client.produce(0, topic="b")
+            await delete_topic(client.raw, "b")
+            assert await client.end() == 0
+            await client.until_state("CompleteCommit")
+            assert client.markers() == 1
+
+    asyncio.run(run())
+
+
+def test_while_a_marker_waits_the_next_transaction_does_too(tmp_path):
+    async def run():
+        async with broker(tmp_path) as client:
+            await create_topic(client.raw, "a", 2)
+            await client.init()
+            await client.produce(0)
+            partitions, _ = client.broker.replicas.find("a", b"", by_id=False)
+            async with partitions[0].append_lock:  # a thread is at work on the log
+                assert await client.end() == 0
+                assert client.state() == "PrepareCommit"
+                assert await client.produce(1) == ErrorCode.CONCURRENT_TRANSACTIONS
+                client.sequences.clear()
+            await client.until_state("CompleteCommit")
+            assert await client.produce(1) == 0
+            assert client.markers() == 1
+
+    asyncio.run(run())
+
+
+def test_a_producer_that_tries_while_markers_are_written_is_let_in_soon(tmp_path):
+    async def run():
+        longest = "add.partitions.to.txn.retry.backoff.max.ms"
+        async with broker(tmp_path, **{longest: "30000"}) as client:
+            await create_topic(client.raw, "a", 2)
+            await client.init()
+            await client.produce(0)
+            partitions, _ = client.broker.replicas.find("a", b"", by_id=False)
+            async with partitions[0].append_lock:
+                assert await client.end() == 0
+                begun = asyncio.create_task(client.produce(1))
+                for _ in range(100):
+                    await next_turn()
+                assert not begun.done()
+            assert await begun == 0
+
+    asyncio.run(run())
+
+
+def test_an_administrator_ends_what_a_group_has_pending(tmp_path):
+    async def run():
+        async with broker(tmp_path) as client:
+            await create_topic(client.raw, "a", 1)
+            await with_groups(client)
+            await client.init()
+            assert await client.commit_offset(5) == 0
+            producer_id, epoch = client.producer
+            marker = {
+                "producer_id": producer_id,
+                "producer_epoch": epoch,
+                "transaction_result": True,
+                "topics": [{"name": CONSUMER_OFFSETS, "partition_indexes": [0, 1]}],
+                "coordinator_epoch": 0,
+            }
+            answer = await client.raw.ask(ApiKey.WRITE_TXN_MARKERS, 1, {"markers": [marker]})
+            [topic] = answer.markers[0].topics
+            assert [each.error_code for each in topic.partitions] == [
+                0,
+                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+            ]
+            assert await client.committed() == 5
+
+    asyncio.run(run())
+
+
+def test_ids_that_nobody_uses_are_forgotten(tmp_path):
+    async def run():
+        async with broker(tmp_path, **{"transactional.id.expiration.ms": "1"}) as client:
+            await client.init()
+            await until(lambda: client.broker.clock.now_ms() > _updated(client) + 1)
+            await client.broker.transactions.expire()
+            assert not client.broker.transactions.shard_of("t").transactions
+
+    asyncio.run(run())
+
+
+def _updated(client):
+    return client.broker.transactions.shard_of("t").transactions["t"].updated_ms
+
+
+def test_read_committed_shows_no_part_of_an_open_transaction(tmp_path):
+    async def run():
+        async with broker(tmp_path) as client:
+            await create_topic(client.raw, "a", 1)
+            await client.init()
+            await client.produce(0)
+            request = fetch_request({("a", 0): 0}, isolation_level=1)
+            answer = await client.raw.ask(ApiKey.FETCH, 12, request)
+            [partition] = answer.responses[0].partitions
+            assert (partition.records or b"", partition.last_stable_offset) == (b"", 0)
+            await client.end(is_commit=False)
+            await client.until_state("CompleteAbort")
+            answer = await client.raw.ask(ApiKey.FETCH, 12, request)
+            [partition] = answer.responses[0].partitions
+            assert partition.last_stable_offset == 2
+            [aborted] = partition.aborted_transactions
+            assert (aborted.producer_id, aborted.first_offset) == (0, 0)
+
+    asyncio.run(run())

@@ -1,0 +1,152 @@
+"""AddPartitionsToTxn: partitions that a producer is going to write to in its transaction.
+
+v2 PRODUCER_FENCED (KIP-588), v3 flexible, v4 from brokers: several transactions, and verification
+(KIP-890), v5 TRANSACTION_ABORTABLE.
+
+All partitions are added, or none: if one does not exist the others get OPERATION_NOT_ATTEMPTED.
+
+Source: Kafka's KafkaApis.handleAddPartitionsToTxnRequest.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from wirebroker.api.group_errors import response_of
+from wirebroker.api.registry import Request, handles
+from wirebroker.api.transaction_errors import known_error
+from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.codecs.errors import ErrorCode, KafkaError
+from wirebroker.coordinator import transaction_partitions
+from wirebroker.coordinator.transaction_metadata import EPOCH_BUMP, TV_0
+from wirebroker.coordinator.transaction_partitions import Claim
+
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Awaitable, Callable, Iterable, Mapping
+
+    from wirebroker.broker import Broker
+    from wirebroker.coordinator.runtime import Moment, Outcome, Token
+    from wirebroker.coordinator.transactions import TransactionShard
+
+    Response = Mapping[str, Any]
+    Topics = list[dict[str, Any]]
+
+_FIRST_FENCED_VERSION = 2
+FIRST_BATCH_VERSION = 4
+
+
+@handles(ApiKey.ADD_PARTITIONS_TO_TXN)
+def add_partitions_to_txn(
+    broker: Broker, request: Request, body: Any
+) -> Response | Awaitable[Response]:
+    """Add partitions to one transaction, or to several."""
+    version = request.version
+    if version >= FIRST_BATCH_VERSION:
+        return _serve_batch(broker, body)
+    claim = Claim(
+        body.v3_and_below_transactional_id,
+        body.v3_and_below_producer_id,
+        body.v3_and_below_producer_epoch,
+        _partitions(body.v3_and_below_topics),
+    )
+
+    def respond(error: ErrorCode) -> Response:
+        known = known_error(error, version=version, fenced_from=_FIRST_FENCED_VERSION)
+        return {"results_by_topic_v3_and_below": _same(claim, known)}
+
+    missing = _missing(broker, claim)
+    if missing:
+        return {"results_by_topic_v3_and_below": missing}
+    return _add(broker, claim, TV_0, respond)
+
+
+async def _serve_batch(broker: Broker, body: Any) -> Response:
+    results: list[Response] = []
+    for each in body.transactions:
+        claim = Claim(
+            each.transactional_id, each.producer_id, each.producer_epoch, _partitions(each.topics)
+        )
+
+        def respond(error: ErrorCode, claim: Claim = claim) -> Response:
+            return {
+                "transactional_id": claim.transactional_id,
+                "topic_results": _same(claim, error),
+            }
+
+        missing = _missing(broker, claim)
+        if missing:
+            results.append({"transactional_id": claim.transactional_id, "topic_results": missing})
+        elif each.verify_only:
+            results.append(_verify(broker, claim, respond))
+        else:
+            results.append(await response_of(_add(broker, claim, EPOCH_BUMP, respond)))
+    return {"results_by_transaction": results}
+
+
+def _add(
+    broker: Broker, claim: Claim, client_version: int, respond: Callable[[ErrorCode], Response]
+) -> Response | asyncio.Future[Response]:
+    def operation(shard: TransactionShard, token: Token, moment: Moment) -> Outcome:
+        return transaction_partitions.add(shard, claim, client_version, token, moment)
+
+    return broker.transactions.submit(
+        claim.transactional_id,
+        operation,
+        on_error=respond,
+        finish=lambda answer: respond(answer["error_code"]),
+    )
+
+
+def _verify(broker: Broker, claim: Claim, respond: Callable[[ErrorCode], Response]) -> Response:
+    try:
+        shard = broker.transactions.shard_of(claim.transactional_id)
+        errors = transaction_partitions.verify(shard, claim)
+    except KafkaError as error:
+        return respond(error.code)
+    return {
+        "transactional_id": claim.transactional_id,
+        "topic_results": _topics(claim, errors.__getitem__),
+    }
+
+
+def _missing(broker: Broker, claim: Claim) -> Topics:
+    """Return the answer if some partitions do not exist; nothing if all do."""
+    topics = broker.metadata.image.topics
+    missing = {
+        (name, index)
+        for name, index in claim.partitions
+        if name not in topics or index not in topics[name].partitions
+    }
+    if not missing:
+        return []
+    return _topics(
+        claim,
+        lambda each: (
+            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            if each in missing
+            else ErrorCode.OPERATION_NOT_ATTEMPTED
+        ),
+    )
+
+
+def _partitions(topics: Iterable[Any]) -> frozenset[tuple[str, int]]:
+    return frozenset((topic.name, index) for topic in topics for index in topic.partitions)
+
+
+def _same(claim: Claim, error: ErrorCode) -> Topics:
+    return _topics(claim, partial(_constant, error))
+
+
+def _constant(error: ErrorCode, _partition: tuple[str, int]) -> ErrorCode:
+    return error
+
+
+def _topics(claim: Claim, error_of: Callable[[tuple[str, int]], ErrorCode]) -> Topics:
+    by_topic: dict[str, list[dict[str, Any]]] = {}
+    for name, index in sorted(claim.partitions):
+        by_topic.setdefault(name, []).append(
+            {"partition_index": index, "partition_error_code": error_of((name, index))}
+        )
+    return [{"name": name, "results_by_partition": results} for name, results in by_topic.items()]

@@ -1,0 +1,45 @@
+"""ListTransactions: the transactional ids that this broker coordinates (KIP-664).
+
+v1 filter by duration (KIP-994), v2 by a pattern for the transactional id (KIP-1152).
+
+Source: Kafka's KafkaApis.handleListTransactionsRequest.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from wirebroker.api.registry import Request, handles
+from wirebroker.clock import Slices
+from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.codecs.errors import ErrorCode, KafkaError
+from wirebroker.coordinator.transaction_admin import Filters, list_transactions
+
+if TYPE_CHECKING:
+    from wirebroker.broker import Broker
+
+
+@handles(ApiKey.LIST_TRANSACTIONS)
+async def handle_list_transactions(broker: Broker, request: Request, body: Any) -> dict[str, Any]:
+    """List what the filters let pass."""
+    del request
+    try:
+        pattern = re.compile(body.transactional_id_pattern or "") or None
+    except re.error:
+        return {"error_code": ErrorCode.INVALID_REGULAR_EXPRESSION}
+    filters = Filters(
+        frozenset(body.producer_id_filters),
+        body.state_filters,
+        body.duration_filter,
+        pattern if body.transactional_id_pattern else None,
+    )
+    slices = Slices(broker.clock)
+    found: list[dict[str, Any]] = []
+    try:
+        for shard in broker.transactions.shards():
+            found += list_transactions(shard, filters, broker.clock.now_ms())
+            await slices.turn()
+    except KafkaError as error:
+        return {"error_code": error.code}
+    return {"unknown_state_filters": filters.unknown_states(), "transaction_states": found}

@@ -1,0 +1,193 @@
+"""TxnOffsetCommit: how far a group has read, as part of a transaction.
+
+v2 leader epoch, COORDINATOR_LOAD_IN_PROGRESS (KAFKA-7296), v3 flexible, the member that the
+producer works for (KIP-447), v4 TRANSACTION_ABORTABLE, v5 without AddOffsetsToTxn before (KIP-890).
+
+Source: Kafka's KafkaApis.handleTxnOffsetCommitRequest, GroupCoordinatorService.
+commitTransactionalOffsets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from wirebroker.api.group_errors import response_of
+from wirebroker.api.registry import Request, handles
+from wirebroker.cluster.transaction_admission import Support
+from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.codecs.errors import ErrorCode, KafkaError
+from wirebroker.coordinator import group_txn_offsets
+from wirebroker.coordinator.group_partitions import CONSUMER_OFFSETS
+from wirebroker.coordinator.group_txn_offsets import TxnCommit
+from wirebroker.coordinator.transaction_partitions import Claim
+
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Awaitable, Iterable
+
+    from wirebroker.broker import Broker
+    from wirebroker.cluster.partition import Partition
+    from wirebroker.coordinator.groups import GroupShard
+    from wirebroker.coordinator.runtime import Moment, Outcome, Token
+    from wirebroker.storage.verification import VerificationGuard
+
+    Response = Mapping[str, Any]
+    Topics = list[dict[str, Any]]
+
+_FIRST_LOADING_VERSION = 2
+_FIRST_GENERIC_ERROR_VERSION = 4
+_FIRST_ADDING_VERSION = 5
+_NO_SEQUENCE = -1
+
+# What cannot be told apart by a client from a coordinator that is not ready.
+_AS_COORDINATOR_ERROR = {
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_LEADER_OR_FOLLOWER: ErrorCode.NOT_COORDINATOR,
+    ErrorCode.KAFKA_STORAGE_ERROR: ErrorCode.NOT_COORDINATOR,
+}
+
+
+@handles(ApiKey.TXN_OFFSET_COMMIT)
+def txn_offset_commit(
+    broker: Broker, request: Request, body: Any
+) -> Response | Awaitable[Response]:
+    """Store the offsets of those partitions that exist, until the transaction ends."""
+    return _TxnOffsetCommit(broker, request.version, body).serve()
+
+
+class _TxnOffsetCommit:
+    """One request on its way."""
+
+    __slots__ = ("_body", "_broker", "_refused", "_valid", "_version")
+
+    def __init__(self, broker: Broker, version: int, body: Any) -> None:
+        self._broker = broker
+        self._version = version
+        self._body = body
+        self._valid, self._refused = _sort(broker, body.topics)
+
+    def serve(self) -> Response | Awaitable[Response]:
+        """Ask the transaction's coordinator if need be, then the group's."""
+        if not self._valid:
+            return {"topics": self._refused}
+        if not self._body.group_id:
+            return self._fail(ErrorCode.INVALID_GROUP_ID)
+        try:
+            guard = self._begin()
+        except KafkaError as error:
+            return self._fail(_AS_COORDINATOR_ERROR.get(error.code, error.code))
+        if guard is None:
+            return self._commit(None)
+        verdict = self._broker.admission.ask(self._claim(), _support(self._version))
+        if isinstance(verdict, Mapping):
+            (found,) = verdict.values()
+            return self._commit(guard) if found is ErrorCode.NONE else self._fail(found)
+        return self._commit_later(guard, verdict)
+
+    async def _commit_later(self, guard: VerificationGuard, verdict: Awaitable[Any]) -> Response:
+        (error,) = (await verdict).values()
+        if error is not ErrorCode.NONE:
+            return self._fail(error)
+        return await response_of(self._commit(guard))
+
+    def _begin(self) -> VerificationGuard | None:
+        """Return what the commit needs to begin the transaction here; None if that is open.
+
+        Raises:
+            KafkaError: Why the partition cannot be appended to.
+        """
+        partition = self._partition()
+        partition.check_leader()
+        body = self._body
+        return partition.log.producer_state.begin_verification(
+            body.producer_id,
+            sequence=_NO_SEQUENCE,
+            producer_epoch=body.producer_epoch,
+            supports_epoch_bump=self._version >= _FIRST_ADDING_VERSION,
+            now_ms=self._broker.clock.now_ms(),
+        )
+
+    def _partition(self) -> Partition:
+        partitions, _ = self._broker.replicas.find(CONSUMER_OFFSETS, b"", by_id=False)
+        partition = partitions.get(self._broker.groups.partition_for(self._body.group_id))
+        if partition is None:
+            raise KafkaError(ErrorCode.NOT_COORDINATOR)
+        return partition
+
+    def _claim(self) -> Claim:
+        body = self._body
+        group_partition = (CONSUMER_OFFSETS, self._broker.groups.partition_for(body.group_id))
+        return Claim(
+            body.transactional_id,
+            body.producer_id,
+            body.producer_epoch,
+            frozenset({group_partition}),
+        )
+
+    def _commit(self, guard: VerificationGuard | None) -> Response | asyncio.Future[Response]:
+        return self._broker.groups.submit(
+            self._body.group_id,
+            partial(_operate, TxnCommit(self._body, self._valid)),
+            on_error=self._fail,
+            finish=self._merge,
+            guard=guard,
+        )
+
+    def _fail(self, error: ErrorCode) -> Response:
+        is_unknown = self._version < _FIRST_LOADING_VERSION
+        if error is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS and is_unknown:
+            error = ErrorCode.COORDINATOR_NOT_AVAILABLE
+        # As in Kafka every partition says so, even one that does not exist.
+        topics = [(topic.name, topic.partitions) for topic in self._body.topics]
+        return {"topics": [_with_error(name, partitions, error) for name, partitions in topics]}
+
+    def _merge(self, answer: Response) -> Response:
+        merged = {topic["name"]: topic for topic in self._refused}
+        for topic in answer["topics"]:
+            known = merged.get(topic["name"])
+            if known is None:
+                merged[topic["name"]] = topic
+            else:
+                known["partitions"] += topic["partitions"]
+        return {"topics": list(merged.values())}
+
+
+def _operate(commit: TxnCommit, shard: GroupShard, token: Token, moment: Moment) -> Outcome:
+    return group_txn_offsets.commit(shard, commit, token, moment)
+
+
+def _support(version: int) -> Support:
+    if version >= _FIRST_ADDING_VERSION:
+        return Support.ADD_PARTITION
+    if version >= _FIRST_GENERIC_ERROR_VERSION:
+        return Support.GENERIC_ERROR
+    return Support.DEFAULT_ERROR
+
+
+def _sort(broker: Broker, topics: Iterable[Any]) -> tuple[list[tuple[str, list[Any]]], Topics]:
+    """Return what can be committed, and the answer for the partitions that do not exist."""
+    image = broker.metadata.image
+    valid: list[tuple[str, list[Any]]] = []
+    refused: Topics = []
+    for asked in topics:
+        topic = image.topics.get(asked.name)
+        indexes = () if topic is None else topic.partitions
+        known = [each for each in asked.partitions if each.partition_index in indexes]
+        unknown = [each for each in asked.partitions if each.partition_index not in indexes]
+        if unknown:
+            error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            refused.append(_with_error(asked.name, unknown, error))
+        if known:
+            valid.append((asked.name, known))
+    return valid, refused
+
+
+def _with_error(name: str, partitions: Iterable[Any], error: ErrorCode) -> dict[str, Any]:
+    return {
+        "name": name,
+        "partitions": [
+            {"partition_index": each.partition_index, "error_code": error} for each in partitions
+        ],
+    }

@@ -1,0 +1,243 @@
+"""The commands that look at data directories: dump, verify, repair.
+
+Exit status: 0 nothing found, 1 damage found, 2 a mistake in the arguments or files that cannot be
+read. Whoever closes our output early (`| head`) has what they wanted: that ends the command, not as
+a failure. What does the work is imported when it is needed: `wirebroker serve` stays quick.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from wirebroker.inspect.progress import Progress
+
+_DAMAGE_STATUS = 1
+
+_json = click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
+_progress = click.option(
+    "--progress/--no-progress",
+    default=None,
+    help="Show how far it is on standard error. [default: if that is a terminal]",
+)
+
+
+@click.command()
+@click.argument("paths", nargs=-1, required=True, metavar="FILE|DIR...")
+@_json
+@click.option("--records", is_flag=True, help="Show records, not batches alone.")
+@click.option("--deep", is_flag=True, help="Show the records of compressed batches, too.")
+@click.option("--from-offset", type=click.IntRange(0), default=0, metavar="N")
+@click.option("--to-offset", type=click.IntRange(0), default=None, metavar="N", help="Included.")
+@click.option("--max", "most", type=click.IntRange(0), metavar="N", help="Rows of each file.")
+@_progress
+def dump(
+    *,
+    paths: tuple[str, ...],
+    as_json: bool,
+    records: bool,
+    deep: bool,
+    from_offset: int,
+    to_offset: int | None,
+    most: int | None,
+    progress: bool | None,
+) -> int:
+    """Print what the files of a data directory hold.
+
+    Segments, indexes, snapshots, checkpoints; records of internal topics are decoded. A folder
+    stands for all the files in it that are understood.
+    """
+    from wirebroker.inspect.dump import (  # noqa: PLC0415 - keeps serve quick
+        DumpOptions,
+        UnknownFileError,
+        paths_to_dump,
+    )
+    from wirebroker.inspect.dump import dump as rows_of  # noqa: PLC0415
+    from wirebroker.inspect.json_lines import json_line  # noqa: PLC0415
+    from wirebroker.inspect.read_only_files import ReadOnlyFiles  # noqa: PLC0415
+    from wirebroker.inspect.rows import OffsetRange  # noqa: PLC0415
+    from wirebroker.inspect.text_lines import TextLines  # noqa: PLC0415
+
+    wanted = OffsetRange(from_offset) if to_offset is None else OffsetRange(from_offset, to_offset)
+    options = DumpOptions(records or deep, deep, wanted, most)
+    files = ReadOnlyFiles()
+    text = TextLines()
+    printer = _Printer()
+    is_damaged = False
+    with printer:
+        try:
+            found = paths_to_dump(files, paths, wanted)
+        except UnknownFileError as error:
+            raise click.ClickException(str(error)) from None
+        bar = _bar(progress, sum(files.data(path).size() for path in found))
+        try:
+            for row in rows_of(files, found, options, bar.add):
+                is_damaged = is_damaged or row["type"] == "damage"
+                bar.clear()
+                for line in [json_line(row)] if as_json else text.lines(row):
+                    printer.line(line)
+        finally:
+            bar.clear()
+    return _DAMAGE_STATUS if is_damaged else 0
+
+
+def _bar(is_wanted: bool | None, total_bytes: int) -> Progress:
+    from wirebroker.clock import SystemClock  # noqa: PLC0415
+    from wirebroker.inspect.progress import Progress  # noqa: PLC0415
+
+    # On a terminal that shows the rows as well, a line of progress between them only flickers.
+    is_shown = sys.stderr.isatty() and not sys.stdout.isatty() if is_wanted is None else is_wanted
+    return Progress(sys.stderr if is_shown else None, total_bytes, SystemClock())
+
+
+class _Printer:
+    """Standard output; on leaving, what went wrong with it or with files becomes one line.
+
+    As a context it raises click.ClickException if something cannot be read.
+    """
+
+    def __init__(self) -> None:
+        self._out = sys.stdout
+
+    def line(self, text: str) -> None:
+        self._out.write(text + "\n")
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, _: object
+    ) -> bool:
+        try:
+            self._out.flush()
+        except BrokenPipeError as broken:
+            error = error or broken
+        if isinstance(error, BrokenPipeError):
+            # Else the interpreter would complain when it flushes what is left.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), self._out.fileno())
+            return True
+        if isinstance(error, OSError):
+            reason = error.strerror or str(error)
+            raise click.ClickException(f"{error.filename or 'output'}: {reason}") from None
+        return False
+
+
+@click.command()
+@click.argument(
+    "directories", nargs=-1, required=True, metavar="DIR...", type=click.Path(exists=True)
+)
+@_json
+@_progress
+def verify(*, directories: tuple[str, ...], as_json: bool, progress: bool | None) -> int:
+    """Say what is wrong in data directories, those of one broker, running or stopped.
+
+    Nothing is written. Errors are what no start mends; warnings what the next one mends or what may
+    be right; notes the rest. Exit status 1 if there are errors.
+    """
+    from wirebroker.clock import SystemClock  # noqa: PLC0415
+    from wirebroker.inspect.findings import Finding, Severity  # noqa: PLC0415
+    from wirebroker.inspect.json_lines import json_line  # noqa: PLC0415
+    from wirebroker.inspect.read_only_files import ReadOnlyFiles  # noqa: PLC0415
+    from wirebroker.inspect.verify import Verification, size_of  # noqa: PLC0415
+
+    paths = [str(Path(each)).rstrip("/") or "/" for each in directories]
+    counts = dict.fromkeys(Severity, 0)
+    files = ReadOnlyFiles()
+    bar = _bar(progress, size_of(files, paths))
+    printer = _Printer()
+
+    def tell(finding: Finding) -> None:
+        counts[finding.severity] += 1
+        bar.clear()
+        printer.line(json_line(finding.as_row()) if as_json else finding.as_text())
+
+    run = Verification(files, paths, clock=SystemClock(), emit=tell, on_bytes=bar.add)
+    with printer:
+        try:
+            run.run()
+        finally:
+            bar.clear()
+        found = {f"{severity.value}_count": count for severity, count in counts.items()}
+        summary = {"type": "summary", "partition_count": run.partition_count, **found}
+        if as_json:
+            printer.line(json_line(summary))
+        else:
+            words = ", ".join(f"{count} {kind.value}s" for kind, count in counts.items())
+            printer.line(f"{run.partition_count} partitions: {words}")
+    return _DAMAGE_STATUS if counts[Severity.ERROR] else 0
+
+
+@click.command()
+@click.argument(
+    "directories", nargs=-1, required=True, metavar="DIR...", type=click.Path(exists=True)
+)
+@click.option("--dry-run", is_flag=True, help="Write nothing: only say what would be done.")
+@click.option(
+    "--full",
+    is_flag=True,
+    help="Read every segment, also what was on the disk for sure: what follows damage is lost.",
+)
+@click.option(
+    "--config",
+    "file",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="The broker's server.properties. Without one its profile for one node applies.",
+)
+@_json
+def repair(
+    *,
+    directories: tuple[str, ...],
+    dry_run: bool,
+    full: bool,
+    file: Path | None,
+    as_json: bool,
+) -> int:
+    """Recover the data directories of a stopped broker, as its next start would.
+
+    Logs are cut at the first damage beyond their recovery point, indexes built anew, leftovers
+    removed, unfinished swaps completed. Exit status 1 if a log cannot be opened.
+    """
+    from wirebroker.clock import SystemClock  # noqa: PLC0415
+    from wirebroker.config_sources import load_config  # noqa: PLC0415
+    from wirebroker.inspect.json_lines import json_line  # noqa: PLC0415
+    from wirebroker.inspect.repair import Repair, RepairError, as_text  # noqa: PLC0415
+
+    count = 0
+    printer = _Printer()
+
+    def tell(row: dict[str, object]) -> None:
+        nonlocal count
+        count += row["type"] == "change"
+        printer.line(json_line(row) if as_json else as_text(row))
+
+    run = Repair(
+        [str(Path(each)).rstrip("/") or "/" for each in directories],
+        config=load_config(file=file, environment=os.environ, flags={}),
+        clock=SystemClock(),
+        is_dry=dry_run,
+        reads_all=full,
+        tell=tell,
+    )
+    with printer:
+        try:
+            run.run()
+        except RepairError as error:
+            raise click.ClickException(str(error)) from None
+        if as_json:
+            summary = {
+                "type": "summary",
+                "is_dry_run": dry_run,
+                "change_count": count,
+                "problem_count": run.problem_count,
+            }
+            printer.line(json_line(summary))
+        else:
+            done = "would change" if dry_run else "changed"
+            printer.line(f"{count} files {done}, {run.problem_count} logs cannot be opened")
+    return _DAMAGE_STATUS if run.problem_count else 0

@@ -1,0 +1,123 @@
+"""The broker's side of a compaction worker: started, listened to, ended.
+
+The only place that starts a process. `run_here` does the same work without one, for files that no
+other process sees (the simulation's).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
+
+import wirebroker
+from wirebroker.clock import next_turn
+from wirebroker.codecs.errors import ErrorCode, KafkaError
+from wirebroker.compaction_worker import Limits, encode_order
+from wirebroker.storage.compaction import CleanedGroup, Compaction, CompactionJob
+from wirebroker.storage.compaction_map import OffsetMap
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Callable
+
+    from wirebroker.storage.files import Files
+
+# A worker says every second that it lives; at the lowest priority it may get no turn for long.
+_LONGEST_SILENCE_S: Final = 300.0
+# Of a group of 100,000 segments.
+_LONGEST_LINE: Final = 1 << 22
+
+
+class AtWork(NamedTuple):
+    """A sign of life."""
+
+    read_bytes: int
+
+
+class Done(NamedTuple):
+    """The compaction is over."""
+
+    next_dirty_offset: int
+
+
+class WorkerDiedError(Exception):
+    """The worker ended, or was ended, without a result."""
+
+
+News: TypeAlias = "AtWork | CleanedGroup | Done"
+Run: TypeAlias = "Callable[[CompactionJob, Limits], AsyncGenerator[News, None]]"
+
+
+async def run_in_child(job: CompactionJob, limits: Limits) -> AsyncGenerator[News, None]:
+    """Compact in a process of its own; closing the generator kills it.
+
+    Raises:
+        KafkaError: The segments cannot be read.
+        OSError: The disk failed, or the process cannot be started.
+        WorkerDiedError: It died, or has been silent for too long.
+    """
+    root = str(Path(wirebroker.__file__).parent.parent)
+    search_path = os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH"))))
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-P",
+        "-m",
+        "wirebroker.compaction_worker",
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": search_path},
+        limit=_LONGEST_LINE,
+        # A SIGINT from the terminal is for the broker, which ends the worker.
+        start_new_session=True,
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    try:
+        process.stdin.write(encode_order(job, limits))
+        while True:
+            line = await asyncio.wait_for(process.stdout.readline(), _LONGEST_SILENCE_S)
+            if not line:
+                raise WorkerDiedError(f"it ended with status {await process.wait()}")
+            news = _decode(line)
+            yield news
+            if isinstance(news, Done):
+                return
+    except TimeoutError:
+        raise WorkerDiedError(f"it was silent for {_LONGEST_SILENCE_S:.0f} s") from None
+    finally:
+        if process.returncode is None:
+            process.kill()
+        await process.wait()
+        process.stdin.close()
+
+
+def _decode(line: bytes) -> News:
+    message: dict[str, Any] = json.loads(line)
+    match message:
+        case {"read": count}:
+            return AtWork(count)
+        case {"group": base_offsets, "before": before, "after": after}:
+            return CleanedGroup(tuple(base_offsets), before, after)
+        case {"done": offset}:
+            return Done(offset)
+        case {"error": "disk", "errno": number, "text": text}:
+            raise OSError(number, text)
+        case _:
+            raise KafkaError(ErrorCode.CORRUPT_MESSAGE, message["text"])
+
+
+def run_here(files: Files) -> Run:
+    """Return what compacts on the event loop, group by group."""
+
+    async def run(job: CompactionJob, limits: Limits) -> AsyncGenerator[News, None]:
+        offset_map = OffsetMap(limits.map_bytes, load_factor=limits.load_factor, secret=bytes(16))
+        compaction = Compaction(job, files, offset_map)
+        for group in compaction.run():
+            yield group
+            await next_turn()
+        yield Done(compaction.next_dirty_offset)
+
+    return run

@@ -1,0 +1,126 @@
+"""Swaps a worker's `.cleaned` segment into a log that goes on being read, written and retained.
+
+Between the steps of segment_swap.py threads sync the directory; meanwhile the log may be deleted,
+or lose segments to retention. Whatever the worker has not read is never thrown away: the old
+segments must be the same at each step.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from typing import TYPE_CHECKING
+
+from wirebroker.clock import Slices
+from wirebroker.storage.segment_swap import (
+    begin_swap,
+    discard_cleaned,
+    enter_swapped,
+    finish_swap,
+    is_written,
+    old_segments,
+    set_aside_old,
+    undo_swap,
+)
+
+if TYPE_CHECKING:
+    from wirebroker.clock import Clock
+    from wirebroker.cluster.deleted_segments import DeletedSegments
+    from wirebroker.cluster.partition import Partition
+    from wirebroker.storage.compaction import CleanedGroup
+    from wirebroker.storage.files import Files
+    from wirebroker.storage.segment import Segment
+
+
+class CompactionAbortedError(Exception):
+    """The log is not any more what the worker was told to compact."""
+
+
+async def swap_in(
+    partition: Partition,
+    files: Files,
+    group: CleanedGroup,
+    *,
+    deleted: DeletedSegments,
+    clock: Clock,
+) -> None:
+    """Put a `.cleaned` segment into the place of the group's old ones.
+
+    Args:
+        partition: Others use it meanwhile.
+        files: Where its log lies.
+        group: What the worker has written.
+        deleted: Takes over the old segments.
+        clock: For slices of the loop's time.
+
+    Raises:
+        CompactionAbortedError: The log has changed; it is as it was, or gone.
+        OSError: The disk failed.
+    """
+    log = partition.log
+    base_offset = group.base_offsets[0]
+    await partition.until_settled()
+    _check(partition, group)
+    if not is_written(files, log.directory, base_offset, group.bytes_after):
+        raise CompactionAbortedError
+    try:
+        begin_swap(files, log.directory, base_offset)
+    except OSError:
+        with contextlib.suppress(OSError):  # the first error is the one to tell
+            undo_swap(files, log.directory, base_offset)
+        raise
+    await asyncio.to_thread(_sync, partition, files)
+    await partition.until_settled()
+    try:
+        old = _check(partition, group)
+    except CompactionAbortedError:
+        if not partition.is_retired:
+            undo_swap(files, log.directory, base_offset)
+        raise
+    new = enter_swapped(log, files, old)
+    slices = Slices(clock)
+    for segment in old:
+        if partition.is_retired:
+            return  # a deleted topic takes its files along
+        set_aside_old(log, segment)
+        await slices.turn()
+    await asyncio.to_thread(_sync, partition, files)
+    if not partition.is_retired:
+        finish_swap(log, files, new)
+        deleted.add(old, delay_ms=log.settings.file_delete_delay_ms)
+        await asyncio.to_thread(_sync, partition, files)
+
+
+async def throw_away(partition: Partition, files: Files) -> None:
+    """Remove what a worker that has ended left unfinished.
+
+    Raises:
+        OSError: The disk failed.
+    """
+
+    def discard() -> None:
+        try:
+            discard_cleaned(files, partition.log.directory)
+        except FileNotFoundError:
+            if not partition.is_retired:
+                raise
+
+    await asyncio.to_thread(discard)
+
+
+def _check(partition: Partition, group: CleanedGroup) -> list[Segment]:
+    if partition.is_retired or not partition.directory.is_online:
+        raise CompactionAbortedError
+    old = old_segments(partition.log, group.base_offsets)
+    if old is None or sum(segment.size for segment in old) != group.bytes_before:
+        raise CompactionAbortedError
+    return old
+
+
+def _sync(partition: Partition, files: Files) -> None:
+    try:
+        files.sync_directory(partition.log.directory)
+    except FileNotFoundError:
+        # A deletion moves the directory away under the sync.
+        if not partition.is_retired:
+            raise

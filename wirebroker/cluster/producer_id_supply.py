@@ -1,0 +1,61 @@
+"""Producer ids for this broker: out of a block, and a new block when that is used up."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from wirebroker.codecs.errors import ErrorCode, KafkaError
+from wirebroker.coordinator.producer_ids import ProducerIds
+
+if TYPE_CHECKING:
+    from wirebroker.cluster.metadata_log import MetadataLog
+    from wirebroker.coordinator.controller import Controller
+
+
+class ProducerIdSupply:
+    """Gives ids out; a block is allocated by a record of the metadata log."""
+
+    __slots__ = ("_controller", "_ids", "_metadata", "_refill")
+
+    def __init__(self, metadata: MetadataLog, controller: Controller) -> None:
+        self._metadata = metadata
+        self._controller = controller
+        self._ids = ProducerIds()
+        # The allocation under way, if any; all who need an id wait for the same one.
+        self._refill: asyncio.Task[None] | None = None
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether the next id can be had at once."""
+        return self._ids.is_ready
+
+    def take(self) -> int:
+        """Return an id that nobody had.
+
+        Raises:
+            KafkaError: COORDINATOR_LOAD_IN_PROGRESS: there is none, see until_ready.
+        """
+        producer_id = self._ids.take()
+        if producer_id is None:
+            raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, "no producer id is at hand")
+        return producer_id
+
+    async def until_ready(self) -> None:
+        """Wait until the next id can be had at once.
+
+        Raises:
+            KafkaError: No block can be had.
+        """
+        while not self._ids.is_ready:
+            if self._refill is None:
+                self._refill = asyncio.create_task(self._allocate(), name="producer ids")
+            # One allocation serves all who wait, and goes on if one of them is cancelled.
+            await asyncio.shield(self._refill)
+
+    async def _allocate(self) -> None:
+        try:
+            block = await self._metadata.submit(self._controller.allocate_producer_ids())
+            self._ids.offer(block)
+        finally:
+            self._refill = None

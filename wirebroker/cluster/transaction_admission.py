@@ -1,0 +1,119 @@
+"""Whether a batch may begin a transaction in a partition: its coordinator is asked first (KIP-890).
+
+    Support.DEFAULT_ERROR     Produce v3-10, TxnOffsetCommit v0-3    is the partition in it?
+    Support.GENERIC_ERROR     Produce v11, TxnOffsetCommit v4        likewise, TRANSACTION_ABORTABLE
+    Support.ADD_PARTITION     Produce v12-, TxnOffsetCommit v5-      add it, and begin if need be
+
+The coordinator is this node, so nearly always the answer is there at once. Adding waits until the
+coordinator's record is committed; and if the last transaction is just being ended, for a moment,
+because a client that sends its next batch meanwhile would otherwise be put off for much longer.
+
+Source: Kafka's AddPartitionsToTxnManager, ReplicaManager.handleProduceAppend.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from enum import Enum
+from typing import TYPE_CHECKING, Any, cast
+
+from wirebroker.clock import pause
+from wirebroker.codecs.errors import ErrorCode, KafkaError
+from wirebroker.coordinator import transaction_partitions
+from wirebroker.coordinator.transaction_metadata import EPOCH_BUMP
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Mapping
+
+    from wirebroker.clock import Clock
+    from wirebroker.cluster.transaction_coordinator import TransactionCoordinator
+    from wirebroker.config import Config
+    from wirebroker.coordinator.runtime import Moment, Outcome, Token
+    from wirebroker.coordinator.transaction_metadata import TopicPartition
+    from wirebroker.coordinator.transaction_partitions import Claim
+    from wirebroker.coordinator.transactions import TransactionShard
+
+    # What is wrong with each partition of a claim; NONE if it is admitted.
+    Verdict = Mapping[TopicPartition, ErrorCode]
+
+
+class Support(Enum):
+    """What a client knows of KIP-890."""
+
+    DEFAULT_ERROR = 0
+    GENERIC_ERROR = 1
+    ADD_PARTITION = 2
+
+
+class TransactionAdmission:
+    """Asks the transaction coordinator on behalf of whoever appends."""
+
+    __slots__ = ("_backoff_s", "_clock", "_is_verifying", "_longest_wait_s", "_transactions")
+
+    def __init__(
+        self, transactions: TransactionCoordinator, *, clock: Clock, config: Config
+    ) -> None:
+        self._transactions = transactions
+        self._clock = clock
+        self._is_verifying = config.bool("transaction.partition.verification.enable")
+        self._backoff_s = config.int("add.partitions.to.txn.retry.backoff.ms") / 1000
+        self._longest_wait_s = config.int("add.partitions.to.txn.retry.backoff.max.ms") / 1000
+
+    def ask(self, claim: Claim, support: Support) -> Verdict | Awaitable[Verdict]:
+        """Tell which partitions may be appended to in a transaction."""
+        if support is not Support.ADD_PARTITION:
+            return self._verify(claim, support)
+        verdict = self._add(claim)
+        if isinstance(verdict, asyncio.Future) or _is_concurrent(verdict):
+            return self._add_patiently(claim, verdict)
+        return verdict
+
+    def _verify(self, claim: Claim, support: Support) -> Verdict:
+        if not self._is_verifying:
+            return dict.fromkeys(claim.partitions, ErrorCode.NONE)
+        try:
+            shard = self._transactions.shard_of(claim.transactional_id)
+            errors = transaction_partitions.verify(shard, claim)
+        except KafkaError as error:
+            errors = dict.fromkeys(claim.partitions, error.code)
+        return {each: _known(error, support) for each, error in errors.items()}
+
+    def _add(self, claim: Claim) -> Verdict | asyncio.Future[Verdict]:
+
+        def operation(shard: TransactionShard, token: Token, moment: Moment) -> Outcome:
+            return transaction_partitions.add(shard, claim, EPOCH_BUMP, token, moment)
+
+        def verdict(error: ErrorCode) -> dict[Any, Any]:
+            return dict.fromkeys(claim.partitions, _known(error, Support.ADD_PARTITION))
+
+        answer = self._transactions.submit(
+            claim.transactional_id,
+            operation,
+            on_error=verdict,
+            finish=lambda response: verdict(response["error_code"]),
+        )
+        return cast("Verdict | asyncio.Future[Verdict]", answer)
+
+    async def _add_patiently(
+        self, claim: Claim, verdict: Verdict | asyncio.Future[Verdict]
+    ) -> Verdict:
+        give_up_at = self._clock.monotonic() + self._longest_wait_s
+        while True:
+            errors: Verdict = await verdict if isinstance(verdict, asyncio.Future) else verdict
+            if not _is_concurrent(errors) or self._clock.monotonic() >= give_up_at:
+                return errors
+            await pause(self._backoff_s)
+            verdict = self._add(claim)
+
+
+def _is_concurrent(verdict: Verdict) -> bool:
+    return ErrorCode.CONCURRENT_TRANSACTIONS in verdict.values()
+
+
+def _known(error: ErrorCode, support: Support) -> ErrorCode:
+    """Return an error as the producer of a batch knows it."""
+    if error is ErrorCode.PRODUCER_FENCED:
+        return ErrorCode.INVALID_PRODUCER_EPOCH
+    if error is ErrorCode.TRANSACTION_ABORTABLE and support is Support.DEFAULT_ERROR:
+        return ErrorCode.INVALID_TXN_STATE
+    return error

@@ -1,0 +1,1 @@
+"""Data directories looked at from outside: dump them, verify them, repair them."""

@@ -1,0 +1,143 @@
+"""A walk over the batches of a file that may be damaged: what cannot be read is told, not raised.
+
+Where a header makes no sense, the walk goes on at the next place that has one with a right
+checksum. Memory: a chunk of 1 MiB, or one batch where that is larger and its checksum is right.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from wirebroker.codecs.errors import ErrorCode, KafkaError
+from wirebroker.codecs.record_batch import (
+    CRC_START,
+    HEADER_BYTES,
+    BatchHeader,
+    batch_crc,
+    crc32c,
+    read_batch_header,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from wirebroker.storage.files import DataFile
+
+_CHUNK_BYTES = 1 << 20
+_MAGIC_POSITION = 16
+# 2**48 records take 8,900 years at a million a second: an offset beyond is none.
+_MAX_OFFSET = 1 << 48
+
+
+class WalkedBatch(NamedTuple):
+    """One batch, whole; its checksum may be wrong."""
+
+    position: int
+    header: BatchHeader
+    batch: memoryview  # valid as long as it is kept; empty if large and its checksum is wrong
+    is_valid_crc: bool
+
+
+class Damage(NamedTuple):
+    """Bytes that are no batch."""
+
+    position: int
+    length: int
+    message: str
+
+
+class BatchWalk:
+    """Walks batches from a position where one starts.
+
+    Args:
+        file: Of batches end to end.
+        end: Where to stop; a batch that reaches beyond is damage.
+        on_bytes: Is told how many bytes were passed, for progress.
+    """
+
+    def __init__(
+        self, file: DataFile, *, end: int | None = None, on_bytes: Callable[[int], None]
+    ) -> None:
+        self._file = file
+        self._end = file.size() if end is None else end
+        self._on_bytes = on_bytes
+        self._chunk = memoryview(b"")
+        self._chunk_position = 0
+
+    def walk(self, position: int = 0, *, checks_crc: bool = True) -> Iterator[WalkedBatch | Damage]:
+        """Yield batches and damage in order of position, without gaps.
+
+        Args:
+            position: Where a batch starts.
+            checks_crc: Whether to compute checksums; else they are taken for right.
+        """
+        while position < self._end:
+            try:
+                header = self._header_at(position)
+            except KafkaError as error:
+                end = self._next_good(position + 1)
+                yield Damage(position, end - position, error.message or str(error))
+            else:
+                end = position + header.size
+                yield self._batch_at(position, header, checks_crc=checks_crc)
+            self._on_bytes(end - position)
+            position = end
+
+    def _header_at(self, position: int) -> BatchHeader:
+        header = read_batch_header(self._bytes(position, HEADER_BYTES))
+        left = self._end - position
+        if header.size > left:
+            raise KafkaError(
+                ErrorCode.CORRUPT_MESSAGE, f"a batch of {header.size} bytes where {left} are left"
+            )
+        return header
+
+    def _bytes(self, position: int, length: int) -> memoryview:
+        """Return up to `length` bytes, fewer only at the end; at most a chunk is read at once."""
+        start = position - self._chunk_position
+        if start < 0 or start + length > len(self._chunk):
+            wanted = min(max(length, _CHUNK_BYTES), self._end - position)
+            self._chunk = memoryview(self._file.read_at(position, wanted))
+            self._chunk_position = position
+            start = 0
+        return self._chunk[start : start + length]
+
+    def _batch_at(self, position: int, header: BatchHeader, *, checks_crc: bool) -> WalkedBatch:
+        size = header.size
+        if size > _CHUNK_BYTES and checks_crc and not self._large_crc_matches(position, header):
+            return WalkedBatch(position, header, memoryview(b""), is_valid_crc=False)
+        batch = self._bytes(position, size) if checks_crc else memoryview(b"")
+        is_valid = not checks_crc or batch_crc(batch, 0, size) == header.crc
+        return WalkedBatch(position, header, batch, is_valid)
+
+    def _large_crc_matches(self, position: int, header: BatchHeader) -> bool:
+        end = position + header.size
+        checksum = 0
+        for start in range(position + CRC_START, end, _CHUNK_BYTES):
+            data = self._file.read_at(start, min(_CHUNK_BYTES, end - start))
+            checksum = crc32c(data, checksum)
+        return checksum == header.crc
+
+    def _next_good(self, position: int) -> int:
+        """Return where the next batch with a right checksum starts, or the end."""
+        while position + HEADER_BYTES <= self._end:
+            chunk = bytes(self._bytes(position, min(_CHUNK_BYTES, self._end - position)))
+            found = chunk.find(b"\x02", _MAGIC_POSITION)
+            while found >= 0:
+                candidate = position + found - _MAGIC_POSITION
+                if self._is_good(chunk, found - _MAGIC_POSITION, candidate):
+                    return candidate
+                found = chunk.find(b"\x02", found + 1)
+            # Headers that reach beyond the chunk are looked at with the next one.
+            position += max(1, len(chunk) - HEADER_BYTES + 1)
+        return self._end
+
+    def _is_good(self, chunk: bytes, start: int, position: int) -> bool:
+        if start + HEADER_BYTES > len(chunk):
+            return False
+        try:
+            header = read_batch_header(chunk, start)
+        except KafkaError:
+            return False
+        is_plausible = 0 <= header.base_offset < _MAX_OFFSET and header.size <= self._end - position
+        return is_plausible and self._large_crc_matches(position, header)

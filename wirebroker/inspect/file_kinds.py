@@ -1,0 +1,111 @@
+"""What a file of a data directory is, by its name and the name of its folder."""
+
+from __future__ import annotations
+
+import re
+from enum import Enum, auto
+from typing import NamedTuple
+
+from wirebroker.storage.checkpoints import (
+    CLEANER_CHECKPOINT,
+    HIGH_WATERMARK_CHECKPOINT,
+    LOG_START_CHECKPOINT,
+    RECOVERY_POINT_CHECKPOINT,
+)
+from wirebroker.storage.leader_epochs import FILE_NAME as LEADER_EPOCHS
+from wirebroker.storage.log_directory import (
+    CLEAN_SHUTDOWN_MARKER,
+    META_PROPERTIES,
+    PARTITION_METADATA,
+)
+
+METADATA_TOPIC = "__cluster_metadata"
+OFFSETS_TOPIC = "__consumer_offsets"
+TRANSACTIONS_TOPIC = "__transaction_state"
+QUORUM_STATE = "quorum-state"
+BOOTSTRAP = "bootstrap.checkpoint"
+
+OFFSET_CHECKPOINTS = (
+    RECOVERY_POINT_CHECKPOINT,
+    LOG_START_CHECKPOINT,
+    HIGH_WATERMARK_CHECKPOINT,
+    CLEANER_CHECKPOINT,
+)
+
+_SEGMENT_FILE = re.compile(r"(\d{20})\.(log|index|timeindex|txnindex|snapshot)")
+_METADATA_SNAPSHOT = re.compile(r"(\d{20})-(\d{10})\.checkpoint")
+_PARTITION = re.compile(r"(\S+)-(\d+)")
+_ASIDE = re.compile(r"(\S+)-(\d+)\.(\S+)-(delete|stray|future)")
+
+
+class FileKind(Enum):
+    """The kinds of files that are understood."""
+
+    LOG = auto()
+    OFFSET_INDEX = auto()
+    TIME_INDEX = auto()
+    TRANSACTION_INDEX = auto()
+    PRODUCER_SNAPSHOT = auto()
+    METADATA_SNAPSHOT = auto()
+    OFFSET_CHECKPOINT = auto()
+    LEADER_EPOCHS = auto()
+    PARTITION_METADATA = auto()
+    META_PROPERTIES = auto()
+    CLEAN_SHUTDOWN = auto()
+    QUORUM_STATE = auto()
+
+
+_BY_SUFFIX = {
+    "log": FileKind.LOG,
+    "index": FileKind.OFFSET_INDEX,
+    "timeindex": FileKind.TIME_INDEX,
+    "txnindex": FileKind.TRANSACTION_INDEX,
+    "snapshot": FileKind.PRODUCER_SNAPSHOT,
+}
+_BY_NAME = {
+    **dict.fromkeys(OFFSET_CHECKPOINTS, FileKind.OFFSET_CHECKPOINT),
+    LEADER_EPOCHS: FileKind.LEADER_EPOCHS,
+    PARTITION_METADATA: FileKind.PARTITION_METADATA,
+    META_PROPERTIES: FileKind.META_PROPERTIES,
+    CLEAN_SHUTDOWN_MARKER: FileKind.CLEAN_SHUTDOWN,
+    QUORUM_STATE: FileKind.QUORUM_STATE,
+    BOOTSTRAP: FileKind.METADATA_SNAPSHOT,
+}
+
+
+# What a crash or a deletion leaves behind a name that is understood without it.
+LEFTOVERS = (".deleted", ".cleaned", ".swap", ".tmp", ".part")
+
+
+def kind_of(name: str) -> FileKind | None:
+    """Return what a file of this name is, None if that is not known; leftovers count as whole."""
+    for leftover in LEFTOVERS:
+        name = name.removesuffix(leftover)
+    if match := _SEGMENT_FILE.fullmatch(name):
+        return _BY_SUFFIX[match[2]]
+    if _METADATA_SNAPSHOT.fullmatch(name):
+        return FileKind.METADATA_SNAPSHOT
+    return _BY_NAME.get(name)
+
+
+def base_offset_of(name: str) -> int | None:
+    """Return the offset that a segment's file is named after, None if it is none."""
+    match = _SEGMENT_FILE.match(name)
+    return int(match[1]) if match else None
+
+
+class PartitionName(NamedTuple):
+    """Whose log a folder holds; `aside` says delete, stray or future if it was put aside."""
+
+    topic: str
+    partition: int
+    aside: str | None = None
+
+
+def partition_of(folder: str) -> PartitionName | None:
+    """Return which partition a folder's name stands for, None if it is none."""
+    if match := _ASIDE.fullmatch(folder):
+        return PartitionName(match[1], int(match[2]), match[4])
+    if match := _PARTITION.fullmatch(folder):
+        return PartitionName(match[1], int(match[2]))
+    return None

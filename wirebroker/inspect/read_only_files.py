@@ -1,0 +1,133 @@
+"""The file system for those who only look: nothing is created, changed or locked.
+
+Files are opened for reading alone, so that a directory of somebody else's can be looked at.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import struct
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+
+from wirebroker.storage.files import DataFile, Descriptor, DirectoryLock, Files
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from wirebroker.storage.files import Buffer
+
+# struct flock of Linux on 64 bits: int16 type, int16 whence, int64 start, int64 length, int32 pid.
+_FLOCK = struct.Struct("hhqqi4x")
+
+
+class ReadOnlyFile(DataFile):
+    """One file, opened for reading."""
+
+    __slots__ = ()
+
+    def _open(self, flags: int = 0) -> Descriptor:
+        assert flags == 0, "only read"
+        descriptor = Descriptor(os.open(self.path, os.O_RDONLY | os.O_CLOEXEC))
+        self.descriptor = descriptor
+        self._cache.admit(self)
+        return descriptor
+
+    def create(self) -> None:
+        """Refuse."""
+        _refuse(self.path)
+
+    def write_at(self, position: int, buffers: Buffer | Sequence[Buffer]) -> None:
+        """Refuse."""
+        _refuse(self.path)
+
+    def truncate(self, length: int) -> None:
+        """Refuse."""
+        _refuse(self.path)
+
+    def rename(self, new_path: str) -> None:
+        """Refuse."""
+        _refuse(self.path)
+
+    def unlink(self) -> None:
+        """Refuse."""
+        _refuse(self.path)
+
+
+class ReadOnlyFiles(Files):
+    """The file system; whatever would change it is a mistake of the caller's."""
+
+    __slots__ = ()
+
+    def data(self, path: str) -> DataFile:
+        """Return the file at `path`; touches nothing until it is used."""
+        return ReadOnlyFile(self._cache, path)
+
+    def make_directory(self, path: str) -> None:
+        """Refuse."""
+        _refuse(path)
+
+    def write_whole(self, path: str, content: Buffer, *, sync: bool = True) -> None:
+        """Refuse."""
+        _refuse(path)
+
+    def rename(self, old_path: str, new_path: str) -> None:
+        """Refuse."""
+        _refuse(old_path)
+
+    def unlink(self, path: str) -> None:
+        """Refuse."""
+        _refuse(path)
+
+    def remove_tree(self, path: str) -> None:
+        """Refuse."""
+        _refuse(path)
+
+    def sync_directory(self, path: str) -> None:
+        """Refuse."""
+        _refuse(path)
+
+    def lock_directory(self, path: str) -> DirectoryLock:
+        """Refuse."""
+        _refuse(path)
+
+    def is_directory(self, path: str) -> bool:
+        """Return whether there is a directory at `path`."""
+        return Path(path).is_dir()
+
+    def is_file(self, path: str) -> bool:
+        """Return whether there is a file at `path`."""
+        return Path(path).is_file()
+
+    def identity(self, path: str) -> tuple[int, int, int, int] | None:
+        """Return what changes when a file is replaced or written to; None if there is none."""
+        try:
+            status = Path(path).stat()
+        except FileNotFoundError:
+            return None
+        return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
+
+
+def lock_holder(path: str) -> int | None:
+    """Return the process that holds a log directory's lock; None if it is free.
+
+    A question, no attempt: nothing is created, and a lock of this process stays as it is (closing
+    any descriptor of the file would free it, so the file isn't even opened then).
+    """
+    lock = os.path.realpath(f"{path}/.lock")
+    if lock in DirectoryLock.held():
+        return os.getpid()
+    try:
+        number = os.open(lock, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return None
+    descriptor = Descriptor(number)
+    asked = _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
+    kind, _, _, _, process_id = _FLOCK.unpack(fcntl.fcntl(number, fcntl.F_GETLK, asked))
+    del descriptor
+    return None if kind == fcntl.F_UNLCK else process_id
+
+
+def _refuse(path: str) -> NoReturn:
+    raise AssertionError(f"{path} is only looked at")

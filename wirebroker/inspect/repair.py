@@ -1,0 +1,260 @@
+"""`wirebroker repair`: what recovery at a start would do, done or only told, and nothing else.
+
+The very code of a start opens each log (storage/log_recovery.py, cluster/metadata_store.py); a dry
+run lends it files whose changes stay in memory. Afterwards the directory is as a clean stop leaves
+it, so that the next start reads nothing. Partitions that the metadata doesn't place here are left
+for a start to put aside.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from wirebroker.broker import dynamic_config
+from wirebroker.cluster.metadata_store import DIRECTORY_NAME, MetadataStore
+from wirebroker.codecs.errors import KafkaError, MalformedFrameError
+from wirebroker.config_row import StartError
+from wirebroker.inspect.file_kinds import METADATA_TOPIC
+from wirebroker.inspect.journal import Journal, JournaledFiles
+from wirebroker.inspect.metadata_view import recover_image
+from wirebroker.inspect.overlay_files import OverlayFiles
+from wirebroker.inspect.read_only_files import lock_holder
+from wirebroker.inspect.storage_warnings import storage_warnings
+from wirebroker.storage.log import Log
+from wirebroker.storage.log_directory import META_PROPERTIES, LogDirectory, LogDirectoryError
+from wirebroker.storage.meta_properties import parse_meta_properties
+from wirebroker.storage.segment_files import LOG_SUFFIX
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator
+
+    from wirebroker.clock import Clock
+    from wirebroker.config import Config
+    from wirebroker.coordinator.cluster_image import ClusterImage
+    from wirebroker.inspect.journal import Change
+    from wirebroker.inspect.rows import Row
+    from wirebroker.storage.checkpoints import TopicPartition
+    from wirebroker.storage.files import Files
+    from wirebroker.storage.log_directory import PartitionDirectory
+
+_SWAP_SUFFIX = ".swap"
+
+
+class RepairError(Exception):
+    """What keeps a directory from being repaired: a sentence about how to mend it."""
+
+
+class Repair:
+    """One run over the log directories of a broker.
+
+    Args:
+        directories: Their paths; the one with the metadata log is among them.
+        config: The broker's settings.
+        clock: The time.
+        is_dry: Whether nothing is written.
+        reads_all: Whether every segment is read, even those that were on the disk for sure.
+        tell: Takes a row for each changed file and each problem.
+
+    Attributes:
+        problem_count: Logs that could not be opened.
+    """
+
+    def __init__(
+        self,
+        directories: list[str],
+        *,
+        config: Config,
+        clock: Clock,
+        is_dry: bool,
+        reads_all: bool,
+        tell: Callable[[Row], None],
+    ) -> None:
+        self._paths = directories
+        self._config = config
+        self._clock = clock
+        self._reads_all = reads_all
+        self._tell = tell
+        self._journal = Journal()
+        self._files: Files = (
+            OverlayFiles(self._journal) if is_dry else JournaledFiles(self._journal)
+        )
+        self.problem_count = 0
+
+    def run(self) -> None:
+        """Repair everything.
+
+        Raises:
+            RepairError: A directory is none, in use, or its metadata cannot be read.
+            OSError: The disk.
+        """
+        directories: list[LogDirectory] = []
+        try:
+            for path in self._paths:
+                directories.append(self._open(path))  # noqa: PERF401 - closed if a later one fails
+            image = self._repair_metadata(directories)
+            node_id = directories[0].node_id
+            self._config = dynamic_config(self._config, image, node_id)
+            for directory in directories:
+                self._repair_directory(directory, image)
+        finally:
+            for directory in directories:
+                directory.close()
+
+    def _open(self, path: str) -> LogDirectory:
+        if self._files.exists(f"{path}/.lock") and lock_holder(path) is not None:
+            raise RepairError(f"{path} is in use by a broker; stop that one first")
+        try:
+            text = self._files.read_whole(f"{path}/{META_PROPERTIES}").decode()
+            properties = parse_meta_properties(text)
+        except (FileNotFoundError, ValueError) as error:
+            raise RepairError(f"{path} is no data directory ({META_PROPERTIES}: {error})") from None
+        try:
+            return LogDirectory.open(
+                path, self._files, node_id=properties.node_id, cluster_id=properties.cluster_id
+            )
+        except LogDirectoryError as error:
+            raise RepairError(str(error)) from None
+
+    def _repair_metadata(self, directories: list[LogDirectory]) -> ClusterImage:
+        home = next(
+            (each for each in directories if self._files.exists(f"{each.path}/{DIRECTORY_NAME}")),
+            None,
+        )
+        if home is None:
+            raise RepairError(
+                f"no directory holds the metadata log ({DIRECTORY_NAME}), which knows the topics' "
+                "settings; name that one, too"
+            )
+        store = MetadataStore(self._files, home.path, self._clock)
+        with self._told(f"{home.path}/{DIRECTORY_NAME}"):
+            try:
+                store.open()
+                image = recover_image(store)
+            except (KafkaError, MalformedFrameError, StartError) as error:
+                raise RepairError(f"{store.directory} cannot be read: {error}") from None
+            store.sync()
+            store.close()
+        return image
+
+    def _repair_directory(self, directory: LogDirectory, image: ClusterImage) -> None:
+        recovery_points = directory.read_recovery_points()
+        starts = directory.read_log_start_offsets()
+        high_watermarks = directory.read_high_watermarks()
+        new_points, new_starts, new_watermarks = (
+            dict(offsets) for offsets in (recovery_points, starts, high_watermarks)
+        )
+        is_whole = True
+        for found in sorted(directory.partitions):
+            log = self._log(found, image)
+            if log is None:
+                continue
+            key = (log.topic, log.partition)
+            with self._told(found.path):
+                is_loaded = self._load(log, directory, recovery_points, starts)
+            if not is_loaded:
+                is_whole = False
+                continue
+            new_points[key] = log.recovery_point
+            new_starts.pop(key, None)
+            if log.log_start_offset > log.segments[0].base_offset:
+                new_starts[key] = log.log_start_offset
+            if key in new_watermarks:
+                new_watermarks[key] = min(new_watermarks[key], log.log_end_offset)
+        with self._told(directory.path):
+            if new_points != recovery_points:
+                directory.write_recovery_points(new_points)
+            if new_starts != starts:
+                directory.write_log_start_offsets(new_starts)
+            if new_watermarks != high_watermarks:
+                directory.write_high_watermarks(new_watermarks)
+            if is_whole:
+                directory.mark_clean_shutdown(broker_epoch=directory.previous_broker_epoch)
+
+    def _log(self, found: PartitionDirectory, image: ClusterImage) -> Log | None:
+        """Return the log of a folder, not loaded; None if a start would not load it."""
+        if found.topic == METADATA_TOPIC:
+            return None
+        if found.topic_id is None:
+            topic = image.topics.get(found.topic)
+        else:
+            topic = image.topics_by_id.get(found.topic_id)
+        if topic is None or found.partition not in topic.partitions:
+            self._tell(_problem(found.path, "the metadata knows nothing of it: left as it is"))
+            return None
+        return Log(
+            found.path,
+            self._files,
+            topic=topic.name,
+            partition=found.partition,
+            topic_id=topic.topic_id,
+            settings=self._config.topic_settings(image.topic_config(topic.name)),
+            producer_id_expiration_ms=self._config.int("producer.id.expiration.ms"),
+        )
+
+    def _load(
+        self,
+        log: Log,
+        directory: LogDirectory,
+        recovery_points: dict[TopicPartition, int],
+        starts: dict[TopicPartition, int],
+    ) -> bool:
+        key = (log.topic, log.partition)
+        try:
+            log.load(
+                recovery_point=0 if self._reads_all else recovery_points.get(key, 0),
+                log_start_offset=starts.get(key, 0),
+                clean=directory.was_clean and not self._reads_all,
+                now_ms=self._clock.now_ms(),
+            )
+        except KafkaError as error:
+            self.problem_count += 1
+            self._tell(_problem(log.directory, f"it cannot be opened: {error.message or error}"))
+            log.close(clean=False)
+            return False
+        log.close(clean=True)
+        return True
+
+    @contextmanager
+    def _told(self, path: str) -> Generator[None]:
+        """Tell what happens to the files below a path, and why."""
+        with storage_warnings() as reasons:
+            yield
+        for reason in reasons:
+            self._tell({"type": "reason", "path": path, "message": reason})
+        for change in self._journal.take(self._files):
+            self._tell(_as_row(change))
+
+
+def as_text(row: Row) -> str:
+    """Return a row as one line."""
+    if row["type"] != "change":
+        return f"{row['type']:<8} {row['path']}: {row['message']}"
+    before, after = row["before_bytes"], row["after_bytes"]
+    sizes = {
+        "cut": f"{(before or 0) - (after or 0)} bytes, {after} are left",
+        "removed": f"{before} bytes",
+        "created": f"{after} bytes",
+    }.get(row["action"], f"{before} -> {after} bytes")
+    return f"{row['action']:<8} {row['path']}: {sizes}"
+
+
+def _as_row(change: Change) -> Row:
+    if change.before is None:
+        action = "created"
+    elif change.after is None:
+        action = "swapped" if change.path.endswith(_SWAP_SUFFIX) else "removed"
+    else:
+        is_shorter_log = change.path.endswith(LOG_SUFFIX) and change.after.size < change.before.size
+        action = "cut" if is_shorter_log else "rewritten"
+    return {
+        "type": "change",
+        "action": action,
+        "path": change.path,
+        "before_bytes": change.before and change.before.size,
+        "after_bytes": change.after and change.after.size,
+    }
+
+
+def _problem(path: str, message: str) -> Row:
+    return {"type": "problem", "path": path, "message": message}
