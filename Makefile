@@ -15,12 +15,12 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 # The layers are linked into the package; a clone without symbolic links can't be worked in.
 LINKS := wirebroker/codecs wirebroker/storage wirebroker/coordinator
 
-.PHONY: help run test test-all compat twin spark-suite lint format types house docs tools clean
+.PHONY: help run test test-all compat twin spark-suite bench lint format types house docs tools clean
 .DELETE_ON_ERROR:
 
 help:
 	@sed -n '1,2s/^# *//p' Makefile
-	@echo "targets: run test test-all compat twin spark-suite lint format types house docs tools clean"
+	@echo "targets: run test test-all compat twin spark-suite bench lint format types house docs tools clean"
 
 # exec: a signal to make reaches the broker itself. What it prints is passed on line by line.
 run: .venv/.run-installed
@@ -49,6 +49,10 @@ twin: .venv/.test-installed
 
 spark-suite: .venv/.test-installed
 	@$(BIN)/python -m spark_it.suites.run $(ARGS)
+
+# Beside Apache Kafka, an hour or two; ARGS=--quick takes some minutes. See benchmarks/README.md.
+bench: .venv/.bench-installed
+	@$(BIN)/python -m benchmarks $(ARGS)
 
 lint: .venv/.lint-installed
 	@$(BIN)/ruff format --check . && $(BIN)/ruff check .
@@ -96,6 +100,11 @@ clean:
 .venv/.test-installed: .venv/.run-installed
 	@echo "installing what the tests need into .venv (once)"
 	@$(PIP) install -e '.[test]'
+	@touch $@
+
+.venv/.bench-installed: .venv/.test-installed
+	@echo "installing what the benchmarks draw with into .venv (once)"
+	@$(PIP) install -e '.[test,bench]'
 	@touch $@
 
 .venv/.lint-installed: .venv/.test-installed

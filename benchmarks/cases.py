@@ -172,16 +172,14 @@ def _librdkafka_cases(scale: float) -> list[Case]:
         }
         if transaction:
             options["transaction"] = transaction
-        return lambda broker, topic: generators.librdkafka(broker, topic, "produce", options)
+        return partial(generators.librdkafka, verb="produce", options=options)
 
     def consume(records: int) -> Any:
-        return lambda broker, topic: generators.librdkafka(
-            broker, topic, "consume", {"records": records}
-        )
+        return partial(generators.librdkafka, verb="consume", options={"records": records})
 
     def fill(records: int, record_bytes: int) -> Any:
         options = {"records": records, "record_bytes": record_bytes}
-        return lambda broker, topic: generators.librdkafka(broker, topic, "produce", options)
+        return partial(generators.librdkafka, verb="produce", options=options)
 
     bulk = int(2_000_000 * scale)
     return [
@@ -249,9 +247,7 @@ def _java_cases(scale: float) -> list[Case]:
             "consume 2 GB of 1 KiB (Java)",
             partial(generators.java_consumer, records=bulk),
             (1.3, 1.3),
-            fill=lambda broker, topic: generators.librdkafka(
-                broker, topic, "produce", fill_options
-            ),
+            fill=partial(generators.librdkafka, verb="produce", options=fill_options),
         ),
         Case(
             "end to end, one at a time (Java)",

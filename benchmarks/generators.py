@@ -44,9 +44,14 @@ def _load_program() -> str:
     return str(program)
 
 
-def _drive(
+def drive(
     broker: Broker, frames: Sequence[bytes], *, connections: int, seconds: float, error_at: int
 ) -> dict[str, float]:
+    """Run the load generator; see load.c for the arguments and what it finds.
+
+    Raises:
+        RuntimeError: It failed, or an answer had an error code.
+    """
     command = [_load_program(), str(broker.port), str(connections), str(seconds), str(error_at)]
     done = subprocess.run(command, input=b"".join(frames), capture_output=True, check=False)
     if done.returncode:
@@ -86,7 +91,7 @@ def raw_produce(
         frames.append(request_frame(ApiKey.PRODUCE, _PRODUCE_VERSION, request))
     # Correlation id, tags, topics, name, partitions, index: then the error code.
     error_at = 4 + 1 + 1 + 1 + len(topic) + 1 + 4
-    found = _drive(broker, frames, connections=connections, seconds=seconds, error_at=error_at)
+    found = drive(broker, frames, connections=connections, seconds=seconds, error_at=error_at)
     return Sample(found["requests"] * records * per_request, found["seconds"], _latencies(found))
 
 
@@ -102,7 +107,7 @@ def raw_fetch(
     frame = request_frame(ApiKey.FETCH, _FETCH_VERSION, request)
     # Correlation id, tags, throttle time, error, session, topics, name, partitions, index.
     error_at = 4 + 1 + 4 + 2 + 4 + 1 + 1 + len(topic) + 1 + 4
-    found = _drive(broker, [frame], connections=connections, seconds=seconds, error_at=error_at)
+    found = drive(broker, [frame], connections=connections, seconds=seconds, error_at=error_at)
     if found["bytes"] < found["requests"] * max_bytes * 0.9:
         raise RuntimeError(f"{topic} holds less than {max_bytes} bytes")
     return Sample(found["requests"], found["seconds"], _latencies(found))

@@ -4,8 +4,8 @@
 
 wirebroker with wirebroker.durability=fsync beside Apache Kafka with flush.messages=1, on the same
 disk, in turn. Every connection sends one record of 200 bytes, waits for its acknowledgement
-(acks=all) and sends the next; connections are dealt out over the partitions, so that as many are
-dirty at a time. Another process fetches a record that is in the page cache every 5 ms.
+(acks=all) and sends the next (load.c); connections are dealt out over the partitions, so that as
+many are dirty at a time. Another process fetches a record that is in the page cache every 5 ms.
 """
 
 from __future__ import annotations
@@ -17,24 +17,21 @@ import multiprocessing
 import statistics
 import tempfile
 import time
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from benchmarks.generators import one_batch, raw_produce
 from compat_tests.brokers import ApacheKafka, Wirebroker
 from tests.support.batches import batch
-from tests.support.raw_client import BlockingClient, RawClient, answer_of, request_frame
+from tests.support.raw_client import BlockingClient, RawClient, request_frame
 from tests.support.requests import (
     FETCH_VERSION,
-    PRODUCE_VERSION,
     append,
     create_topic,
     fetch_request,
-    produce_request,
 )
 from wirebroker.clock import pause
 from wirebroker.codecs.api_keys import ApiKey
-from wirebroker.codecs.errors import ErrorCode
 
 if TYPE_CHECKING:
     from multiprocessing.sharedctypes import Synchronized
@@ -54,35 +51,6 @@ class Sample(NamedTuple):
     fetch_p99_ms: float
 
 
-class Producer(asyncio.Protocol):
-    """One connection with one request on its way, again and again."""
-
-    count = 0  # of all connections
-
-    def __init__(self, frame: bytes) -> None:
-        self._frame = frame
-        self._received = b""
-        self._is_checked = False
-        self._transport: Any = None
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = transport
-        self._transport.write(self._frame)
-
-    def data_received(self, data: bytes) -> None:
-        self._received += data
-        if len(self._received) < 4 + int.from_bytes(self._received[:4]):
-            return
-        if not self._is_checked:
-            answer = answer_of(ApiKey.PRODUCE, PRODUCE_VERSION, self._received[4:])
-            result = answer.responses[0].partition_responses[0]
-            assert result.error_code == ErrorCode.NONE, result
-            self._is_checked = True
-        self._received = b""
-        Producer.count += 1
-        self._transport.write(self._frame)
-
-
 def fetch_repeatedly(
     address: tuple[str, int], is_over: Synchronized[int], results: multiprocessing.Queue[Any]
 ) -> None:
@@ -99,32 +67,6 @@ def fetch_repeatedly(
     results.put(latencies)
 
 
-async def produce(
-    address: tuple[str, int], partitions: int, connections: int, seconds: float
-) -> float:
-    """Return the acknowledgements per second."""
-    loop = asyncio.get_running_loop()
-    records = batch(bytes(200))
-    frames = [
-        request_frame(
-            ApiKey.PRODUCE, PRODUCE_VERSION, produce_request({(TOPIC, index): records}, acks=-1)
-        )
-        for index in range(partitions)
-    ]
-    transports = []
-    for number in range(connections):
-        connect = partial(Producer, frames[number % partitions])
-        transport, _ = await loop.create_connection(connect, *address)
-        transports.append(transport)
-    await pause(_WARM_UP_S)
-    before, began = Producer.count, time.perf_counter()
-    await pause(seconds)
-    rate = (Producer.count - before) / (time.perf_counter() - began)
-    for transport in transports:
-        transport.abort()
-    return rate
-
-
 def run(broker: Broker, partitions: int, connections: int, seconds: float) -> Sample:
     """Measure one broker once."""
     address = ("127.0.0.1", broker.port)
@@ -133,12 +75,26 @@ def run(broker: Broker, partitions: int, connections: int, seconds: float) -> Sa
     fetcher = multiprocessing.Process(target=fetch_repeatedly, args=(address, is_over, results))
     fetcher.start()
     try:
-        rate = asyncio.run(produce(address, partitions, connections, seconds))
+        # The first turn opens files.
+        for duration in (_WARM_UP_S, seconds):
+            done = raw_produce(
+                broker,
+                TOPIC,
+                connections=connections,
+                batch=one_batch(records=1, record_bytes=200),
+                records=1,
+                partitions=partitions,
+                seconds=duration,
+            )
     finally:
         is_over.value = 1
     latencies = sorted(results.get(timeout=30))
     fetcher.join()
-    return Sample(rate, latencies[len(latencies) // 2], latencies[len(latencies) * 99 // 100])
+    return Sample(
+        done.records / done.seconds,
+        latencies[len(latencies) // 2],
+        latencies[len(latencies) * 99 // 100],
+    )
 
 
 async def prepare(broker: Broker, partitions: int, configs: dict[str, str]) -> None:

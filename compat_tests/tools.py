@@ -242,9 +242,11 @@ def main() -> int:
         _say(f"kcat: {' '.join(kcat_command())}")
         # Here, because these modules build on this one.
         from compat_tests import tools_go, tools_node
+        from compat_tests.transactions import java_programs
 
         _say(f"Node: {tools_node.node_command()}, packages {tools_node.packages()}")
         _say(f"Go: {tools_go.go_command()}")
+        _say(f"Kafka Streams: {java_programs.streams_jars()}")
     except (ToolError, OSError) as error:
         _say(f"tools: {error}")
         return 1

@@ -6,19 +6,26 @@ listTransactionStates; KIP-664, KIP-994 for durations, KIP-1152 for patterns.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.coordinator.transaction_metadata import STATES_BY_LABEL, TransactionState
 
 if TYPE_CHECKING:
     from collections.abc import Collection
-    from re import Pattern
 
     from wirebroker.coordinator.transaction_metadata import Transaction
     from wirebroker.coordinator.transactions import TransactionShard
 
 NO_DURATION = -1
+
+
+class Pattern(Protocol):
+    """A compiled regular expression."""
+
+    def fullmatch(self, text: str, /) -> object | None:
+        """Return something if the whole text matches."""
+        ...
 
 
 class Filters(NamedTuple):
@@ -34,7 +41,7 @@ class Filters(NamedTuple):
     producer_ids: Collection[int] = ()
     states: Collection[str] = ()
     duration_ms: int = NO_DURATION
-    pattern: Pattern[str] | None = None
+    pattern: Pattern | None = None
 
     def unknown_states(self) -> list[str]:
         """Return the names that are no states."""

@@ -110,12 +110,18 @@ def fence(shard: TransactionShard, transaction: Transaction, moment: Moment) -> 
 
 def complete(shard: TransactionShard, written: WriteMarkers, moment: Moment) -> Outcome:
     """Note that all markers of a transaction are written; nothing if that was noted before."""
-    transaction = shard.transactions.get(written.transactional_id)
-    if transaction is None or not transaction.state.is_prepared:
+    if not is_due(shard, written):
         return Outcome()
-    if shard.markers_of(transaction) != written:
-        return Outcome()
+    transaction = shard.transactions[written.transactional_id]
     return shard.move(transaction.completed(now_ms=moment.wall_ms))
+
+
+def is_due(shard: TransactionShard, effect: WriteMarkers) -> bool:
+    """Tell whether it is not yet noted that these markers are written."""
+    transaction = shard.transactions.get(effect.transactional_id)
+    if transaction is None or not transaction.state.is_prepared:
+        return False
+    return shard.markers_of(transaction) == effect
 
 
 def _decide(shard: TransactionShard, prepared: Transaction) -> Outcome:

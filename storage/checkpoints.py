@@ -5,8 +5,8 @@
     <topic> <partition> <offset>     count lines
 
 `leader-epoch-checkpoint` has the same form with two numbers a line. Files are replaced whole, so
-what does not parse is damage: CheckpointError. An empty file is an empty list (Kafka creates
-`cleaner-offset-checkpoint` so).
+what is not written exactly so is damage: CheckpointError. An empty file is an empty list (Kafka
+creates `cleaner-offset-checkpoint` so).
 
 Source: Kafka's CheckpointFile, OffsetCheckpointFile.
 """
@@ -42,10 +42,7 @@ def read_offsets(files: Files, path: str) -> dict[TopicPartition, int]:
     """
     offsets: dict[TopicPartition, int] = {}
     for row in read_rows(files, path, columns=3):
-        try:
-            offsets[row[0], int(row[1])] = int(row[2])
-        except ValueError:
-            raise CheckpointError(f"{path} is damaged: {' '.join(row)!r}") from None
+        offsets[row[0], int(row[1])] = int(row[2])
     return offsets
 
 
@@ -61,7 +58,8 @@ def read_rows(files: Files, path: str, *, columns: int) -> list[list[str]]:
     """Return the rows of any checkpoint file, each split; none if it is missing or empty.
 
     Raises:
-        CheckpointError: The file is damaged, or a row has another number of columns.
+        CheckpointError: The file is damaged, or a row has another number of columns. All but the
+            first of three are whole numbers.
     """
     try:
         content = files.read_whole(path)
@@ -70,22 +68,37 @@ def read_rows(files: Files, path: str, *, columns: int) -> list[list[str]]:
     if not content:
         return []
     try:
-        version, count, *lines = content.decode().splitlines()
-        declared = int(count)
-    except ValueError:
-        raise CheckpointError(f"{path} is damaged: it does not begin as a checkpoint") from None
+        return parse_rows(content, columns=columns)
+    except ValueError as error:
+        raise CheckpointError(f"{path} {error}") from None
+
+
+def parse_rows(content: bytes, *, columns: int) -> list[list[str]]:
+    """Return the rows of a checkpoint file's content; see read_rows.
+
+    Raises:
+        ValueError: It is damaged; the message is half a sentence.
+    """
+    version, *lines = content.decode("ascii").split("\n")
     if version != _VERSION:
-        raise CheckpointError(f"{path} has version {version[:20]!r}, only 0 is known")
-    rows = [line.split() for line in lines if line]
-    if len(rows) != declared:
-        raise CheckpointError(f"{path} is damaged: {declared} rows declared, {len(rows)} there")
+        raise ValueError(f"has version {version[:20]!r}, only 0 is known")
+    count = lines[0] if lines else ""
+    if not count.isdigit() or lines[-1]:
+        raise ValueError("is damaged: it does not begin, or end, as a checkpoint")
+    rows = [line.split(" ") for line in lines[1:-1]]
+    if len(rows) != int(count):
+        raise ValueError(f"is damaged: {count} rows declared, {len(rows)} there")
     for row in rows:
-        if len(row) != columns:
-            raise CheckpointError(f"{path} is damaged: {' '.join(row)!r}")
+        if len(row) != columns or not row[0] or not all(map(str.isdigit, row[columns - 2 :])):
+            raise ValueError(f"is damaged: {' '.join(row)!r}")
     return rows
+
+
+def encode_rows(rows: Collection[str]) -> bytes:
+    """Return the content of a checkpoint file of rows without line ends."""
+    return "\n".join((_VERSION, str(len(rows)), *rows, "")).encode()
 
 
 def write_rows(files: Files, path: str, rows: Collection[str], *, sync: bool = True) -> None:
     """Replace a checkpoint file by rows without line ends."""
-    content = "\n".join((_VERSION, str(len(rows)), *rows, ""))
-    files.write_whole(path, content.encode(), sync=sync)
+    files.write_whole(path, encode_rows(rows), sync=sync)

@@ -78,9 +78,11 @@ class DataFile(CachedFile):
         """Return the length in bytes, from memory after the first call; 0 if there is no file."""
         if self._size < 0:
             try:
-                self._size = os.stat(self.path).st_size
+                size = os.stat(self.path).st_size
             except FileNotFoundError:
-                self._size = 0
+                with self._cache.renaming:  # perhaps it has another name by now
+                    size = _size_of(self.path)
+            self._size = size
         return self._size
 
     def create(self) -> None:
@@ -165,6 +167,10 @@ class DataFile(CachedFile):
         with suppress(FileNotFoundError):
             os.unlink(self.path)
 
+    def let_go(self) -> None:
+        """Count the file no more: it closes with its last user. Slices can be sent to their end."""
+        self._cache.forget(self)
+
     def unlink(self) -> None:
         """Remove the file if it exists; it may be created anew."""
         self.close()
@@ -219,12 +225,15 @@ class DataFile(CachedFile):
 
     def _open(self, flags: int = 0) -> Descriptor:
         flags |= os.O_RDWR | os.O_CLOEXEC
+        path = self.path
         try:
-            number = os.open(self.path, flags, 0o644)
+            descriptor = Descriptor(os.open(path, flags, 0o644))
         except FileNotFoundError:
-            with self._cache.renaming:  # perhaps it has another name by now
-                number = os.open(self.path, flags, 0o644)
-        descriptor = Descriptor(number)
+            descriptor = None
+        if descriptor is None or path != self.path:
+            # It has another name by now, perhaps, and another file the one that it had.
+            with self._cache.renaming:
+                descriptor = Descriptor(os.open(self.path, flags, 0o644))
         self.descriptor = descriptor
         self._cache.admit(self)
         return descriptor
@@ -433,6 +442,13 @@ class Files:
     def modified_ms(self, path: str) -> int:
         """Return when a file was last written, in milliseconds since 1970."""
         return os.stat(path).st_mtime_ns // 1_000_000
+
+
+def _size_of(path: str) -> int:
+    try:
+        return os.stat(path).st_size
+    except FileNotFoundError:
+        return 0
 
 
 def _write_fully(number: int, position: int, buffers: Iterable[Buffer]) -> None:

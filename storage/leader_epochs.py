@@ -21,6 +21,8 @@ from bisect import bisect_left, bisect_right
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
+from wirebroker.storage.checkpoints import encode_rows, parse_rows
+
 if TYPE_CHECKING:
     from wirebroker.storage.files import Files
 
@@ -138,11 +140,7 @@ class LeaderEpochs:
 
     def encode(self) -> bytes:
         """Return the checkpoint file's content."""
-        self._load()
-        lines = [
-            f"{epoch} {start}" for epoch, start in zip(self._epochs, self._starts, strict=True)
-        ]
-        return "\n".join(["0", str(len(lines)), *lines, ""]).encode()
+        return encode_rows([f"{epoch} {start_offset}" for epoch, start_offset in self.entries])
 
     def persist(self, *, sync: bool = False) -> None:
         """Write the file if it lags behind memory.
@@ -172,9 +170,11 @@ class LeaderEpochs:
         if self._is_loaded:
             return
         self._is_loaded = True
-        if not self._files.exists(self._path):
+        try:
+            content = self._files.read_whole(self._path)
+        except FileNotFoundError:
             return
-        entries = _parse(self._files.read_whole(self._path))
+        entries = _parse(content)
         self.was_unreadable = entries is None
         for epoch, start_offset in entries or ():
             self._put(epoch, start_offset)
@@ -182,17 +182,8 @@ class LeaderEpochs:
 
 def _parse(content: bytes) -> list[tuple[int, int]] | None:
     """Read the checkpoint's lines; None if the file is torn or foreign."""
-    lines = content.split(b"\n")
     try:
-        if int(lines[0]) != 0:
-            return None
-        count = int(lines[1])
-        entries: list[tuple[int, int]] = []
-        for line in lines[2 : 2 + count]:
-            epoch, start_offset = line.split(b" ")
-            entries.append((int(epoch), int(start_offset)))
-    except (ValueError, IndexError):
+        rows = parse_rows(content, columns=2)
+    except ValueError:
         return None
-    is_whole = len(entries) == count and lines[2 + count :] == [b""]
-    is_valid = is_whole and all(epoch >= 0 and start >= 0 for epoch, start in entries)
-    return entries if is_valid else None
+    return [(int(epoch), int(start_offset)) for epoch, start_offset in rows]

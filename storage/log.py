@@ -297,9 +297,10 @@ class Log:
         if segment_write.offset_entry_count:
             self._is_index_full = None
         state = self.producer_state
-        if len(plan.headers) == 1 and not plan.headers[0].is_control:
-            if plan.headers[0].producer_id >= 0:
-                state.append(plan.headers[0])
+        first = plan.headers[0]
+        if len(plan.headers) == 1 and not first.attributes & CONTROL_FLAG:
+            if first.producer_id >= 0:
+                state.append(first)
         else:
             position = 0
             for header in plan.headers:
@@ -445,8 +446,10 @@ class Log:
 
     def set_high_watermark(self, offset: int) -> None:
         """Move the high watermark, kept between log_start_offset and log_end_offset."""
-        self.high_watermark = min(max(offset, self.log_start_offset), self.log_end_offset)
-        self.producer_state.forget_decided(self.high_watermark)
+        if not self.log_start_offset <= offset <= self.log_end_offset:
+            offset = min(max(offset, self.log_start_offset), self.log_end_offset)
+        self.high_watermark = offset
+        self.producer_state.forget_decided(offset)
 
     def increment_log_start_offset(self, offset: int) -> bool:
         """Hide the records below `offset` (DeleteRecords, a leader's answer).

@@ -117,7 +117,7 @@ def rebuild_transaction_index(log: Log, files: Files, segment: Segment, now_ms: 
         completed = apply_batch(state, header, batch)
         if completed is not None and completed.is_aborted:
             aborted.append(state.aborted_entry(completed))
-    segment.transaction_index.replace_entries(aborted)
+    segment.replace_aborted(aborted)
 
 
 def _begin(log: Log, files: Files, offset: int, now_ms: int) -> None:
@@ -264,14 +264,12 @@ class _Recovery:
         first = unflushed[0]
         state = log.producer_state
         start = first.check_start(self._recovery_point)
-        if first.transaction_index.sanity_check(first.base_offset) is not None:
+        if self._has_aborts(first) and first.transaction_index.sanity_check(first.base_offset):
             start = from_the_first(first.base_offset)  # replaying finds its entries again
         if start.position:
             first.trust(start)
         end = start.next_offset
         self._mend_epochs(first, end)
-        # The batches tell where later ones begin; the file may speak of what was taken back.
-        log.leader_epochs.truncate_from_end(end)
         state.reload(
             log_start_offset=self._start,
             end_offset=end,
@@ -303,6 +301,10 @@ class _Recovery:
         state.end_offset = end
         return end
 
+    def _has_aborts(self, segment: Segment) -> bool:
+        """Return whether there is a transaction index; most often not, which saves a look."""
+        return f"{segment.base_offset:020d}{TXN_INDEX_SUFFIX}" in self._names
+
     def _drop(self, segments: list[Segment]) -> None:
         if segments:
             for segment in reversed(self._log.segments.remove_from(segments[0].base_offset)):
@@ -318,6 +320,8 @@ class _Recovery:
             segment.recover(
                 _ignore_batch, index_interval_bytes=self._log.settings.index_interval_bytes
             )
+        if not self._has_aborts(segment):
+            return
         problem = segment.transaction_index.sanity_check(segment.base_offset)
         if problem is not None:
             _log.warning("%s: its .txnindex is corrupt: %s", segment.log.path, problem)
@@ -360,7 +364,10 @@ class _Recovery:
             completed = replay.apply(header, batch)
             if completed is not None and completed.is_aborted:
                 aborted.append(state.aborted_entry(completed))
-            if header.leader_epoch > epochs.latest_epoch:
+            # The file may speak of what was taken back. But where it agrees it knows more: an
+            # epoch begins at its first record, which compaction may have removed.
+            known = epochs.epoch_for_offset(header.base_offset)
+            if header.leader_epoch >= 0 and (known is None or header.leader_epoch > known):
                 epochs.assign(header.leader_epoch, header.base_offset)
 
         self._current = segment
@@ -372,13 +379,14 @@ class _Recovery:
             is_active=is_active,
         )
         replay.finish(result.next_offset)
-        index = segment.transaction_index
-        kept = (
-            [entry for entry in index if entry.last_offset < start.next_offset]
-            if start.position
-            else []
-        )
-        index.replace_entries([*kept, *aborted])
+        if aborted or self._has_aborts(segment):
+            index = segment.transaction_index
+            kept = (
+                [entry for entry in index if entry.last_offset < start.next_offset]
+                if start.position
+                else []
+            )
+            segment.replace_aborted([*kept, *aborted])
         if result.cut_bytes:
             _log.warning(
                 "%s: %d bytes cut %s; the log ends at offset %d",

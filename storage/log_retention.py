@@ -1,7 +1,7 @@
 """Letting go of a log's oldest segments.
 
     the log's start moves, the segments leave the list     at once; nobody finds them any more
-    files are renamed to `.deleted`, the snapshot goes     segment by segment, oldest first
+    files and snapshot are renamed to `.deleted`           segment by segment, oldest first
     files are removed                                      after file.delete.delay.ms
 
 A crash before the renames brings the segments back, one after them leaves names that the next start
@@ -51,5 +51,5 @@ def set_aside_segment(log: Log, segment: Segment) -> None:
     Raises:
         OSError: The disk failed; a restart may find the segment again.
     """
-    log.producer_state.delete_snapshot(segment.base_offset)
+    log.producer_state.set_aside_snapshot(segment.base_offset)
     segment.mark_deleted()

@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import logging
 from bisect import bisect_left, bisect_right, insort
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from wirebroker.codecs.errors import ErrorCode, KafkaError
@@ -44,6 +45,7 @@ from wirebroker.storage.producer_snapshot import (
     encode_snapshot,
     snapshot_name,
 )
+from wirebroker.storage.segment_files import DELETED_SUFFIX
 from wirebroker.storage.transaction_index import AbortedTransaction
 from wirebroker.storage.verification import VerificationGuard
 
@@ -465,12 +467,29 @@ class ProducerState:
 
     def delete_snapshot(self, offset: int) -> None:
         """Remove a snapshot file."""
-        index = bisect_left(self.snapshots, offset)
-        if index < len(self.snapshots) and self.snapshots[index] == offset:
-            del self.snapshots[index]
+        if self._forget_snapshot(offset):
             self._files.unlink(self.snapshot_path(offset))
+
+    def set_aside_snapshot(self, offset: int) -> None:
+        """Rename a snapshot file to `.deleted`; it is removed with its segment's files.
+
+        Raises:
+            OSError: The disk failed.
+        """
+        path = self.snapshot_path(offset)
+        if self._forget_snapshot(offset):
+            with suppress(FileNotFoundError):
+                self._files.rename(path, path + DELETED_SUFFIX)
+
+    def _forget_snapshot(self, offset: int) -> bool:
+        """Take a snapshot off the lists; return whether it was there."""
         if offset in self.unsynced_snapshots:
             self.unsynced_snapshots.remove(offset)
+        index = bisect_left(self.snapshots, offset)
+        is_there = index < len(self.snapshots) and self.snapshots[index] == offset
+        if is_there:
+            del self.snapshots[index]
+        return is_there
 
     def delete_stray_snapshots(self, segment_base_offsets: set[int]) -> None:
         """Keep the snapshots at segments' base offsets, and the newest if it is above them all."""

@@ -13,13 +13,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from wirebroker.storage.offset_index import OffsetIndex
+from wirebroker.storage.producer_snapshot import snapshot_name
 from wirebroker.storage.time_index import TimeIndex
-from wirebroker.storage.transaction_index import TransactionIndex
+from wirebroker.storage.transaction_index import TransactionIndex, encode_entries
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from wirebroker.storage.files import DataFile, Files
+    from wirebroker.storage.transaction_index import AbortedTransaction
 
 LOG_SUFFIX = ".log"
 INDEX_SUFFIX = ".index"
@@ -94,6 +96,26 @@ class SegmentFiles:
             self._transaction_index = TransactionIndex(self._files.data(path))
         return self._transaction_index
 
+    def replace_aborted(self, entries: Sequence[AbortedTransaction]) -> None:
+        """Make these the aborted transactions, if others are there; on the disk when this returns.
+
+        Nothing tells that entries below the recovery point are missing. So they are replaced as a
+        whole and synced: neither a kill nor a power loss in the middle leaves fewer.
+
+        Raises:
+            OSError: The disk failed.
+        """
+        file = self.transaction_index.file
+        content = encode_entries(entries)
+        if (file.read_at(0, file.size()) if file.size() else b"") == content:
+            return
+        if content:
+            file.close()
+            self._files.write_whole(file.path, content)
+        else:
+            file.unlink()
+        self._transaction_index = None  # it knows the old file
+
     def is_index_full(self, max_index_bytes: int) -> bool:
         """Return whether an index has reached segment.index.bytes: time to roll."""
         return self.offset_index.is_full(max_index_bytes) or self.time_index.is_full(
@@ -124,6 +146,11 @@ class SegmentFiles:
         for file in self._known_files():
             file.close()
 
+    def let_go(self) -> None:
+        """Leave the files to whoever removes their directory; they close with their last user."""
+        for file in self._known_files():
+            file.let_go()
+
     def relocate(self, directory: str) -> None:
         """Follow a rename of the directory; open files stay open."""
         self._directory = directory
@@ -144,9 +171,14 @@ class SegmentFiles:
             file.unlink()
 
     def remove(self) -> None:
-        """Remove the files for good. Slices in flight can be sent to their end."""
+        """Remove the files for good. Slices in flight can be sent to their end.
+
+        A snapshot of the producers that was set aside together with the segment goes as well.
+        """
         for file in self.all_files():
             file.remove()
+        snapshot = f"{self._directory}/{snapshot_name(self.base_offset)}"
+        self._files.unlink(snapshot + DELETED_SUFFIX)
 
     def _known_files(self) -> list[DataFile]:
         indexes = (self._offset_index, self._time_index, self._transaction_index)

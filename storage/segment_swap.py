@@ -103,7 +103,7 @@ def set_aside_old(log: Log, segment: Segment) -> None:
     segment.mark_deleted(f".{next(_numbers)}{DELETED_SUFFIX}")
     offset = segment.base_offset
     if log.segments[log.segments.floor_index(offset)].base_offset != offset:
-        log.producer_state.delete_snapshot(offset)
+        log.producer_state.set_aside_snapshot(offset)
 
 
 def finish_swap(log: Log, files: Files, new: Segment) -> None:
@@ -167,6 +167,8 @@ def recover_swap(files: Files, directory: str, names: Iterable[str]) -> bool:
         KafkaError: A `.swap` segment is no sequence of batches.
         OSError: The disk failed.
     """
+    if not any(name.endswith((CLEANED_SUFFIX, SWAP_SUFFIX)) for name in names):
+        return False
     numbered = [name for name in names if _base_offset(name) >= 0]
     cleaned = [name for name in numbered if name.endswith(CLEANED_SUFFIX)]
     swapped = [name for name in numbered if name.endswith(SWAP_SUFFIX)]

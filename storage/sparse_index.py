@@ -77,13 +77,16 @@ class SparseIndex:
         return None
 
     def write_entries(self, packed: bytes) -> None:
-        """Write entries behind the last one, without counting them.
+        """Write entries behind the last one, without counting them; what stood there goes.
 
         Raises:
             OSError: The index is as before.
         """
+        end = self.entry_count * self.entry_bytes + len(packed)
         if packed:
-            self.file.write_at(self.entry_count * self.entry_bytes, packed)
+            self.file.write_at(end - len(packed), packed)
+        if self.file.size() > end:
+            self.file.truncate(end)
 
     def commit_entries(self, count: int) -> None:
         """Count `count` entries that `write_entries` has written."""
@@ -140,6 +143,11 @@ class SparseIndex:
         self._keep_entries(keep)
         self.write_entries(packed)
         self.commit_entries(len(packed) // self.entry_bytes)
+
+    def disregard(self) -> None:
+        """Count no entry, whatever the file holds; it is cut at the next write."""
+        self._page = []
+        self._entry_count = 0
 
     def _keep_entries(self, count: int) -> None:
         """Cut the file to its first `count` entries."""

@@ -78,6 +78,11 @@ class TimeIndex(SparseIndex):
         """Keep the entries below `offset`."""
         self._keep_entries(self._floor(offset - self.base_offset - 1, field=1) + 1)
 
+    def disregard(self) -> None:
+        """Count no entry, whatever the file holds; it is cut at the next write."""
+        super().disregard()
+        self._last_entry = None
+
     def _keep_entries(self, count: int) -> None:
         super()._keep_entries(count)
         self._last_entry = None

@@ -101,7 +101,7 @@ class TransactionIndex:
         Raises:
             OSError: The index is as before.
         """
-        packed = b"".join(_ENTRY.pack(_VERSION, *entry) for entry in entries)
+        packed = encode_entries(entries)
         if packed:
             self.file.write_at(self.entry_count * ENTRY_BYTES, packed)
 
@@ -113,13 +113,6 @@ class TransactionIndex:
         """Drop the entries whose marker is at or above `offset`."""
         if self.file.size():
             self._keep(self._first_slot(offset))
-
-    def replace_entries(self, entries: Iterable[AbortedTransaction]) -> None:
-        """Put entries in the place of all that were there; without any there is no file."""
-        self._keep(0)
-        kept = list(entries)
-        self.write_entries(kept)
-        self.commit_entries(len(kept))
 
     def sanity_check(self, base_offset: int) -> str | None:
         """Return what is wrong with the file in half a sentence, or None if nothing is.
@@ -172,6 +165,11 @@ class TransactionIndex:
             for position in range(0, len(data) - ENTRY_BYTES + 1, ENTRY_BYTES):
                 yield _unpack(data, position)
             slot += wanted
+
+
+def encode_entries(entries: Iterable[AbortedTransaction]) -> bytes:
+    """Return the content of a file that holds these entries."""
+    return b"".join(_ENTRY.pack(_VERSION, *entry) for entry in entries)
 
 
 def _unpack(data: bytes, position: int) -> AbortedTransaction:

@@ -40,6 +40,7 @@ DOORS = {
     "zlib": {"codecs/compression.py"},
     # Two, so that `serve` and its start-up stay small beside what looks at directories.
     "click": {"wirebroker/cli.py", "wirebroker/cli_inspect.py"},
+    "re2": {"wirebroker/patterns.py"},
     "kafka": set[str](),  # only its schemas are used: codecs/messages.py finds them unimported
     "kio": set[str](),
     "pyspark": set[str](),

@@ -262,12 +262,16 @@ class Server:
                 else "check its owner and permissions, or choose another (--data-dir DIR)",
             ) from error
 
+    def _metadata_home(self) -> str:
+        """Return the absolute path of the directory that the metadata log lies in."""
+        home = self.config.optional_str("metadata.log.dir") or self._directories[0].path
+        return str(Path(home).absolute())
+
     async def _open_broker(self) -> Broker:
         config, clock = self.config, self.clock
         node_id = config.node_id
-        home = config.optional_str("metadata.log.dir") or self._directories[0].path
         metadata = await MetadataLog.open(
-            str(Path(home).absolute()),
+            self._metadata_home(),
             files=self.files,
             clock=clock,
             config=config,

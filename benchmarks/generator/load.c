@@ -2,8 +2,9 @@
  *
  *   load PORT CONNECTIONS SECONDS ERROR_AT < frames
  *
- * Standard input holds whole frames, each with its length before it; connection i sends frame
- * i mod n again and again. ERROR_AT is where in a response, counted from behind its length, an
+ * Standard input holds n whole frames, each with its length before it; connection i of c sends
+ * frames i, i + c, i + 2c … modulo n: together all of them, and each the same one again and again
+ * if n divides c. ERROR_AT is where in a response, counted from behind its length, an
  * int16 error code stands that must be 0; -1 if there is none. One thread, epoll; a response is
  * read away, only its first bytes are looked at.
  *
@@ -34,6 +35,7 @@ struct frame {
 
 struct connection {
     int fd;
+    size_t next; /* frame */
     struct frame frame;
     size_t sent;
     size_t received; /* of the present response, its length included */
@@ -46,6 +48,8 @@ static unsigned char *scratch;
 static uint64_t buckets[BUCKETS];
 static uint64_t requests, bytes_in;
 static long error_at;
+static struct frame *frames;
+static size_t frame_count, stride;
 
 static void fail(const char *what)
 {
@@ -100,21 +104,18 @@ static unsigned char *read_input(size_t *size)
     }
 }
 
-static struct frame *cut_frames(const unsigned char *input, size_t size, size_t *count)
+static void cut_frames(const unsigned char *input, size_t size)
 {
-    struct frame *frames = NULL;
-    *count = 0;
     for (size_t at = 0; at < size;) {
         size_t length = at + 4 <= size ? number_at(input + at) + 4 : 0;
         if (length < 12 || at + length > size) {
             fprintf(stderr, "load: the frames on standard input are cut off\n");
             exit(1);
         }
-        frames = realloc(frames, (*count + 1) * sizeof *frames);
-        frames[(*count)++] = (struct frame){input + at, length};
+        frames = realloc(frames, (frame_count + 1) * sizeof *frames);
+        frames[frame_count++] = (struct frame){input + at, length};
         at += length;
     }
-    return frames;
 }
 
 static int connect_to(int port)
@@ -155,6 +156,8 @@ static void send_more(int poll, struct connection *connection)
 static void begin(int poll, struct connection *connection)
 {
     connection->sent = connection->received = connection->expected = 0;
+    connection->frame = frames[connection->next];
+    connection->next = (connection->next + stride) % frame_count;
     connection->began_ns = now_ns();
     send_more(poll, connection);
 }
@@ -241,9 +244,10 @@ int main(int count, char **arguments)
     int port = atoi(arguments[1]), connections = atoi(arguments[2]);
     double seconds = atof(arguments[3]);
     error_at = atol(arguments[4]);
-    size_t size, frame_count;
+    size_t size;
     unsigned char *input = read_input(&size);
-    struct frame *frames = cut_frames(input, size, &frame_count);
+    cut_frames(input, size);
+    stride = (size_t)connections;
     struct rlimit files = {(rlim_t)connections + 64, (rlim_t)connections + 64};
     setrlimit(RLIMIT_NOFILE, &files);
     scratch = malloc(READ_BYTES);
@@ -252,7 +256,7 @@ int main(int count, char **arguments)
     if (frame_count == 0 || connections < 1 || poll < 0)
         fail("nothing to do");
     for (int i = 0; i < connections; i++) {
-        all[i].frame = frames[(size_t)i % frame_count];
+        all[i].next = (size_t)i % frame_count;
         all[i].fd = connect_to(port);
         watch(poll, &all[i], EPOLLIN, EPOLL_CTL_ADD);
     }

@@ -151,9 +151,10 @@ def _time(timestamp_ms: int) -> str:
 
 
 def _time_index_lines(content: bytes) -> list[str]:
+    """Tell of each entry; of records that the broker dated, chance says which is the latest."""
     rest = len(content) % 12
     lines = [
-        f"{_time(timestamp)}: offset + {offset}"
+        "NOW" if timestamp > _CLOCK_MS else f"{timestamp}: offset + {offset}"
         for timestamp, offset in struct.iter_unpack(">qi", content[: len(content) - rest])
     ]
     return lines + [f"{rest} bytes more"] * bool(rest)

@@ -16,9 +16,17 @@ from tests.crash.cutting import disk_after, disks_at_events, shown
 from tests.crash.history import base_of, end_of, stored_batches
 from tests.crash.log_checks import check_indexes, check_lookups
 from tests.crash.store import new_disk
+from tests.crash.transaction_client import (
+    PARTITIONS,
+    TRANSACTIONS_TOPIC,
+    TransactionClient,
+    visible_values,
+)
 from tests.support.batches import values_in
 from wirebroker.clock import pause
 from wirebroker.codecs import primitives
+from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.codecs.errors import ErrorCode
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -49,6 +57,7 @@ class BrokerRun:
         self.groups = [
             GroupClient(name, _COMMITTED_TOPIC, random, self._count) for name in ("g", "h")
         ]
+        self.producers = [TransactionClient(name, random, self._count) for name in ("p", "q")]
         random_bytes = random.randbytes
 
         def new_uuid() -> uuid.UUID:
@@ -97,6 +106,7 @@ class BrokerRun:
             assert broker.start()
             if life == 0:
                 broker.run(admin._create(broker))
+                broker.run(create_transactions_topic(broker))
             broker.run(self._work(broker))
             assert not broker.errors, broker.errors
             if random.random() < 0.5:
@@ -108,7 +118,10 @@ class BrokerRun:
     async def _work(self, broker: BrokerProcess) -> None:
         random = self._random
         clients: list[TopicClient | GroupClient] = [*self.topics, *self.groups]
-        await asyncio.gather(*[client.work(broker, random.randint(2, 14)) for client in clients])
+        await asyncio.gather(
+            *[client.work(broker, random.randint(2, 14)) for client in clients],
+            *[producer.work(broker, random.randint(1, 6)) for producer in self.producers],
+        )
 
     # -- a point -----------------------------------------------------------------------------
 
@@ -142,6 +155,7 @@ class BrokerRun:
         broker.run(pause(_SYNCED_WITHIN_S))
         for client in self.topics:
             self._check_topic(broker, client, event, is_kept=is_kept)
+        self._check_transactions(broker, event, is_kept=is_kept)
         for group in self.groups:
             done, begun = group.book.at(event)
             found = broker.run(group.committed(broker))
@@ -150,6 +164,29 @@ class BrokerRun:
             if not is_kept:
                 allowed |= {-1, *(step.detail for step in begun)}
             assert found in allowed, f"group {group.group} has {found}, not {allowed}"
+
+    def _check_transactions(self, broker: BrokerProcess, event: int, *, is_kept: bool) -> None:
+        if TRANSACTIONS_TOPIC not in broker.broker.metadata.image.topics:
+            assert all(not producer.book.at(event)[1] for producer in self.producers)
+            return
+        for shard in broker.broker.transactions.shards():
+            for name, transaction in shard.transactions.items():
+                assert not transaction.state.label.startswith("Prepare"), f"{name} is not completed"
+        offsets = {}
+        for producer in self.producers:
+            broker.run(producer.init(broker))  # ends what was open
+            offsets[producer] = broker.run(producer.committed(broker))
+        broker.run(pause(1.0))
+        if not is_kept:
+            return
+        visible = [
+            value
+            for index in range(PARTITIONS)
+            for value in broker.run(visible_values(broker, index))
+        ]
+        assert len(visible) == len(set(visible)), "a record is there twice"
+        for producer, offset in offsets.items():
+            producer.check(event, set(visible), offset)
 
     def _check_topic(
         self, broker: BrokerProcess, client: TopicClient, event: int, *, is_kept: bool
@@ -225,3 +262,17 @@ class BrokerRun:
         for segment in log.segments:
             check_indexes(segment, random)
         check_lookups(log, stored, random)
+
+
+async def create_transactions_topic(broker: BrokerProcess) -> None:
+    """Have the topic created that transactional producers write to."""
+    topic = {
+        "name": TRANSACTIONS_TOPIC,
+        "num_partitions": PARTITIONS,
+        "replication_factor": 1,
+        # Each life has its own clock, and files no times: all of it would be old.
+        "configs": [{"name": "retention.ms", "value": "-1"}],
+    }
+    request = {"topics": [topic], "timeout_ms": 30_000}
+    answer = await broker.ask(ApiKey.CREATE_TOPICS, 7, request)
+    assert answer.topics[0].error_code == ErrorCode.NONE, answer

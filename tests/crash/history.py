@@ -30,6 +30,8 @@ class Facts(NamedTuple):
     deleted_to: int = 0  # epochs and producers below may be forgotten: the log once began there
     # What a power loss may bring back behind `flushed`: appended since, or cut off since.
     possible: frozenset[bytes] = frozenset()
+    # What the files may hold of it where logs are compacted; two shapes while one replaces another.
+    shapes: tuple[tuple[bytes, ...], ...] = ((),)
 
     @property
     def end(self) -> int:

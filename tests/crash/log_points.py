@@ -32,7 +32,7 @@ class LogRun:
 
     def __init__(self, seed: int) -> None:
         self.seed = seed
-        self.workload = LogWorkload(seed)
+        self.workload = self._new_workload()
         self.workload.run()
         assert self.workload.disk.events is not None
         self.events = self.workload.disk.events
@@ -85,19 +85,32 @@ class LogRun:
         assert store is not None
         facts: dict[int, Facts] = {}
         for partition, log in store.logs.items():
-            promised = promise(
-                before.facts[partition], after.facts[partition], loses_power=loses_power
-            )
-            stored = check_log(log, promised, random)
-            older = [batch for batch in promised.older if end_of(batch) <= _first(log)]
-            facts[partition] = Facts(
-                (*older, *stored),
-                log.log_start_offset,
-                log.recovery_point,
-                deleted_to=promised.known_from,
-                possible=frozenset(stored),
+            facts[partition] = self._check(
+                log,
+                before.facts[partition],
+                after.facts[partition],
+                random,
+                loses_power=loses_power,
             )
         self._go_on(store, facts, random)
+
+    def _new_workload(self) -> LogWorkload:
+        return LogWorkload(self.seed)
+
+    def _check(
+        self, log: Log, before: Facts, after: Facts, random: Random, *, loses_power: bool
+    ) -> Facts:
+        """Hold a log against two moments; return what is true of it now."""
+        promised = promise(before, after, loses_power=loses_power)
+        stored = check_log(log, promised, random)
+        older = [batch for batch in promised.older if end_of(batch) <= _first(log)]
+        return Facts(
+            (*older, *stored),
+            log.log_start_offset,
+            log.recovery_point,
+            deleted_to=promised.known_from,
+            possible=frozenset(stored),
+        )
 
     def _start(self, disk: Disk, *, dies_at_write: int | None = None) -> Store | None:
         clock = TestClock()
@@ -119,7 +132,7 @@ class LogRun:
         """Append and flush; then stop, die or lose power: nothing is lost that is flushed."""
         work = self.workload.continued(store, facts, random)
         for _ in range(random.randrange(3)):
-            work.take(work.append)
+            work.take(work.step_after_crash())
         ends = {partition: log.log_end_offset for partition, log in store.logs.items()}
         ending = random.choice(["stop", "die", "flush and lose power"])
         kind = CrashKind.KILL
@@ -139,7 +152,7 @@ class LogRun:
             now = work.facts[partition]
             if kind is CrashKind.KILL or ending == "stop":
                 assert log.log_end_offset == ends[partition]
-            check_log(log, promise(now, now, loses_power=kind.loses_power), random)
+            self._check(log, now, now, random, loses_power=kind.loses_power)
 
 
 def _first(log: Log) -> int:

@@ -7,7 +7,7 @@ after each, the facts of every log are noted together with how many events the d
 from __future__ import annotations
 
 from random import Random
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 from tests.crash.history import Facts, base_of, end_of
 from tests.crash.store import Store, TestClock, new_disk
@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
     from wirebroker.storage.log import Log
     from wirebroker.storage.segment import Segment
+
+    LogStep = Callable[[int, Log], None]
+    PlainRecord = tuple[bytes | None, bytes | None, tuple[()]]
 
 PARTITIONS = (0, 1)
 TRANSACTIONAL = (10, 11)
@@ -49,12 +52,7 @@ class LogWorkload:
 
     def __init__(self, seed: int) -> None:
         random = self.random = Random(seed)
-        self.settings = TopicSettings(
-            segment_bytes=random.choice([700, 2_500, 9_000]),
-            index_interval_bytes=random.choice([0, 150, 1_000]),
-            segment_index_bytes=random.choice([24, 60, 1 << 20]),
-            retention_bytes=random.choice([-1, 1_500, 6_000]),
-        )
+        self.settings = self._new_settings()
         self.clock = TestClock()
         self.disk = new_disk(is_recorded=True)
         self.facts: dict[int, Facts] = {partition: Facts() for partition in PARTITIONS}
@@ -71,7 +69,14 @@ class LogWorkload:
 
     def run(self) -> None:
         """Take all steps."""
-        steps: list[tuple[float, Callable[[int, Log], None]]] = [
+        steps = self.steps()
+        weights = [weight for weight, _ in steps]
+        for _ in range(self.random.randrange(5, _STEPS)):
+            self.take(self.random.choices([step for _, step in steps], weights)[0])
+
+    def steps(self) -> list[tuple[float, LogStep]]:
+        """Return what happens to logs, each with how often it does."""
+        return [
             (10, self.append),
             (3, self.append_several),
             (3, self.append_in_transaction),
@@ -88,11 +93,8 @@ class LogWorkload:
             (0.4, self.stop_and_start),
             (0.3, self.die_and_start),
         ]
-        weights = [weight for weight, _ in steps]
-        for _ in range(self.random.randrange(5, _STEPS)):
-            self.take(self.random.choices([step for _, step in steps], weights)[0])
 
-    def take(self, step: Callable[[int, Log], None]) -> None:
+    def take(self, step: LogStep) -> None:
         """Take one step and note what is true afterwards."""
         self.clock.ms += self.random.randrange(100)
         partition = self.random.choice(PARTITIONS)
@@ -102,9 +104,9 @@ class LogWorkload:
             log.check()
         self._note(f"{step.__name__} of {partition}")
 
-    def continued(self, store: Store, facts: dict[int, Facts], random: Random) -> LogWorkload:
+    def continued(self, store: Store, facts: dict[int, Facts], random: Random) -> Self:
         """Return a workload that goes on with what another process has found."""
-        work = LogWorkload.__new__(LogWorkload)
+        work = type(self).__new__(type(self))
         work.random = random
         work.settings = self.settings
         work.clock = store.clock
@@ -118,6 +120,10 @@ class LogWorkload:
             work._continue_sequences(partition, log)
         work.store = store
         return work
+
+    def step_after_crash(self) -> LogStep:
+        """Return one of the steps that show that a log which was opened goes on."""
+        return self.append
 
     # -- steps -------------------------------------------------------------------------------
 
@@ -281,6 +287,18 @@ class LogWorkload:
 
     # -- inside ------------------------------------------------------------------------------
 
+    def _new_settings(self) -> TopicSettings:
+        random = self.random
+        return TopicSettings(
+            segment_bytes=random.choice([700, 2_500, 9_000]),
+            index_interval_bytes=random.choice([0, 150, 1_000]),
+            segment_index_bytes=random.choice([24, 60, 1 << 20]),
+            retention_bytes=random.choice([-1, 1_500, 6_000]),
+        )
+
+    def _new_record(self, most_bytes: int) -> PlainRecord:
+        return None, self.random.randbytes(self.random.randrange(most_bytes)), ()
+
     def _start(self) -> Store:
         return Store(self.disk, self.settings, clock=self.clock, partitions=PARTITIONS)
 
@@ -302,7 +320,7 @@ class LogWorkload:
             self.sequences[key] = (sequence + count) % 2**31
         return bytearray(
             build_batch(
-                [(None, random.randbytes(random.randrange(size)), ()) for _ in range(count)],
+                [self._new_record(size) for _ in range(count)],
                 timestamp_ms=self.clock.ms - random.randrange(200),
                 codec=random.choice([Codec.NONE, Codec.LZ4]),
                 producer_id=producer_id,

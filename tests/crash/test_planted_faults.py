@@ -8,7 +8,10 @@ from unittest import mock
 
 import pytest
 
+from tests.crash import compaction_workload
 from tests.crash.broker_points import BrokerRun
+from tests.crash.compaction_points import CompactionRun
+from tests.crash.compaction_workload import CompactionWorkload
 from tests.crash.cutting import Point, kinds_at
 from tests.crash.log_points import LogRun
 from tests.simulation.simulated_files import SimulatedFiles
@@ -19,6 +22,7 @@ from wirebroker.config_row import StartError
 from wirebroker.storage import log_recovery, segment_recovery
 from wirebroker.storage.log_directory import LogDirectory
 from wirebroker.storage.log_flush import FlushTarget
+from wirebroker.storage.segment_swap import begin_swap, finish_swap
 from wirebroker.storage.sparse_index import SparseIndex
 
 if TYPE_CHECKING:
@@ -94,6 +98,27 @@ def test_a_flush_that_forgets_small_files_is_found(monkeypatch: pytest.MonkeyPat
 def test_a_bad_batch_that_is_kept_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(segment_recovery, "crc32c", lambda data: mock.ANY)
     assert is_found(LogRun)
+
+
+def test_a_swap_that_sets_the_old_segments_aside_first_is_found(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    put_off: list[Any] = []
+
+    def finish(log: Any, files: Any, new: Any) -> None:
+        begin_swap(*put_off.pop())
+        finish_swap(log, files, new)
+
+    monkeypatch.setattr(CompactionWorkload, "_go_on_meanwhile", nothing)
+    monkeypatch.setattr(compaction_workload, "begin_swap", lambda *args: put_off.append(args))
+    monkeypatch.setattr(compaction_workload, "finish_swap", finish)
+    CompactionRun(1)  # nothing is seen without a crash
+    assert is_found(CompactionRun)
+
+
+def test_a_swap_that_no_start_completes_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(log_recovery, "recover_swap", nothing)
+    assert is_found(CompactionRun)
 
 
 @pytest.mark.parametrize(

@@ -77,6 +77,9 @@ class World:
                 "auto.create.topics.enable": "false",
                 "offsets.topic.num.partitions": str(random.randint(1, 3)),
                 "offsets.topic.replication.factor": "1",
+                "transaction.state.log.num.partitions": "2",
+                "transaction.state.log.replication.factor": "1",
+                "transaction.state.log.min.isr": "1",
                 "group.initial.rebalance.delay.ms": str(random.choice([0, 500, 3_000])),
                 "group.min.session.timeout.ms": "1000",
             }

@@ -11,7 +11,6 @@ Source: Kafka's DelayedProduce.
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING, NamedTuple
 
 from wirebroker.codecs.errors import ErrorCode, KafkaError
@@ -19,6 +18,7 @@ from wirebroker.codecs.errors import ErrorCode, KafkaError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from wirebroker.cluster.deadlines import Deadlines
     from wirebroker.cluster.partition import Partition
     from wirebroker.codecs.produce_response import PartitionResult
 
@@ -43,19 +43,26 @@ class Appended(NamedTuple):
 class DelayedProduce:
     """The wait of one Produce."""
 
-    __slots__ = ("_on_done", "_timer", "_waits")
+    __slots__ = ("_deadline", "_deadlines", "_on_done", "_waits")
 
     def __init__(
-        self, appended: Iterable[Appended], *, timeout_ms: int, on_done: Callable[[], None]
+        self,
+        appended: Iterable[Appended],
+        *,
+        timeout_ms: int,
+        deadlines: Deadlines,
+        on_done: Callable[[], None],
     ) -> None:
         """Begin to wait; `on_done` is called when every result says what became of its records."""
         self._on_done = on_done
-        self._waits = {_Wait(self, each) for each in appended if not each.is_committed}
-        for wait in self._waits:
-            wait.appended.partition.watch(wait)
-        self._timer = asyncio.get_running_loop().call_later(
-            max(LEAST_WAIT_MS, timeout_ms) / 1000, self._give_up
-        )
+        self._waits: set[_Wait] = set()
+        for each in appended:
+            if not each.is_committed:
+                wait = _Wait(self, each)
+                self._waits.add(wait)
+                each.partition.watch(wait)
+        self._deadlines = deadlines
+        self._deadline = deadlines.add(self._give_up, delay_s=max(LEAST_WAIT_MS, timeout_ms) / 1000)
         if not self._waits:
             self._settle()
         for wait in tuple(self._waits):
@@ -69,7 +76,7 @@ class DelayedProduce:
 
     def _settle(self) -> None:
         if not self._waits:
-            self._timer.cancel()
+            self._deadlines.discard(self._deadline)
             self._on_done()
 
     def _give_up(self) -> None:

@@ -23,7 +23,7 @@ from wirebroker.api.fetch_sessions import FetchContext, SessionPartition, asked_
 from wirebroker.api.fetch_wait import FetchWait
 from wirebroker.api.partition_reads import PartitionReads
 from wirebroker.api.registry import Reply, Request, handles_raw
-from wirebroker.clock import Slices, in_one_go
+from wirebroker.clock import Slices, finish, in_one_go
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.fetch import FetchRequest, parse_fetch
 from wirebroker.codecs.fetch_response import FetchPartitionResult, encode_fetch
@@ -56,14 +56,14 @@ def fetch(broker: Broker, request: Request) -> Reply | Awaitable[Reply]:
     reads = PartitionReads(broker, wanted, version)
     if len(context.partitions) > _MANY_PARTITIONS:
         return _fetch_many(broker, version, context, reads)
-    in_one_go(reads.find(context.partitions))
-    in_one_go(reads.look())
+    finish(reads.find(context.partitions))
+    finish(reads.look())
     if reads.is_ready():
-        in_one_go(context.select(reads.results, version=version, now_ms=broker.clock.now_ms()))
+        finish(context.select(reads.results, version=version, now_ms=broker.clock.now_ms()))
         return _encode(version, context)
     # Watching begins here and now: what is appended before the task runs must not be missed.
     wait = FetchWait(reads)
-    in_one_go(wait.begin())
+    finish(wait.begin())
     return _fetch_later(broker, version, context, reads, wait)
 
 

@@ -141,8 +141,8 @@ async def _search(broker: Broker, searches: list[_Search], version: int) -> None
     loop = asyncio.get_running_loop()
     found = await loop.run_in_executor(None, lambda: [_find(each) for each in searches])
     for search, hit in zip(searches, found, strict=True):
-        if isinstance(hit, FileNotFoundError):
-            hit = await _find_again(search, hit)  # noqa: PLW2901 - what counts is found now
+        if isinstance(hit, FileNotFoundError) and not search.partition.is_retired:
+            hit = await _find_again(search)  # noqa: PLW2901 - what counts is found now
         if isinstance(hit, OSError):
             try:
                 # A deletion moves the files away under the search.
@@ -158,14 +158,9 @@ async def _search(broker: Broker, searches: list[_Search], version: int) -> None
             _fill(search.answer, _Found(hit.timestamp, hit.offset, hit.leader_epoch), version)
 
 
-async def _find_again(
-    search: _Search, error: FileNotFoundError
-) -> TimestampedOffset | KafkaError | OSError | None:
-    """Search what is left if retention has removed segments under the search."""
-    log = search.partition.log
-    if log.log_start_offset == search.log.log_start_offset:
-        return error
-    again = search._replace(log=DetachedLog.of(log))
+async def _find_again(search: _Search) -> TimestampedOffset | KafkaError | OSError | None:
+    """Search what is there if retention or compaction has removed segments under the search."""
+    again = search._replace(log=DetachedLog.of(search.partition.log))
     return await asyncio.get_running_loop().run_in_executor(None, _find, again)
 
 

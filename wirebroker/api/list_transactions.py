@@ -7,14 +7,14 @@ Source: Kafka's KafkaApis.handleListTransactionsRequest.
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any
 
 from wirebroker.api.registry import Request, handles
 from wirebroker.clock import Slices
 from wirebroker.codecs.api_keys import ApiKey
-from wirebroker.codecs.errors import ErrorCode, KafkaError
+from wirebroker.codecs.errors import KafkaError
 from wirebroker.coordinator.transaction_admin import Filters, list_transactions
+from wirebroker.patterns import compile_pattern
 
 if TYPE_CHECKING:
     from wirebroker.broker import Broker
@@ -24,19 +24,16 @@ if TYPE_CHECKING:
 async def handle_list_transactions(broker: Broker, request: Request, body: Any) -> dict[str, Any]:
     """List what the filters let pass."""
     del request
-    try:
-        pattern = re.compile(body.transactional_id_pattern or "") or None
-    except re.error:
-        return {"error_code": ErrorCode.INVALID_REGULAR_EXPRESSION}
-    filters = Filters(
-        frozenset(body.producer_id_filters),
-        body.state_filters,
-        body.duration_filter,
-        pattern if body.transactional_id_pattern else None,
-    )
     slices = Slices(broker.clock)
     found: list[dict[str, Any]] = []
+    text = body.transactional_id_pattern
     try:
+        filters = Filters(
+            frozenset(body.producer_id_filters),
+            body.state_filters,
+            body.duration_filter,
+            compile_pattern(text) if text else None,
+        )
         for shard in broker.transactions.shards():
             found += list_transactions(shard, filters, broker.clock.now_ms())
             await slices.turn()

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 from wirebroker.api.delayed_produce import Appended, DelayedProduce, withdraw
 from wirebroker.api.produce_admission import Refusal, admit
 from wirebroker.api.registry import CloseConnectionError, handles_raw
-from wirebroker.clock import Slices, in_one_go
+from wirebroker.clock import Slices, finish
 from wirebroker.cluster.partition import LARGE_APPEND_BYTES
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode, KafkaError
@@ -95,7 +95,8 @@ class _Produce:
         self._results: list[tuple[ProduceTopic, list[PartitionResult]]] = []
         # Appends that have to wait for their turn.
         self._delayed: list[tuple[Partition, memoryview, PartitionResult]] = []
-        self._appended: list[Appended] = []
+        # What Appended is made of when one has to wait.
+        self._appended: list[tuple[Partition, PartitionResult, int]] = []
         # Whether something was not committed as soon as it was appended.
         self._must_wait = False
 
@@ -124,11 +125,14 @@ class _Produce:
 
     def _serve(self) -> Reply | Awaitable[Reply]:
         topics = self._wanted.topics
-        count = sum(len(topic.partitions) for topic in topics)
+        count = len(topics[0].partitions) if len(topics) == 1 else _count_partitions(topics)
         if count > _MANY_PARTITIONS or (count > 1 and len(self._request.frame) > _MANY_BYTES):
             self._request.keep()
             return self._serve_many()
-        in_one_go(self._append_all())
+        if count == 1 == len(topics):  # nearly always, and spares a generator
+            self._append_one(topics[0])
+        else:
+            finish(self._append_all())
         if self._delayed:
             # Small batches behind a large append are copied out of the shared memory.
             kept = self._request.kept
@@ -157,6 +161,11 @@ class _Produce:
                 answers.append(self._append(partitions.get(index), index, records, missing))
                 yield
 
+    def _append_one(self, topic: ProduceTopic) -> None:
+        answers, partitions, missing = self._begin(topic)
+        index, records = topic.partitions[0]
+        answers.append(self._append(partitions.get(index), index, records, missing))
+
     def _begin(
         self, topic: ProduceTopic
     ) -> tuple[list[PartitionResult], Mapping[int, Partition], ErrorCode]:
@@ -177,7 +186,8 @@ class _Produce:
         if partition is None:
             result.error_code = missing
             return result
-        guard = self._admission.get((partition.topic, index))
+        admission = self._admission
+        guard = admission.get((partition.topic, index)) if admission else None
         if isinstance(guard, Refusal):
             result.error_code, result.error_message = guard
             return result
@@ -227,7 +237,13 @@ class _Produce:
             if not reply.done():  # the connection may have gone meanwhile
                 reply.set_result(self._reply())
 
-        DelayedProduce(self._appended, timeout_ms=self._wanted.timeout_ms, on_done=answer)
+        appended = [Appended(*each) for each in self._appended]
+        DelayedProduce(
+            appended,
+            timeout_ms=self._wanted.timeout_ms,
+            deadlines=self._broker.replicas.commits.deadlines,
+            on_done=answer,
+        )
         return reply
 
     def _withdraw_lost(self) -> None:
@@ -240,9 +256,9 @@ class _Produce:
         result.base_offset = done.base_offset
         result.log_append_time_ms = done.log_append_time_ms
         result.log_start_offset = done.log_start_offset
-        appended = Appended(partition, result, done.last_offset + 1)
-        self._appended.append(appended)
-        if not appended.is_committed and self._wanted.acks != 0:
+        end_offset = done.last_offset + 1
+        self._appended.append((partition, result, end_offset))
+        if partition.log.high_watermark < end_offset and self._wanted.acks != 0:
             self._must_wait = True
 
     def _note_disk(self, result: PartitionResult, error: OSError, partition: Partition) -> None:
@@ -334,10 +350,16 @@ def _note_error(result: PartitionResult, error: KafkaError, partition: Partition
 
 
 def _has_transactional_records(wanted: ProduceRequest) -> bool:
-    return any(
-        records is not None
-        and len(records) >= HEADER_BYTES
-        and records[_ATTRIBUTES_POSITION] & _TRANSACTIONAL_BIT
-        for topic in wanted.topics
-        for _, records in topic.partitions
-    )
+    for topic in wanted.topics:
+        for _, records in topic.partitions:
+            if (
+                records is not None
+                and len(records) >= HEADER_BYTES
+                and records[_ATTRIBUTES_POSITION] & _TRANSACTIONAL_BIT
+            ):
+                return True
+    return False
+
+
+def _count_partitions(topics: list[ProduceTopic]) -> int:
+    return sum(len(topic.partitions) for topic in topics)

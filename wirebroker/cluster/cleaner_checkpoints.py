@@ -30,7 +30,7 @@ logger = logging.getLogger(__name__)
 class CleanerCheckpoint:
     """The first dirty offset of each log that was ever compacted."""
 
-    __slots__ = ("_directory", "_files", "_offsets", "_path", "_write_lock")
+    __slots__ = ("_directory", "_files", "_has_foreign", "_offsets", "_path", "_write_lock")
 
     def __init__(self, directory: DataDirectory, files: Files) -> None:
         """Read the file; one that is damaged is none: everything is compacted once more.
@@ -52,6 +52,7 @@ class CleanerCheckpoint:
             offset = rows.get((partition.topic, partition.index))
             if offset is not None:
                 self._offsets[partition] = offset
+        self._has_foreign = len(rows) > len(self._offsets)  # deleted, with a crash behind it
 
     def get(self, partition: Partition) -> int | None:
         """Return a log's first dirty offset; None if it was never compacted."""
@@ -59,9 +60,19 @@ class CleanerCheckpoint:
 
     def set(self, partition: Partition, offset: int) -> None:
         """Note a log's first dirty offset; `write` keeps it."""
-        for gone in [other for other in self._offsets if other.is_retired]:
-            del self._offsets[gone]
         self._offsets[partition] = offset
+
+    def forget_deleted(self) -> bool:
+        """Take out partitions that are gone; return whether `write` is to say so.
+
+        A topic of the same name would take their offsets for its own after a restart.
+        """
+        gone = [partition for partition in self._offsets if partition.is_retired]
+        for partition in gone:
+            del self._offsets[partition]
+        has_changed = bool(gone) or self._has_foreign
+        self._has_foreign = False
+        return has_changed
 
     def write(self) -> None:
         """Write the file. Blocks for the disk.

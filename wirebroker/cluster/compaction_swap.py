@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from wirebroker.clock import Slices
+from wirebroker.clock import Slices, pause
+from wirebroker.cluster.data_directory import is_shortage
 from wirebroker.storage.segment_swap import (
     begin_swap,
     discard_cleaned,
@@ -30,6 +31,9 @@ if TYPE_CHECKING:
     from wirebroker.storage.compaction import CleanedGroup
     from wirebroker.storage.files import Files
     from wirebroker.storage.segment import Segment
+
+# A sync that lacked descriptors or memory is done again after this.
+_SHORTAGE_PAUSE_S: Final = 0.1
 
 
 class CompactionAbortedError(Exception):
@@ -69,26 +73,31 @@ async def swap_in(
         with contextlib.suppress(OSError):  # the first error is the one to tell
             undo_swap(files, log.directory, base_offset)
         raise
-    await asyncio.to_thread(_sync, partition, files)
-    await partition.until_settled()
     try:
+        await _sync(partition, files)
+        await partition.until_settled()
         old = _check(partition, group)
-    except CompactionAbortedError:
+    except (CompactionAbortedError, OSError):
+        # Left there, a start would complete it, whatever the log has become by then.
         if not partition.is_retired:
-            undo_swap(files, log.directory, base_offset)
+            with contextlib.suppress(OSError):
+                undo_swap(files, log.directory, base_offset)
         raise
     new = enter_swapped(log, files, old)
     slices = Slices(clock)
     for segment in old:
         if partition.is_retired:
-            return  # a deleted topic takes its files along
+            break
         set_aside_old(log, segment)
         await slices.turn()
-    await asyncio.to_thread(_sync, partition, files)
-    if not partition.is_retired:
-        finish_swap(log, files, new)
-        deleted.add(old, delay_ms=log.settings.file_delete_delay_ms)
-        await asyncio.to_thread(_sync, partition, files)
+    await _sync(partition, files)
+    if partition.is_retired:
+        for segment in old:
+            segment.let_go()  # a deleted topic takes its files along
+        return
+    finish_swap(log, files, new)
+    deleted.add(old, delay_ms=log.settings.file_delete_delay_ms)
+    await _sync(partition, files)
 
 
 async def throw_away(partition: Partition, files: Files) -> None:
@@ -117,10 +126,19 @@ def _check(partition: Partition, group: CleanedGroup) -> list[Segment]:
     return old
 
 
-def _sync(partition: Partition, files: Files) -> None:
-    try:
-        files.sync_directory(partition.log.directory)
-    except FileNotFoundError:
-        # A deletion moves the directory away under the sync.
-        if not partition.is_retired:
-            raise
+async def _sync(partition: Partition, files: Files) -> None:
+    """Wait until the names are on the disk, and for descriptors and memory if they are short."""
+    while True:
+        try:
+            await asyncio.to_thread(files.sync_directory, partition.log.directory)
+        except FileNotFoundError:
+            # A deletion moves the directory away under the sync.
+            if not partition.is_retired:
+                raise
+            return
+        except OSError as error:
+            if not is_shortage(error):
+                raise
+            await pause(_SHORTAGE_PAUSE_S)
+        else:
+            return

@@ -120,6 +120,7 @@ class Compactor:
         if room <= 0:
             return begun
         dirty = await self._dirty_logs()
+        await self._forget_deleted()
         dirty.sort(key=lambda found: found[0], reverse=True)
         for _, partition in dirty[:room]:
             task = asyncio.create_task(self._compact(partition))
@@ -156,6 +157,14 @@ class Compactor:
             if dirty.is_worth_it(log.settings.min_cleanable_dirty_ratio):
                 found.append((dirty.dirty_ratio, partition))
         return found
+
+    async def _forget_deleted(self) -> None:
+        for directory, checkpoint in list(self._checkpoints.items()):
+            if checkpoint.forget_deleted():
+                try:
+                    await asyncio.to_thread(checkpoint.write)
+                except OSError as error:
+                    self._broker.replicas.write_failed(directory, error)
 
     async def _look(self, partition: Partition) -> DirtyRange:
         """Say what is dirty in a log; what the checkpoint says in error is forgotten."""

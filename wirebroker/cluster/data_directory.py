@@ -59,7 +59,11 @@ def is_disk_full(error: OSError) -> bool:
 
 
 class Checkpoint(Flag):
-    """The checkpoint files of a directory."""
+    """The checkpoint files of a directory.
+
+    Recovery points come with log start offsets: they may have passed segments that were deleted
+    without a flush, and whose deletion a power loss may undo.
+    """
 
     RECOVERY_POINTS = auto()
     LOG_START_OFFSETS = auto()
@@ -199,13 +203,12 @@ class DataDirectory:
             OSError: The disk failed.
         """
         written = self._written
-        for partition in deleted:
-            key = (partition.topic, partition.index)
-            if written.recovery_points.get(key) or key in written.log_start_offsets:
-                await self.checkpoint(
-                    clock, Checkpoint.RECOVERY_POINTS | Checkpoint.LOG_START_OFFSETS
-                )
-                return
+        async with self._gathering:  # one that is being written may hold them
+            keys = {(partition.topic, partition.index) for partition in deleted}
+            is_known = any(written.recovery_points.get(key) for key in keys)
+            is_known |= not keys.isdisjoint(written.log_start_offsets)
+        if is_known:
+            await self.checkpoint(clock, Checkpoint.RECOVERY_POINTS)
 
     def close(self, *, broker_epoch: int) -> None:
         """Flush and close every log, then note that the stop was clean. Blocks.
@@ -237,9 +240,9 @@ class DataDirectory:
         with self._write_lock:
             written = self._written
             # Each write waits for the disk: an idle broker leaves the files alone.
-            # Starts first: a recovery point may have passed segments whose deletion gets lost.
+            # Starts before recovery points: see Checkpoint.
             if (
-                Checkpoint.LOG_START_OFFSETS in kinds
+                kinds & (Checkpoint.LOG_START_OFFSETS | Checkpoint.RECOVERY_POINTS)
                 and offsets.log_start_offsets != written.log_start_offsets
             ):
                 self.files.write_log_start_offsets(offsets.log_start_offsets)

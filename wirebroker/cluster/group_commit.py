@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from wirebroker.clock import pause
 from wirebroker.cluster.data_directory import is_disk_full, is_shortage
+from wirebroker.cluster.deadlines import Deadlines
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -57,17 +58,28 @@ class GroupCommit:
     """The syncs of one broker.
 
     Attributes:
+        deadlines: Of those who wait for syncs.
         is_always: Whether nothing counts as committed before it is on the disk.
         rounds: How many there were.
     """
 
-    __slots__ = ("_dirty", "_missing", "_on_failure", "_pool", "_task", "is_always", "rounds")
+    __slots__ = (
+        "_dirty",
+        "_missing",
+        "_on_failure",
+        "_pool",
+        "_task",
+        "deadlines",
+        "is_always",
+        "rounds",
+    )
 
     # _dirty is empty or _task runs
 
     def __init__(
         self, *, is_always: bool, on_failure: Callable[[DataDirectory, OSError], None]
     ) -> None:
+        self.deadlines = Deadlines()
         self.is_always = is_always
         self.rounds = 0
         # Takes a directory offline.
@@ -110,8 +122,9 @@ class GroupCommit:
         syncs: dict[DataDirectory, list[_Sync]] = {}
         is_short = False
         for partition in dirty:
-            # A thread that writes would replace the same small files.
-            await partition.until_settled()
+            if partition.is_appending:
+                # A thread that writes would replace the same small files.
+                await partition.until_settled()
             if partition.is_retired or not partition.directory.is_online:
                 continue
             try:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from wirebroker.broker import Broker
     from wirebroker.cluster.partition import Partition
+    from wirebroker.storage.log import Log
 
 logger = logging.getLogger(__name__)
 
@@ -49,7 +50,7 @@ class Maintenance:
         retention: What deletes old segments.
     """
 
-    __slots__ = ("_broker", "_flushed_at", "_tasks", "retention")
+    __slots__ = ("_broker", "_flushed_at", "_missing", "_tasks", "retention")
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
@@ -57,6 +58,8 @@ class Maintenance:
         self._tasks: list[asyncio.Task[None]] = []
         # When (monotonic) the logs that have a flush.ms were last flushed here.
         self._flushed_at: dict[Partition, float] = {}
+        # Logs whose files were not found when their closed segments were last to be flushed.
+        self._missing: set[Log] = set()
 
     def start(self) -> None:
         """Begin all duties."""
@@ -181,6 +184,8 @@ class Maintenance:
             partition = partitions.get(log.partition)
             if partition is not None and partition.log is log:
                 has_flushed |= await self._flush_closed(partition)
+            else:
+                self._missing.discard(log)
         if has_flushed:
             # A segment is a lot to read: that is not left to the next minute's checkpoint.
             await self.checkpoint_recovery_points()
@@ -197,14 +202,27 @@ class Maintenance:
             await asyncio.to_thread(target.sync)
             await asyncio.to_thread(directory.sync_names)
         except OSError as error:
-            if is_shortage(error):
-                logger.warning("%s is flushed later: %s", log.directory, error)
-                self._broker.replicas.rolled.append(log)
-            elif not partition.is_retired:  # a deletion moves the files away under the sync
-                self._broker.replicas.directory_failed(directory, error)
+            self._flush_failed(partition, error)
             return False
+        self._missing.discard(log)
         log.mark_flushed(target.offset)
         return True
+
+    def _flush_failed(self, partition: Partition, error: OSError) -> None:
+        """Have it done again at the next turn, or give the directory up."""
+        log = partition.log
+        was_missing = log in self._missing
+        self._missing.discard(log)
+        if partition.is_retired:
+            return  # a deletion has moved the files away under the sync
+        if isinstance(error, FileNotFoundError) and not was_missing:
+            # Retention has removed a segment meanwhile; the next turn knows.
+            self._missing.add(log)
+        elif not is_shortage(error):
+            self._broker.replicas.directory_failed(partition.directory, error)
+            return
+        logger.warning("%s is flushed later: %s", log.directory, error)
+        self._broker.replicas.rolled.append(log)
 
 
 async def _repeat(duty: _Duty) -> None:

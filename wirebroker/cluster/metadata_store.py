@@ -220,7 +220,10 @@ class MetadataStore:
     def close(self) -> None:
         """Finish the indexes and let go of the files."""
         for segment in self._segments:
-            segment.close()
+            try:
+                segment.close()
+            except OSError as error:  # a start builds the indexes anew
+                LOGGER.warning("the indexes of %s are not finished: %s", segment, error)
 
     def _segment(self, base_offset: int) -> Segment:
         return Segment(self._files, self._directory, base_offset, created_ms=self._clock.now_ms())

@@ -138,7 +138,7 @@ class Partition:
                 UNKNOWN_LEADER_EPOCH or NOT_LEADER_OR_FOLLOWER.
         """
         self.directory.check_online()
-        if current_leader_epoch not in {UNKNOWN_EPOCH, self.leader_epoch}:
+        if current_leader_epoch not in (UNKNOWN_EPOCH, self.leader_epoch):
             if current_leader_epoch < self.leader_epoch:
                 raise KafkaError(ErrorCode.FENCED_LEADER_EPOCH)
             raise KafkaError(ErrorCode.UNKNOWN_LEADER_EPOCH)
@@ -184,7 +184,8 @@ class Partition:
         Raises:
             KafkaError: NOT_ENOUGH_REPLICAS.
         """
-        if self.isr_count < min(self.log.settings.min_insync_replicas, self.replica_count):
+        count = self.isr_count  # with all in sync, as with a single replica, nothing is looked up
+        if count < self.replica_count and count < self.log.settings.min_insync_replicas:
             raise KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS)
 
     def retire(self) -> None:

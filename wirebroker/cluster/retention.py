@@ -90,7 +90,9 @@ class Retention:
         )
         for segment in removed:
             if partition.is_retired:
-                return 0  # a deleted topic takes its files along
+                for each in removed:
+                    each.let_go()  # a deleted topic takes its files along
+                return 0
             set_aside_segment(log, segment)
             await slices.turn()
         self._replicas.deleted_segments.add(removed, delay_ms=log.settings.file_delete_delay_ms)

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from wirebroker.clock import Slices, pause
 from wirebroker.codecs.errors import ErrorCode, KafkaError
@@ -26,6 +26,8 @@ from wirebroker.coordinator.group_partitions import CONSUMER_OFFSETS
 from wirebroker.coordinator.transactions import TransactionShard
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from wirebroker.clock import Clock
     from wirebroker.cluster.coordinator_partition import CoordinatorPartition
     from wirebroker.cluster.group_coordinator import GroupCoordinator
@@ -35,12 +37,8 @@ if TYPE_CHECKING:
     from wirebroker.coordinator.transaction_metadata import TopicPartition
     from wirebroker.coordinator.transactions import WriteMarkers
 
-    # Partition -> the log's end behind its marker, or _UNWRITTEN.
-    Waiting = dict[TopicPartition, int]
-
 logger = logging.getLogger(__name__)
 
-_UNWRITTEN = -1
 
 # Markers that are written at once: 30 us each.
 _FEW = 50
@@ -56,8 +54,18 @@ _NOT_READY = frozenset(
         ErrorCode.NOT_COORDINATOR,
     }
 )
+# Nothing is left to be done there.
+_DONE = frozenset({ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION})
 # Somebody else has ended the transaction, or will.
 _FINAL = frozenset({ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTION_COORDINATOR_FENCED})
+
+
+class _Placed(NamedTuple):
+    """A marker that is in its partition's log."""
+
+    partition: Partition
+    # The log's end behind it.
+    end_offset: int
 
 
 class MarkerWriter:
@@ -74,15 +82,14 @@ class MarkerWriter:
 
     def begin(self, runner: CoordinatorPartition, effect: WriteMarkers) -> None:
         """Write the markers of a decided transaction, now or in a task, and note that."""
-        waiting: Waiting = dict.fromkeys(effect.partitions, _UNWRITTEN)
+        waiting: dict[TopicPartition, _Placed | None] = dict.fromkeys(effect.partitions)
         if len(waiting) <= _FEW:
             try:
-                self._write_free(effect, waiting)
+                self._write_free(effect.marker, waiting)
             except KafkaError as error:
-                _give_up(effect, error)
+                _note_end(effect, error.code)
                 return
-        if not waiting:
-            _complete(runner, effect)
+        if not waiting and _complete(runner, effect):
             return
         name = f"markers of {effect.transactional_id}"
         task = asyncio.create_task(self._write_all(runner, effect, waiting), name=name)
@@ -96,33 +103,12 @@ class MarkerWriter:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def write(
-        self, topic: str, index: int, marker: Marker, *, end_offset: int = _UNWRITTEN
-    ) -> ErrorCode:
-        """Write one marker and wait until it is committed; return what went wrong.
+    async def write(self, marker: Marker, partitions: Sequence[TopicPartition]) -> list[ErrorCode]:
+        """Write a marker into partitions and wait until it is committed there (WriteTxnMarkers)."""
+        errors = await self._write_round(marker, dict.fromkeys(partitions))
+        return [errors[each] for each in partitions]
 
-        Args:
-            topic: Of the partition.
-            index: Of the partition.
-            marker: The marker.
-            end_offset: The log's end behind the marker, if that was appended before.
-        """
-        partition = self._find(topic, index)
-        if partition is None:
-            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        try:
-            if end_offset == _UNWRITTEN:
-                await partition.until_settled()
-                end_offset = self._append(partition, marker)
-            await partition.until_committed(end_offset)
-        except KafkaError as error:
-            return ErrorCode.NOT_LEADER_OR_FOLLOWER if error.code in _NOT_READY else error.code
-        except OSError as error:
-            self._replicas.disk_failed(partition, error)
-            return ErrorCode.KAFKA_STORAGE_ERROR
-        return ErrorCode.NONE
-
-    def _write_free(self, effect: WriteMarkers, waiting: Waiting) -> None:
+    def _write_free(self, marker: Marker, waiting: dict[TopicPartition, _Placed | None]) -> None:
         """Write the markers that need not wait for anybody; take what is done off `waiting`.
 
         Raises:
@@ -132,74 +118,108 @@ class MarkerWriter:
             partition = self._find(topic, index)
             if partition is None:
                 del waiting[topic, index]  # deleted: nothing is left to be decided
-                continue
-            if partition.is_appending:
-                continue
-            try:
-                end_offset = self._append(partition, effect.marker)
-            except KafkaError as error:
-                if error.code in _FINAL:
-                    raise
-                continue
-            except OSError as error:
-                self._replicas.disk_failed(partition, error)
-                continue
-            waiting[topic, index] = end_offset
-            if partition.log.high_watermark >= end_offset:
-                del waiting[topic, index]
+            elif not partition.is_appending:
+                placed = self._append(partition, marker)
+                if not isinstance(placed, _Placed):
+                    if placed in _FINAL:
+                        raise KafkaError(placed)
+                elif partition.log.high_watermark >= placed.end_offset:
+                    del waiting[topic, index]
+                else:
+                    waiting[topic, index] = placed
 
     async def _write_all(
-        self, runner: CoordinatorPartition, effect: WriteMarkers, waiting: Waiting
+        self,
+        runner: CoordinatorPartition,
+        effect: WriteMarkers,
+        waiting: dict[TopicPartition, _Placed | None],
     ) -> None:
         backoff_s = _FIRST_BACKOFF_S
         while not runner.is_closed:
-            waiting = await self._write_round(effect, waiting)
-            if not waiting:
-                if not runner.is_closed:
-                    _complete(runner, effect)
-                return
+            try:
+                errors = await self._write_round(effect.marker, waiting)
+            except Exception:
+                # A task's root: nobody else would ever end the transaction.
+                logger.exception("the transaction of %s cannot be ended", effect.transactional_id)
+            else:
+                for error in _FINAL.intersection(errors.values()):
+                    _note_end(effect, error)
+                    return
+                waiting = {each: None for each, error in errors.items() if error not in _DONE}
+                if not waiting and (runner.is_closed or _complete(runner, effect)):
+                    return
             await pause(backoff_s)
             backoff_s = min(2 * backoff_s, _LAST_BACKOFF_S)
 
-    async def _write_round(self, effect: WriteMarkers, waiting: Waiting) -> Waiting:
-        """Try each partition once; return those to be tried again."""
+    async def _write_round(
+        self, marker: Marker, waiting: Mapping[TopicPartition, _Placed | None]
+    ) -> dict[TopicPartition, ErrorCode]:
+        """Try each partition once: first all are appended to, then all are waited for."""
         slices = Slices(self._clock)
-        failed: Waiting = {}
-        for (topic, index), end_offset in sorted(waiting.items()):
-            error = await self.write(topic, index, effect.marker, end_offset=end_offset)
-            if error in _FINAL:
-                _give_up(effect, KafkaError(error))
-                raise asyncio.CancelledError
-            if error not in {ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}:
-                failed[topic, index] = _UNWRITTEN
+        placed: dict[TopicPartition, _Placed | ErrorCode] = {}
+        for (topic, index), known in sorted(waiting.items(), key=lambda each: each[0]):
+            placed[topic, index] = known or await self._append_in_turn(topic, index, marker)
             await slices.turn()
-        return failed
+        errors: dict[TopicPartition, ErrorCode] = {}
+        for each, found in placed.items():
+            errors[each] = await self._settle(found)
+            await slices.turn()
+        return errors
+
+    async def _append_in_turn(self, topic: str, index: int, marker: Marker) -> _Placed | ErrorCode:
+        partition = self._find(topic, index)
+        if partition is None:
+            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        await partition.until_settled()
+        return self._append(partition, marker)
+
+    async def _settle(self, placed: _Placed | ErrorCode) -> ErrorCode:
+        """Wait until a marker is committed; return what has become of it."""
+        if not isinstance(placed, _Placed):
+            return placed
+        try:
+            await placed.partition.until_committed(placed.end_offset)
+        except KafkaError as error:
+            return error.code
+        return ErrorCode.NONE
 
     def _find(self, topic: str, index: int) -> Partition | None:
         partitions, _ = self._replicas.find(topic, b"", by_id=False)
         return partitions.get(index)
 
-    def _append(self, partition: Partition, marker: Marker) -> int:
-        """Append a marker; return the log's end behind it."""
-        if partition.topic == CONSUMER_OFFSETS:
-            return self._groups.end_transaction(partition.index, marker)
-        now_ms = self._clock.now_ms()
-        return partition.append_marker(**marker._asdict(), now_ms=now_ms).last_offset + 1
+    def _append(self, partition: Partition, marker: Marker) -> _Placed | ErrorCode:
+        try:
+            if partition.topic == CONSUMER_OFFSETS:
+                end_offset = self._groups.end_transaction(partition.index, marker)
+            else:
+                now_ms = self._clock.now_ms()
+                end_offset = (
+                    partition.append_marker(**marker._asdict(), now_ms=now_ms).last_offset + 1
+                )
+        except KafkaError as error:
+            return ErrorCode.NOT_LEADER_OR_FOLLOWER if error.code in _NOT_READY else error.code
+        except OSError as error:
+            self._replicas.disk_failed(partition, error)
+            return ErrorCode.KAFKA_STORAGE_ERROR
+        return _Placed(partition, end_offset)
 
 
-def _complete(runner: CoordinatorPartition, effect: WriteMarkers) -> None:
+def _complete(runner: CoordinatorPartition, effect: WriteMarkers) -> bool:
+    """Record that all markers are there; tell whether that is done, or nobody's affair any more."""
+    shard = runner.shard
+    assert isinstance(shard, TransactionShard), "the effect is its own"
+
     def operation(moment: Moment) -> Outcome:
-        shard = runner.shard
-        assert isinstance(shard, TransactionShard), "the effect is its own"
         return transaction_end.complete(shard, effect, moment)
 
     runner.run(operation)
+    return not transaction_end.is_due(shard, effect)
 
 
-def _give_up(effect: WriteMarkers, error: KafkaError) -> None:
+def _note_end(effect: WriteMarkers, error: ErrorCode) -> None:
     logger.info(
         "the transaction of %s is not ended by producer epoch %d any more: %s",
         effect.transactional_id,
         effect.marker.producer_epoch,
-        error.code.name,
+        error.name,
     )

@@ -214,7 +214,8 @@ class PartitionCheck:
                     "though the broker stopped cleanly"
                 )
         if facts.high_watermark is not None and facts.high_watermark > end:
-            report.error(f"the high watermark is {facts.high_watermark}, the log ends at {end}")
+            # Of a deleted topic of the same name, or the end was lost: a start goes by the log.
+            report.warning(f"the high watermark is {facts.high_watermark}, the log ends at {end}")
         if facts.log_start_offset is not None and facts.log_start_offset > end:
             report.error(f"the log start is {facts.log_start_offset}, the log ends at {end}")
         if (facts.log_start_offset or 0) < bases[0] and facts.log_start_offset is not None:

@@ -79,8 +79,9 @@ def partition_metadata_row(content: bytes) -> Row:
     match = _PARTITION_METADATA.fullmatch(content.decode())
     if match is None or match[1] != "0":
         raise ValueError("it is not `version: 0` and a topic_id")
-    topic_id = uuid_text(uuid_from_text(match[2]))
-    return {"type": "partition_metadata", "version": int(match[1]), "topic_id": topic_id}
+    if uuid_text(uuid_from_text(match[2])) != match[2]:
+        raise ValueError(f"{match[2]} is no uuid")  # bits beyond the 16 bytes
+    return {"type": "partition_metadata", "version": int(match[1]), "topic_id": match[2]}
 
 
 def meta_properties_row(content: bytes) -> Row:
@@ -99,7 +100,8 @@ def clean_shutdown_row(content: bytes) -> Row:
     row: Row = {"type": "clean_shutdown", "version": 0, "broker_epoch": -1}
     if content:  # before Kafka 3.7 it was empty
         found = _json_object(content)
-        row["version"] = int(found["version"])
+        if found["version"] != 0:
+            raise ValueError(f"version {found['version']} is not known")
         row["broker_epoch"] = int(found["brokerEpoch"])
     return row
 

@@ -214,6 +214,38 @@ def test_a_renamed_file_is_found_under_its_new_name_after_it_was_closed(tmp_path
     assert file.read_at(0, 3) == b"abc"
 
 
+def test_the_size_of_a_file_that_is_renamed_meanwhile_is_found(tmp_path, monkeypatch):
+    """A thread that searches a log must not make a segment seem empty under a compaction."""
+    Path(tmp_path / "a").write_bytes(b"abc")
+    file = Files().data(f"{tmp_path}/a")
+    stat = os.stat
+
+    def stat_too_late(path, **how):
+        monkeypatch.setattr(os, "stat", stat)
+        file.rename(f"{tmp_path}/b")
+        return stat(path, **how)
+
+    monkeypatch.setattr(os, "stat", stat_too_late)
+    assert file.size() == 3
+
+
+def test_a_renamed_file_is_not_taken_for_the_one_that_has_its_name_now(tmp_path, monkeypatch):
+    files = Files()
+    file = files.data(f"{tmp_path}/a")
+    file.write_at(0, b"old")
+    file.close()
+    opened = os.open
+
+    def open_too_late(path, *how):
+        monkeypatch.setattr(os, "open", opened)
+        file.rename(f"{tmp_path}/b")
+        files.data(f"{tmp_path}/a").write_at(0, b"new")
+        return opened(path, *how)
+
+    monkeypatch.setattr(os, "open", open_too_late)
+    assert file.read_at(0, 3) == b"old"
+
+
 def test_unlinking_a_missing_file_is_no_error(tmp_path):
     file = Files().data(f"{tmp_path}/a")
     file.unlink()

@@ -10,7 +10,7 @@ import pytest
 
 from tests.unit.storage.log_kit import NOW, append, batch, commit_all, make_log
 from wirebroker.codecs.errors import ErrorCode, KafkaError
-from wirebroker.codecs.record_batch import read_batch_header
+from wirebroker.codecs.record_batch import build_batch, read_batch_header
 from wirebroker.storage.producer_replay import ProducerReplay
 
 
@@ -93,6 +93,37 @@ def test_an_empty_log_survives_a_clean_stop(open_log, tmp_path):
     assert again.log_end_offset == 0
     assert names(tmp_path) == [f"{0:020d}.index", f"{0:020d}.log", f"{0:020d}.timeindex"]
     assert append(again).base_offset == 0
+
+
+def test_after_a_crash_a_small_log_s_files_are_only_read(open_log, tmp_path):
+    log = open_log()
+    append(log, batch(timestamp_ms=NOW + 7))
+    log.close(clean=True)
+    again = open_log(recovery_point=1, clean=True)
+    append(again, batch(timestamp_ms=NOW))
+    before = {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in tmp_path.iterdir()}
+    recovered = open_log(recovery_point=1, clean=False)
+    assert recovered.log_end_offset == 2
+    after = {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in tmp_path.iterdir()}
+    assert after == before
+
+
+def test_a_time_index_that_a_crash_left_goes_with_the_first_entry_of_the_offset_index(
+    open_log, tmp_path
+):
+    log = open_log(index_interval_bytes=150)
+    append(log, batch(timestamp_ms=NOW))
+    log.close(clean=True)
+    path = tmp_path / f"{0:020d}.timeindex"
+    path.write_bytes(struct.pack(">qiqi", NOW + 5000, 0, NOW + 6000, 1))
+    recovered = open_log(recovery_point=1, clean=False)
+    first = recovered.segments.active
+    while not first.offset_index.entry_count:
+        append(recovered, batch(timestamp_ms=NOW + recovered.log_end_offset))
+    last = recovered.log_end_offset - 1
+    assert path.read_bytes() == struct.pack(">qi", NOW + last, last)
+    recovered.close(clean=True)
+    assert path.read_bytes() == struct.pack(">qi", NOW + last, last)
 
 
 def test_a_log_that_begins_above_0_survives_a_clean_stop(open_log):
@@ -212,3 +243,32 @@ def test_without_trustworthy_indexes_the_whole_segment_is_read(open_log, tmp_pat
     assert again.log_end_offset == 50
     for each, content in whole.items():
         assert (tmp_path / f"{0:020d}.{each}").read_bytes() == content
+
+
+# -- leader epochs
+
+
+def test_an_epoch_begins_where_it_began_although_compaction_took_its_first_records(open_log):
+    log = open_log(cleanup_policy="compact")
+    for base_offset, epochs in ((10, [(0, 0)]), (40, [(1, 20), (2, 30)])):
+        for epoch in epochs:
+            log.leader_epochs.assign(*epoch)
+        records = build_batch(
+            [(b"k", b"v", ())], base_offset=base_offset, leader_epoch=epochs[-1][0]
+        )
+        log.append_as_follower(records, now_ms=NOW)
+    log.close(clean=False)
+    again = open_log(cleanup_policy="compact")
+    assert again.leader_epochs.entries == [(0, 0), (1, 20), (2, 30)]
+
+
+def test_an_epoch_that_the_file_has_too_late_begins_at_its_first_batch(open_log):
+    log = open_log()
+    append(log)
+    append(log, leader_epoch=1)
+    append(log, leader_epoch=1)
+    log.leader_epochs.truncate_from_end(1)
+    log.leader_epochs.assign(1, 2)
+    log.leader_epochs.persist()
+    log.close(clean=False)
+    assert open_log().leader_epochs.entries == [(0, 0), (1, 1)]

@@ -8,7 +8,7 @@ from tests.unit.storage.log_kit import NOW, append, batch, commit_all, make_log
 from wirebroker.codecs.control_records import EndTransactionMarker, decode_control_record
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.codecs.record_batch import iterate_batches, iterate_records
-from wirebroker.storage.files import DataFile
+from wirebroker.storage.files import DataFile, Files
 from wirebroker.storage.log_markers import append_end_marker
 from wirebroker.storage.log_read import aborted_in
 from wirebroker.storage.transaction_index import AbortedTransaction
@@ -219,6 +219,57 @@ def test_a_damaged_index_of_a_flushed_segment_is_built_anew(open_log, tmp_path):
         path.write_bytes(b"?" * 34)
     again = open_log(segment_bytes=400, recovery_point=recovery_point)
     assert entries(again) == before
+
+
+def test_a_recovery_leaves_an_index_that_is_right_alone(open_log, tmp_path, monkeypatch):
+    log = open_log()
+    send(log, 5)
+    end(log, 5)
+    log.flush()
+    before = entries(log)
+    log.close(clean=False)
+
+    def no_change(*_):
+        raise AssertionError("the index was touched")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(DataFile, "unlink", no_change)
+        patch.setattr(DataFile, "truncate", no_change)
+        patch.setattr(DataFile, "write_at", no_change)
+        again = open_log(recovery_point=log.recovery_point)
+    assert entries(again) == before
+
+
+@pytest.mark.parametrize("is_flushed", [False, True])
+def test_an_index_is_mended_at_once_and_on_the_disk(open_log, tmp_path, monkeypatch, is_flushed):
+    log = open_log()
+    send(log, 5)
+    end(log, 5)
+    send(log, 5, 1)
+    end(log, 5)
+    log.flush()
+    before = entries(log)
+    log.close(clean=False)
+    path = tmp_path / f"{0:020d}.txnindex"
+    torn = path.read_bytes()[:-1]
+    path.write_bytes(torn)
+    seen: list[tuple[bytes, bool]] = []
+    write_whole = Files.write_whole
+
+    def watched(self, target, content, *, sync=True):
+        if target == str(path):
+            seen.append((path.read_bytes(), sync))
+            if len(seen) == 1:
+                raise OSError(28, "the start dies here")
+        write_whole(self, target, content, sync=sync)
+
+    monkeypatch.setattr(Files, "write_whole", watched)
+    recovery_point = log.recovery_point if is_flushed else 0
+    with pytest.raises(OSError, match="the start dies here"):
+        open_log(recovery_point=recovery_point)
+    again = open_log(recovery_point=recovery_point)
+    assert entries(again) == before
+    assert seen == [(torn, True)] * 2
 
 
 def test_a_marker_that_cannot_be_indexed_is_not_written(open_log, monkeypatch):

@@ -281,7 +281,25 @@ def test_the_log_begins_where_the_first_segment_that_is_kept_does(
         "00000000000000000000.log.deleted",
         "00000000000000000002.log.deleted",
     }
-    assert "00000000000000000002.snapshot" not in names(tmp_path)
+    assert {name for name in names(tmp_path) if "snapshot" in name} == {
+        "00000000000000000002.snapshot.deleted",
+        "00000000000000000004.snapshot",
+    }
+
+
+def test_the_snapshot_of_a_deleted_segment_is_removed_with_its_files(
+    open_log: Callable[..., Log], tmp_path: Path
+):
+    log = open_log(retention_ms=HOUR)
+    fill(log, segments=3, age_ms=2 * HOUR)
+    fill(log, segments=1)
+    removed = log.delete_old_segments(Moment(NOW))
+    for segment in removed:
+        set_aside_segment(log, segment)
+    for segment in removed:
+        segment.remove()
+    assert not [name for name in names(tmp_path) if name.endswith(".deleted")]
+    assert "00000000000000000006.snapshot" in names(tmp_path)
 
 
 def test_a_last_segment_that_has_expired_is_rolled_first(open_log: Callable[..., Log]):

@@ -126,7 +126,7 @@ def test_readers_find_the_new_segment_at_once_and_keep_their_slices(log, tmp_pat
     assert offsets(opened(tmp_path)) == [3, 4, 5, 6]
 
 
-def test_snapshots_of_segments_that_are_no_more_go(log):
+def test_snapshots_of_segments_that_are_no_more_go(log, tmp_path):
     assert log.producer_state.snapshots == [2, 4, 6]
     files = Files()
     begin_swap(files, log.directory, 0)
@@ -135,6 +135,11 @@ def test_snapshots_of_segments_that_are_no_more_go(log):
     for segment in old:
         set_aside_old(log, segment)
     assert log.producer_state.snapshots == [6]
+    assert {path.name for path in tmp_path.glob("*.snapshot*")} == {
+        f"{2:020d}.snapshot.deleted",
+        f"{4:020d}.snapshot.deleted",
+        f"{6:020d}.snapshot",
+    }
 
 
 def test_a_swap_that_has_begun_can_be_undone(log, tmp_path):

@@ -355,6 +355,50 @@ async def test_a_group_that_changes_between_the_steps_of_its_swap_is_undone(tmp_
 
 
 @on_a_loop
+async def test_a_swap_waits_for_descriptors_if_they_are_short(tmp_path, monkeypatch):
+    async with kit(tmp_path) as k:
+        t = await k.topic("t")
+        fill(t)
+        sync = Files.sync_directory
+        refused: list[str] = []
+
+        def sync_at_the_third_attempt(self: Files, path: str) -> None:
+            is_swapping = any("swap" in name for name in cleaned_files(t))
+            if is_swapping and len(refused) < 2:
+                refused.append(path)
+                raise OSError(errno.EMFILE, os.strerror(errno.EMFILE), path)
+            sync(self, path)
+
+        monkeypatch.setattr(Files, "sync_directory", sync_at_the_third_attempt)
+        assert await k.compact() == [True]
+        assert len(refused) == 2
+        assert offsets(t) == [5, 6]
+        assert cleaned_files(t) == []
+
+
+@on_a_loop
+async def test_a_swap_whose_beginning_is_not_synced_is_undone(tmp_path, monkeypatch):
+    """Left there, the next start would complete it over whatever the log is by then."""
+    async with kit(tmp_path) as k:
+        t = await k.topic("t")
+        fill(t)
+        sync = Files.sync_directory
+
+        def refuse_once(self: Files, path: str) -> None:
+            if any("swap" in name for name in cleaned_files(t)):
+                monkeypatch.setattr(Files, "sync_directory", sync)
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
+            sync(self, path)
+
+        monkeypatch.setattr(Files, "sync_directory", refuse_once)
+        assert await k.compact() == [False]
+        assert cleaned_files(t) == []
+        assert offsets(t) == list(range(7))
+        assert await k.compact() == [True]
+        assert offsets(t) == [5, 6]
+
+
+@on_a_loop
 async def test_a_stop_ends_a_compaction_and_throws_away_what_it_wrote(tmp_path):
     meanwhile = Meanwhile()
     async with kit(tmp_path, run=meanwhile) as k:
@@ -376,6 +420,21 @@ async def test_a_damaged_checkpoint_counts_as_none(tmp_path):
         fill(await k.topic("t"))
         assert await k.compact() == [True]
         assert k.checkpoint() == "0\n1\nt 0 6\n"
+
+
+@on_a_loop
+async def test_a_deleted_topic_leaves_no_checkpoint_to_its_successor(tmp_path):
+    async with kit(tmp_path) as k:
+        fill(await k.topic("t"))
+        assert await k.compact() == [True]
+        await delete_topic(k.client, "t")
+        assert await k.compact() == []
+        assert k.checkpoint() == "0\n0\n"
+    (tmp_path / CLEANER_CHECKPOINT).write_text("0\n1\nt 0 6\n")
+    async with kit(tmp_path) as k:
+        fill(await k.topic("other"), segments=1)
+        await k.compact()
+        assert " 6" not in k.checkpoint()
 
 
 @on_a_loop

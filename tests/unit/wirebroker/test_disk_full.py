@@ -252,6 +252,26 @@ def test_partitions_are_made_where_there_is_room_and_later_where_there_was_none(
     asyncio.run(run())
 
 
+def test_a_stop_without_room_closes_the_other_disks_cleanly(tmp_path):
+    full, other = tmp_path / "full", tmp_path / "other"
+    disk = FailingFiles()
+
+    async def run() -> None:
+        async with running(full, other, files=disk) as server, client_of(server) as client:
+            await create_topic(client, "t", 2)
+            for index in range(2):
+                assert await append(client, "t", batch(b"a"), partition=index) == 0
+            disk.error_number = 28
+            disk.fail(full, "create", "write")
+        assert not (full / ".kafka_cleanshutdown").exists()
+        assert (other / ".kafka_cleanshutdown").exists()
+        async with running(full, other) as server, client_of(server) as client:
+            for index in range(2):
+                assert values_in((await fetch(client, "t", 0, partition=index)).records) == [b"a"]
+
+    asyncio.run(run())
+
+
 def test_a_metadata_log_without_room_goes_on_when_there_is_some(tmp_path):
     disk = FailingFiles()
     no_op = metadata_record(RecordType.NO_OP)

@@ -148,6 +148,26 @@ def test_a_search_that_fails_takes_the_directory_offline(tmp_path):
     asyncio.run(run())
 
 
+def test_a_search_in_segments_that_were_compacted_meanwhile_is_done_again(tmp_path, monkeypatch):
+    async def run() -> None:
+        async with running(tmp_path) as server, client_of(server) as client:
+            await create_topic(client, "t")
+            await append(client, "t", batch(b"a"))
+            search = DetachedLog.offset_for_timestamp
+
+            def search_too_late(log: DetachedLog, timestamp_ms: int, *, up_to_offset: int) -> None:
+                del log, timestamp_ms, up_to_offset
+                monkeypatch.setattr(DetachedLog, "offset_for_timestamp", search)
+                raise FileNotFoundError(2, "removed")
+
+            monkeypatch.setattr(DetachedLog, "offset_for_timestamp", search_too_late)
+            found = await look_up(client, 0)
+            assert (found.error_code, found.offset) == (ErrorCode.NONE, 0)
+            assert broker_of(server).replicas.directories[0].is_online
+
+    asyncio.run(run())
+
+
 def test_a_search_in_a_topic_that_is_deleted_meanwhile_blames_no_disk(tmp_path, monkeypatch):
     async def run() -> None:
         async with (

@@ -403,6 +403,37 @@ def test_checkpoints_are_written_one_after_the_other(tmp_path, monkeypatch):
     assert order[:4] == ["0 begins", "0 ends", "1 begins", "1 ends"]
 
 
+def test_a_deleted_topic_stays_in_no_checkpoint_that_is_being_written(tmp_path, monkeypatch):
+    """A topic of the same name would begin where the deleted one began."""
+    began, go = threading.Event(), threading.Event()
+    write = LogDirectory.write_log_start_offsets
+
+    def write_slowly(files: LogDirectory, offsets: dict[tuple[str, int], int]) -> None:
+        began.set()
+        assert go.wait(10)
+        write(files, offsets)
+
+    monkeypatch.setattr(LogDirectory, "write_log_start_offsets", write_slowly)
+
+    async def run() -> None:
+        async with running(tmp_path) as server, client_of(server) as client:
+            await create_topic(client, "t")
+            await append(client, "t", batch(b"a", b"b"))
+            partition = partition_of(server, "t")
+            partition.log.increment_log_start_offset(1)
+            checkpoint = asyncio.create_task(partition.directory.checkpoint(SystemClock()))
+            assert await asyncio.to_thread(began.wait, 10)
+            partition.directory.partitions.discard(partition)
+            forgotten = asyncio.create_task(partition.directory.forget([partition], SystemClock()))
+            for _ in range(10):
+                await next_turn()
+            go.set()
+            await asyncio.gather(checkpoint, forgotten)
+            assert (tmp_path / "log-start-offset-checkpoint").read_text() == "0\n0\n"
+
+    asyncio.run(run())
+
+
 def test_settings_that_nobody_uses_any_more_are_forgotten(tmp_path):
     async def run() -> None:
         async with running(tmp_path) as server, client_of(server) as client:

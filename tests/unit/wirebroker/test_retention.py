@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import errno
+import gc
 import logging
+import weakref
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -13,10 +16,12 @@ from tests.support.failing_files import FailingFiles
 from tests.support.requests import append, create_topic, delete_topic, fetch, produce
 from tests.support.servers import broker_of, client_of, running
 from wirebroker.clock import Clock, next_turn
+from wirebroker.cluster import retention
 from wirebroker.cluster.maintenance import Maintenance
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
 from wirebroker.storage.files import Files
+from wirebroker.storage.log_retention import set_aside_segment
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -25,6 +30,8 @@ if TYPE_CHECKING:
     from tests.support.raw_client import RawClient
     from wirebroker.cluster.partition import Partition
     from wirebroker.server import Server
+    from wirebroker.storage.log import Log
+    from wirebroker.storage.segment import Segment
 
 NOW = 1_700_000_000_000
 HOUR = 3_600_000
@@ -229,6 +236,30 @@ def test_records_that_were_old_when_they_came_go_as_in_kafka(tmp_path):
     with_broker(tmp_path, test)
 
 
+def test_a_topic_that_is_deleted_under_retention_leaves_no_file_open(tmp_path, monkeypatch):
+    """What has no name any more would take its room on the disk for as long as it is open."""
+
+    async def test(broker: Broker) -> None:
+        await create_topic(broker.client, "t", retention_ms=str(HOUR))
+        for _ in range(3):
+            await broker.append(b"a")
+            broker.roll()
+        broker.clock.passed_ms += 2 * HOUR
+        partition = broker.partition()
+        gone = [weakref.ref(segment.log) for segment in list(partition.log.segments)[:3]]
+
+        def set_aside(log: Log, segment: Segment) -> None:
+            set_aside_segment(log, segment)
+            partition.retire()
+
+        monkeypatch.setattr(retention, "set_aside_segment", set_aside)
+        await broker.retain()
+        gc.collect()
+        assert [file() for file in gone] == [None, None, None]
+
+    with_broker(tmp_path, test)
+
+
 def test_retention_waits_for_a_large_append(tmp_path):
     async def test(broker: Broker) -> None:
         await create_topic(broker.client, "t", retention_ms=str(HOUR))
@@ -327,6 +358,47 @@ def test_what_a_roll_closed_is_flushed_and_written_down(tmp_path):
         broker.roll("gone")
         await delete_topic(broker.client, "gone")
         await broker.maintenance.small_duties()
+
+    with_broker(tmp_path, test)
+
+
+def test_a_file_that_retention_took_from_under_a_flush_is_no_fault_of_the_disk(tmp_path):
+    files = FailingFiles()
+    files.error_number = errno.ENOENT
+
+    async def test(broker: Broker) -> None:
+        await create_topic(broker.client, "t")
+        await broker.append(b"a")
+        broker.roll()
+        partition = broker.partition()
+        files.fail(tmp_path / "t-0", "sync", times=1)
+        await broker.maintenance.small_duties()
+        assert partition.directory.is_online
+        assert partition.log.recovery_point == 0
+        await broker.maintenance.small_duties()
+        assert partition.log.recovery_point == 1
+        # What is missing again is not retention's.
+        await broker.append(b"b")
+        broker.roll()
+        files.fail(tmp_path / "t-0", "sync", times=2)
+        await broker.maintenance.small_duties()
+        assert partition.directory.is_online
+        await broker.maintenance.small_duties()
+        assert not partition.directory.is_online
+
+    with_broker(tmp_path, test, files=files)
+
+
+def test_a_recovery_point_behind_deleted_segments_is_written_after_the_logs_start(tmp_path):
+    async def test(broker: Broker) -> None:
+        await create_topic(broker.client, "t", retention_ms=str(HOUR))
+        await broker.append(b"a", b"b")
+        broker.clock.passed_ms += 2 * HOUR
+        await broker.retain()
+        # A power loss may bring the segment back, with what was never flushed in it.
+        await broker.maintenance.checkpoint_recovery_points()
+        assert (tmp_path / "recovery-point-offset-checkpoint").read_text() == "0\n1\nt 0 2\n"
+        assert (tmp_path / "log-start-offset-checkpoint").read_text() == "0\n1\nt 0 2\n"
 
     with_broker(tmp_path, test)
 

@@ -11,7 +11,7 @@ from wirebroker.clock import next_turn, pause
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.codecs.record_batch import build_batch, iterate_batches
-from wirebroker.coordinator.group_partitions import CONSUMER_OFFSETS
+from wirebroker.coordinator.group_partitions import CONSUMER_OFFSETS, TRANSACTION_STATE
 
 SETTINGS = {
     "offsets.topic.num.partitions": "1",
@@ -109,10 +109,11 @@ class Client:
     def state(self):
         return self.broker.transactions.shard_of("t").transactions["t"].state.label
 
-    async def until_loaded(self):
+    async def until_loaded(self, *, groups=0):
         def is_loaded():
             with contextlib.suppress(KafkaError):
-                return self.broker.transactions.shards() and list(self.broker.groups.shards())
+                is_complete = len(list(self.broker.groups.shards())) == groups
+                return self.broker.transactions.shards() and is_complete
             return False
 
         await until(is_loaded)
@@ -210,7 +211,7 @@ def test_an_open_transaction_goes_on_after_a_restart(tmp_path):
             producer, sequences = client.producer, client.sequences
         async with broker(tmp_path) as client:
             client.producer, client.sequences = producer, sequences
-            await client.until_loaded()
+            await client.until_loaded(groups=1)
             assert await client.produce(0) == 0
             assert (await client.committed(), await client.committed(is_stable=False)) == (
                 UNSTABLE,
@@ -318,6 +319,28 @@ def test_an_administrator_ends_what_a_group_has_pending(tmp_path):
                 ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
             ]
             assert await client.committed() == 5
+
+    asyncio.run(run())
+
+
+def test_a_completion_that_cannot_be_recorded_is_tried_again(tmp_path):
+    async def run():
+        async with broker(tmp_path) as client:
+            await create_topic(client.raw, "a", 2)
+            await client.init()
+            await client.produce(0)
+            state, _ = client.broker.replicas.find(TRANSACTION_STATE, b"", by_id=False)
+            partitions, _ = client.broker.replicas.find("a", b"", by_id=False)
+            async with partitions[0].append_lock:
+                assert await client.end() == 0
+                await state[0].append_lock.acquire()  # by hand somebody appends a lot there
+            await until(lambda: client.markers() == 1)
+            for _ in range(10):
+                await next_turn()
+            assert client.state() == "PrepareCommit"
+            state[0].append_lock.release()
+            await client.until_state("CompleteCommit")
+            assert client.markers() == 1
 
     asyncio.run(run())
 

@@ -181,6 +181,18 @@ def test_small_files_that_are_wrong_are_found(data, capsys, name, content, words
     assert any(words in row["message"] for row in found), found
 
 
+def test_a_deleted_topic_and_one_of_its_name_may_lie_in_two_directories(data, tmp_path, capsys):
+    first = tmp_path / "first"
+    (first / f"plain-0.{'0' * 32}-delete").mkdir(parents=True)
+    properties = (data / "meta.properties").read_text().splitlines()
+    kept = [line for line in properties if not line.startswith("directory.id")]
+    (first / "meta.properties").write_text("\n".join(kept))
+    assert errors(capsys, first, data) == []
+    (first / "plain-0").mkdir()
+    (error,) = errors(capsys, first, data)
+    assert error["path"] == str(data / "plain-0")
+
+
 def test_a_metadata_record_that_cannot_be_read_is_found(data, capsys):
     log = data / "__cluster_metadata-0" / f"{FIRST}.log"
     _, found = rows(capsys, "dump", log)

@@ -1,0 +1,28 @@
+"""A broker that looks for overdue transactions often and allows sessions of a second."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from compat_tests.brokers import Broker, RunningBroker, environment_address, make_broker
+from compat_tests.transactions.settings import SETTINGS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@pytest.fixture(scope="session")
+def transaction_broker(
+    broker_kind: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Broker]:
+    """Run one broker for all tests of transactions that don't kill theirs."""
+    address = environment_address()
+    if address:
+        yield RunningBroker(address)
+        return
+    running = make_broker(broker_kind, tmp_path_factory.mktemp("transaction-broker"), SETTINGS)
+    running.start()
+    yield running
+    running.stop()

@@ -1,0 +1,160 @@
+"""Exactly once through three chained stages while members and the broker come, go and are killed.
+
+pytest compat_tests/transactions/test_churn.py --eos-records 500000 --seed 7 -s
+
+Records with ids go through the stages, each a group of two members that consume, write and commit
+their offsets in transactions. In the end each id is in each topic once for readers of what is
+committed; at no time did they see a part of a transaction.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+from confluent_kafka import Producer
+
+from compat_tests import topics
+from compat_tests.clients.message import WAIT_S
+from compat_tests.transactions.churn import Churn
+from compat_tests.transactions.churn_member import PARTITIONS
+from compat_tests.transactions.settings import SETTINGS
+from compat_tests.transactions.watcher import Watcher
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from compat_tests.brokers import Broker
+    from compat_tests.conftest import StartBroker
+
+STAGES = 3
+MEMBERS = 2  # of each stage
+DEFAULT_RECORDS = 20_000
+# What happens, how often, spread over the records at random.
+BROKER_KILLS, MEMBER_KILLS, REPLACEMENTS = 5, 6, 4
+PATIENCE_S = 90.0
+
+
+@pytest.mark.timeout(7200)
+def test_every_record_once_through_three_stages_under_churn(
+    start_broker: StartBroker, topic: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    seed = request.config.getoption("--seed")
+    records = request.config.getoption("--eos-records") or DEFAULT_RECORDS
+    choice = random.Random(seed)
+    broker = start_broker(SETTINGS)
+    names = [f"{topic}-{stage}" for stage in range(STAGES + 1)]
+    for name in names:
+        topics.create(broker.bootstrap, name, partitions=PARTITIONS)
+    expected = {b"%d" % number for number in range(records)}
+    produce(broker, names[0], records)
+
+    watchers = [Watcher(broker.bootstrap, name, PARTITIONS) for name in names[1:]]
+    churn = Churn(broker.bootstrap, names, choice, tmp_path / "members.stderr")
+    started = time.monotonic()
+    try:
+        for stage in churn.stages:
+            for _ in range(MEMBERS):
+                churn.start(stage)
+        run(broker, churn, watchers, plan(choice, records), records)
+        for watcher in watchers:
+            watcher.check_transactions(churn.aborted)
+            assert watcher.describe(expected) == (0, 0), "(lost, duplicated)"
+    finally:
+        duration = time.monotonic() - started
+        print(  # noqa: T201
+            f"\nseed {seed}: {records} records, {duration:.0f} s,"
+            f" {[len(one.seen) for one in watchers]} seen after each stage,"
+            f" (lost, duplicated) {[one.describe(expected) for one in watchers]},"
+            f" {sum(one.ends for one in watchers)} looks at a partition's end, {dict(churn.counts)}"
+        )
+        churn.close()
+        for watcher in watchers:
+            watcher.close()
+
+
+def plan(choice: random.Random, records: int) -> list[tuple[int, str]]:
+    """Return what happens once so many records are through, in order."""
+    scale = max(1, records // 100_000)
+    kinds = {"kill broker": BROKER_KILLS, "kill member": MEMBER_KILLS, "replace": REPLACEMENTS}
+    happenings = [
+        (choice.randrange(records * 9 // 10), kind)
+        for kind, count in kinds.items()
+        for _ in range(count * scale)
+    ]
+    return sorted(happenings)
+
+
+def run(
+    broker: Broker,
+    churn: Churn,
+    watchers: list[Watcher],
+    happenings: list[tuple[int, str]],
+    records: int,
+) -> None:
+    """Let the members work and the plan happen until everything is through."""
+    last = watchers[-1]
+    progress, deadline = -1, time.monotonic() + PATIENCE_S
+    while len(last.seen) < records:
+        for watcher in watchers:
+            watcher.read(0.02)
+        churn.listen()
+        churn.check()
+        if happenings and len(last.seen) >= happenings[0][0]:
+            happen(happenings.pop(0)[1], broker, churn)
+        if len(last.seen) > progress:
+            progress, deadline = len(last.seen), time.monotonic() + PATIENCE_S
+        assert time.monotonic() < deadline, (
+            f"{progress} of {records} records came through\n{churn.last_words()}"
+        )
+    # One more look at each partition's end: what is visible now is all there is.
+    for watcher in watchers:
+        wait_for_ends(watcher)
+    churn.listen()
+
+
+def happen(kind: str, broker: Broker, churn: Churn) -> None:
+    """Let one thing of the plan happen."""
+    stage = churn.choice.choice(churn.stages)
+    if kind == "kill broker":
+        broker.kill9()
+        broker.start()
+        churn.counts["broker killed"] += 1
+    elif kind == "kill member":
+        churn.kill(stage)
+    else:
+        churn.replace(stage)
+
+
+def wait_for_ends(watcher: Watcher) -> None:
+    """Read until nothing is open: a fresh reader of the topic sees no more than this one has."""
+    fresh = Watcher(watcher.bootstrap, watcher.topic, PARTITIONS)
+    try:
+        deadline = time.monotonic() + WAIT_S
+        while fresh.ended != set(range(PARTITIONS)) or fresh.seen != watcher.seen:
+            fresh.read(0.05)
+            watcher.read(0.05)
+            assert time.monotonic() < deadline, (
+                f"{watcher.topic}: one reader has {watcher.seen.total()} records, a fresh one"
+                f" {fresh.seen.total()}"
+            )
+    finally:
+        fresh.close()
+
+
+def produce(broker: Broker, topic: str, records: int) -> None:
+    """Write the ids, idempotently."""
+    producer = Producer(
+        {"bootstrap.servers": broker.bootstrap, "enable.idempotence": True, "linger.ms": 20}
+    )
+    for number in range(records):
+        while True:
+            try:
+                producer.produce(topic, b"%d" % number, partition=number % PARTITIONS)
+            except BufferError:
+                producer.poll(0.1)
+            else:
+                break
+    assert producer.flush(WAIT_S) == 0

@@ -1,0 +1,96 @@
+"""A reader of all of a topic under read_committed that checks what it may see, as it comes."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from confluent_kafka import Consumer, KafkaError, TopicPartition
+
+from compat_tests.clients import confluent
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+_RETRIED = (KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._TIMED_OUT)
+
+
+class Watcher:
+    """Reads on while the topic grows, and over restarts of its broker.
+
+    The end of a partition is its last stable offset: no transaction that reaches below it is open,
+    so whenever the reader stands there, it has a transaction's records of this partition all or
+    none.
+
+    Attributes:
+        seen: How often each value has come.
+        ended: Partitions whose end the reader has stood at.
+        ends: How often the reader stood at the end of a partition and counted.
+        wholes: Transaction -> how many records each of its partitions has.
+    """
+
+    def __init__(self, bootstrap: str, topic: str, partitions: int) -> None:
+        self.bootstrap = bootstrap
+        self.topic = topic
+        self.ended: set[int] = set()
+        self.seen: Counter[bytes] = Counter()
+        self.ends = 0
+        self.wholes: dict[str, list[int]] = {}
+        self.parts: list[Counter[str]] = [Counter() for _ in range(partitions)]
+        self._unfinished: list[set[str]] = [set() for _ in range(partitions)]
+        settings = {
+            "isolation.level": "read_committed",
+            "enable.partition.eof": True,
+            "fetch.wait.max.ms": 50,
+            "reconnect.backoff.max.ms": 200,
+            "log_level": 2,
+        }
+        self._consumer: Consumer = confluent.make_consumer(bootstrap, settings)
+        self._consumer.assign([TopicPartition(topic, each, 0) for each in range(partitions)])
+
+    def close(self) -> None:
+        self._consumer.close()
+
+    def read(self, timeout_s: float) -> None:
+        """Read what has come; wait for the first of it at most so long."""
+        for message in self._consumer.consume(1000, timeout_s):
+            error = message.error()
+            if error is None:
+                self._take(message)
+            elif error.code() == KafkaError._PARTITION_EOF:
+                self._stand_at_end(message.partition() or 0)
+            else:
+                assert error.code() in _RETRIED or error.retriable(), error
+
+    def _take(self, message: Any) -> None:
+        self.seen[message.value()] += 1
+        headers = dict(message.headers())
+        transaction = headers["txn"].decode()
+        whole = self.wholes.setdefault(transaction, json.loads(headers["parts"]))
+        partition = message.partition()
+        self.parts[partition][transaction] += 1
+        count = self.parts[partition][transaction]
+        assert count <= whole[partition], f"{transaction} has {count} records of {whole[partition]}"
+        if count < whole[partition]:
+            self._unfinished[partition].add(transaction)
+        else:
+            self._unfinished[partition].discard(transaction)
+
+    def _stand_at_end(self, partition: int) -> None:
+        self.ends += 1
+        self.ended.add(partition)
+        unfinished = {one: self.parts[partition][one] for one in self._unfinished[partition]}
+        assert not unfinished, f"partition {partition} shows parts of transactions: {unfinished}"
+
+    def check_transactions(self, aborted: Collection[str]) -> None:
+        """Fail unless every transaction is here with all its partitions, and none that aborted."""
+        for transaction, whole in self.wholes.items():
+            found = [counts[transaction] for counts in self.parts]
+            assert found == whole, f"{transaction} is here with {found} records of {whole}"
+            assert transaction not in aborted, f"{transaction} was aborted, and yet is here"
+
+    def describe(self, expected: Collection[bytes]) -> tuple[int, int]:
+        """Return how many of these values have never come, and how many came more than once."""
+        lost = sum(1 for value in expected if value not in self.seen)
+        return lost, sum(1 for count in self.seen.values() if count > 1)

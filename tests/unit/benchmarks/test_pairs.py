@@ -1,0 +1,62 @@
+"""What the benchmarks make of their runs: medians, bounds, ratios, slopes."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from benchmarks.growth import slope
+from benchmarks.pairs import Bounded, Pairs, Run, bounded
+
+
+def run(rate: float, cpu_us: float) -> Run:
+    return Run(rate, cpu_us, foreign_share=0.0, extra={})
+
+
+def test_the_bounds_of_few_values_are_the_least_and_the_greatest():
+    assert bounded([3.0, 1.0, 2.0]) == Bounded(2.0, 1.0, 3.0)
+
+
+def test_the_bounds_of_one_value_are_the_value():
+    assert bounded([4.0]) == Bounded(4.0, 4.0, 4.0)
+
+
+# From tables of the sign test: so many values at each end may be left out at 95 %.
+@pytest.mark.parametrize(("count", "rank"), [(5, 0), (6, 0), (9, 1), (12, 2), (20, 5), (25, 7)])
+def test_the_bounds_leave_out_as_many_values_as_the_sign_test_allows(count: int, rank: int):
+    values = [float(number) for number in range(count)]
+    random.Random(count).shuffle(values)
+    found = bounded(values)
+    assert (found.low, found.high) == (float(rank), float(count - 1 - rank))
+
+
+def test_ratios_are_taken_within_pairs_so_that_a_drifting_machine_cancels_out():
+    pairs = Pairs(
+        ours=[run(200, 1), run(20, 10), run(2, 100)],
+        theirs=[run(100, 3), run(10, 30), run(1, 300)],
+    )
+    assert pairs.rate_ratio() == Bounded(2.0, 2.0, 2.0)
+    assert pairs.cpu_ratio() == Bounded(3.0, 3.0, 3.0)
+
+
+def test_a_run_without_a_partner_is_no_pair():
+    pairs = Pairs(ours=[run(1, 1), run(1, 1)], theirs=[run(1, 1)])
+    with pytest.raises(ValueError, match="shorter"):
+        pairs.rate_ratio()
+
+
+def test_a_cost_that_grows_with_the_size_has_the_slope_one():
+    assert slope({1: 2.0, 10: 20.0, 100: 200.0}) == pytest.approx(1.0)
+
+
+def test_a_constant_cost_has_the_slope_zero():
+    assert slope({1: 2.0, 1000: 2.0}) == pytest.approx(0.0)
+
+
+def test_the_steepest_rise_counts_even_if_the_cost_falls_later():
+    assert slope({1: 1.0, 10: 100.0, 100: 1.0}) == pytest.approx(2.0)
+
+
+def test_a_single_point_has_no_slope():
+    assert slope({7: 3.0}) == 0.0

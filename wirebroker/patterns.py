@@ -1,0 +1,40 @@
+"""Regular expressions that a peer sends (re2's only door).
+
+RE2 matches in time linear in the text, whatever the pattern: Python's own engine could be made to
+hold the loop for years. Kafka uses the same language (RE2/J). Imported at first use.
+
+Source: KIP-1152 (patterns for transactional ids).
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from wirebroker.codecs.errors import ErrorCode, KafkaError
+
+if TYPE_CHECKING:
+    from wirebroker.coordinator.transaction_admin import Pattern
+
+# A compiled pattern takes some hundred bytes a character, more with counted repetitions.
+_MOST_CHARACTERS = 10_000
+_MOST_BYTES = 1 << 20
+
+
+def compile_pattern(text: str) -> Pattern:
+    """Compile a peer's pattern.
+
+    Raises:
+        KafkaError: INVALID_REGULAR_EXPRESSION: it is none, or takes more than a megabyte.
+    """
+    re2: Any = importlib.import_module("re2")  # untyped
+    if len(text) > _MOST_CHARACTERS:
+        raise KafkaError(ErrorCode.INVALID_REGULAR_EXPRESSION, "the pattern is too long")
+    options = re2.Options()
+    options.log_errors = False
+    options.max_mem = _MOST_BYTES
+    try:
+        pattern: Pattern = re2.compile(text, options)
+    except re2.error as error:
+        raise KafkaError(ErrorCode.INVALID_REGULAR_EXPRESSION, str(error)) from None
+    return pattern
