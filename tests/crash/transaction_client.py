@@ -33,6 +33,7 @@ _AGAIN = {
     ErrorCode.COORDINATOR_NOT_AVAILABLE,
     ErrorCode.NOT_COORDINATOR,
     ErrorCode.CONCURRENT_TRANSACTIONS,
+    ErrorCode.NOT_ENOUGH_REPLICAS,  # the coordinator of a Produce is being loaded
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,  # the group's partition is being created
 }
 

@@ -51,6 +51,7 @@ _AGAIN = {
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
     ErrorCode.CONCURRENT_TRANSACTIONS,
     ErrorCode.UNSTABLE_OFFSET_COMMIT,
+    ErrorCode.NOT_ENOUGH_REPLICAS,  # the coordinator of a Produce is being loaded
 }
 _FATAL = {
     ErrorCode.INVALID_PRODUCER_EPOCH,

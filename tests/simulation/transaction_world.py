@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from tests.simulation.copier import TARGET, TARGET_PARTITIONS, Copier
+from tests.simulation.copier import TARGET, TARGET_PARTITIONS, Copier, error_of
 from tests.simulation.loop import Process
 from tests.simulation.member import TOPIC
 from tests.simulation.network import Weather
@@ -16,6 +16,8 @@ from wirebroker.codecs.errors import ErrorCode
 
 if TYPE_CHECKING:
     import asyncio
+
+    from tests.simulation.network import Exchange
 
 _CALM_LIMIT_S = 300.0
 _CALM_BEFORE_CHECK_S = 13.0
@@ -28,7 +30,31 @@ class TransactionWorld(World):
     def __init__(self, seed: int) -> None:
         super().__init__(seed)
         self._copiers: dict[Copier, None] = {}
-        self._is_calm = False
+        self._committed: dict[str, int] = {}
+
+    def served(self, exchange: Exchange) -> None:
+        self.model.count("requests")
+        if exchange.is_stale:
+            self.model.count(f"stale {exchange.key.name}")
+
+    def answered(self, exchange: Exchange, answer: Any) -> None:
+        try:
+            self.host.check_groups()
+            if exchange.key is ApiKey.OFFSET_FETCH:
+                self._check_committed(exchange, answer)
+            if exchange.is_stale and exchange.key is ApiKey.END_TXN:
+                self.model.count(f"stale END_TXN: {ErrorCode(answer.error_code).name}")
+        except AssertionError as error:
+            self.failed(error)
+
+    def _check_committed(self, exchange: Exchange, answer: Any) -> None:
+        """Transactions of one id come one after the other, so offsets only rise."""
+        if error_of(exchange.key, answer) != ErrorCode.NONE:
+            return
+        group, offset = exchange.request["group_id"], answer.topics[0].partitions[0]
+        before = self._committed.get(group, -1)
+        assert offset.committed_offset >= before, f"{group} goes back from {before}: {offset}"
+        self._committed[group] = offset.committed_offset
 
     async def _run(self) -> None:
         random = self.random

@@ -202,6 +202,7 @@ class Compactor:
         now_ms = self._moment().earliest_ms(kept_ms=log.settings.delete_retention_ms)
         job = make_job(log, dirty, now_ms=now_ms)
         started = self._broker.clock.monotonic()
+        first_offset = log.segments[0].base_offset
         before = after = 0
         try:
             async with contextlib.aclosing(self._run(job, self._limits())) as worker:
@@ -221,8 +222,9 @@ class Compactor:
                         )
                         before += news.bytes_before
                         after += news.bytes_after
-        except FileNotFoundError as error:
-            # Retention or a deletion was quicker than the worker.
+        except (FileNotFoundError, WorkerDiedError) as error:
+            if log.segments[0].base_offset != first_offset:
+                raise CompactionAbortedError from error  # retention was quicker than the worker
             raise WorkerDiedError(str(error)) from error
         finally:
             if not partition.is_retired:

@@ -226,6 +226,21 @@ async def test_workers_that_die_make_a_log_uncleanable_and_others_go_on(tmp_path
 
 
 @on_a_loop
+async def test_a_worker_that_retention_takes_segments_from_is_no_fault_of_the_log(tmp_path):
+    async def run(job: CompactionJob, limits: Limits) -> AsyncGenerator[News, None]:
+        yield AtWork(0)
+        assert t.log.delete_old_segments(Moment(NOW))
+        raise WorkerDiedError("the segment is gone")
+
+    async with kit(tmp_path, run=run) as k:
+        t = await k.topic("t", **{"cleanup.policy": "compact,delete", "retention.bytes": "1"})
+        for _ in range(MOST_DEATHS):
+            fill(t)
+            assert await k.compact() == [False]
+        assert not k.compactor.uncleanable
+
+
+@on_a_loop
 async def test_a_log_that_cannot_be_read_is_uncleanable(tmp_path):
     def run(job: CompactionJob, limits: Limits) -> AsyncGenerator[News, None]:
         return fail(KafkaError(ErrorCode.CORRUPT_MESSAGE, "a wrong CRC"))
