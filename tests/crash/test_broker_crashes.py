@@ -1,4 +1,4 @@
-"""A whole broker cut anywhere: topics whole or not there, records, deletions, committed offsets.
+"""A whole broker cut anywhere: topics whole or not there, records, transactions, committed offsets.
 
     make test ARGS="tests/crash --crash-points 10000"     the long run (R1, R2 of the test plan)
     pytest tests/crash --crash-at broker:7:120:KILL       one point, as a failure names it

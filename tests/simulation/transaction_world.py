@@ -141,13 +141,17 @@ class TransactionWorld(World):
         await pause(_CALM_BEFORE_CHECK_S)
         began = self.loop.time()
         ends = self._source_ends()
-        for partition, end in ends.items():
-            process = Process(self.loop, "reader")
-            reader = Copier(process, self.network, self.model, partition=partition, timeout_ms=1)
+        process = Process(self.loop, "reader")
+        readers = [
+            Copier(process, self.network, self.model, partition=partition, timeout_ms=1)
+            for partition in ends
+        ]
+        for reader in readers:
+            end = ends[reader.partition]
             while (done := await process.spawn(reader.committed())) != end:
                 await pause(0.5)
                 waited = self.loop.time() - began
-                assert waited < _CALM_LIMIT_S, f"{done} of {end} records of {partition} are copied"
+                assert waited < _CALM_LIMIT_S, f"{done} of {end} of {reader.name} are copied"
         self.seconds_to_rest = int(self.loop.time() - began)
         wanted = Counter(
             b"%d/%d" % (partition, offset)
@@ -155,7 +159,7 @@ class TransactionWorld(World):
             for offset in range(end)
         )
         for index in range(TARGET_PARTITIONS):
-            found = Counter(await process.spawn(reader.read_target(index)))
+            found = Counter(await process.spawn(readers[0].read_target(index)))
             lost, more = wanted - found, found - wanted
             assert not lost, f"{len(lost)} records are lost in {index}: {list(lost)[:3]}"
             assert not more, f"{len(more)} records are there twice in {index}: {list(more)[:3]}"
