@@ -1,11 +1,12 @@
 """A member of one stage of the churn: consumes, writes what it consumed, commits both at once.
 
-    python -m compat_tests.transactions.churn_member name bootstrap source target group id seed
+    python -m compat_tests.transactions.churn_member name bootstrap source target group id seed wait
 
-`id` is the transactional id. Each transaction covers what one call consumed. A record's value is
-its id, which is all that the stages pass on; its header `txn` names the transaction, and its header
-`parts` says how many of the transaction's records go to each partition. One transaction in ten is
-aborted after everything has been written.
+`id` is the transactional id, `wait` how many seconds a request or a transaction may take. Each
+transaction covers what one call consumed. A record's value is its id, which is all that the stages
+pass on; its header `txn` names the transaction, and its header `parts` says how many of the
+transaction's records go to each partition. One transaction in ten is aborted after everything has
+been written.
 
 Standard output is a JSON object per line: `{"event": "ready"}` once the producer is initialized,
 `{"event": "aborting", "txn": …}` before an abort (so that a reader knows what it must not see),
@@ -31,13 +32,11 @@ from compat_tests.groups.members.speaking import leave_command
 MOST_RECORDS = 100  # of a transaction
 PARTITIONS = 4
 SESSION_MS = 3000
-TRANSACTION_TIMEOUT_MS = 4000
 START_S = 60  # longer than a broker is away
 # When its broker is killed, librdkafka may lose a TxnOffsetCommit that it was about to send: the
 # call then never returns, whatever its timeout (with Apache Kafka too). An alarm ends the program,
 # and the test starts another member with its transactional id.
-REQUEST_S = 4
-GIVE_UP_S = 6
+GIVE_UP_S = 2  # beyond the call's own timeout
 MOST_TRIES = 3
 ABORTED_SHARE = 0.1
 
@@ -50,7 +49,8 @@ class ChurnMember:
     """One member, over as many producers as it takes."""
 
     def __init__(self, given: list[str]) -> None:
-        name, bootstrap, self.source, self.target, group, self.transactional_id, seed = given
+        name, bootstrap, self.source, self.target, group, self.transactional_id, seed = given[:7]
+        self.request_s = int(given[7])
         self.name = name
         self.bootstrap = bootstrap
         self.choice = random.Random(f"{seed}-{name}")
@@ -94,7 +94,7 @@ class ChurnMember:
             {
                 "bootstrap.servers": self.bootstrap,
                 "transactional.id": self.transactional_id,
-                "transaction.timeout.ms": TRANSACTION_TIMEOUT_MS,
+                "transaction.timeout.ms": self.request_s * 1000,
                 "linger.ms": 1,
                 "reconnect.backoff.max.ms": 200,
                 "log_level": 2,
@@ -120,14 +120,13 @@ class ChurnMember:
             self.producer.begin_transaction()
             self.write(good, transaction)
             if self.choice.random() < ABORTED_SHARE:
-                self.producer.flush(REQUEST_S)
+                self.producer.flush(self.request_s)
                 self.abort(transaction)
                 return
-            self.again(
-                self.producer.send_offsets_to_transaction, offsets_after(good), self.metadata,
-                REQUEST_S,
-            )  # fmt: skip
-            self.again(self.producer.commit_transaction, REQUEST_S)
+            ends = offsets_after(good)
+            send_offsets = self.producer.send_offsets_to_transaction
+            self.again(send_offsets, ends, self.metadata, self.request_s)
+            self.again(self.producer.commit_transaction, self.request_s)
         except KafkaException as error:
             if not error.args[0].txn_requires_abort():
                 raise FatalError(str(error)) from error
@@ -152,7 +151,7 @@ class ChurnMember:
     def abort(self, transaction: str) -> None:
         self.say(event="aborting", txn=transaction)
         try:
-            self.again(self.producer.abort_transaction, REQUEST_S)
+            self.again(self.producer.abort_transaction, self.request_s)
         except KafkaException as error:
             raise FatalError(str(error)) from error
         self.rewind()
@@ -168,7 +167,7 @@ class ChurnMember:
     def committed(self) -> list[TopicPartition]:
         offsets: list[TopicPartition] = []
         try:
-            offsets = self.consumer.committed(self.consumer.assignment(), timeout=REQUEST_S)
+            offsets = self.consumer.committed(self.consumer.assignment(), timeout=self.request_s)
         except KafkaException as error:
             self.give_up(f"committed: {error}")
         for one in offsets:
@@ -184,7 +183,7 @@ class ChurnMember:
     def again(self, call: Any, *arguments: Any) -> None:
         """Call until it works, or fails for good; the last argument is the timeout in seconds."""
         for _ in range(MOST_TRIES):
-            signal.alarm(arguments[-1] + GIVE_UP_S - REQUEST_S)
+            signal.alarm(arguments[-1] + GIVE_UP_S)
             try:
                 call(*arguments)
             except KafkaException as error:

@@ -56,7 +56,7 @@ def test_every_record_once_through_three_stages_under_churn(
     produce(broker, names[0], records)
 
     watchers = [Watcher(broker.bootstrap, name, PARTITIONS) for name in names[1:]]
-    churn = Churn(broker.bootstrap, names, choice, tmp_path / "members.stderr")
+    churn = Churn(broker, names, choice, tmp_path / "members.stderr")
     started = time.monotonic()
     try:
         for stage in churn.stages:
