@@ -12,7 +12,7 @@ from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.coordinator.transaction_metadata import STATES_BY_LABEL, TransactionState
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Generator
 
     from wirebroker.coordinator.transaction_metadata import Transaction
     from wirebroker.coordinator.transactions import TransactionShard
@@ -63,17 +63,20 @@ class Filters(NamedTuple):
 
 def list_transactions(
     shard: TransactionShard, filters: Filters, wall_ms: int
-) -> list[dict[str, Any]]:
-    """Return the transactions of a ListTransactions response."""
-    return [
-        {
-            "transactional_id": each.transactional_id,
-            "producer_id": each.producer_id,
-            "transaction_state": each.state.label,
-        }
-        for each in shard.transactions.values()
-        if filters.admit(each, wall_ms)
-    ]
+) -> Generator[None, None, list[dict[str, Any]]]:
+    """Return the transactions of a ListTransactions response; may be interrupted after each."""
+    found: list[dict[str, Any]] = []
+    for each in tuple(shard.transactions.values()):
+        if filters.admit(each, wall_ms):
+            found.append(
+                {
+                    "transactional_id": each.transactional_id,
+                    "producer_id": each.producer_id,
+                    "transaction_state": each.state.label,
+                }
+            )
+        yield
+    return found
 
 
 def describe(shard: TransactionShard, transactional_id: str) -> dict[str, Any]:

@@ -4,7 +4,8 @@
     InitProducerId  --> PrepareAbort record --------> one per partition --> CompleteAbort record
                                              answer
 
-What EndTxn gets (retry: the epoch before the present one, or 32766 of the previous id):
+What EndTxn gets (retry: the epoch before the present one, or 32766 of the previous id, if the last
+transaction was ended by TV2):
 
 | state | client | commit | abort |
 | --- | --- | --- | --- |
@@ -160,15 +161,20 @@ def _check_with_new_epochs(transaction: Transaction, request: End) -> bool:
     if state.is_prepared:
         # First, since the client may know the producer id already that comes with the end.
         raise KafkaError(ErrorCode.CONCURRENT_TRANSACTIONS)
+    # Else who has the epoch before was fenced by InitProducerId, and another ended the transaction.
+    has_new_epochs = transaction.client_version >= EPOCH_BUMP
     is_retry_of_last = (
-        transaction.previous_producer_id == request.producer_id
+        has_new_epochs
+        and transaction.previous_producer_id == request.producer_id
         and request.producer_epoch == LAST_CLIENT_EPOCH
         and transaction.producer_epoch == 0
     )
     if transaction.producer_id != request.producer_id and not is_retry_of_last:
         raise KafkaError(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
     is_complete = state in _DONE.values()
-    is_retry = is_retry_of_last or transaction.producer_epoch == request.producer_epoch + 1
+    is_retry = is_retry_of_last or (
+        has_new_epochs and transaction.producer_epoch == request.producer_epoch + 1
+    )
     is_present = transaction.producer_epoch == request.producer_epoch
     if not is_present and not (is_complete and is_retry):
         raise KafkaError(ErrorCode.PRODUCER_FENCED)

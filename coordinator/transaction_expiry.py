@@ -2,7 +2,8 @@
 
 Both are looked for at an interval, as in Kafka, so a transaction may outlast its timeout by
 transaction.abort.timed.out.transaction.cleanup.interval.ms. Sweeps yield an outcome after each
-step, so that whoever runs them can serve others in between.
+step, so that whoever runs them can serve others in between. A jump of the wall clock ends no
+transaction early, and keeps none open for longer.
 
 Source: Kafka's TransactionCoordinator.abortTimedOutTransactions, TransactionStateManager.
 removeExpiredTransactionalIds.
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from wirebroker.coordinator.transactions import TransactionShard
+    from wirebroker.storage.wall_clocks import Moment as Clocks
 
 # Ids looked at in one step: about 1 ms.
 _STEP = 1_000
@@ -30,16 +32,18 @@ _STEP = 1_000
 _NO_TIMEOUT_MS = 2**31 - 1
 
 
-def timed_out(shard: TransactionShard, wall_ms: int) -> list[str]:
+def timed_out(shard: TransactionShard, clocks: Clocks) -> list[str]:
     """Return the ids whose transaction is overdue."""
     return [
         transactional_id
         for transactional_id in shard.ongoing
-        if _is_overdue(shard, transactional_id, wall_ms)
+        if _is_overdue(shard, transactional_id, clocks)
     ]
 
 
-def abort_timed_out(shard: TransactionShard, transactional_id: str, moment: Moment) -> Outcome:
+def abort_timed_out(
+    shard: TransactionShard, transactional_id: str, clocks: Clocks, moment: Moment
+) -> Outcome:
     """Abort a transaction that `timed_out` named, unless it has ended meanwhile.
 
     Raises:
@@ -47,15 +51,17 @@ def abort_timed_out(shard: TransactionShard, transactional_id: str, moment: Mome
     """
     if transactional_id not in shard.ongoing:
         return Outcome()
-    if not _is_overdue(shard, transactional_id, moment.wall_ms):
+    if not _is_overdue(shard, transactional_id, clocks):
         return Outcome()
     return fence(shard, shard.transactions[transactional_id], moment)
 
 
-def _is_overdue(shard: TransactionShard, transactional_id: str, wall_ms: int) -> bool:
+def _is_overdue(shard: TransactionShard, transactional_id: str, clocks: Clocks) -> bool:
     transaction = shard.transactions[transactional_id]
     timeout_ms = transaction.timeout_ms
-    return timeout_ms != _NO_TIMEOUT_MS and transaction.start_ms + timeout_ms < wall_ms
+    if timeout_ms == _NO_TIMEOUT_MS:
+        return False
+    return clocks.age_ms(transaction.start_ms, kept_ms=timeout_ms) > timeout_ms
 
 
 def sweep_expired(shard: TransactionShard, wall_ms: int) -> Iterator[Outcome]:

@@ -7,8 +7,9 @@ epochs and producers are replayed from the newest usable snapshot below.
 Laws: what is kept is a prefix of what was written; producer state equals a replay of it. A gap
 between two segments is a cut too, unless the topic is compacted or the earlier segment has gaps
 inside (it was): there a power loss may leave a hole where a segment was not flushed, as in Kafka
-(not with `wirebroker.durability=fsync`). Gaps inside a segment are left alone: base offset and leader epoch are outside of
-the CRC, but what has a good CRC is data that somebody may have been promised.
+(not with `wirebroker.durability=fsync`). Gaps inside a segment are left alone: base offset and
+leader epoch are outside of the CRC, but what has a good CRC is data that somebody may have been
+promised.
 
 Source: Kafka's LogLoader, UnifiedLog.rebuildProducerState, LogSegment.recover.
 """

@@ -32,9 +32,13 @@ _progress = click.option(
 @_json
 @click.option("--records", is_flag=True, help="Show records, not batches alone.")
 @click.option("--deep", is_flag=True, help="Show the records of compressed batches, too.")
-@click.option("--from-offset", type=click.IntRange(0), default=0, metavar="N")
-@click.option("--to-offset", type=click.IntRange(0), default=None, metavar="N", help="Included.")
-@click.option("--max", "most", type=click.IntRange(0), metavar="N", help="Rows of each file.")
+@click.option(
+    "--from-offset", type=click.IntRange(0), default=0, metavar="N", help="First offset to show."
+)
+@click.option("--to-offset", type=click.IntRange(0), metavar="N", help="Last offset to show.")
+@click.option(
+    "--max", "most", type=click.IntRange(0), metavar="N", help="At most so many rows of each file."
+)
 @_progress
 def dump(
     *,
@@ -86,6 +90,10 @@ def dump(
     return _DAMAGE_STATUS if is_damaged else 0
 
 
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
 def _bar(is_wanted: bool | None, total_bytes: int) -> Progress:
     from wirebroker.clock import SystemClock  # noqa: PLC0415
     from wirebroker.inspect.progress import Progress  # noqa: PLC0415
@@ -127,7 +135,7 @@ class _Printer:
         return False
 
 
-@click.command()
+@click.command(short_help="Say what is wrong in data directories.")
 @click.argument(
     "directories", nargs=-1, required=True, metavar="DIR...", type=click.Path(exists=True)
 )
@@ -167,12 +175,12 @@ def verify(*, directories: tuple[str, ...], as_json: bool, progress: bool | None
         if as_json:
             printer.line(json_line(summary))
         else:
-            words = ", ".join(f"{count} {kind.value}s" for kind, count in counts.items())
-            printer.line(f"{run.partition_count} partitions: {words}")
+            words = ", ".join(_counted(count, kind.value) for kind, count in counts.items())
+            printer.line(f"{_counted(run.partition_count, 'partition')}: {words}")
     return _DAMAGE_STATUS if counts[Severity.ERROR] else 0
 
 
-@click.command()
+@click.command(short_help="Recover the data directories of a stopped broker.")
 @click.argument(
     "directories", nargs=-1, required=True, metavar="DIR...", type=click.Path(exists=True)
 )
@@ -208,13 +216,18 @@ def repair(
     from wirebroker.inspect.json_lines import json_line  # noqa: PLC0415
     from wirebroker.inspect.repair import Repair, RepairError, as_text  # noqa: PLC0415
 
-    count = 0
+    count = empty_count = 0
     printer = _Printer()
 
     def tell(row: dict[str, object]) -> None:
-        nonlocal count
+        nonlocal count, empty_count
         count += row["type"] == "change"
-        printer.line(json_line(row) if as_json else as_text(row))
+        if as_json:
+            printer.line(json_line(row))
+        elif row.get("action") == "created" and row["after_bytes"] == 0:
+            empty_count += 1  # two for each partition that nothing was ever written to
+        else:
+            printer.line(as_text(row))
 
     run = Repair(
         [str(Path(each)).rstrip("/") or "/" for each in directories],
@@ -239,5 +252,7 @@ def repair(
             printer.line(json_line(summary))
         else:
             done = "would change" if dry_run else "changed"
-            printer.line(f"{count} files {done}, {run.problem_count} logs cannot be opened")
+            logs = _counted(run.problem_count, "log")
+            unlisted = f" ({empty_count} new and empty, not listed)" if empty_count else ""
+            printer.line(f"{_counted(count, 'file')} {done}{unlisted}, {logs} cannot be opened")
     return _DAMAGE_STATUS if run.problem_count else 0

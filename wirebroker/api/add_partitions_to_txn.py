@@ -3,7 +3,8 @@
 v2 PRODUCER_FENCED (KIP-588), v3 flexible, v4 from brokers: several transactions, and verification
 (KIP-890), v5 TRANSACTION_ABORTABLE.
 
-All partitions are added, or none: if one does not exist the others get OPERATION_NOT_ATTEMPTED.
+All partitions are added, or none: if one does not exist, or is internal, the others get
+OPERATION_NOT_ATTEMPTED.
 
 Source: Kafka's KafkaApis.handleAddPartitionsToTxnRequest.
 """
@@ -19,6 +20,7 @@ from wirebroker.api.transaction_errors import known_error
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.coordinator import transaction_partitions
+from wirebroker.coordinator.topic_names import is_internal
 from wirebroker.coordinator.transaction_metadata import EPOCH_BUMP, TV_0
 from wirebroker.coordinator.transaction_partitions import Claim
 
@@ -56,9 +58,9 @@ def add_partitions_to_txn(
         known = known_error(error, version=version, fenced_from=_FIRST_FENCED_VERSION)
         return {"results_by_topic_v3_and_below": _same(claim, known)}
 
-    missing = _missing(broker, claim)
-    if missing:
-        return {"results_by_topic_v3_and_below": missing}
+    wrong = _wrong(broker, claim, is_client=True)
+    if wrong:
+        return {"results_by_topic_v3_and_below": wrong}
     return _add(broker, claim, TV_0, respond)
 
 
@@ -75,9 +77,9 @@ async def _serve_batch(broker: Broker, body: Any) -> Response:
                 "topic_results": _same(claim, error),
             }
 
-        missing = _missing(broker, claim)
-        if missing:
-            results.append({"transactional_id": claim.transactional_id, "topic_results": missing})
+        wrong = _wrong(broker, claim, is_client=False)
+        if wrong:
+            results.append({"transactional_id": claim.transactional_id, "topic_results": wrong})
         elif each.verify_only:
             results.append(_verify(broker, claim, respond))
         else:
@@ -111,24 +113,18 @@ def _verify(broker: Broker, claim: Claim, respond: Callable[[ErrorCode], Respons
     }
 
 
-def _missing(broker: Broker, claim: Claim) -> Topics:
-    """Return the answer if some partitions do not exist; nothing if all do."""
+def _wrong(broker: Broker, claim: Claim, *, is_client: bool) -> Topics:
+    """Return the answer if some partitions cannot be added; nothing if all can."""
     topics = broker.metadata.image.topics
-    missing = {
-        (name, index)
-        for name, index in claim.partitions
-        if name not in topics or index not in topics[name].partitions
-    }
-    if not missing:
+    wrong: dict[tuple[str, int], ErrorCode] = {}
+    for name, index in claim.partitions:
+        if is_client and is_internal(name):
+            wrong[name, index] = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        elif name not in topics or index not in topics[name].partitions:
+            wrong[name, index] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    if not wrong:
         return []
-    return _topics(
-        claim,
-        lambda each: (
-            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-            if each in missing
-            else ErrorCode.OPERATION_NOT_ATTEMPTED
-        ),
-    )
+    return _topics(claim, lambda each: wrong.get(each, ErrorCode.OPERATION_NOT_ATTEMPTED))
 
 
 def _partitions(topics: Iterable[Any]) -> frozenset[tuple[str, int]]:

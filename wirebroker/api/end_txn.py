@@ -8,6 +8,7 @@ Source: Kafka's KafkaApis.handleEndTxnRequest and TransactionCoordinator.
 
 from __future__ import annotations
 
+import contextlib
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -47,15 +48,13 @@ def end_txn(broker: Broker, request: Request, body: Any) -> Response | Awaitable
     )
     if broker.producer_ids.is_ready:
         return _serve(broker, version, end)
-    # The next epoch may be the first of another id.
     return _serve_with_ids(broker, version, end)
 
 
 async def _serve_with_ids(broker: Broker, version: int, end: End) -> Response:
-    try:
+    # The next epoch may be the first of another id; all others do without.
+    with contextlib.suppress(KafkaError):
         await broker.producer_ids.until_ready()
-    except KafkaError as error:
-        return refusal(error.code)
     return await response_of(_serve(broker, version, end))
 
 

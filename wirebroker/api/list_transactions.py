@@ -35,8 +35,7 @@ async def handle_list_transactions(broker: Broker, request: Request, body: Any) 
             compile_pattern(text) if text else None,
         )
         for shard in broker.transactions.shards():
-            found += list_transactions(shard, filters, broker.clock.now_ms())
-            await slices.turn()
+            found += await slices.run(list_transactions(shard, filters, broker.clock.now_ms()))
     except KafkaError as error:
         return {"error_code": error.code}
     return {"unknown_state_filters": filters.unknown_states(), "transaction_states": found}

@@ -20,7 +20,7 @@ from wirebroker.cluster.coordinator_loading import load
 from wirebroker.cluster.coordinator_partition import CoordinatorPartition, Shard, Waiter
 from wirebroker.cluster.data_directory import is_disk_failure
 from wirebroker.codecs.compression import Codec
-from wirebroker.codecs.errors import ErrorCode, KafkaError, MalformedFrameError
+from wirebroker.codecs.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -244,7 +244,8 @@ class CoordinatorPartitions(Generic[ShardT]):
         begun = self._clock.monotonic()
         try:
             count = await load(partition.log, held.shard, self._clock)
-        except (KafkaError, MalformedFrameError, OSError):
+        except Exception:
+            # A task's root: what is not loaded for good must not seem to be loading for ever.
             held.status = FAILED
             logger.exception("%s-%d cannot be loaded", partition.topic, partition.index)
             return

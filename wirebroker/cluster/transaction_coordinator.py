@@ -12,11 +12,12 @@ Source: Kafka's TransactionCoordinator and TransactionStateManager.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from wirebroker.clock import pause
+from wirebroker.clock import Slices, pause
 from wirebroker.cluster.coordinator_partitions import CoordinatorPartitions
 from wirebroker.cluster.internal_topic import InternalTopic
 from wirebroker.codecs.errors import ErrorCode, KafkaError
@@ -25,6 +26,7 @@ from wirebroker.coordinator import transaction_expiry
 from wirebroker.coordinator.feature_control import TRANSACTION_VERSION
 from wirebroker.coordinator.group_partitions import TRANSACTION_STATE, partition_for
 from wirebroker.coordinator.transactions import TransactionShard
+from wirebroker.storage.wall_clocks import WallClocks
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -40,6 +42,7 @@ if TYPE_CHECKING:
     from wirebroker.coordinator.image_builder import ImageChange
     from wirebroker.coordinator.runtime import Moment, Outcome, Token
     from wirebroker.coordinator.transaction_settings import TransactionSettings
+    from wirebroker.storage.wall_clocks import Moment as Clocks
 
     Response = Mapping[str, Any]
     # What a request does to its shard.
@@ -58,6 +61,7 @@ class TransactionCoordinator:
 
     __slots__ = (
         "_clock",
+        "_clocks",
         "_duties",
         "_metadata",
         "_partitions",
@@ -81,6 +85,7 @@ class TransactionCoordinator:
         self.settings = settings
         self.markers = markers
         self._clock = clock
+        self._clocks = WallClocks(clock.now_ms(), clock.monotonic())
         self._metadata = metadata
         self._producer_ids = producer_ids
         self._topic = InternalTopic(
@@ -193,17 +198,21 @@ class TransactionCoordinator:
 
     async def abort_timed_out(self) -> None:
         """Abort the transactions that take too long."""
+        slices = Slices(self._clock)
         for held in self._partitions.active():
-            for transactional_id in transaction_expiry.timed_out(held.shard, self._clock.now_ms()):
+            for transactional_id in transaction_expiry.timed_out(held.shard, self._clocks_now()):
                 await self._abort(held, transactional_id)
+                await slices.turn()
 
     async def _abort(self, held: Held[TransactionShard], transactional_id: str) -> None:
         runner = held.runner
         assert runner is not None, "an active partition has one"
-        await self._producer_ids.until_ready()
+        with contextlib.suppress(KafkaError):  # hardly any transaction needs one
+            await self._producer_ids.until_ready()
         if runner.is_closed:
             return
-        operation = partial(transaction_expiry.abort_timed_out, held.shard, transactional_id)
+        abort = transaction_expiry.abort_timed_out
+        operation = partial(abort, held.shard, transactional_id, self._clocks_now())
         try:
             runner.run(operation)
         except KafkaError as error:
@@ -212,10 +221,14 @@ class TransactionCoordinator:
             logger.info("the transaction of %s has taken too long: aborted", transactional_id)
 
     async def expire(self) -> None:
-        """Delete the transactional ids that nobody uses any more."""
+        """Delete the transactional ids that nobody uses any more, by all clocks."""
+        now_ms = self._clocks_now().earliest_ms(kept_ms=self.settings.id_expiration_ms)
         for held in self._partitions.active():
-            outcomes = transaction_expiry.sweep_expired(held.shard, self._clock.now_ms())
+            outcomes = transaction_expiry.sweep_expired(held.shard, now_ms)
             await self._partitions.sweep(held, outcomes)
+
+    def _clocks_now(self) -> Clocks:
+        return self._clocks.moment(self._clock.now_ms(), self._clock.monotonic())
 
     def _new_shard(self, partition: Partition) -> TransactionShard:
         return TransactionShard(

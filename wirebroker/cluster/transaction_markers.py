@@ -3,9 +3,9 @@
     WriteMarkers --> append a marker to every partition --> all on disk --> Complete* record
                        '-- not now: again after a while
 
-A few partitions take no task: the markers, and the record behind them, are written before whoever
-ends the transaction is answered. Partitions of `__consumer_offsets` are written through their group
-coordinator, for whom a marker means that the offsets count.
+A few partitions take no task: the markers, and the record behind them, are mostly written before
+whoever ends the transaction is answered. Partitions of `__consumer_offsets` are written through
+their group coordinator, for whom a marker means that the offsets count.
 
 The record says that all markers are there, so they have to be committed before it: after a crash
 nobody would write them again.
@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import deque
 from typing import TYPE_CHECKING, NamedTuple
 
 from wirebroker.clock import Slices, pause
@@ -26,7 +27,7 @@ from wirebroker.coordinator.group_partitions import CONSUMER_OFFSETS
 from wirebroker.coordinator.transactions import TransactionShard
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from wirebroker.clock import Clock
     from wirebroker.cluster.coordinator_partition import CoordinatorPartition
@@ -56,7 +57,8 @@ _NOT_READY = frozenset(
 )
 # Nothing is left to be done there.
 _DONE = frozenset({ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION})
-# Somebody else has ended the transaction, or will.
+# Somebody else has ended the transaction there, or will. The other partitions are told all the
+# same, nobody else would; as in Kafka the id stays locked.
 _FINAL = frozenset({ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTION_COORDINATOR_FENCED})
 
 
@@ -71,7 +73,7 @@ class _Placed(NamedTuple):
 class MarkerWriter:
     """The markers that this node writes into its partitions."""
 
-    __slots__ = ("_clock", "_groups", "_replicas", "_tasks")
+    __slots__ = ("_clock", "_due", "_groups", "_replicas", "_slice_end", "_tasks")
 
     def __init__(self, *, clock: Clock, replicas: ReplicaManager, groups: GroupCoordinator) -> None:
         self._clock = clock
@@ -79,16 +81,39 @@ class MarkerWriter:
         self._groups = groups
         # Transactions whose markers are being written, in the background.
         self._tasks: set[asyncio.Task[None]] = set()
+        # Transactions to be begun: many may be decided at once, by one sync or one load.
+        self._due: deque[tuple[CoordinatorPartition, WriteMarkers]] = deque()
+        # Until when others may be begun in this turn of the loop; None if none was.
+        self._slice_end: float | None = None
 
     def begin(self, runner: CoordinatorPartition, effect: WriteMarkers) -> None:
-        """Write the markers of a decided transaction, now or in a task, and note that."""
+        """Write the markers of a decided transaction, now or later, and note that."""
+        if self._slice_end is None:
+            self._slice_end = self._clock.monotonic() + Slices.SECONDS
+            asyncio.get_running_loop().call_soon(self._on_turn)
+        if self._due or self._clock.monotonic() >= self._slice_end:
+            self._due.append((runner, effect))
+        else:
+            self._begin(runner, effect)
+
+    def _on_turn(self) -> None:
+        """Begin what was put off; everybody else has been served."""
+        end = self._slice_end = self._clock.monotonic() + Slices.SECONDS
+        try:
+            while self._due and self._clock.monotonic() < end:
+                self._begin(*self._due.popleft())
+        finally:
+            if self._due:
+                asyncio.get_running_loop().call_soon(self._on_turn)
+            else:
+                self._slice_end = None
+
+    def _begin(self, runner: CoordinatorPartition, effect: WriteMarkers) -> None:
+        if runner.is_closed:
+            return
         waiting: dict[TopicPartition, _Placed | None] = dict.fromkeys(effect.partitions)
         if len(waiting) <= _FEW:
-            try:
-                self._write_free(effect.marker, waiting)
-            except KafkaError as error:
-                _note_end(effect, error.code)
-                return
+            self._write_free(effect.marker, waiting)
         if not waiting and _complete(runner, effect):
             return
         name = f"markers of {effect.transactional_id}"
@@ -98,6 +123,7 @@ class MarkerWriter:
 
     async def stop(self) -> None:
         """Stop writing: what is missing is written after the next start."""
+        self._due.clear()
         tasks = tuple(self._tasks)
         for task in tasks:
             task.cancel()
@@ -109,11 +135,7 @@ class MarkerWriter:
         return [errors[each] for each in partitions]
 
     def _write_free(self, marker: Marker, waiting: dict[TopicPartition, _Placed | None]) -> None:
-        """Write the markers that need not wait for anybody; take what is done off `waiting`.
-
-        Raises:
-            KafkaError: The transaction is not ours to end any more.
-        """
+        """Write the markers that need not wait for anybody; take what is done off `waiting`."""
         for topic, index in tuple(waiting):
             partition = self._find(topic, index)
             if partition is None:
@@ -121,9 +143,8 @@ class MarkerWriter:
             elif not partition.is_appending:
                 placed = self._append(partition, marker)
                 if not isinstance(placed, _Placed):
-                    if placed in _FINAL:
-                        raise KafkaError(placed)
-                elif partition.log.high_watermark >= placed.end_offset:
+                    continue
+                if partition.log.high_watermark >= placed.end_offset:
                     del waiting[topic, index]
                 else:
                     waiting[topic, index] = placed
@@ -134,6 +155,7 @@ class MarkerWriter:
         effect: WriteMarkers,
         waiting: dict[TopicPartition, _Placed | None],
     ) -> None:
+        refused: frozenset[ErrorCode] = frozenset()
         backoff_s = _FIRST_BACKOFF_S
         while not runner.is_closed:
             try:
@@ -142,10 +164,13 @@ class MarkerWriter:
                 # A task's root: nobody else would ever end the transaction.
                 logger.exception("the transaction of %s cannot be ended", effect.transactional_id)
             else:
-                for error in _FINAL.intersection(errors.values()):
-                    _note_end(effect, error)
+                refused |= _FINAL.intersection(errors.values())
+                waiting = {
+                    each: None for each, error in errors.items() if error not in _DONE | _FINAL
+                }
+                if refused and not waiting:
+                    _note_end(effect, refused)
                     return
-                waiting = {each: None for each, error in errors.items() if error not in _DONE}
                 if not waiting and (runner.is_closed or _complete(runner, effect)):
                     return
             await pause(backoff_s)
@@ -216,10 +241,10 @@ def _complete(runner: CoordinatorPartition, effect: WriteMarkers) -> bool:
     return not transaction_end.is_due(shard, effect)
 
 
-def _note_end(effect: WriteMarkers, error: ErrorCode) -> None:
+def _note_end(effect: WriteMarkers, errors: Iterable[ErrorCode]) -> None:
     logger.info(
         "the transaction of %s is not ended by producer epoch %d any more: %s",
         effect.transactional_id,
         effect.marker.producer_epoch,
-        error.name,
+        ", ".join(sorted(error.name for error in errors)),
     )

@@ -51,14 +51,15 @@ def filled_entries(file: DataFile, layout: struct.Struct) -> Iterator[Entry]:
 def filler(file: DataFile, layout: struct.Struct, end: int) -> Iterator[Row]:
     """Check that only zeros stand from `end` on, and that the entries are whole."""
     size = file.size()
-    for start in range(end, size, 1 << 20):
-        data = file.read_at(start, min(1 << 20, size - start))
+    whole = size - size % layout.size
+    for start in range(end, whole, 1 << 20):
+        data = file.read_at(start, min(1 << 20, whole - start))
         rest = data.lstrip(b"\0")
         if rest:
             yield damage("an entry of zeros before others", start + len(data) - len(rest))
             return
-    if size % layout.size:
-        yield damage(f"{size} bytes are no multiple of {layout.size}", size - size % layout.size)
+    if whole < size:
+        yield damage(f"{size} bytes are no multiple of {layout.size}", whole)
 
 
 def offset_index_rows(file: DataFile, base_offset: int, wanted: OffsetRange) -> Iterator[Row]:

@@ -13,6 +13,7 @@ from wirebroker.cluster.metadata_store import DIRECTORY_NAME, MetadataStore
 from wirebroker.codecs.errors import KafkaError, MalformedFrameError
 from wirebroker.config_row import StartError
 from wirebroker.coordinator.cluster_image import ClusterImage
+from wirebroker.coordinator.feature_control import check_features
 from wirebroker.coordinator.image_builder import ImageBuilder
 from wirebroker.inspect.overlay_files import OverlayFiles
 from wirebroker.inspect.storage_warnings import storage_warnings
@@ -54,7 +55,8 @@ def recover_image(store: MetadataStore) -> ClusterImage:
     """Recover an opened store and return the image that its records make.
 
     Raises:
-        KafkaError, MalformedFrameError: A record or snapshot cannot be read.
+        KafkaError, MalformedFrameError: A record or snapshot cannot be read, or something newer
+            wrote it.
         StartError: Records are missing.
         OSError: The disk.
     """
@@ -70,6 +72,7 @@ def recover_image(store: MetadataStore) -> ClusterImage:
         if not header.is_control:
             builder.apply_all(decode_batch(batch, header, from_offset=offset))
     image, _ = builder.build(offset=store.end_offset, epoch=epoch)
+    check_features(image.features)
     return image
 
 

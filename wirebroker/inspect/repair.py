@@ -107,7 +107,11 @@ class Repair:
         try:
             text = self._files.read_whole(f"{path}/{META_PROPERTIES}").decode()
             properties = parse_meta_properties(text)
-        except (FileNotFoundError, ValueError) as error:
+        except FileNotFoundError:
+            raise RepairError(
+                f"{path} is no data directory: {META_PROPERTIES} is missing"
+            ) from None
+        except ValueError as error:
             raise RepairError(f"{path} is no data directory ({META_PROPERTIES}: {error})") from None
         try:
             return LogDirectory.open(
@@ -229,14 +233,14 @@ class Repair:
 def as_text(row: Row) -> str:
     """Return a row as one line."""
     if row["type"] != "change":
-        return f"{row['type']:<8} {row['path']}: {row['message']}"
+        return f"{row['type']:<9} {row['path']}: {row['message']}"
     before, after = row["before_bytes"], row["after_bytes"]
     sizes = {
         "cut": f"{(before or 0) - (after or 0)} bytes, {after} are left",
         "removed": f"{before} bytes",
         "created": f"{after} bytes",
     }.get(row["action"], f"{before} -> {after} bytes")
-    return f"{row['action']:<8} {row['path']}: {sizes}"
+    return f"{row['action']:<9} {row['path']}: {sizes}"
 
 
 def _as_row(change: Change) -> Row:

@@ -5,6 +5,7 @@ import re
 import pytest
 
 from tests.unit.coordinator.transaction_kit import START_MS, TIMEOUT_MS, Transactions
+from wirebroker.clock import in_one_go
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.coordinator.transaction_admin import Filters, describe, list_transactions
 
@@ -21,12 +22,12 @@ def transactions():
 
 def names(transactions, **filters):
     wall_ms = START_MS + transactions.now_ms
-    listed = list_transactions(transactions.shard, Filters(**filters), wall_ms)
+    listed = in_one_go(list_transactions(transactions.shard, Filters(**filters), wall_ms))
     return [each["transactional_id"] for each in listed]
 
 
 def test_all_are_listed_with_their_states(transactions):
-    assert list_transactions(transactions.shard, Filters(), 0) == [
+    assert in_one_go(list_transactions(transactions.shard, Filters(), 0)) == [
         {"transactional_id": "idle", "producer_id": 100, "transaction_state": "Empty"},
         {"transactional_id": "busy", "producer_id": 101, "transaction_state": "Ongoing"},
     ]

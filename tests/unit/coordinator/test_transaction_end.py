@@ -226,6 +226,15 @@ def test_markers_that_were_written_for_an_older_decision_complete_nothing():
     assert transactions.state() == "CompleteCommit"
 
 
+def test_the_epoch_before_that_of_an_older_client_is_no_retry():
+    for is_commit in (True, False):
+        transactions = Transactions()
+        zombie = transactions.init()
+        transactions.ended(is_commit=is_commit, client=OLD)
+        assert transactions.of().producer_epoch == zombie[1] + 1
+        assert transactions.end(zombie, is_commit=is_commit) is ErrorCode.PRODUCER_FENCED
+
+
 def test_a_retry_after_a_load_is_answered_as_before():
     transactions = Transactions()
     following = transactions.ended()

@@ -5,6 +5,7 @@ from wirebroker.codecs.errors import ErrorCode
 from wirebroker.coordinator.transaction_expiry import sweep_expired
 
 WEEK_MS = 7 * 24 * 60 * 60_000
+YEAR_MS = 365 * 24 * 60 * 60_000
 
 
 def test_a_transaction_is_aborted_when_its_time_is_over():
@@ -52,6 +53,25 @@ def test_adding_partitions_gives_no_more_time():
     transactions.add(producer, 1)
     transactions.now_ms += 1
     assert transactions.abort_timed_out() == ["t"]
+
+
+def test_a_jump_of_the_wall_clock_ends_no_transaction_early_and_keeps_none_longer():
+    for jump_ms in (YEAR_MS, -YEAR_MS):
+        transactions = Transactions()
+        before, after = transactions.init("before"), transactions.init("after")
+        transactions.add(before, 0, name="before")
+        transactions.now_ms = 100
+        transactions.jump_ms = jump_ms
+        assert transactions.abort_timed_out() == []
+        transactions.add(after, 0, name="after")
+        transactions.now_ms = TIMEOUT_MS
+        assert transactions.abort_timed_out() == []
+        transactions.now_ms = TIMEOUT_MS + 1
+        assert transactions.abort_timed_out() == ["before"]
+        transactions.now_ms = TIMEOUT_MS + 100
+        assert transactions.abort_timed_out() == []
+        transactions.now_ms = TIMEOUT_MS + 101
+        assert transactions.abort_timed_out() == ["after"]
 
 
 def test_a_transaction_without_end_is_left_alone():

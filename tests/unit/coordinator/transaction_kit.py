@@ -14,6 +14,7 @@ from wirebroker.coordinator.transaction_metadata import EPOCH_BUMP, TV_0
 from wirebroker.coordinator.transaction_partitions import Claim
 from wirebroker.coordinator.transaction_settings import TransactionSettings
 from wirebroker.coordinator.transactions import TransactionShard, WriteMarkers
+from wirebroker.storage.wall_clocks import WallClocks
 
 if TYPE_CHECKING:
     from wirebroker.codecs.coordinator_records import CoordinatorRecord
@@ -47,6 +48,9 @@ class Transactions:
         self.log: list[CoordinatorRecord] = []
         self.markers: list[WriteMarkers] = []
         self.now_ms = 0
+        # By how much the wall clock has jumped.
+        self.jump_ms = 0
+        self.clocks = WallClocks(START_MS, 0)
         self.fails_with: ErrorCode | None = None
         for record in log or ():
             self.log.append(record)
@@ -55,7 +59,7 @@ class Transactions:
 
     @property
     def moment(self) -> Moment:
-        return Moment(START_MS + self.now_ms, self.now_ms)
+        return Moment(START_MS + self.now_ms + self.jump_ms, self.now_ms)
 
     def reloaded(self) -> Transactions:
         """Return what a restart makes of the log."""
@@ -134,10 +138,11 @@ class Transactions:
 
     def abort_timed_out(self) -> list[str]:
         """Do what is done at an interval; return whose time was up."""
-        names = transaction_expiry.timed_out(self.shard, self.moment.wall_ms)
+        clocks = self.clocks.moment(self.moment.wall_ms, self.now_ms / 1000)
+        names = transaction_expiry.timed_out(self.shard, clocks)
         abort = transaction_expiry.abort_timed_out
         for name in names:
-            self.run(lambda _, at, name=name: abort(self.shard, name, at))
+            self.run(lambda _, at, name=name: abort(self.shard, name, clocks, at))
         return names
 
     def of(self, name: str = "t") -> Transaction:

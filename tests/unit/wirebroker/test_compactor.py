@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.support.compaction import append, records_of
-from tests.support.failing_files import FailingFiles
 from tests.support.requests import create_topic, delete_topic
 from tests.support.servers import broker_of, client_of, running
 from wirebroker.clock import SystemClock
@@ -273,27 +272,6 @@ async def test_a_disk_that_fails_takes_the_directory_offline_and_a_full_one_does
         assert not t.directory.is_online
         assert await k.compact() == []
         assert k.compactor.uncleanable == set()
-
-
-@on_a_loop
-async def test_a_disk_that_is_full_from_any_call_of_a_compaction_on_costs_only_time(tmp_path):
-    disk = FailingFiles()
-    async with kit(tmp_path, run=run_here(disk), files=disk) as k:
-        number = 0
-        while number == 0 or disk.refused:
-            t = await k.topic(f"t-{number}")
-            fill(t)
-            disk.fill(after_changes=number)
-            await k.compact()
-            disk.free()
-            assert t.directory.is_online, number
-            assert offsets(t)[-2:] == [5, 6], number
-            await k.compact()
-            assert offsets(t) == [5, 6], number
-            assert cleaned_files(t) == [], number
-            number += 1
-        assert not k.compactor.uncleanable
-    assert number > 5
 
 
 class Meanwhile:

@@ -8,10 +8,12 @@ import pytest
 from tests.support.requests import create_topic, delete_topic, fetch_request, produce_request
 from tests.support.servers import broker_of, client_of, running, until
 from wirebroker.clock import next_turn, pause
+from wirebroker.cluster.producer_id_supply import ProducerIdSupply
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.codecs.record_batch import build_batch, iterate_batches
 from wirebroker.coordinator.group_partitions import CONSUMER_OFFSETS, TRANSACTION_STATE
+from wirebroker.coordinator.transactions import TransactionShard
 
 SETTINGS = {
     "offsets.topic.num.partitions": "1",
@@ -199,6 +201,61 @@ def test_a_decision_that_a_stop_comes_after_is_carried_out_by_the_next_start(tmp
     asyncio.run(run())
 
 
+def test_a_partition_that_fails_to_load_in_any_way_is_nobodys(tmp_path, monkeypatch, caplog):
+    def fail(*_):
+        raise ValueError("a fault of the code")
+
+    async def run():
+        async with broker(tmp_path) as client:
+            await client.init()
+        monkeypatch.setattr(TransactionShard, "replay", fail)
+        async with broker(tmp_path) as client:
+            await until(lambda: "cannot be loaded" in caplog.text)
+            request = {"transactional_id": "t", "transaction_timeout_ms": 60_000}
+            answer = await client.raw.ask(ApiKey.INIT_PRODUCER_ID, 5, request)
+            assert answer.error_code == ErrorCode.NOT_COORDINATOR
+
+    asyncio.run(run())
+
+
+def test_many_decided_transactions_are_ended_in_turns(tmp_path):
+    class Slow:
+        """Each look takes 2 ms."""
+
+        now = 0.0
+
+        def now_ms(self):
+            return 1
+
+        def monotonic(self):
+            self.now += 0.002
+            return self.now
+
+    async def run():
+        async with broker(tmp_path) as client:
+            await create_topic(client.raw, "a", 1)
+            await client.init()
+            [held] = client.broker.transactions._partitions.active()
+            first = held.shard.transactions["t"].with_partitions(
+                frozenset({("a", 0)}), now_ms=1, client_version=2
+            )
+            decided = first.prepared(
+                is_commit=True, now_ms=1, client_version=2, next_producer_id=-1
+            )
+            for index in range(20):
+                each = decided._replace(transactional_id=f"t{index}", producer_id=100 + index)
+                held.runner.run(lambda _, each=each: held.shard.move(each))
+            client.broker.transactions.markers._clock = Slow()
+            held.runner.run(held.shard.on_loaded)
+            assert 0 < client.markers() < 20
+            await until(lambda: client.markers() == 20)
+            states = {name: each.state.label for name, each in held.shard.transactions.items()}
+            assert states.pop("t") == "Empty"
+            assert set(states.values()) == {"CompleteCommit"}
+
+    asyncio.run(run())
+
+
 def test_an_open_transaction_goes_on_after_a_restart(tmp_path):
     async def run():
         async with broker(tmp_path) as client:
@@ -243,6 +300,54 @@ def test_a_transaction_that_takes_too_long_is_aborted(tmp_path):
     asyncio.run(run())
 
 
+@pytest.mark.parametrize("is_timeout", [True, False])
+def test_a_transaction_ends_while_no_producer_id_can_be_had(tmp_path, monkeypatch, is_timeout):
+    async def fail(_supply):
+        raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)
+
+    async def run():
+        async with broker(tmp_path) as client:
+            await create_topic(client.raw, "a", 1)
+            await client.init(timeout_ms=1)
+            assert await client.produce(0) == 0
+            producer = client.producer
+        monkeypatch.setattr(ProducerIdSupply, "_allocate", fail)
+        async with broker(tmp_path) as client:
+            client.producer = producer
+            await client.until_loaded()
+            if is_timeout:
+                await until(lambda: client.broker.clock.now_ms() > _updated(client) + 1)
+                await client.broker.transactions.abort_timed_out()
+            else:
+                assert await client.end() == 0
+            await client.until_state("CompleteAbort" if is_timeout else "CompleteCommit")
+            assert client.markers() == 1
+
+    asyncio.run(run())
+
+
+def test_a_partition_that_knows_a_later_epoch_keeps_no_marker_from_the_others(tmp_path):
+    async def run():
+        async with broker(tmp_path) as client:
+            await create_topic(client.raw, "a", 5)
+            await client.init()
+            assert await client.produce(*range(5)) == 0
+            producer_id, epoch = client.producer
+            marker = {
+                "producer_id": producer_id,
+                "producer_epoch": epoch + 9,
+                "topics": [{"name": "a", "partition_indexes": [0, 3]}],
+                "coordinator_epoch": 0,
+            }
+            await client.raw.ask(ApiKey.WRITE_TXN_MARKERS, 1, {"markers": [marker]})
+            assert await client.end() == 0
+            assert [client.markers(index) for index in range(5)] == [1] * 5
+            logs = [client.log(index) for index in range(5)]
+            assert all(log.last_stable_offset == log.log_end_offset for log in logs)
+
+    asyncio.run(run())
+
+
 def test_a_partition_that_was_deleted_is_told_nothing(tmp_path):
     async def run():
         async with broker(tmp_path) as client:
@@ -255,6 +360,33 @@ def test_a_partition_that_was_deleted_is_told_nothing(tmp_path):
             assert await client.end() == 0
             await client.until_state("CompleteCommit")
             assert client.markers() == 1
+
+    asyncio.run(run())
+
+
+def test_no_client_adds_an_internal_topic_to_its_transaction(tmp_path):
+    async def run():
+        async with broker(tmp_path) as client:
+            await create_topic(client.raw, "a", 1)
+            await client.init()
+            request = {
+                "v3_and_below_transactional_id": "t",
+                "v3_and_below_producer_id": client.producer[0],
+                "v3_and_below_producer_epoch": client.producer[1],
+                "v3_and_below_topics": [
+                    {"name": name, "partitions": [0]} for name in ("a", TRANSACTION_STATE)
+                ],
+            }
+            answer = await client.raw.ask(ApiKey.ADD_PARTITIONS_TO_TXN, 3, request)
+            errors = {
+                each.name: each.results_by_partition[0].partition_error_code
+                for each in answer.results_by_topic_v3_and_below
+            }
+            assert errors == {
+                "a": ErrorCode.OPERATION_NOT_ATTEMPTED,
+                TRANSACTION_STATE: ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+            }
+            assert client.state() == "Empty"
 
     asyncio.run(run())
 

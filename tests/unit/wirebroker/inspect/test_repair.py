@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from tests.support.servers import broker_of, running
 from tests.unit.wirebroker.inspect.directory_kit import contents, rows, run
 from wirebroker import cli
+from wirebroker.coordinator.feature_control import READABLE_FEATURES
 from wirebroker.inspect.small_file_rows import clean_shutdown_row, quorum_state_row
 from wirebroker.storage.checkpoints import parse_rows
 from wirebroker.storage.meta_properties import parse_meta_properties
@@ -81,10 +82,20 @@ def test_text_says_what_was_done(data, capsys):
     with log.open("ab") as file:
         file.write(b"torn")
     _, text = run(capsys, "repair", data, "--dry-run")
-    assert f"cut      {log}: 4 bytes" in text
+    assert f"cut       {log}: 4 bytes" in text
     assert text.endswith("2 files would change, 0 logs cannot be opened\n")
     _, text = run(capsys, "repair", data)
     assert text.endswith("2 files changed, 0 logs cannot be opened\n")
+
+
+def test_text_counts_new_empty_files_and_lists_them_not(data, capsys):
+    (data / ".kafka_cleanshutdown").unlink()
+    empty = next(path for path in sorted(data.glob("*/*.index")) if path.stat().st_size == 0)
+    empty.unlink()
+    _, text = run(capsys, "repair", data)
+    assert str(empty) not in text
+    assert text.endswith("2 files changed (1 new and empty, not listed), 0 logs cannot be opened\n")
+    assert empty.exists()
 
 
 def test_everything_is_read_on_demand(data, capsys):
@@ -128,6 +139,18 @@ def test_what_is_no_data_directory_is_refused(data, capsys, missing, words):
     assert cli.run(["repair", str(data), "--dry-run"]) == 2
     assert words in capsys.readouterr().err
     assert contents(data) == before
+
+
+def test_what_a_newer_broker_wrote_is_left_alone(data, capsys, monkeypatch):
+    (data / ".kafka_cleanshutdown").unlink()
+    before = contents(data)
+    monkeypatch.setitem(READABLE_FEATURES, "metadata.version", (7, 20))
+    assert cli.run(["repair", str(data)]) == 2
+    assert "finalized metadata.version at level 30" in capsys.readouterr().err
+    assert contents(data) == before
+    status, found = rows(capsys, "verify", data)
+    assert status == 1
+    assert "a start cannot read the metadata log" in found[0]["message"]
 
 
 @settings(max_examples=20, deadline=None)
