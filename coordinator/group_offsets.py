@@ -178,29 +178,54 @@ def commit(shard: GroupShard, request: Commit, token: Token, moment: Moment) -> 
     answers: list[dict[str, Any]] = []
     retention_ms: int = body.retention_time_ms
     expire_ms = NO_EXPIRY if retention_ms == NO_RETENTION else moment.wall_ms + retention_ms
-    limit = shard.settings.offset_metadata_max_bytes
     for name, topic_id, partitions in request.topics:
-        answered: list[dict[str, Any]] = []
-        for each in partitions:
-            metadata: str = each.committed_metadata or ""
-            error = ErrorCode.NONE
-            if utf16_length(metadata) > limit:
-                error = ErrorCode.OFFSET_METADATA_TOO_LARGE
-            else:
-                committed = CommittedOffset(
-                    each.committed_offset,
-                    max(each.committed_leader_epoch, NO_LEADER_EPOCH),
-                    metadata,
-                    moment.wall_ms,
-                    expire_ms,
-                    topic_id,
-                )
-                record = offset_commit_record(body.group_id, name, each.partition_index, committed)
-                outcome.records.append(record)
-            answered.append({"partition_index": each.partition_index, "error_code": error})
+        answered = add_commits(
+            outcome,
+            shard,
+            body.group_id,
+            name,
+            partitions,
+            wall_ms=moment.wall_ms,
+            expire_ms=expire_ms,
+            topic_id=topic_id,
+        )
         answers.append({"name": name, "topic_id": topic_id, "partitions": answered})
     outcome.answer(token, {"topics": answers})
     return outcome
+
+
+def add_commits(
+    outcome: Outcome,
+    shard: GroupShard,
+    group_id: str,
+    topic: str,
+    partitions: Sequence[Any],
+    *,
+    wall_ms: int,
+    expire_ms: int = NO_EXPIRY,
+    topic_id: bytes = ZERO_UUID,
+) -> list[dict[str, Any]]:
+    """Add a record for each partition of a topic that a request commits; return their answers."""
+    limit = shard.settings.offset_metadata_max_bytes
+    answers: list[dict[str, Any]] = []
+    for each in partitions:
+        metadata: str = each.committed_metadata or ""
+        error = ErrorCode.NONE
+        if utf16_length(metadata) > limit:
+            error = ErrorCode.OFFSET_METADATA_TOO_LARGE
+        else:
+            committed = CommittedOffset(
+                each.committed_offset,
+                max(each.committed_leader_epoch, NO_LEADER_EPOCH),
+                metadata,
+                wall_ms,
+                expire_ms,
+                topic_id,
+            )
+            record = offset_commit_record(group_id, topic, each.partition_index, committed)
+            outcome.records.append(record)
+        answers.append({"partition_index": each.partition_index, "error_code": error})
+    return answers
 
 
 def validate_commit(group: ClassicGroup, body: Any) -> None:

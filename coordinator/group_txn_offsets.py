@@ -11,14 +11,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from wirebroker.codecs.coordinator_records import (
-    NO_LEADER_EPOCH,
-    CommittedOffset,
-    offset_commit_record,
-)
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.coordinator.classic_group import ClassicGroup, GroupState
-from wirebroker.coordinator.group_offsets import utf16_length
+from wirebroker.coordinator.group_offsets import add_commits
 from wirebroker.coordinator.runtime import Moment, Outcome, ProducerEpoch, Token
 
 if TYPE_CHECKING:
@@ -49,24 +44,10 @@ def commit(shard: GroupShard, request: TxnCommit, token: Token, moment: Moment) 
         raise KafkaError(ErrorCode.ILLEGAL_GENERATION)
     outcome = Outcome(producer=ProducerEpoch(body.producer_id, body.producer_epoch))
     answers: list[dict[str, Any]] = []
-    limit = shard.settings.offset_metadata_max_bytes
     for name, partitions in request.topics:
-        answered: list[dict[str, Any]] = []
-        for each in partitions:
-            metadata: str = each.committed_metadata or ""
-            error = ErrorCode.NONE
-            if utf16_length(metadata) > limit:
-                error = ErrorCode.OFFSET_METADATA_TOO_LARGE
-            else:
-                committed = CommittedOffset(
-                    each.committed_offset,
-                    max(each.committed_leader_epoch, NO_LEADER_EPOCH),
-                    metadata,
-                    moment.wall_ms,
-                )
-                record = offset_commit_record(body.group_id, name, each.partition_index, committed)
-                outcome.records.append(record)
-            answered.append({"partition_index": each.partition_index, "error_code": error})
+        answered = add_commits(
+            outcome, shard, body.group_id, name, partitions, wall_ms=moment.wall_ms
+        )
         answers.append({"name": name, "partitions": answered})
     outcome.answer(token, {"topics": answers})
     return outcome
