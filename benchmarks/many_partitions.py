@@ -19,6 +19,7 @@ import tempfile
 import time
 from pathlib import Path
 
+from benchmarks.machine import cpu_seconds, resident_mb
 from tests.support.batches import batch
 from tests.support.raw_client import BlockingClient
 from wirebroker.codecs.api_keys import ApiKey
@@ -65,13 +66,10 @@ class _Broker:
     def size(self) -> str:
         """Say how much memory it has, how many files are open, how long it has computed."""
         assert self._process is not None
-        process = Path(f"/proc/{self._process.pid}")
-        status = (process / "status").read_text()
-        kib = int(next(line for line in status.splitlines() if line.startswith("VmRSS")).split()[1])
-        user, system = (process / "stat").read_text().rpartition(")")[2].split()[11:13]
-        cpu_s = (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
-        files = len(list((process / "fd").iterdir()))
-        return f"{kib / 1024:5.0f} MiB resident, {files:5} files, {cpu_s:6.2f} s of CPU so far"
+        number = self._process.pid
+        memory, cpu_s = resident_mb(number), cpu_seconds(number)
+        files = len(list(Path(f"/proc/{number}/fd").iterdir()))
+        return f"{memory:5.0f} MiB resident, {files:5} files, {cpu_s:6.2f} s of CPU so far"
 
 
 def main() -> None:

@@ -11,12 +11,9 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import platform
-import re
 import socket
 import statistics
 import struct
-import subprocess
 import sys
 import tempfile
 import time
@@ -26,7 +23,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from compat_tests import tools
+from benchmarks.generators import java_producer
+from benchmarks.machine import cpu_seconds, describe, resident_mb
 from compat_tests.brokers import ApacheKafka, Broker, Wirebroker
 
 if TYPE_CHECKING:
@@ -77,12 +75,12 @@ def measure(broker: Broker, records: int) -> Figures:
     ask_metadata(broker.port)
     start_ms = (time.monotonic() - began) * 1000
     try:
-        rss = resident_mb(broker)
+        rss = resident_mb(broker.process_id)
         sockets = [
             socket.create_connection(("127.0.0.1", broker.port)) for _ in range(IDLE_CONNECTIONS)
         ]
         ask_metadata(broker.port)
-        rss_idle = resident_mb(broker)
+        rss_idle = resident_mb(broker.process_id)
         for sock in sockets:
             sock.close()
         rdk_rate, rdk_cpu = timed(broker, records, produce_by_librdkafka)
@@ -106,20 +104,6 @@ def ask_metadata(port: int) -> None:
                 raise
 
 
-def resident_mb(broker: Broker) -> float:
-    """Return the memory that the process holds."""
-    status = Path(f"/proc/{broker.process_id}/status").read_text()
-    match = re.search(r"VmRSS:\s+(\d+) kB", status)
-    assert match is not None
-    return int(match[1]) / 1024
-
-
-def cpu_seconds(broker: Broker) -> float:
-    """Return the process's CPU time."""
-    fields = Path(f"/proc/{broker.process_id}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
 def timed(
     broker: Broker, records: int, produce: Callable[[Broker, str, int], float]
 ) -> tuple[float, float]:
@@ -128,9 +112,9 @@ def timed(
     admin = AdminClient({"bootstrap.servers": broker.bootstrap})
     admin.create_topics([NewTopic(topic, 1, 1)])[topic].result(30)
     produce(broker, topic, records // 5)
-    cpu = cpu_seconds(broker)
+    cpu = cpu_seconds(broker.process_id)
     rate = produce(broker, topic, records)
-    return rate, (cpu_seconds(broker) - cpu) / records * 1e6
+    return rate, (cpu_seconds(broker.process_id) - cpu) / records * 1e6
 
 
 def produce_by_librdkafka(broker: Broker, topic: str, records: int) -> float:
@@ -153,19 +137,13 @@ def produce_by_librdkafka(broker: Broker, topic: str, records: int) -> float:
 
 def produce_by_java(broker: Broker, topic: str, records: int) -> float:
     """Produce with Kafka's ProducerPerformance; return records a second."""
-    command = [tools.java_command(), "-Xmx512m", "-cp", tools.kafka_class_path()]
-    command += ["org.apache.kafka.tools.ProducerPerformance", "--topic", topic]
-    command += ["--num-records", str(records), "--record-size", "200", "--throughput", "-1"]
-    command += ["--producer-props", f"bootstrap.servers={broker.bootstrap}"]
-    done = subprocess.run(command, check=True, capture_output=True, text=True)
-    match = re.search(r"([\d.]+) records/sec", done.stdout.strip().splitlines()[-1])
-    assert match is not None, done.stdout
-    return float(match[1])
+    sample = java_producer(broker, topic, records=records, record_bytes=200, properties={})
+    return sample.records / sample.seconds
 
 
 def print_table(rounds: dict[str, list[Figures]]) -> None:
     """Print medians and the ratio wirebroker / Apache Kafka."""
-    print(f"{platform.platform()}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}")
+    print(describe())
     print(f"{'':22}{'wirebroker':>14}{'Apache Kafka':>14}{'ratio':>8}")
     for field in Figures._fields:
         ours, theirs = (
