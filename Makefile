@@ -50,7 +50,7 @@ twin: .venv/.test-installed
 spark-suite: .venv/.test-installed
 	@$(BIN)/python -m spark_it.suites.run $(ARGS)
 
-# Beside Apache Kafka, an hour or two; ARGS=--quick takes some minutes. See benchmarks/README.md.
+# Beside Apache Kafka, 40 minutes; ARGS=--quick takes some minutes. See benchmarks/README.md.
 bench: .venv/.bench-installed
 	@$(BIN)/python -m benchmarks $(ARGS)
 

@@ -98,7 +98,7 @@ def all_cases(scale: float) -> list[Case]:
 
 
 def _raw_cases(scale: float) -> list[Case]:
-    seconds = 4 * scale
+    seconds = 2 * scale
     small = generators.one_batch(records=1, record_bytes=100)
 
     def produce(connections: int, batch: bytes = small, **options: Any) -> Any:
@@ -185,30 +185,30 @@ def _librdkafka_cases(scale: float) -> list[Case]:
     return [
         Case(
             "200 B, batch 1 (librdkafka)",
-            produce(150_000, 200, acks=1, batch_num_messages=1, linger_ms=0),
+            produce(80_000, 200, acks=1, batch_num_messages=1, linger_ms=0),
             (4, 6),
             is_quick=True,
         ),
         Case(
             "200 B, batch 50 (librdkafka)",
-            produce(3_000_000, 200, acks=1, batch_num_messages=50),
+            produce(1_500_000, 200, acks=1, batch_num_messages=50),
             (2, 3),
         ),
         Case(
             "100 B, 1 partition, default batching (librdkafka)",
-            produce(4_000_000, 100),
+            produce(3_000_000, 100),
             (1.1, 1.5),
             is_quick=True,
         ),
-        Case("100 B, 6 partitions (librdkafka)", produce(4_000_000, 100), partitions=6),
-        Case("1 KiB, idempotent (librdkafka)", produce(1_000_000, 1024, enable_idempotence=True)),
+        Case("100 B, 6 partitions (librdkafka)", produce(3_000_000, 100), partitions=6),
+        Case("1 KiB, idempotent (librdkafka)", produce(500_000, 1024, enable_idempotence=True)),
         *(
-            Case(f"1 KiB, {codec} (librdkafka)", produce(1_000_000, 1024, compression_codec=codec))
+            Case(f"1 KiB, {codec} (librdkafka)", produce(500_000, 1024, compression_codec=codec))
             for codec in ("lz4", "zstd")
         ),
         Case(
             "200 B, transactions of 1,000 (librdkafka)",
-            produce(300_000, 200, transaction=1000, transactional_id="bench"),
+            produce(200_000, 200, transaction=1000, transactional_id="bench"),
         ),
         Case("consume 200 B (librdkafka)", consume(bulk), fill=fill(bulk, 200)),
         Case(
@@ -235,14 +235,14 @@ def _java_cases(scale: float) -> list[Case]:
         *(
             Case(
                 f"1 KiB, {codec} (Java)",
-                produce(1_500_000, 1024, compression_type=codec),
+                produce(400_000, 1024, compression_type=codec),
                 (1.1, 2),
                 is_quick=codec == "none",
             )
             for codec in ("none", "lz4", "zstd")
         ),
-        Case("1 KiB, 6 partitions (Java)", produce(1_500_000, 1024), partitions=6),
-        Case("1 KiB, 100 partitions (Java)", produce(1_500_000, 1024), partitions=100),
+        Case("1 KiB, 6 partitions (Java)", produce(400_000, 1024), partitions=6),
+        Case("1 KiB, 100 partitions (Java)", produce(400_000, 1024), partitions=100),
         Case(
             "consume 2 GB of 1 KiB (Java)",
             partial(generators.java_consumer, records=bulk),
@@ -251,7 +251,7 @@ def _java_cases(scale: float) -> list[Case]:
         ),
         Case(
             "end to end, one at a time (Java)",
-            partial(generators.end_to_end_latency, records=int(10_000 * scale)),
+            partial(generators.end_to_end_latency, records=int(5_000 * scale)),
             (2, 2),
             is_quick=True,
         ),

@@ -7,12 +7,14 @@ import json
 import statistics
 from typing import TYPE_CHECKING
 
+from benchmarks.pairs import Pairs, Run
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from benchmarks.cases import Case
-    from benchmarks.pairs import Bounded, Pairs, Run
+    from benchmarks.pairs import Bounded
 
 _HEAD = (
     "| case | ours | theirs | CPU ratio | rate ratio | to reach (rate, CPU) | ours CPU us | p99 |",
@@ -66,13 +68,43 @@ def _median_p99_ms(runs: Sequence[Run]) -> float:
     return statistics.median(run.extra["p99_us"] for run in runs) / 1000
 
 
-def write_json(path: Path, facts: Mapping[str, str], results: Mapping[str, Pairs]) -> None:
-    """Write every run, for plots and for comparing with later ones."""
-    cases = {name: dataclasses.asdict(pairs) for name, pairs in results.items()}
-    path.write_text(json.dumps({"facts": dict(facts), "cases": cases}, indent=1) + "\n")
+def title(facts: Mapping[str, str]) -> str:
+    """Return one line that says what was measured when and where."""
+    return ", ".join(f"{name}: {fact}" for name, fact in facts.items())
 
 
-def plot(path: Path, results: Mapping[str, Pairs], title: str) -> None:
+def text(facts: Mapping[str, str], results: Mapping[str, Pairs], cases: Sequence[Case]) -> str:
+    """Return the facts and the table, in Markdown."""
+    return f"{title(facts)}\n\n{table(results, cases)}\n"
+
+
+def write(
+    folder: Path, facts: Mapping[str, str], results: Mapping[str, Pairs], cases: Sequence[Case]
+) -> None:
+    """Write the table, and every run as JSON, for plots and for comparing with later ones."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "table.md").write_text(text(facts, results, cases))
+    runs = {name: dataclasses.asdict(pairs) for name, pairs in results.items()}
+    content = json.dumps({"facts": dict(facts), "cases": runs}, indent=1)
+    (folder / "runs.json").write_text(f"{content}\n")
+
+
+def read_json(path: Path) -> dict[str, Pairs]:
+    """Return what `write` has written; nothing if there is no such file."""
+    if not path.exists():
+        return {}
+    cases = json.loads(path.read_text())["cases"]
+    return {
+        name: Pairs(
+            [Run(**run) for run in pairs["ours"]],
+            [Run(**run) for run in pairs["theirs"]],
+            pairs["dropped"],
+        )
+        for name, pairs in cases.items()
+    }
+
+
+def plot(path: Path, results: Mapping[str, Pairs], heading: str) -> None:
     """Draw the ratios with their bounds as an SVG (needs matplotlib: extra `bench`)."""
     import matplotlib as mpl
 
@@ -97,6 +129,6 @@ def plot(path: Path, results: Mapping[str, Pairs], title: str) -> None:
     axes.set_xscale("log")
     axes.set_xticks([0.5, 1, 2, 4, 8], ["0.5", "1", "2", "4", "8"])
     axes.set_xlabel("times better than Apache Kafka (median, 95 % bounds)")
-    axes.set_title(title)
+    axes.set_title(heading, fontsize=7)
     axes.legend()
     figure.savefig(path)

@@ -28,8 +28,7 @@ from struct import Struct
 from struct import error as struct_error
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
-import crc32c as _crc32c
-
+from wirebroker.codecs.checksum import crc32c
 from wirebroker.codecs.compression import Codec, compress, decompress
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.codecs.records import Headers, Record, encode_record, read_records
@@ -185,14 +184,9 @@ def iterate_batches(view: Buffer) -> Iterator[tuple[int, BatchHeader]]:
         position += size
 
 
-def crc32c(data: Buffer, before: int = 0) -> int:
-    """Return the CRC-32C (Castagnoli) of the data, going on from that of what comes before it."""
-    return _crc32c.crc32c(data, before)
-
-
 def batch_crc(view: memoryview, position: int, size: int) -> int:
     """Compute what the `crc` field of the batch at a position must be."""
-    return _crc32c.crc32c(view[position + CRC_START : position + size])
+    return crc32c(view[position + CRC_START : position + size])
 
 
 def iterate_records(
@@ -330,7 +324,7 @@ def write_crc(buffer: bytearray | memoryview, position: int) -> None:
     (length,) = _INT32.unpack_from(buffer, position + 8)
     size = length + OVERHEAD_BYTES
     with memoryview(buffer) as view:
-        crc = _crc32c.crc32c(view[position + CRC_START : position + size])
+        crc = crc32c(view[position + CRC_START : position + size])
     _CRC.pack_into(buffer, position + 17, crc)
 
 

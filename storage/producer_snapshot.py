@@ -16,7 +16,7 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from wirebroker.codecs.record_batch import crc32c
+from wirebroker.codecs.checksum import crc32c
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

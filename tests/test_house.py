@@ -33,7 +33,7 @@ LONG_BY_NATURE: dict[str, str] = {}
 
 # library -> the files that may import it.
 DOORS = {
-    "crc32c": {"codecs/record_batch.py"},
+    "crc32c": {"codecs/checksum.py"},
     "lz4": {"codecs/compression.py"},
     "zstandard": {"codecs/compression.py"},
     "cramjam": {"codecs/compression.py"},

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from wirebroker.codecs.record_batch import crc32c
+from wirebroker.codecs.checksum import crc32c
 from wirebroker.storage.files import DataFile, Files
 from wirebroker.storage.segment_files import LOG_SUFFIX
 
