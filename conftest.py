@@ -38,7 +38,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="multiply the time and the examples of randomized tests (default 1.0)",
     )
     group.addoption(
-        "--kills", type=int, default=10, metavar="N", help="kills of a broker under load"
+        "--kills", type=int, default=12, metavar="N", help="kills of a broker under load"
     )
     group.addoption(
         "--eos-records", type=int, metavar="N", help="records through the stages of transactions"

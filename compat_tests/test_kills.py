@@ -4,7 +4,8 @@ pytest compat_tests/test_kills.py --kills 100 --seed 7      a hundred kills, fro
 
 Idempotent producers of librdkafka go on over all kills by themselves. In the end every partition
 must hold each producer's messages once and in order, the acknowledged ones at the offsets that
-they were acknowledged with.
+they were acknowledged with. Of transactional producers, readers of what is committed see what was
+committed and nothing else, and at no time a part of a transaction.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 import random
 import threading
 import time
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -20,8 +22,13 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from compat_tests import topics
 from compat_tests.clients import confluent
 from compat_tests.clients.message import WAIT_S
+from compat_tests.transactional_load import TransactionalLoad
+from compat_tests.transactions.watcher import Watcher
+from compat_tests.waiting import eventually
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from compat_tests.brokers import Broker
     from compat_tests.conftest import StartBroker
 
@@ -29,6 +36,7 @@ PARTITIONS = 4
 PRODUCERS = 3
 # What one producer has on its way at most, so that a kill finds some of it.
 MOST_IN_FLIGHT = 2_000
+SETTINGS = {"transaction.state.log.num.partitions": "4"}
 # Of load between a start and the next kill.
 SHORTEST_LIFE_S, LONGEST_LIFE_S = 0.05, 1.5
 
@@ -56,6 +64,7 @@ class Load:
             "retry.backoff.ms": 20,
             "reconnect.backoff.max.ms": 100,
             "message.timeout.ms": 300_000,
+            "log_level": 2,
         }
         self._producer: Producer = confluent.make_producer(broker.bootstrap, settings)
         self._thread = threading.Thread(target=self._run)
@@ -99,20 +108,13 @@ class Load:
 def test_nothing_acknowledged_is_lost_and_nothing_is_twice(
     start_broker: StartBroker, topic: str, durability: str, request: pytest.FixtureRequest
 ) -> None:
-    choice = random.Random(request.config.getoption("--seed"))
-    kills = max(1, int(request.config.getoption("--kills", default=10)) // 2)
+    choice, kills = plan(request)
     broker = start_broker({"wirebroker.durability": durability})
-    configs = {"segment.bytes": str(4 << 20)}
-    topics.create(broker.bootstrap, topic, partitions=PARTITIONS, configs=configs)
+    create_topic(broker, topic)
     loads = [Load(broker, topic, number) for number in range(PRODUCERS)]
     try:
         for _ in range(kills):
-            before = sum(len(load.acknowledged) for load in loads)
-            deadline = time.monotonic() + WAIT_S
-            # A kill that finds no load under way shows nothing.
-            while sum(len(load.acknowledged) for load in loads) == before:
-                assert time.monotonic() < deadline, "nothing is acknowledged any more"
-                time.sleep(0.01)
+            wait_for_load(lambda: sum(len(load.acknowledged) for load in loads))
             time.sleep(choice.uniform(SHORTEST_LIFE_S, LONGEST_LIFE_S))
             broker.kill9()
             broker.start()
@@ -124,6 +126,77 @@ def test_nothing_acknowledged_is_lost_and_nothing_is_twice(
         assert len(load.acknowledged) == sum(load.sent)
     for partition in range(PARTITIONS):
         check(broker, topic, partition, loads)
+
+
+@pytest.mark.parametrize("durability", ["os", "fsync"])
+def test_what_was_committed_is_there_whole_and_nothing_else(
+    start_broker: StartBroker, topic: str, durability: str, request: pytest.FixtureRequest
+) -> None:
+    choice, kills = plan(request)
+    broker = start_broker({"wirebroker.durability": durability, **SETTINGS})
+    create_topic(broker, topic)
+    watcher = Watcher(broker.bootstrap, topic, PARTITIONS)
+    loads = [
+        TransactionalLoad(broker, topic, PARTITIONS, number, str(choice.random()))
+        for number in range(PRODUCERS)
+    ]
+    try:
+        for _ in range(kills):
+            wait_for_load(lambda: sum(load.committed.total() for load in loads))
+            alive_until = time.monotonic() + choice.uniform(SHORTEST_LIFE_S, LONGEST_LIFE_S)
+            while time.monotonic() < alive_until:
+                watcher.read(0.02)
+            broker.kill9()
+            broker.start()
+    finally:
+        for load in loads:
+            load.finish()
+    watcher.close()
+    counts = {
+        "committed": sum(load.count - len(load.aborted) - len(load.undecided) for load in loads),
+        "aborted": sum(len(load.aborted) for load in loads),
+        "undecided": sum(len(load.undecided) for load in loads),
+    }
+    print(f"\n{durability}: {kills} kills, transactions {counts}")  # noqa: T201
+    check_committed(broker, topic, loads)
+
+
+def plan(request: pytest.FixtureRequest) -> tuple[random.Random, int]:
+    """Return the choices of a test, and how many of the kills are its own."""
+    kills = int(request.config.getoption("--kills", default=12))
+    return random.Random(request.config.getoption("--seed")), max(1, kills // 4)
+
+
+def create_topic(broker: Broker, topic: str) -> None:
+    """Create the topic, of small segments."""
+    configs = {"segment.bytes": str(4 << 20)}
+    topics.create(broker.bootstrap, topic, partitions=PARTITIONS, configs=configs)
+
+
+def wait_for_load(progress: Callable[[], int]) -> None:
+    """Wait until something more is done: a kill that finds no load under way shows nothing."""
+    before = progress()
+    eventually(lambda: progress() > before)
+
+
+def check_committed(broker: Broker, topic: str, loads: list[TransactionalLoad]) -> None:
+    """Compare what a new reader of what is committed sees with what the producers know."""
+    reader = Watcher(broker.bootstrap, topic, PARTITIONS)
+    try:
+        deadline = time.monotonic() + WAIT_S
+        while reader.ended != set(range(PARTITIONS)):
+            reader.read(0.05)
+            assert time.monotonic() < deadline, "a transaction is still open"
+        reader.check_transactions({each for load in loads for each in load.aborted})
+    finally:
+        reader.close()
+    expected: Counter[bytes] = Counter()
+    for load in loads:
+        expected += load.committed
+        for transaction, values in load.undecided.items():
+            if transaction in reader.wholes:  # as a whole, as check_transactions has seen
+                expected += values
+    assert reader.seen == expected
 
 
 def check(broker: Broker, topic: str, partition: int, loads: list[Load]) -> None:

@@ -53,7 +53,9 @@ def test_fetches_are_as_long_as_asked_for(broker: Broker, topic: str):
     create(broker.bootstrap, topic, partitions=1)
     big = generators.one_batch(records=1, record_bytes=50_000)
     generators.raw_produce(broker, topic, connections=1, batch=big, records=1, seconds=SHORT_S)
-    sample = generators.raw_fetch(broker, topic, connections=2, max_bytes=20_000, seconds=SHORT_S)
+    with pytest.raises(RuntimeError, match="or larger batches"):
+        generators.raw_fetch(broker, topic, connections=2, max_bytes=20_000, seconds=SHORT_S)
+    sample = generators.raw_fetch(broker, topic, connections=2, max_bytes=60_000, seconds=SHORT_S)
     assert sample.records > 0
     assert sample.extra["p50_us"] <= sample.extra["p99_us"] <= sample.extra["p999_us"]
 

@@ -22,4 +22,17 @@ _UNREAD = [
     "  responses[pbp-gzip].partition_responses[0].base_offset: Kafka says -1, we say 0",
 ]
 
-AGREED: dict[str, list[str]] = {"produce_bad_payloads": _UNREAD}
+# An older client has ended its transaction in the epoch that follows the fenced producer's.
+_NO_RETRY = [
+    "line 410, send EndTxn 5:",
+    "  error_code: Kafka says 0 NONE, we say 90 PRODUCER_FENCED",
+    "  producer_id: Kafka says P2, we say -1",
+    "  producer_epoch: Kafka says 1, we say -1",
+    "line 420, send EndTxn 5:",
+    "  error_code: Kafka says 48 INVALID_TXN_STATE, we say 90 PRODUCER_FENCED",
+]
+
+AGREED: dict[str, list[str]] = {
+    "end_txn_of_zombies": _NO_RETRY,
+    "produce_bad_payloads": _UNREAD,
+}

@@ -44,7 +44,9 @@ _LETTERS = {"producer_id": ("P", 0), "session_id": ("S", 1)}
 # A member's id: the client's id or its group.instance.id, and a UUID.
 _MEMBER_ID = re.compile(r"(.*)-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.DOTALL)
 _MEMBERS = frozenset({"member_id", "leader"})
-_TIMES = frozenset({"timestamp", "log_append_time_ms", "transaction_start_time_ms"})
+_TIMES = frozenset(
+    {"timestamp", "log_append_time_ms", "transaction_start_time_ms", "last_timestamp"}
+)
 _ERRORS = frozenset({"error_code", "topic_config_error_code", "partition_error_code"})
 # Arrays whose order Kafka leaves to a hash table, by message; "" stands for every message.
 _SORTED_BY = {
@@ -274,6 +276,8 @@ def _shown(value: bytes | None) -> str:
     if value is None:
         return "null"
     text = value.decode(errors="backslashreplace")
+    if not text.isprintable():
+        return f"hex {value.hex()}"
     return f'"{text}"' if len(text) <= 40 else f'"{text[:20]}…" of {len(value)} bytes'
 
 

@@ -1,0 +1,96 @@
+"""kafka-python's own integration tests against a broker that runs already, unchanged.
+
+They come with its sources on PyPI, of the version that is installed here. What is missing there is
+`test/service.py`, which starts brokers; a few lines of our own stand in for it.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from functools import cache
+from importlib import metadata
+from typing import TYPE_CHECKING
+
+from compat_tests import tools
+from compat_tests.suites.outcomes import Outcome, from_junit
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+TRANSACTION_TESTS = ("-k", "transactional")
+# They make members with sessions of 3 s, and commit offsets of partition 1.
+BROKER_SETTINGS = {"group.min.session.timeout.ms": "1000", "num.partitions": "4"}
+LIMIT_S = 600.0
+
+_SERVICE = """
+class ExternalService:
+    def __init__(self, host, port):
+        self.host, self.port = host, port
+    def open(self):
+        pass
+    def close(self):
+        pass
+
+class SpawnedService:
+    def __init__(self, *args, **settings):
+        raise RuntimeError("these tests start no broker")
+"""
+
+
+@cache
+def suite_folder() -> Path:
+    """Return the folder with kafka-python's sources and tests.
+
+    Raises:
+        ToolError: They could not be fetched.
+    """
+    version = metadata.version("kafka-python")
+    return tools._installed(f"kafka-python-tests-{version}", _install)
+
+
+def run(arguments: Sequence[str], bootstrap: str, directory: Path) -> list[Outcome]:
+    """Run the tests that pytest's arguments choose; output and results go into the directory."""
+    directory.mkdir(parents=True, exist_ok=True)
+    output, results = directory / "kafka-python.txt", directory / "kafka-python.xml"
+    results.unlink(missing_ok=True)
+    environment = {
+        "KAFKA_URI": f"kafka://{bootstrap}",
+        "KAFKA_VERSION": tools.KAFKA_VERSION,
+        "KAFKA_ROOT": "/",  # of a release; read, not used
+    }
+    options = ["-q", "--timeout=60", "--timeout-method=signal", "-p", "no:cacheprovider"]
+    with output.open("wb") as log:
+        try:
+            subprocess.run(
+                [
+                    *(sys.executable, "-m", "pytest", *options, "-o", "log_level=WARNING"),
+                    *(f"--junitxml={results}", "test/integration", *arguments),
+                ],
+                cwd=suite_folder(),
+                env={**os.environ, **environment},
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                timeout=LIMIT_S,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            return [Outcome("the suite as a whole", "failed", "it did not end")]
+    if not results.is_file():
+        text = output.read_text(errors="replace")
+        return [Outcome("the suite as a whole", "failed", text[-2000:])]
+    return list(from_junit(results))
+
+
+def _install(folder: Path) -> None:
+    package = f"kafka-python=={metadata.version('kafka-python')}"
+    pip = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--no-binary", ":all:"]
+    tools._run([*pip, package], directory=folder)
+    (archive,) = folder.glob("*.tar.gz")
+    tools._run(["tar", "xf", archive.name, "--strip-components=1"], directory=folder)
+    archive.unlink()
+    (folder / "test" / "__init__.py").touch()
+    (folder / "test" / "service.py").write_text(_SERVICE)

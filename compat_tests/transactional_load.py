@@ -1,0 +1,155 @@
+"""A transactional producer that goes on while its broker is killed, and knows what it committed."""
+
+from __future__ import annotations
+
+import json
+import random
+import threading
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from confluent_kafka import KafkaException, Producer
+
+from compat_tests.clients.message import WAIT_S
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from compat_tests.brokers import Broker
+
+ABORTED_SHARE = 0.25
+MOST_MESSAGES = 20  # of a transaction
+CALL_S = 5.0  # then a call is made again
+MOST_CALLS = 12
+
+
+class TransactionalLoad:
+    """Commits and aborts transactions until it is told to stop; runs in a thread of its own.
+
+    Each message names its transaction and how many messages that has in each partition, as
+    `compat_tests.transactions.watcher` reads it.
+
+    Attributes:
+        committed: The messages of transactions whose commit was confirmed.
+        undecided: By transaction, the messages whose commit was asked for but not confirmed.
+        aborted: The names of transactions that were not committed.
+        error: What ended the thread before its time.
+    """
+
+    def __init__(self, broker: Broker, topic: str, partitions: int, number: int, seed: str) -> None:
+        self.name = f"t{number}"
+        self.committed: Counter[bytes] = Counter()
+        self.undecided: dict[str, Counter[bytes]] = {}
+        self.aborted: set[str] = set()
+        self.count = 0
+        self.error: BaseException | None = None
+        self._bootstrap = broker.bootstrap
+        self._topic, self._partitions = topic, partitions
+        self._choice = random.Random(seed)
+        self._is_over = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def finish(self) -> None:
+        """Begin no other transaction, and wait for the end of the last."""
+        self._is_over.set()
+        self._thread.join(MOST_CALLS * CALL_S + WAIT_S)
+        assert not self._thread.is_alive(), f"{self.name} hangs in its transaction {self.count}"
+        if self.error:
+            raise self.error
+
+    def _run(self) -> None:
+        try:
+            producer = self._start()
+            while not self._is_over.is_set():
+                if not self._is_served(producer):
+                    producer = self._start()  # it finds the last transaction ended, or aborts it
+        except BaseException as error:  # noqa: BLE001 - raised again by `finish`
+            self.error = error
+
+    def _start(self) -> Producer:
+        settings = {
+            "bootstrap.servers": self._bootstrap,
+            "transactional.id": self.name,
+            "transaction.timeout.ms": 60_000,
+            "linger.ms": 1,
+            "retry.backoff.ms": 20,
+            "reconnect.backoff.max.ms": 100,
+            "log_level": 2,
+        }
+        producer = Producer(settings)
+        _again(producer.init_transactions)
+        return producer
+
+    def _is_served(self, producer: Producer) -> bool:
+        """Run one transaction; false if its producer is of no use any more."""
+        self.count += 1
+        transaction = f"{self.name}-{self.count}"
+        messages = self._messages()
+        values = Counter(value for _, value in messages)
+        is_commit = self._choice.random() >= ABORTED_SHARE
+        self.aborted.add(transaction)  # until its commit is asked for
+        try:
+            producer.begin_transaction()
+            self._write(producer, transaction, messages)
+            if not is_commit:
+                producer.flush(CALL_S)
+                _again(producer.abort_transaction)
+                return True
+            self.aborted.remove(transaction)
+            self.undecided[transaction] = values
+            _again(producer.commit_transaction)
+        except KafkaException as error:
+            if not error.args[0].txn_requires_abort():
+                return False
+            self.undecided.pop(transaction, None)
+            self.aborted.add(transaction)
+            return _is_done(producer.abort_transaction)
+        del self.undecided[transaction]
+        self.committed += values
+        return True
+
+    def _messages(self) -> list[tuple[int, bytes]]:
+        """Return (partition, value) of the next transaction's messages: larger and smaller ones."""
+        return [
+            (
+                self._choice.randrange(self._partitions),
+                f"{self.name} {self.count} {number} ".encode()
+                * self._choice.choice((1, 1, 1, 200)),
+            )
+            for number in range(self._choice.randint(1, MOST_MESSAGES))
+        ]
+
+    def _write(
+        self, producer: Producer, transaction: str, messages: list[tuple[int, bytes]]
+    ) -> None:
+        counts = Counter(partition for partition, _ in messages)
+        parts = [counts[partition] for partition in range(self._partitions)]
+        headers: Any = [("txn", transaction.encode()), ("parts", json.dumps(parts).encode())]
+        for partition, value in messages:
+            producer.produce(self._topic, value, partition=partition, headers=headers)
+            producer.poll(0)
+
+
+def _again(call: Callable[[float], None]) -> None:
+    """Call until it works.
+
+    Raises:
+        KafkaException: It fails for good, or still fails after MOST_CALLS.
+    """
+    for number in range(MOST_CALLS):
+        try:
+            call(CALL_S)
+        except KafkaException as error:
+            if not error.args[0].retriable() or number == MOST_CALLS - 1:
+                raise
+        else:
+            return
+
+
+def _is_done(call: Callable[[float], None]) -> bool:
+    try:
+        _again(call)
+    except KafkaException:
+        return False
+    return True
