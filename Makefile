@@ -11,16 +11,18 @@ ARGS ?=
 WORKERS ?= 2
 
 BIN := .venv/bin
+COMPILED := .venv/compiled
+COMPILED_TESTS := tests/unit tests/property tests/hostile tests/transcripts
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 # The layers are linked into the package; a clone without symbolic links can't be worked in.
 LINKS := wirebroker/codecs wirebroker/storage wirebroker/coordinator
 
-.PHONY: help run test test-all compat twin spark-suite bench lint format types house docs tools clean
+.PHONY: help run test test-all compiled test-compiled compat twin spark-suite bench lint format types house docs tools clean
 .DELETE_ON_ERROR:
 
 help:
 	@sed -n '1,2s/^# *//p' Makefile
-	@echo "targets: run test test-all compat twin spark-suite bench lint format types house docs tools clean"
+	@echo "targets: run test test-all compiled test-compiled compat twin spark-suite bench lint format types house docs tools clean"
 
 # exec: a signal to make reaches the broker itself. What it prints is passed on line by line.
 run: .venv/.run-installed
@@ -39,6 +41,16 @@ test: .venv/.test-installed
 
 test-all: .venv/.test-installed
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --long --timeout 1800 $(ARGS)
+
+# A copy of the tree whose hot path is compiled (docs/decisions/0007); needs a C compiler.
+compiled: .venv/.test-installed
+	@$(BIN)/python -m compiling.tree $(COMPILED)
+
+# What can tell the two apart, but no Java: the rest is the same code.
+test-compiled: compiled
+	@cd $(COMPILED) && PYTHONPATH=$(CURDIR)/$(COMPILED) WIREBROKER_TESTS_EXPECT=compiled \
+	  $(CURDIR)/$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -p no:cacheprovider \
+	  $(or $(ARGS),$(COMPILED_TESTS))
 
 compat: .venv/.test-installed
 	@$(BIN)/python -m pytest compat_tests $(ARGS)

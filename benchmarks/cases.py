@@ -118,7 +118,11 @@ def _raw_cases(scale: float) -> list[Case]:
 
     def fill(broker: Broker, topic: str) -> object:
         return generators.librdkafka(
-            broker, topic, "produce", {"records": 20_000, "record_bytes": 1000}
+            broker,
+            topic,
+            "produce",
+            # By default librdkafka's batches are 1 MB, and a fetch gives at least one.
+            {"records": 20_000, "record_bytes": 1000, "config": {"batch.size": 16_384}},
         )
 
     big = partial(generators.one_batch, records=1)

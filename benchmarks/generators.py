@@ -108,8 +108,8 @@ def raw_fetch(
     # Correlation id, tags, throttle time, error, session, topics, name, partitions, index.
     error_at = 4 + 1 + 4 + 2 + 4 + 1 + 1 + len(topic) + 1 + 4
     found = drive(broker, [frame], connections=connections, seconds=seconds, error_at=error_at)
-    if found["bytes"] < found["requests"] * max_bytes * 0.9:
-        raise RuntimeError(f"{topic} holds less than {max_bytes} bytes")
+    if not 0.9 * max_bytes < found["bytes"] / found["requests"] < 1.1 * max_bytes:
+        raise RuntimeError(f"{topic} holds less than {max_bytes} bytes, or larger batches")
     return Sample(found["requests"], found["seconds"], _latencies(found))
 
 

@@ -18,7 +18,6 @@ Source: KIP-98, KIP-227, KIP-392, KIP-516, KIP-595, KIP-951; versions in class F
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from struct import Struct
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -52,25 +51,55 @@ class RecordsSlice(Protocol):
         ...
 
 
-@dataclass(slots=True)
 class FetchPartitionResult:
-    """What is told of one partition; the defaults are those of an error."""
+    """What is told of one partition; the defaults are those of an error.
 
-    index: int
-    error_code: int = 0
-    high_watermark: int = -1
-    last_stable_offset: int = -1
-    log_start_offset: int = -1
-    # (epoch, end offset)
-    diverging_epoch: tuple[int, int] | None = None
-    # (leader id, leader epoch)
-    current_leader: tuple[int, int] | None = None
-    # (end offset, epoch)
-    snapshot_id: tuple[int, int] | None = None
-    # (producer id, first offset)
-    aborted_transactions: Sequence[tuple[int, int]] | None = None
-    preferred_read_replica: int = -1
-    records: bytes | RecordsSlice | None = None
+    Attributes:
+        diverging_epoch: (epoch, end offset).
+        current_leader: (leader id, leader epoch).
+        snapshot_id: (end offset, epoch).
+        aborted_transactions: (producer id, first offset) of each.
+    """
+
+    __slots__ = (
+        "aborted_transactions",
+        "current_leader",
+        "diverging_epoch",
+        "error_code",
+        "high_watermark",
+        "index",
+        "last_stable_offset",
+        "log_start_offset",
+        "preferred_read_replica",
+        "records",
+        "snapshot_id",
+    )
+
+    def __init__(  # noqa: PLR0917 - one per partition of every request
+        self,
+        index: int,
+        error_code: int = 0,
+        high_watermark: int = -1,
+        last_stable_offset: int = -1,
+        log_start_offset: int = -1,
+        diverging_epoch: tuple[int, int] | None = None,
+        current_leader: tuple[int, int] | None = None,
+        snapshot_id: tuple[int, int] | None = None,
+        aborted_transactions: Sequence[tuple[int, int]] | None = None,
+        preferred_read_replica: int = -1,
+        records: bytes | RecordsSlice | None = None,
+    ) -> None:
+        self.index = index
+        self.error_code = error_code
+        self.high_watermark = high_watermark
+        self.last_stable_offset = last_stable_offset
+        self.log_start_offset = log_start_offset
+        self.diverging_epoch = diverging_epoch
+        self.current_leader = current_leader
+        self.snapshot_id = snapshot_id
+        self.aborted_transactions = aborted_transactions
+        self.preferred_read_replica = preferred_read_replica
+        self.records = records
 
 
 def encode_fetch(

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import struct
 from struct import Struct
-from typing import Final, NamedTuple
+from typing import Final, TypeAlias
 
 from wirebroker.codecs.errors import MalformedFrameError
 from wirebroker.codecs.primitives import (
@@ -40,28 +40,34 @@ _INT32: Final = Struct(">i")
 _INDEX_AND_LENGTH: Final = Struct(">ii")
 
 
-class ProducePartition(NamedTuple):
-    """The records for one partition, a view into the frame; None if the client sent null."""
-
-    index: int  # type: ignore[assignment]  # hides tuple.index, which nobody calls here
-    records: memoryview | None
+# A partition's index and its records, a view into the frame; None if the client sent null. A plain
+# tuple: there is one for each partition of each request.
+ProducePartition: TypeAlias = tuple[int, memoryview | None]
 
 
-class ProduceTopic(NamedTuple):
+class ProduceTopic:
     """One topic; by name up to version 12, by id (and with an empty name) from 13."""
 
-    name: str
-    topic_id: bytes
-    partitions: list[ProducePartition]
+    __slots__ = ("name", "partitions", "topic_id")
+
+    def __init__(self, name: str, topic_id: bytes, partitions: list[ProducePartition]) -> None:
+        self.name = name
+        self.topic_id = topic_id
+        self.partitions = partitions
 
 
-class ProduceRequest(NamedTuple):
+class ProduceRequest:
     """A parsed request."""
 
-    transactional_id: str | None
-    acks: int
-    timeout_ms: int
-    topics: list[ProduceTopic]
+    __slots__ = ("acks", "timeout_ms", "topics", "transactional_id")
+
+    def __init__(
+        self, transactional_id: str | None, acks: int, timeout_ms: int, topics: list[ProduceTopic]
+    ) -> None:
+        self.transactional_id = transactional_id
+        self.acks = acks
+        self.timeout_ms = timeout_ms
+        self.topics = topics
 
 
 def parse_produce(frame: memoryview, position: int, version: int) -> ProduceRequest:
@@ -138,7 +144,7 @@ def _parse_flexible(  # noqa: PLR0912 - flat for speed
                 position += 1
             else:
                 position, budget = skip_counted_tagged_fields(frame, position, budget)
-            partitions.append(ProducePartition(index, records))
+            partitions.append((index, records))
         if frame[position] == 0:
             position += 1
         else:
@@ -181,6 +187,6 @@ def _parse_classic(frame: memoryview, position: int) -> tuple[ProduceRequest, in
                     raise MalformedFrameError(f"records of {length} bytes end beyond the frame")
                 records = frame[position : position + length]
                 position += length
-            partitions.append(ProducePartition(index, records))
+            partitions.append((index, records))
         topics.append(ProduceTopic(name, ZERO_UUID, partitions))
     return ProduceRequest(transactional_id, acks, timeout_ms, topics), position

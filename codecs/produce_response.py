@@ -16,7 +16,6 @@ Source: KIP-467, KIP-516, KIP-951; versions in class ProduceResponse.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from struct import Struct
 from typing import TYPE_CHECKING, Final, TypeAlias
 
@@ -46,20 +45,44 @@ _PLAIN_V9: Final = Struct(">ihqqqBxx")
 NodeEndpoint: TypeAlias = "tuple[int, str, int, str | None]"
 
 
-@dataclass(slots=True)
 class PartitionResult:
-    """What became of one partition's records; the defaults are those of a refusal."""
+    """What became of one partition's records; the defaults are those of a refusal.
 
-    index: int
-    error_code: int = 0
-    base_offset: int = -1
-    log_append_time_ms: int = -1
-    log_start_offset: int = -1
-    # (index of the record in its batch, sentence)
-    record_errors: Sequence[tuple[int, str | None]] = ()
-    error_message: str | None = None
-    # (leader id, leader epoch), for NOT_LEADER_OR_FOLLOWER.
-    current_leader: tuple[int, int] | None = None
+    Attributes:
+        record_errors: (index of the record in its batch, sentence).
+        current_leader: (leader id, leader epoch), for NOT_LEADER_OR_FOLLOWER.
+    """
+
+    __slots__ = (
+        "base_offset",
+        "current_leader",
+        "error_code",
+        "error_message",
+        "index",
+        "log_append_time_ms",
+        "log_start_offset",
+        "record_errors",
+    )
+
+    def __init__(  # noqa: PLR0917 - one per partition of every request
+        self,
+        index: int,
+        error_code: int = 0,
+        base_offset: int = -1,
+        log_append_time_ms: int = -1,
+        log_start_offset: int = -1,
+        record_errors: Sequence[tuple[int, str | None]] = (),
+        error_message: str | None = None,
+        current_leader: tuple[int, int] | None = None,
+    ) -> None:
+        self.index = index
+        self.error_code = error_code
+        self.base_offset = base_offset
+        self.log_append_time_ms = log_append_time_ms
+        self.log_start_offset = log_start_offset
+        self.record_errors = record_errors
+        self.error_message = error_message
+        self.current_leader = current_leader
 
 
 def encode_produce(

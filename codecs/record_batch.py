@@ -137,7 +137,9 @@ def read_batch_header(view: Buffer, position: int = 0) -> BatchHeader:
             the magic is unknown; UNSUPPORTED_FOR_MESSAGE_FORMAT for magic 0 and 1.
     """
     try:
-        header = BatchHeader._make(HEADER.unpack_from(view, position))
+        fields = HEADER.unpack_from(view, position)
+        # As _make does, without its call.
+        header = tuple.__new__(BatchHeader, fields)  # pyright: ignore[reportUnknownMemberType]
     except struct_error:
         raise _explain_header(view, position) from None
     if header.magic != MAGIC or header.length < HEADER_BYTES - OVERHEAD_BYTES:

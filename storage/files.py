@@ -34,6 +34,8 @@ _WARM_BYTES = 128 * 1024
 # The kernel refuses more buffers in one pwritev (IOV_MAX on Linux).
 _MAX_BUFFERS = 1024
 _RWF_NOWAIT: int = getattr(os, "RWF_NOWAIT", 0)
+# What a file system says that does not know it.
+_UNKNOWN_FLAG = frozenset({errno.EOPNOTSUPP, errno.EINVAL})
 _probe_byte = bytearray(1)
 # Where a failed writeback is sure to be told by syncfs: ext4 and xfs, from Linux 5.8 on.
 _TELLING_FILE_SYSTEMS = frozenset({0xEF53, 0x58465342})
@@ -190,9 +192,29 @@ class DataFile(CachedFile):
         except BlockingIOError:
             return False
         except OSError as error:
-            if error.errno not in {errno.EOPNOTSUPP, errno.EINVAL}:
+            if error.errno not in _UNKNOWN_FLAG:
                 raise
         return True
+
+    def read_cached(self, position: int, memory: memoryview) -> int:
+        """Fill `memory` from `position` on if that needs no disk (never blocks).
+
+        Where the file system cannot tell, it is read in any case.
+
+        Returns:
+            How many bytes were read; fewer than asked for, perhaps 0, if not all of them are in
+            the page cache or the file ends before.
+        """
+        self.is_recent = True
+        descriptor = self.descriptor or self._open()
+        try:
+            return os.preadv(descriptor.number, (memory,), position, _RWF_NOWAIT)
+        except BlockingIOError:
+            return 0
+        except OSError as error:
+            if error.errno not in _UNKNOWN_FLAG:
+                raise
+        return os.preadv(descriptor.number, (memory,), position)
 
     def warm(self, position: int, length: int) -> None:
         """Read a range into the page cache. Blocks: run it in a thread."""
@@ -313,6 +335,10 @@ class Files:
     def data(self, path: str) -> DataFile:
         """Return the file at `path`; touches nothing until it is used."""
         return DataFile(self._cache, path)
+
+    def bound_open_files(self, max_open_files: int) -> None:
+        """Hold at most so many data files open; those above it close when the next one opens."""
+        self._cache.max_open_files = max_open_files
 
     def close_all(self) -> None:
         """Close every open data file (end of the process, end of a test)."""

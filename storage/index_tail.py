@@ -73,5 +73,6 @@ def index_batches(
         size = header.length + OVERHEAD_BYTES
         position += size
         bytes_since_entry += size
-    tail = IndexTail(max_timestamp, offset_of_max_timestamp, indexed_timestamp, bytes_since_entry)
+    fields = (max_timestamp, offset_of_max_timestamp, indexed_timestamp, bytes_since_entry)
+    tail = tuple.__new__(IndexTail, fields)  # pyright: ignore[reportUnknownMemberType]
     return tail, position, offset_entries, time_entries

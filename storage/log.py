@@ -235,7 +235,9 @@ class Log:
                     return AppendPlan(records, (header,), now_ms=now_ms, duplicate_of=duplicate)
             set_base_offset_and_epoch(records, 0, base_offset, leader_epoch)
             # A third of the time that reading the header again would take.
-            headers = (BatchHeader._make((base_offset, header[1], leader_epoch, *header[3:])),)
+            fields = (base_offset, header[1], leader_epoch, *header[3:])
+            header = tuple.__new__(BatchHeader, fields)  # pyright: ignore[reportUnknownMemberType]
+            headers = (header,)
             if self._settings.message_timestamp_type == "LogAppendTime":
                 log_append_time_ms = now_ms
         return AppendPlan(records, headers, now_ms=now_ms, log_append_time_ms=log_append_time_ms)
@@ -265,8 +267,9 @@ class Log:
         if self._is_index_full or must_roll(segment, plan, self._settings):
             segment = self.roll(now_ms=plan.now_ms, base_offset=plan.base_offset)
         headers = plan.headers
+        first = headers[0]
         aborted: Sequence[AbortedTransaction] = ()
-        if len(headers) > 1 or headers[0].attributes & CONTROL_FLAG:
+        if len(headers) > 1 or first.attributes & CONTROL_FLAG:
             aborted = find_aborts(self.producer_state, headers, plan.records)
             if aborted:
                 # Its index may be a new file, which nobody would miss if its name got lost.

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from enum import Enum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
+from wirebroker.codecs.checksum import crc32c
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.codecs.record_batch import (
     HEADER_BYTES,
     BatchHeader,
     batch_crc,
-    crc32c,
     iterate_batches,
     read_batch_header,
     set_base_offset_and_epoch,
@@ -31,15 +31,40 @@ class AppendOrigin(Enum):
     REPLICATION = "replication"  # the leader's log: offsets and epochs are given
 
 
-class AppendResult(NamedTuple):
-    """What a Produce response says of a partition."""
+class AppendResult:
+    """What a Produce response says of a partition.
 
-    base_offset: int
-    last_offset: int
-    # -1 with CreateTime, but a retry gets the timestamp of its first try, as in Kafka.
-    log_append_time_ms: int
-    log_start_offset: int
-    is_duplicate: bool
+    Attributes:
+        base_offset: Of the first record.
+        last_offset: Of the last one.
+        log_append_time_ms: -1 with CreateTime, but a retry gets the timestamp of its first try, as
+            in Kafka.
+        log_start_offset: The log's.
+        is_duplicate: Whether it was a retry: nothing was appended.
+    """
+
+    __slots__ = (
+        "base_offset",
+        "is_duplicate",
+        "last_offset",
+        "log_append_time_ms",
+        "log_start_offset",
+    )
+
+    def __init__(
+        self,
+        base_offset: int,
+        last_offset: int,
+        log_append_time_ms: int,
+        log_start_offset: int,
+        *,
+        is_duplicate: bool,
+    ) -> None:
+        self.base_offset = base_offset
+        self.last_offset = last_offset
+        self.log_append_time_ms = log_append_time_ms
+        self.log_start_offset = log_start_offset
+        self.is_duplicate = is_duplicate
 
 
 class AppendPlan:

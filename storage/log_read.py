@@ -5,16 +5,18 @@ Source: Kafka's LocalLog.read, UnifiedLog.fetchOffsetByTimestamp.
 
 from __future__ import annotations
 
+from collections.abc import Sequence  # noqa: TC003 - compiled tuples look for it
 from typing import TYPE_CHECKING, NamedTuple
 
 from wirebroker.codecs.errors import ErrorCode, KafkaError
+from wirebroker.storage.files import FileSlice  # noqa: TC001 - compiled tuples look for it
+from wirebroker.storage.segment import Segment  # noqa: TC001 - compiled tuples look for it
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator
 
-    from wirebroker.storage.files import FileSlice
     from wirebroker.storage.log import Log
-    from wirebroker.storage.segment import Segment, TimestampedOffset
+    from wirebroker.storage.segment import TimestampedOffset
     from wirebroker.storage.transaction_index import AbortedTransaction
 
 
@@ -22,18 +24,20 @@ class DetachedLog(NamedTuple):
     """A log as it was at some moment: a thread may search it while the log goes on.
 
     Searching by timestamp reads files, unpacks and walks a whole batch in the end, and moves the
-    small memories of indexes and segments, which only one thread may do.
+    small memories of indexes and segments, which only one thread may do. What it learns of closed
+    segments is kept (`note_learned`), so that the next search opens only the segment with the hit.
     """
 
     closed: Sequence[Segment]  # the log's own, of which the thread makes twins
     active: Segment
     log_start_offset: int
+    learned: list[tuple[Segment, int]]  # largest timestamps that were not known before
 
     @classmethod
     def of(cls, log: Log) -> DetachedLog:
         """Take what a search needs; of all segments only the active one is looked at."""
         *closed, active = log.segments
-        return cls(closed, active.detached(), log.log_start_offset)
+        return cls(closed, active.detached(), log.log_start_offset, [])
 
     @property
     def segments(self) -> Iterator[Segment]:
@@ -46,11 +50,37 @@ class DetachedLog(NamedTuple):
         self, timestamp_ms: int, *, up_to_offset: int
     ) -> TimestampedOffset | None:
         """Do what Log.offset_for_timestamp does."""
-        return find_offset_for_timestamp(self, timestamp_ms, up_to_offset=up_to_offset)
+        segments = self._reaching(timestamp_ms)
+        return _first_at_or_after(segments, timestamp_ms, self.log_start_offset, up_to_offset)
+
+    # A function, as is `_reaching` below: compiled code runs a generator expression to its end,
+    # and each segment that is looked at for the first time costs an open file.
+    def _reaching(self, timestamp_ms: int) -> Iterator[Segment]:
+        for segment, largest, twin in self._largest_timestamps():
+            if largest >= timestamp_ms:
+                yield twin or segment.detached_closed()
 
     def offset_of_max_timestamp(self, *, up_to_offset: int) -> TimestampedOffset | None:
         """Do what Log.offset_of_max_timestamp does."""
-        return find_max_timestamp(self, up_to_offset=up_to_offset)
+        segment, _, twin = max(self._largest_timestamps(), key=lambda each: each[1])
+        return _newest(twin or segment.detached_closed(), up_to_offset)
+
+    def note_learned(self) -> None:
+        """Keep what was learned; not in the thread, whose search must have ended."""
+        for segment, largest in self.learned:
+            segment.note_max_timestamp(largest)
+
+    def _largest_timestamps(self) -> Iterator[tuple[Segment, int, Segment | None]]:
+        """Go over the segments, their largest timestamps and, if there is one already, a twin."""
+        for segment in self.closed:
+            known = segment.known_max_timestamp
+            twin = None
+            if known is None:
+                twin = segment.detached_closed()
+                known = twin.max_timestamp
+                self.learned.append((segment, known))
+            yield segment, known, twin
+        yield self.active, self.active.max_timestamp, self.active
 
 
 class LogRead(NamedTuple):
@@ -145,22 +175,34 @@ def _is_cut_batch(segment: Segment, offset: int, found: FileSlice, *, min_one: b
 
 
 def find_offset_for_timestamp(
-    log: Log | DetachedLog, timestamp_ms: int, *, up_to_offset: int
+    log: Log, timestamp_ms: int, *, up_to_offset: int
 ) -> TimestampedOffset | None:
     """Do what Log.offset_for_timestamp says."""
-    for segment in log.segments:
-        if segment.max_timestamp < timestamp_ms:
-            continue
-        found = segment.first_record_at_or_after_timestamp(
-            timestamp_ms, start_offset=log.log_start_offset
-        )
+    segments = _reaching(log.segments, timestamp_ms)
+    return _first_at_or_after(segments, timestamp_ms, log.log_start_offset, up_to_offset)
+
+
+def _reaching(segments: Iterable[Segment], timestamp_ms: int) -> Iterator[Segment]:
+    for segment in segments:
+        if segment.max_timestamp >= timestamp_ms:
+            yield segment
+
+
+def find_max_timestamp(log: Log, *, up_to_offset: int) -> TimestampedOffset | None:
+    """Do what Log.offset_of_max_timestamp says."""
+    return _newest(max(log.segments, key=lambda segment: segment.max_timestamp), up_to_offset)
+
+
+def _first_at_or_after(
+    segments: Iterable[Segment], timestamp_ms: int, start_offset: int, up_to_offset: int
+) -> TimestampedOffset | None:
+    for segment in segments:
+        found = segment.first_record_at_or_after_timestamp(timestamp_ms, start_offset=start_offset)
         if found is not None:
             return found if found.offset < up_to_offset else None
     return None
 
 
-def find_max_timestamp(log: Log | DetachedLog, *, up_to_offset: int) -> TimestampedOffset | None:
-    """Do what Log.offset_of_max_timestamp says."""
-    latest = max(log.segments, key=lambda segment: segment.max_timestamp)
-    found = latest.first_record_with_max_timestamp()
+def _newest(segment: Segment, up_to_offset: int) -> TimestampedOffset | None:
+    found = segment.first_record_with_max_timestamp()
     return found if found is not None and found.offset < up_to_offset else None

@@ -15,7 +15,7 @@ from __future__ import annotations
 import errno
 from typing import TYPE_CHECKING, NamedTuple
 
-from wirebroker.codecs.record_batch import OVERHEAD_BYTES, iterate_records
+from wirebroker.codecs.record_batch import OVERHEAD_BYTES, BatchHeader, iterate_records
 from wirebroker.storage.batch_scan import scan_batches, scan_headers
 from wirebroker.storage.files import FileSlice
 from wirebroker.storage.index_tail import IndexTail, empty_tail, index_batches
@@ -32,7 +32,6 @@ from wirebroker.storage.time_index import NO_TIMESTAMP, TIME_ENTRY, TimeIndex
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from wirebroker.codecs.record_batch import BatchHeader
     from wirebroker.storage.files import Buffer, Files
     from wirebroker.storage.producer_replay import Recent
     from wirebroker.storage.segment_recovery import CheckStart, SegmentRecovery
@@ -44,16 +43,36 @@ _MEMO_ENTRIES = 32
 _MAX_DECOMPRESSED_BYTES = 256 * 1024 * 1024
 
 
-class SegmentWrite(NamedTuple):
+class SegmentWrite:
     """What `write` has put into the files and `commit` will make visible."""
 
-    position: int
-    end_position: int
-    first_batch: BatchHeader
-    tail: IndexTail
-    offset_entry_count: int
-    time_entry_count: int
-    aborted_count: int = 0
+    __slots__ = (
+        "aborted_count",
+        "end_position",
+        "first_batch",
+        "offset_entry_count",
+        "position",
+        "tail",
+        "time_entry_count",
+    )
+
+    def __init__(  # noqa: PLR0917 - one per append
+        self,
+        position: int,
+        end_position: int,
+        first_batch: BatchHeader,
+        tail: IndexTail,
+        offset_entry_count: int,
+        time_entry_count: int,
+        aborted_count: int,
+    ) -> None:
+        self.position = position
+        self.end_position = end_position
+        self.first_batch = first_batch
+        self.tail = tail
+        self.offset_entry_count = offset_entry_count
+        self.time_entry_count = time_entry_count
+        self.aborted_count = aborted_count
 
 
 class TimestampedOffset(NamedTuple):
@@ -74,13 +93,22 @@ class Segment(SegmentFiles):
             again when the segment was truncated to nothing.
     """
 
-    __slots__ = ("_first_batch_timestamp", "_is_new", "_memo", "_size", "_tail", "created_ms")
+    __slots__ = (
+        "_first_batch_timestamp",
+        "_found_max_timestamp",
+        "_is_new",
+        "_memo",
+        "_size",
+        "_tail",
+        "created_ms",
+    )
 
     def __init__(self, files: Files, directory: str, base_offset: int, *, created_ms: int) -> None:
         super().__init__(files, directory, base_offset)
         self.created_ms = created_ms
         self._size = -1  # unknown until asked for, as is what is None here
         self._tail: IndexTail | None = None
+        self._found_max_timestamp: int | None = None
         self._first_batch_timestamp: int | None = None
         self._memo: dict[int, tuple[int, int]] = {}  # offset -> (position, batch size or 0)
         self._is_new = False
@@ -101,6 +129,16 @@ class Segment(SegmentFiles):
     def max_timestamp(self) -> int:
         """The largest timestamp of a record; -1 if there is none."""
         return (self._tail or self._load_tail()).max_timestamp
+
+    @property
+    def known_max_timestamp(self) -> int | None:
+        """Return `max_timestamp` if that needs no file, else None (a thread may ask)."""
+        tail = self._tail
+        return self._found_max_timestamp if tail is None else tail.max_timestamp
+
+    def note_max_timestamp(self, timestamp: int) -> None:
+        """Keep what a search of its files (`detached_closed`) found; the segment stays unused."""
+        self._found_max_timestamp = timestamp
 
     @property
     def offset_of_max_timestamp(self) -> int:

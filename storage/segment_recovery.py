@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, NamedTuple
 
+from wirebroker.codecs.checksum import crc32c
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.codecs.record_batch import (
     CRC_START,
@@ -25,7 +26,6 @@ from wirebroker.codecs.record_batch import (
     MAGIC,
     OVERHEAD_BYTES,
     BatchHeader,
-    crc32c,
     read_batch_header,
 )
 from wirebroker.storage.index_tail import IndexTail, empty_tail

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import shutil
 import signal
 import subprocess
 import sys
+import sysconfig
+import tarfile
+import zipfile
 from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.project_files import copy_of_the_project
+from compiling.modules import compiled_paths
+from compiling.tree import make_tree
+from tests.project_files import ROOT, copy_of_the_project
 from wirebroker import __version__
 
 if TYPE_CHECKING:
@@ -42,13 +48,13 @@ def install(folder: Path, *what: str) -> Path:
     return commands
 
 
-def assert_it_works(commands: Path, folder: Path) -> None:
+def assert_it_works(commands: Path, folder: Path, version: str = __version__) -> None:
     """Start the broker away from the checkout and stop it again."""
     for command in ([commands / "wirebroker"], [commands / "python", "-m", "wirebroker"]):
         done = subprocess.run(
             [*command, "--version"], cwd=folder, capture_output=True, text=True, check=True
         )
-        assert done.stdout == f"wirebroker {__version__}\n"
+        assert done.stdout == f"wirebroker {version}\n"
     broker = subprocess.Popen(
         [commands / "wirebroker", "serve", "--port", "0", "--data-dir", "data"],
         cwd=folder,
@@ -65,7 +71,29 @@ def assert_it_works(commands: Path, folder: Path) -> None:
 
 def test_the_wheel_works(distributions, tmp_path):
     (wheel,) = distributions.glob("*.whl")
+    assert wheel.name.endswith("-py3-none-any.whl")
     assert_it_works(install(tmp_path / "venv", str(wheel)), tmp_path)
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="compiling needs a C compiler")
+def test_the_compiled_wheel_holds_each_module_twice_and_works(tmp_path):
+    wheel = make_tree(ROOT / ".venv" / "compiled")  # where `make test-compiled` takes it from
+    assert "-none-any" not in wheel.name
+    with zipfile.ZipFile(wheel) as archive:
+        names = set(archive.namelist())
+    for path in compiled_paths():
+        assert path in names
+        assert path.removesuffix(".py") + sysconfig.get_config_var("EXT_SUFFIX") in names
+    assert_it_works(
+        install(tmp_path / "venv", str(wheel)), tmp_path, version=f"{__version__} (compiled)"
+    )
+
+
+def test_the_sdist_can_be_compiled(distributions):
+    (sdist,) = distributions.glob("*.tar.gz")
+    with tarfile.open(sdist) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
+    assert names >= {"setup.py", "compiling/backend.py", "compiling/modules.txt"}
 
 
 def test_the_sdist_works(distributions, tmp_path):

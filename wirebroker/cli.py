@@ -13,8 +13,9 @@ from pathlib import Path
 
 import click
 
-from wirebroker import __version__, cli_inspect
+from wirebroker import cli_inspect
 from wirebroker.config import ConfigError, StartError
+from wirebroker.version import version_text
 
 _USAGE_STATUS = 2
 _GREATEST_PORT = 65535
@@ -46,7 +47,7 @@ def run(arguments: list[str]) -> int:
 
 
 @click.group(invoke_without_command=True)
-@click.version_option(__version__, message="wirebroker %(version)s")
+@click.version_option(version_text(), message="wirebroker %(version)s")
 @click.pass_context
 def cli(context: click.Context) -> None:
     """Run a Kafka broker: Kafka's wire protocol, disk format and metadata, in Python."""

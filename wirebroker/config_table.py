@@ -123,8 +123,8 @@ _LISTENERS = (
     ),
     _number(
         "socket.receive.buffer.bytes",
-        102_400,
-        "Socket receive buffer; -1 is the system's default.",
+        -1,
+        "Socket receive buffer; -1 is the system's default, which grows with what arrives.",
         -1,
     ),
     _number("socket.request.max.bytes", 104_857_600, "Largest request that is read.", 1),
@@ -471,7 +471,11 @@ _OWN = (
         choices=("debug", "info", "warning", "error"),
     ),
     _number(
-        "wirebroker.open.files", 4096, "Data files held open at a time; the rest are reopened.", 16
+        "wirebroker.open.files",
+        32_768,
+        "Data files held open at a time, if half of the process's limit of open files allows; "
+        "the rest are reopened. A partition in use has 3.",
+        16,
     ),
 )
 

@@ -55,7 +55,13 @@ from wirebroker.logs import configure_logging
 from wirebroker.loop_watch import LoopWatch
 from wirebroker.net.connection_table import ConnectionTable
 from wirebroker.net.dispatch import Dispatcher
-from wirebroker.net.listener import Listener, bind, raise_open_file_limit, sockets_within
+from wirebroker.net.listener import (
+    Listener,
+    bind,
+    data_files_within,
+    raise_open_file_limit,
+    sockets_within,
+)
 from wirebroker.net.settings import NetworkSettings
 from wirebroker.storage.files import Files
 from wirebroker.storage.log_directory import LogDirectory, LogDirectoryError
@@ -152,6 +158,8 @@ class Server:
             ConfigError: A listener that cannot be used.
         """
         open_files = raise_open_file_limit()
+        data_files = data_files_within(open_files, wanted=self.config.int("wirebroker.open.files"))
+        self.files.bound_open_files(data_files)
         try:
             self._bind()
             self._open_directories()
@@ -177,9 +185,7 @@ class Server:
             on_disk_failure=broker.replicas.file_failed,
             clock=self.clock,
             settings=self._settings,
-            max_sockets=sockets_within(
-                open_files, data_files=self.config.int("wirebroker.open.files")
-            ),
+            max_sockets=sockets_within(open_files, data_files=data_files),
         )
         for listener, sock in self._sockets:
             self._listeners.append(Listener(self._table, listener.name, sock))

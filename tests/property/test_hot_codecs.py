@@ -112,10 +112,10 @@ def produce_request_as_kio(request: Any, version: int) -> dict[str, Any]:
                 **topic_as_kio(topic.name, topic.topic_id, version >= 13, "name"),
                 "partition_data": [
                     {
-                        "index": partition.index,
-                        "records": None if partition.records is None else bytes(partition.records),
+                        "index": index,
+                        "records": None if records is None else bytes(records),
                     }
-                    for partition in topic.partitions
+                    for index, records in topic.partitions
                 ],
             }
             for topic in request.topics

@@ -114,6 +114,11 @@ class _FailingFile(DataFile):
         self._disk.check("read", self.path)
         return super().is_resident(position)
 
+    def read_cached(self, position: int, memory: memoryview) -> int:
+        self._disk.check("read", self.path)
+        self._disk.check("send", self.path)
+        return super().read_cached(position, memory)
+
     def send_to(self, socket_fd: int, position: int, length: int) -> int:
         self._disk.check("send", self.path)
         return super().send_to(socket_fd, position, length)

@@ -13,14 +13,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from wirebroker.cluster.partition import Partition  # noqa: TC001 - compiled tuples look for it
 from wirebroker.codecs.errors import ErrorCode, KafkaError
+from wirebroker.codecs.produce_response import PartitionResult  # noqa: TC001 - compiled tuples look for it
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from wirebroker.cluster.deadlines import Deadlines
-    from wirebroker.cluster.partition import Partition
-    from wirebroker.codecs.produce_response import PartitionResult
 
 
 # A timeout that is shorter does not count for our own disk: Kafka does not count its syncs at all.

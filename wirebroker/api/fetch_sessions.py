@@ -20,6 +20,7 @@ from collections import OrderedDict
 from typing import TYPE_CHECKING, NamedTuple
 
 from wirebroker.codecs.errors import ErrorCode
+from wirebroker.codecs.fetch import FetchPartition  # noqa: TC001 - compiled tuples look for it
 from wirebroker.codecs.fetch_response import FetchPartitionResult
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from wirebroker.clock import Steps
-    from wirebroker.codecs.fetch import FetchPartition, FetchRequest
+    from wirebroker.codecs.fetch import FetchRequest
 
 INITIAL_EPOCH = 0
 FINAL_EPOCH = -1

@@ -140,6 +140,8 @@ def _look_up(partition: Partition, asked: Any, body: Any) -> _Found | int:
 async def _search(broker: Broker, searches: list[_Search], version: int) -> None:
     loop = asyncio.get_running_loop()
     found = await loop.run_in_executor(None, lambda: [_find(each) for each in searches])
+    for search in searches:
+        search.log.note_learned()
     for search, hit in zip(searches, found, strict=True):
         if isinstance(hit, FileNotFoundError) and not search.partition.is_retired:
             hit = await _find_again(search)  # noqa: PLW2901 - what counts is found now

@@ -104,7 +104,7 @@ class _Produce:
         """Append at once whatever can be, and answer unless something has to wait."""
         wanted = self._wanted
         if _names_one_twice(wanted.topics):
-            wanted = self._wanted = wanted._replace(topics=_last_of_each(wanted.topics))
+            wanted.topics = _last_of_each(wanted.topics)
         if wanted.transactional_id is None and _has_transactional_records(wanted):
             return self._refuse(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
         if wanted.transactional_id is not None:
@@ -201,8 +201,8 @@ class _Produce:
             done = partition.append(checked, now_ms=now_ms, request_version=version, guard=guard)
         except KafkaError as error:
             _note_error(result, error, partition)
-        except OSError as error:
-            self._note_disk(result, error, partition)
+        except OSError as fault:  # another name: a compiled one has one type
+            self._note_disk(result, fault, partition)
         else:
             self._note_done(result, done, partition)
         return result
@@ -220,8 +220,8 @@ class _Produce:
                 )
             except KafkaError as error:
                 _note_error(result, error, partition)
-            except OSError as error:
-                self._note_disk(result, error, partition)
+            except OSError as fault:
+                self._note_disk(result, fault, partition)
             else:
                 self._note_done(result, done, partition)
         if self._must_wait:
@@ -316,7 +316,7 @@ def _names_one_twice(topics: list[ProduceTopic]) -> bool:
         return True
     return any(
         len(topic.partitions) > 1
-        and len({each.index for each in topic.partitions}) < len(topic.partitions)
+        and len({index for index, _ in topic.partitions}) < len(topic.partitions)
         for topic in topics
     )
 
@@ -326,7 +326,7 @@ def _last_of_each(topics: list[ProduceTopic]) -> list[ProduceTopic]:
     kept: dict[tuple[str, bytes], dict[int, ProducePartition]] = {}
     for topic in topics:
         partitions = kept.setdefault((topic.name, topic.topic_id), {})
-        partitions.update((each.index, each) for each in topic.partitions)
+        partitions.update((each[0], each) for each in topic.partitions)
     return [
         ProduceTopic(name, topic_id, list(partitions.values()))
         for (name, topic_id), partitions in kept.items()

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from wirebroker.codecs.checksum import crc32c
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.codecs.record_batch import (
     CRC_START,
     HEADER_BYTES,
     BatchHeader,
     batch_crc,
-    crc32c,
     read_batch_header,
 )
 

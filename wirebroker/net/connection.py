@@ -5,13 +5,15 @@
                                                      Pending: the connection is paused until it is
                                                      answered; what came behind it is held
 
+Small answers to requests that arrived together leave together, in order (`_serve_several`).
+
 The next request is served when the answer to the last is queued, unless much of it is unsent (then
 when that has left). Pausing costs nothing: the reader stays registered, and leaves the loop only
 if the socket becomes readable meanwhile. Sources of a pause, all in `_is_paused`: a pending answer,
 unsent output, the end of the turn (2 ms of pipelined requests), and the memory budget.
 
-This is the hot path, flat on purpose: a 150-byte request with a trivial handler costs about 5 us
-outside the kernel, of which `_on_readable` and `_serve` are half.
+This is the hot path, flat on purpose: with poller, framing and queue a small request costs 1.5 us
+more than what Python's own poll, receive and send cost with the kernel's part (5.5 to 7.5 us).
 """
 
 from __future__ import annotations
@@ -25,7 +27,8 @@ from wirebroker.api.registry import CloseConnectionError
 from wirebroker.codecs.errors import MalformedFrameError
 from wirebroker.net.dispatch import HandlerFailedError, Pending
 from wirebroker.net.protocol import SMALL_FRAME_BYTES, Protocol
-from wirebroker.net.send_queue import HIGH_WATER_BYTES, SendQueue, SliceError
+from wirebroker.net.send_queue import HIGH_WATER_BYTES, SendQueue
+from wirebroker.net.slice_error import SliceError
 
 if TYPE_CHECKING:
     import socket
@@ -37,6 +40,9 @@ logger = logging.getLogger("wirebroker.net")
 
 # Pipelined requests of one connection are served this long before all others have their turn.
 _TURN_S: Final = 0.002
+
+# Their answers are joined up to this size: 100 small ones, and the peer has work while we serve on.
+_JOINED_BYTES: Final = 8 << 10
 
 # Errors that say that the network or the peer went away: nothing is wrong here.
 _PEER_IS_GONE: Final = frozenset(
@@ -59,6 +65,7 @@ class Connection:
     __slots__ = (
         "_budget",
         "_charged_bytes",
+        "_descriptor",
         "_dispatch",
         "_is_closed",
         "_is_ending",
@@ -72,6 +79,7 @@ class Connection:
         "_pending_bytes",
         "_queue",
         "_socket",
+        "_sockets",
         "_table",
         "activity",
         "address",
@@ -93,8 +101,14 @@ class Connection:
         self._budget = table.budget
         self._dispatch = table.dispatch
         self._socket = sock
+        self._sockets = table.sockets
+        self._descriptor = sock.fileno()
         self._queue = SendQueue(
-            loop=self._loop, sock=sock, on_progress=self._on_sent, on_error=self._on_send_error
+            loop=self._loop,
+            sockets=self._sockets,
+            sock=sock,
+            on_progress=self._on_sent,
+            on_error=self._on_send_error,
         )
         self._pending: Pending | None = None
         self._pending_bytes = 0
@@ -115,14 +129,14 @@ class Connection:
             request_max_bytes=table.settings.request_max_bytes,
             deadline_s=table.settings.frame_deadline_ms / 1000,
         )
-        self._loop.add_reader(sock, self._on_readable)
+        self._sockets.add_reader(self._descriptor, self._on_readable)
 
     # --- receiving and serving (hot) ---
 
     def _on_readable(self) -> None:
         if self._is_paused:
             self._is_reading = False
-            self._loop.remove_reader(self._socket)
+            self._sockets.remove_reader(self._descriptor)
             return
         protocol = self.protocol
         buffer = protocol.get_buffer()
@@ -135,8 +149,8 @@ class Connection:
             count = self._socket.recv_into(buffer)
         except (BlockingIOError, InterruptedError):
             return
-        except OSError as error:
-            self._lost(error)
+        except OSError as fault:  # another name: a compiled one has one type
+            self._lost(fault)
             return
         if not count:
             self._on_end()
@@ -148,35 +162,74 @@ class Connection:
     def _serve(self, count: int) -> None:
         """Serve the frames at hand; `count` bytes have just arrived."""
         protocol = self.protocol
-        queue = self._queue
-        turn_end = 0.0
         try:
-            while (frame := protocol.next_frame()) is not None:
+            frame = protocol.next_frame()
+            if frame is not None and protocol.position != protocol.end:
+                self._serve_several(frame)
+            elif frame is not None:
                 answer = self._dispatch(frame, self.info)
                 if isinstance(answer, list):
-                    queue.send(answer)
-                    if queue.unsent_bytes > HIGH_WATER_BYTES:
+                    self._queue.send(answer)
+                    if self._queue.unsent_bytes > HIGH_WATER_BYTES:
                         self._is_paused = True
-                        break
                 elif answer is not None:
                     self._wait_for_answer(answer, frame)
-                    break
-                if protocol.position != protocol.end:
-                    now = self._monotonic()
-                    if not turn_end:
-                        turn_end = now + _TURN_S
-                    elif now >= turn_end:
-                        self._is_paused = True
-                        self._loop.call_soon(self._resume)
-                        break
         except (MalformedFrameError, CloseConnectionError, HandlerFailedError) as error:
             self._refuse(error)
             return
-        except OSError as error:
-            self._lost(error)
+        except OSError as fault:  # another name: a compiled one has one type
+            self._lost(fault)
             return
         if protocol.hold() or self._charged_bytes or self._pending_bytes or self._is_watched:
             self._account(count)
+
+    def _serve_several(self, first: memoryview) -> None:
+        """Serve pipelined frames until something is in the way or the turn is over.
+
+        Small answers leave together, since a send costs 5 us; but those to the first half leave
+        when that is served, or the peer would have nothing to do meanwhile.
+        """
+        protocol = self.protocol
+        queue = self._queue
+        frame: memoryview | None = first
+        turn_end = self._monotonic() + _TURN_S
+        half = (protocol.position + protocol.end) // 2
+        small: list[bytes] = []
+        small_bytes = 0
+        try:
+            while frame is not None:
+                answer = self._dispatch(frame, self.info)
+                if isinstance(answer, list):
+                    piece = answer[0]
+                    if len(answer) == 1 and isinstance(piece, bytes):
+                        small.append(piece)
+                        small_bytes += len(piece)
+                        answer.clear()
+                    is_half = protocol.position >= half
+                    if answer or is_half or small_bytes >= _JOINED_BYTES:
+                        if is_half:
+                            half = protocol.end + 1
+                        if small:
+                            answer.insert(0, b"".join(small))
+                            small, small_bytes = [], 0
+                        queue.send(answer)
+                        if queue.unsent_bytes > HIGH_WATER_BYTES:
+                            self._is_paused = True
+                            break
+                elif answer is not None:
+                    self._wait_for_answer(answer, frame)
+                    break
+                if protocol.position != protocol.end and self._monotonic() >= turn_end:
+                    self._is_paused = True
+                    self._loop.call_soon(self._resume)
+                    break
+                frame = protocol.next_frame()
+        finally:
+            # What was served before a frame that is none is answered.
+            if small:
+                queue.send([b"".join(small)])
+                if queue.unsent_bytes > HIGH_WATER_BYTES:
+                    self._is_paused = True
 
     def _account(self, count: int) -> None:
         """Count the bytes that are held, and watch the deadline of a frame that is arriving."""
@@ -223,8 +276,8 @@ class Connection:
         except (MalformedFrameError, CloseConnectionError, HandlerFailedError) as error:
             self._refuse(error)
             return
-        except OSError as error:
-            self._lost(error)
+        except OSError as fault:  # another name: a compiled one has one type
+            self._lost(fault)
             return
         if self._charged_bytes:
             self._account(0)
@@ -246,7 +299,7 @@ class Connection:
         self._serve(0)
         if not (self._is_paused or self._is_reading or self._is_closed):
             self._is_reading = True
-            self._loop.add_reader(self._socket, self._on_readable)
+            self._sockets.add_reader(self._descriptor, self._on_readable)
 
     def _on_sent(self) -> None:
         self.activity += 1
@@ -258,7 +311,7 @@ class Connection:
     def _wait_for_memory(self) -> None:
         self._is_paused = True
         self._is_reading = False
-        self._loop.remove_reader(self._socket)
+        self._sockets.remove_reader(self._descriptor)
         self.protocol.pause(self._monotonic())
         self._budget.wait(self)
 
@@ -302,7 +355,7 @@ class Connection:
         self._is_paused = True
         if self._is_reading:
             self._is_reading = False
-            self._loop.remove_reader(self._socket)
+            self._sockets.remove_reader(self._descriptor)
         self._queue.close()
         self._socket.close()
         if self._charged_bytes:

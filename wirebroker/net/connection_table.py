@@ -18,6 +18,7 @@ import logging
 from typing import TYPE_CHECKING, Any, Final
 
 from wirebroker.api.registry import ConnectionInfo
+from wirebroker.loop_watch import PolledLoop
 from wirebroker.net.connection import Connection
 from wirebroker.net.memory_budget import MemoryBudget
 from wirebroker.net.receive_area import ReceiveArea
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from wirebroker.api.registry import Piece
     from wirebroker.clock import Clock
     from wirebroker.net.dispatch import Pending
+    from wirebroker.net.poller import Sockets
     from wirebroker.net.settings import NetworkSettings
 
     Dispatch = Callable[[memoryview, ConnectionInfo], list[Piece] | Pending | None]
@@ -46,6 +48,7 @@ class ConnectionTable:
 
     Attributes:
         loop: The loop that all of them run on.
+        sockets: Who says that one of them is readable: the loop's poller, or the loop.
         area: The memory that all of them receive into.
         budget: The memory that all of them may hold.
         clock: Time for deadlines.
@@ -71,6 +74,7 @@ class ConnectionTable:
         "loop",
         "on_disk_failure",
         "settings",
+        "sockets",
     )
 
     # The counts in _counts_by_address add up to the number of _connections; see check().
@@ -87,6 +91,7 @@ class ConnectionTable:
     ) -> None:
         """Make an empty table; `max_sockets` is what the limit of open files leaves room for."""
         self.loop = loop
+        self.sockets: Sockets = loop.poller if isinstance(loop, PolledLoop) else loop
         self.area = ReceiveArea()
         self.budget = MemoryBudget(settings.memory_budget_bytes, schedule=loop.call_soon)
         self.clock = clock

@@ -16,7 +16,7 @@ import asyncio
 from struct import Struct
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
-from wirebroker.api.registry import CloseConnectionError, LargeResponse, Request
+from wirebroker.api.registry import CloseConnectionError, Handler, LargeResponse, Request
 from wirebroker.codecs.api_keys import API_VERSIONS, FIRST_PRODUCE_VERSION, ApiKey
 from wirebroker.codecs.errors import ErrorCode, MalformedFrameError
 from wirebroker.codecs.frames import parse_request_header, response_header
@@ -26,8 +26,7 @@ from wirebroker.net.receive_area import ReceiveArea
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from wirebroker.api.registry import ConnectionInfo, Handler, Piece, Registry
-    from wirebroker.codecs.frames import RequestHeader
+    from wirebroker.api.registry import ConnectionInfo, Piece, Registry
 
 # Longer bodies are decoded, and their answers encoded, in a thread: 64 KiB of the densest arrays
 # take about 15 ms.
@@ -78,7 +77,7 @@ class Pending:
         if isinstance(error, MalformedFrameError | CloseConnectionError):
             raise error
         if error is not None:
-            raise _failed(entry) from error
+            raise _failed(entry, error) from error
         body = future.result()
         if body is None:
             return None
@@ -122,11 +121,10 @@ class Dispatcher:
             CloseConnectionError: The handler wants the connection closed.
             HandlerFailedError: The handler raised anything else.
         """
-        header = parse_request_header(frame)
-        key, version, correlation_id, client_id, position = header
+        key, version, correlation_id, client_id, position = parse_request_header(frame)
         entry = self._entries.get(key << 16 | version)
         if entry is None:
-            return self._refuse(header)
+            return self._refuse(ApiKey(key), version, correlation_id)
         handler = entry.handler
         if handler.is_coroutine and handler.is_raw:
             frame = ReceiveArea.owned(frame)
@@ -141,7 +139,7 @@ class Dispatcher:
         except (MalformedFrameError, CloseConnectionError):
             raise
         except Exception as error:
-            raise _failed(entry) from error
+            raise _failed(entry, error) from error
         if body is None:
             return None
         if isinstance(body, list):
@@ -190,15 +188,14 @@ class Dispatcher:
             self._encode_response = messages.encode_response
         return self._decode_request, self._encode_response
 
-    def _refuse(self, header: RequestHeader) -> list[Piece]:
+    def _refuse(self, key: ApiKey, version: int, correlation_id: int) -> list[Piece]:
         """Answer ApiVersions in a version that is not served, refuse the rest."""
-        key, version = ApiKey(header.api_key), header.api_version
         if key == ApiKey.API_VERSIONS:
             ours = API_VERSIONS[key]
             body = _UNSUPPORTED_API_VERSIONS.pack(
                 ErrorCode.UNSUPPORTED_VERSION, 1, key, ours.min_version, ours.max_version
             )
-            return frame_answer(header.correlation_id, [body], is_flexible=False)
+            return frame_answer(correlation_id, [body], is_flexible=False)
         if int(key) not in self._registered:
             raise MalformedFrameError(f"api key {int(key)} ({key.name}) is not served")
         raise MalformedFrameError(
@@ -211,5 +208,7 @@ def _first_version(key: ApiKey) -> int:
     return FIRST_PRODUCE_VERSION if key == ApiKey.PRODUCE else API_VERSIONS[key].min_version
 
 
-def _failed(entry: _Entry) -> HandlerFailedError:
-    return HandlerFailedError(f"{entry.key.name} version {entry.version} failed")
+def _failed(entry: _Entry, cause: BaseException) -> HandlerFailedError:
+    failed = HandlerFailedError(f"{entry.key.name} version {entry.version} failed")
+    failed.__cause__ = cause  # compiled code does not note it at `raise ... from`
+    return failed

@@ -41,6 +41,11 @@ def raise_open_file_limit() -> int:
     return hard if hard != resource.RLIM_INFINITY else 2**31 - 1
 
 
+def data_files_within(open_file_limit: int, *, wanted: int) -> int:
+    """Return how many log files may be open: as many as are wanted, but not half of the limit."""
+    return max(1, min(wanted, open_file_limit // 2 - _OTHER_FILES))
+
+
 def sockets_within(open_file_limit: int, *, data_files: int) -> int:
     """Return how many connections leave enough descriptors for `data_files` log files.
 
@@ -122,13 +127,13 @@ class Listener:
 
     def start(self) -> None:
         """Begin to accept."""
-        self._loop.add_reader(self._socket, self._on_acceptable)
+        self._table.sockets.add_reader(self._socket.fileno(), self._on_acceptable)
 
     def close(self) -> None:
         """Stop accepting; connections that wait in the backlog are reset by the kernel."""
         if self._socket.fileno() < 0:
             return
-        self._loop.remove_reader(self._socket)
+        self._table.sockets.remove_reader(self._socket.fileno())
         if self._retry is not None:
             self._retry.cancel()
         self._socket.close()
@@ -157,7 +162,7 @@ class Listener:
 
     def _pause(self, reason: str) -> None:
         """Leave newcomers in the backlog for now."""
-        self._loop.remove_reader(self._socket)
+        self._table.sockets.remove_reader(self._socket.fileno())
         if not self._is_short:
             self._is_short = True
             logger.error("%s accepts no connections for now: %s", self.name, reason)
@@ -165,4 +170,4 @@ class Listener:
     def _go_on(self) -> None:
         self._retry = None
         if self._socket.fileno() >= 0:
-            self._loop.add_reader(self._socket, self._on_acceptable)
+            self._table.sockets.add_reader(self._socket.fileno(), self._on_acceptable)

@@ -9,7 +9,7 @@ A frame is an int32 length and that many bytes. A shell (socket, memory) owns th
 
 Where bytes lie (see receive_area.py): whole frames in the shared area, parsed in place; a small
 partial frame, or whole frames that have to wait, as bytes held here, which the next receive puts
-before its own; a partial frame over 64 KiB in a buffer of its own, which then is the frame.
+before its own; a partial frame over 64 KiB in memory of its own (frame_buffer.py).
 
 A frame must arrive at 64 KiB/s with `deadline_s` to spare at any time, so it has at most
 `deadline_s` + size / 64 KiB/s from its first byte, and a peer that falls silent `deadline_s`.
@@ -22,10 +22,11 @@ from struct import Struct
 from typing import TYPE_CHECKING, Final
 
 from wirebroker.codecs.errors import MalformedFrameError
-from wirebroker.net.receive_area import FrameBuffer, ReceiveArea
+from wirebroker.net.frame_buffer import FrameBuffer
 
 if TYPE_CHECKING:
     from wirebroker.api.registry import Piece
+    from wirebroker.net.receive_area import ReceiveArea
 
 # Partial frames up to this size are pieced together in the shared area: fewer than one in a
 # thousand requests of the stock clients are longer, except Produce with large batches.
@@ -94,21 +95,21 @@ class Protocol:
     def get_buffer(self) -> memoryview:
         """Return the memory to receive into; never empty."""
         if self._large is not None:
-            return self._area.view[: self._large.missing_bytes]
+            return self._large.room()
         kept = self.end - self.position
         return self._area.view[kept:] if kept else self._area.view
 
     def buffer_updated(self, count: int) -> None:
         """Take the `count` bytes that were received into `get_buffer()`'s memory."""
-        view = self._area.view
         large = self._large
         if large is not None:
-            large.append(view[:count])
+            large.received(count)
             self.held_bytes = large.received_bytes
             if not large.missing_bytes:
-                self._view = view = large.take()
-                self.position, self.end = 0, len(view)
+                self._view = large.take()
+                self.position, self.end = 0, len(self._view)
             return
+        view = self._area.view
         kept = self.end - self.position
         if kept:
             view[:kept] = self._view[self.position : self.end]
@@ -205,7 +206,7 @@ class Protocol:
 
     def _begin_large(self, length: int) -> None:
         """Give the frame at `position` a buffer of its own."""
-        large = FrameBuffer(length)
+        large = FrameBuffer(length, self._area.blocks)
         large.append(self._view[self.position + 4 : self.end])
         self._large = large
         self.is_large = True

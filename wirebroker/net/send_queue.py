@@ -1,9 +1,10 @@
 """What a connection has still to send: bytes and file slices, in order, without blocking the loop.
 
-An answer that fits into the socket's buffer goes out in one send and never enters the queue. Bytes
-before a slice are sent with MSG_MORE, slices by sendfile. Before a range of a slice goes out its
-first byte is probed; if it is not in the page cache a thread reads the range first, since a cold
-sendfile would hold the loop for the disk's time (1.8 ms a MiB measured on a fast disk).
+An answer that fits into the socket's buffer goes out in one send and never enters the queue. Small
+slices that are in the page cache are read and sent with what is around them (joined_pieces.py).
+Others go by sendfile, bytes before them with MSG_MORE. Before a range of a slice goes out its first
+byte is probed; if it is not in the page cache a thread reads the range first, since a cold sendfile
+would hold the loop for the disk's time (1.8 ms a MiB measured on a fast disk).
 
 A slow reader costs no memory: a slice is three numbers until it is sent, and the connection serves
 no further request while more than `HIGH_WATER_BYTES` are unsent.
@@ -11,17 +12,20 @@ no further request while more than `HIGH_WATER_BYTES` are unsent.
 
 from __future__ import annotations
 
-import errno
 import socket
 from collections import deque
 from functools import partial
 from typing import TYPE_CHECKING, Final
+
+from wirebroker.net.joined_pieces import MOST_JOINED_BYTES, joined
+from wirebroker.net.slice_error import SliceError
 
 if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable
 
     from wirebroker.api.registry import Piece
+    from wirebroker.net.poller import Sockets
     from wirebroker.storage.files import DataFile, FileSlice
 
 # A connection's next request is served while no more than this is unsent.
@@ -33,28 +37,10 @@ _SEND_BYTES: Final = 256 << 10
 _TURN_BYTES: Final = 1 << 20
 # A probe (4 us) speaks for this much of a slice: 2 % of what sending it costs.
 _PROBED_BYTES: Final = 256 << 10
+# With less than this of a probed range left, the next one is probed too.
+_SHORTEST_SEND_BYTES: Final = 64 << 10
 # A thread reads this much at a time, about 1 ms of a fast disk.
 _WARMED_BYTES: Final = 1 << 20
-
-
-# What a read says of a disk that has failed; the same calls tell of sockets that have.
-_DISK_ERRORS: Final = frozenset(
-    {errno.EIO, errno.ENXIO, errno.ENODEV, errno.EBADMSG, errno.EUCLEAN, errno.ESTALE}
-)
-
-
-class SliceError(OSError):
-    """A file slice cannot be sent: our disk's fault, not the peer's.
-
-    Attributes:
-        path: The file.
-        is_disk_failure: Whether the disk cannot be trusted any more.
-    """
-
-    def __init__(self, path: str, reason: OSError | str) -> None:
-        super().__init__(f"cannot send {path}: {reason}")
-        self.path = path
-        self.is_disk_failure = isinstance(reason, OSError) and reason.errno in _DISK_ERRORS
 
 
 class SendQueue:
@@ -75,6 +61,7 @@ class SendQueue:
         "_on_progress",
         "_probed_end",
         "_socket",
+        "_sockets",
         "unsent_bytes",
     )
 
@@ -82,11 +69,13 @@ class SendQueue:
         self,
         *,
         loop: asyncio.AbstractEventLoop,
+        sockets: Sockets,
         sock: socket.socket,
         on_progress: Callable[[], None],
         on_error: Callable[[OSError], None],
     ) -> None:
         self._loop = loop
+        self._sockets = sockets
         self._socket = sock
         self._descriptor = sock.fileno()
         # Called after bytes have left in a later turn of the loop than `send`'s.
@@ -148,9 +137,9 @@ class SendQueue:
             return
         self._is_writing = is_writing
         if is_writing:
-            self._loop.add_writer(self._descriptor, self._on_writable)
+            self._sockets.add_writer(self._descriptor, self._on_writable)
         else:
-            self._loop.remove_writer(self._descriptor)
+            self._sockets.remove_writer(self._descriptor)
 
     def _flush(self, items: deque[Piece]) -> None:
         """Send until the socket is full, a slice is cold, or the turn is over."""
@@ -161,27 +150,47 @@ class SendQueue:
                     self._set_writing(True)
                     return
                 item = items[0]
-                if isinstance(item, bytes | bytearray | memoryview):
+                if (all_bytes := self._joined(items)) is not None:
+                    sent = self._socket.send(all_bytes)
+                elif isinstance(item, bytes | bytearray | memoryview):
                     sent = self._socket.send(item, socket.MSG_MORE if len(items) > 1 else 0)
-                    rest: Piece = memoryview(item)[sent:]
-                    is_done = not rest
+                elif self._is_cold(item):
+                    return
                 else:
-                    if item.position >= self._probed_end and self._is_cold(item):
-                        return
                     sent = self._send_slice(item)
-                    rest = item._replace(position=item.position + sent, length=item.length - sent)
-                    is_done = not rest.length
                 turn_bytes += sent
-                self.unsent_bytes -= sent
-                if is_done:
-                    items.popleft()
-                    self._probed_end = -1
-                else:
-                    items[0] = rest
+                self._drop(items, sent)
         except (BlockingIOError, InterruptedError):
             self._set_writing(True)
             return
         self._set_writing(False)
+
+    def _joined(self, items: deque[Piece]) -> memoryview | None:
+        """Return everything in one piece if it is short and not just bytes anyway."""
+        if self.unsent_bytes > MOST_JOINED_BYTES:
+            return None
+        if len(items) == 1 and isinstance(items[0], bytes | bytearray | memoryview):
+            return None
+        return joined(items)
+
+    def _drop(self, items: deque[Piece], count: int) -> None:
+        """Take `count` bytes, which were sent, off the head of the queue."""
+        self.unsent_bytes -= count
+        while count:
+            item = items[0]
+            if isinstance(item, bytes | bytearray | memoryview):
+                length = len(item)
+                if count < length:
+                    items[0] = memoryview(item)[count:]
+                    return
+            else:
+                length = item.length
+                if count < length:
+                    items[0] = item._replace(position=item.position + count, length=length - count)
+                    return
+            count -= length
+            items.popleft()
+            self._probed_end = -1
 
     def _send_slice(self, item: FileSlice) -> int:
         """Send of a slice what one call may send and the last probe spoke for."""
@@ -197,20 +206,27 @@ class SendQueue:
         return sent
 
     def _is_cold(self, item: FileSlice) -> bool:
-        """Probe a slice's next range; if it is cold, have a thread read it and return True."""
+        """Probe a slice's next range; if it is cold, have a thread read it and return True.
+
+        It is probed before the last is at its end, or each range would end with a tiny send.
+        """
+        position = max(item.position, self._probed_end)
+        left = item.position + item.length - position
+        if left <= 0 or position - item.position >= _SHORTEST_SEND_BYTES:
+            return False
         try:
-            is_resident = item.file.is_resident(item.position)
+            is_resident = item.file.is_resident(position)
         except OSError as error:
             raise SliceError(item.file.path, error) from error
         if is_resident:
-            self._probed_end = item.position + _PROBED_BYTES
+            self._probed_end = position + _PROBED_BYTES
             return False
         self._set_writing(False)
         self._is_warming = True
-        count = min(item.length, _WARMED_BYTES)
-        warming = self._loop.run_in_executor(None, item.file.warm, item.position, count)
+        count = min(left, _WARMED_BYTES)
+        warming = self._loop.run_in_executor(None, item.file.warm, position, count)
         # If the kernel drops the pages again at once, the loop pays this once.
-        self._probed_end = item.position + count
+        self._probed_end = position + count
         warming.add_done_callback(partial(self._on_warmed, item.file))
         return True
 

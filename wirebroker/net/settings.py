@@ -27,7 +27,7 @@ class NetworkSettings:
     request_max_bytes: int = 104_857_600
     # -1 leaves a buffer to the system. 100 KiB keeps what sendfile sends within the cache.
     send_buffer_bytes: int = 102_400
-    receive_buffer_bytes: int = 102_400
+    receive_buffer_bytes: int = -1
     listen_backlog: int = _LEAST_BACKLOG
     # Negative is never.
     connections_max_idle_ms: int = 600_000

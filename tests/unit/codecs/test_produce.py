@@ -48,18 +48,18 @@ def test_versions_up_to_12_name_the_topic() -> None:
     ):
         (topic,) = parse_produce(frame, 0, version).topics
         assert (topic.name, topic.topic_id) == ("topic", ZERO_UUID)
-        assert bytes(topic.partitions[0].records or b"") == b"r"
+        assert bytes(topic.partitions[0][1] or b"") == b"r"
     assert parse_produce(classic(b"r"), 0, 3).transactional_id == "tx"
 
 
 def test_null_records_are_none() -> None:
-    assert parse_produce(flexible(None), 0, 13).topics[0].partitions[0].records is None
-    assert parse_produce(classic(None), 0, 7).topics[0].partitions[0].records is None
+    assert parse_produce(flexible(None), 0, 13).topics[0].partitions[0][1] is None
+    assert parse_produce(classic(None), 0, 7).topics[0].partitions[0][1] is None
 
 
 def test_unknown_tagged_fields_are_stepped_over() -> None:
     frame = flexible(b"rr", tags=b"\x01\x2a\x03abc")
-    assert bytes(parse_produce(frame, 0, 13).topics[0].partitions[0].records or b"") == b"rr"
+    assert bytes(parse_produce(frame, 0, 13).topics[0].partitions[0][1] or b"") == b"rr"
 
 
 @pytest.mark.parametrize("version", [13, 12, 8])

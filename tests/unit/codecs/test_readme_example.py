@@ -40,9 +40,9 @@ def test_the_readme_s_request_is_what_is_parsed() -> None:
     (frame, counts), _ = blocks()
     assert len(frame) == sum(counts) == 120
     header = parse_request_header(frame)
-    assert tuple(header) == (0, 13, 1, "me", 13)
-    request = parse_produce(memoryview(frame), header.body_position, 13)
-    assert request[:3] == (None, -1, 30_000)
+    assert header == (0, 13, 1, "me", 13)
+    request = parse_produce(memoryview(frame), header[4], 13)
+    assert (request.transactional_id, request.acks, request.timeout_ms) == (None, -1, 30_000)
     (topic,) = request.topics
     assert (topic.name, topic.topic_id) == ("", TOPIC_ID)
     ((index, records),) = topic.partitions

@@ -4,6 +4,7 @@ import struct
 
 import pytest
 
+from wirebroker.codecs.checksum import crc32c
 from wirebroker.codecs.compression import Codec
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.codecs.record_batch import (
@@ -11,7 +12,6 @@ from wirebroker.codecs.record_batch import (
     BatchHeader,
     batch_crc,
     build_batch,
-    crc32c,
     iterate_batches,
     iterate_records,
     read_batch_header,

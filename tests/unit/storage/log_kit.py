@@ -57,6 +57,18 @@ def append(
     return result
 
 
+def fields_of(result: AppendResult | None) -> tuple[int, int, int, int, bool]:
+    """Return (base offset, last offset, append time, log start, is a duplicate)."""
+    assert result is not None
+    return (
+        result.base_offset,
+        result.last_offset,
+        result.log_append_time_ms,
+        result.log_start_offset,
+        result.is_duplicate,
+    )
+
+
 def read_all(log: Log, offset: int = 0) -> bytes:
     """Read what the segment of `offset` holds from there on."""
     found = log.read(offset, 1 << 20, up_to_offset=log.log_end_offset).slice

@@ -11,11 +11,11 @@ from wirebroker.storage.log import Log
 from wirebroker.storage.log_read import DetachedLog
 
 
-def make_log(path, **settings: str) -> Log:
+def make_log(path, files: Files | None = None, **settings: str) -> Log:
     overrides = {name.replace("_", "."): value for name, value in settings.items()}
     log = Log(
         str(path),
-        Files(),
+        files or Files(),
         topic="t",
         partition=0,
         topic_id=bytes(16),
@@ -47,6 +47,46 @@ def test_a_detached_log_stays_as_it_was(tmp_path):
     assert newest is not None
     assert newest.offset == 99
     assert len(list(detached.segments)) < len(log.segments)
+
+
+def test_after_one_search_the_next_opens_no_segment_but_the_one_with_the_hit(tmp_path):
+    log = make_log(tmp_path, internal_segment_bytes="5000", index_interval_bytes="200")
+    for offset in range(300):
+        append(log, offset)
+    log.close(clean=True)
+    files = Files()
+    again = make_log(tmp_path, files=files)
+    assert len(again.segments) > 5
+    detached = DetachedLog.of(again)
+    assert detached.offset_for_timestamp(TIMESTAMP_MS + 1_000, up_to_offset=1_000) is None
+    assert len(detached.learned) == len(again.segments) - 1
+    detached.note_learned()
+    files.close_all()
+    detached = DetachedLog.of(again)
+    found = detached.offset_for_timestamp(TIMESTAMP_MS + 250, up_to_offset=1_000)
+    assert found is not None
+    assert found.offset == 250
+    assert detached.learned == []
+    assert files.open_file_count == 3
+    newest = DetachedLog.of(again).offset_of_max_timestamp(up_to_offset=1_000)
+    assert newest is not None
+    assert newest.offset == 299
+
+
+def test_what_was_learned_of_a_segment_gives_way_to_what_it_holds_after_a_truncation(tmp_path):
+    log = make_log(tmp_path, internal_segment_bytes="5000", index_interval_bytes="200")
+    for offset in range(300):
+        append(log, offset)
+    log.close(clean=True)
+    again = make_log(tmp_path)
+    detached = DetachedLog.of(again)
+    assert detached.offset_for_timestamp(TIMESTAMP_MS + 1_000, up_to_offset=1_000) is None
+    again.truncate_to(10, now_ms=TIMESTAMP_MS)
+    detached.note_learned()
+    (segment,) = again.segments
+    assert segment.known_max_timestamp == TIMESTAMP_MS + 9
+    found = DetachedLog.of(again).offset_for_timestamp(TIMESTAMP_MS + 10, up_to_offset=1_000)
+    assert found is None
 
 
 def test_searches_in_a_thread_do_not_disturb_readers_nor_appends(tmp_path):

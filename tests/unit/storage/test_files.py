@@ -350,3 +350,44 @@ with open("{tmp_path}/.lock", "r+") as file:
     assert b"BlockingIOError" in refused.stderr or b"PermissionError" in refused.stderr
     lock.release()
     subprocess.run([sys.executable, "-c", attempt], check=True)
+
+
+def test_a_smaller_bound_holds_from_the_next_file_on(tmp_path):
+    files = Files()
+    for number in range(5):
+        files.data(str(tmp_path / str(number))).create()
+    files.bound_open_files(2)
+    files.data(str(tmp_path / "last")).create()
+    assert files.open_file_count == 2
+    files.close_all()
+
+
+def test_what_is_cached_is_read_into_memory(tmp_path):
+    files = Files()
+    file = files.data(str(tmp_path / "log"))
+    file.write_at(0, b"0123456789")
+    memory = memoryview(bytearray(4))
+    assert file.read_cached(3, memory) == 4
+    assert bytes(memory) == b"3456"
+    assert file.read_cached(8, memory) == 2
+    assert file.read_cached(10, memory) == 0
+    files.close_all()
+
+
+@pytest.mark.parametrize(("error", "count"), [(errno.EAGAIN, 0), (errno.EOPNOTSUPP, 4)])
+def test_what_is_not_cached_is_left_and_read_where_the_file_system_cannot_tell(
+    tmp_path, monkeypatch, error, count
+):
+    files = Files()
+    file = files.data(str(tmp_path / "log"))
+    file.write_at(0, b"0123456789")
+    real = os.preadv
+
+    def preadv(number: int, buffers: list[memoryview], position: int, flags: int = 0) -> int:
+        if flags:
+            raise OSError(error, os.strerror(error))
+        return real(number, buffers, position)
+
+    monkeypatch.setattr(os, "preadv", preadv)
+    assert file.read_cached(3, memoryview(bytearray(4))) == count
+    files.close_all()

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.storage.log_kit import NOW, append, batch, commit_all, read_all
+from tests.unit.storage.log_kit import NOW, append, batch, commit_all, fields_of, read_all
 from wirebroker.codecs.control_records import EndTransactionMarker, encode_control_record
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.codecs.record_batch import (
@@ -37,8 +37,8 @@ def names(tmp_path):
 
 def test_an_append_assigns_offsets_and_the_leader_epoch(open_log):
     log = open_log()
-    assert append(log, batch(2), leader_epoch=7) == (0, 1, -1, 0, False)
-    assert append(log, batch(3), leader_epoch=7) == (2, 4, -1, 0, False)
+    assert fields_of(append(log, batch(2), leader_epoch=7)) == (0, 1, -1, 0, False)
+    assert fields_of(append(log, batch(3), leader_epoch=7)) == (2, 4, -1, 0, False)
     headers = [header for _, header in iterate_batches(read_all(log))]
     assert [header.base_offset for header in headers] == [0, 2]
     assert [header.leader_epoch for header in headers] == [7, 7]
@@ -92,7 +92,7 @@ def test_a_retry_is_answered_with_its_first_offsets_and_not_stored_again(open_lo
     send(0)
     send(2)
     size = log.size_bytes
-    assert send(0) == (0, 1, NOW, 0, True)
+    assert fields_of(send(0)) == (0, 1, NOW, 0, True)
     assert log.size_bytes == size
     assert log.log_end_offset == 4
     with pytest.raises(KafkaError) as caught:
@@ -180,7 +180,7 @@ def test_a_follower_appends_verbatim(open_log):
     second = build_batch([(b"a", b"", ())], base_offset=15, leader_epoch=5)
     log.truncate_fully(10, now_ms=NOW)
     result = log.append_as_follower(first + second + first[:30], now_ms=NOW)
-    assert result == (10, 15, -1, 10, False)
+    assert fields_of(result) == (10, 15, -1, 10, False)
     commit_all(log)
     assert read_all(log, 10) == first + second
     assert log.leader_epochs.entries == [(3, 10), (5, 15)]

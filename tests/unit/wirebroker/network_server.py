@@ -8,6 +8,7 @@ import struct
 from wirebroker.api.registry import CloseConnectionError, Registry
 from wirebroker.clock import SystemClock, pause
 from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.loop_watch import LoopWatch
 from wirebroker.net.connection_table import ConnectionTable
 from wirebroker.net.dispatch import Dispatcher
 from wirebroker.net.listener import Listener, bind
@@ -61,6 +62,8 @@ class Server:
         self.registry = Registry()
         self.waiting: list[asyncio.Future] = []
         self.bodies: list[bytes] = []
+        # Of Produce, which closes the connection otherwise.
+        self.no_answer = False
         self.registry.handles_raw(ApiKey.METADATA)(self._echo)
         self.registry.handles_raw(ApiKey.HEARTBEAT)(self._wait)
         self.registry.handles_raw(ApiKey.FETCH)(self.fetch)
@@ -89,8 +92,9 @@ class Server:
     def fetch(self, _broker, _request):
         return list(self.pieces)
 
-    def _produce(self, _broker, request):
-        raise CloseConnectionError("acks=0 failed")
+    def _produce(self, _broker, _request):
+        if not self.no_answer:
+            raise CloseConnectionError("acks=0 failed")
 
     async def client(self) -> Client:
         client = Client(*await asyncio.open_connection("127.0.0.1", self.listener.port))
@@ -124,7 +128,8 @@ def serve(test, **settings):
         finally:
             await server.close()
 
-    asyncio.run(run())
+    with asyncio.Runner(loop_factory=LoopWatch().new_event_loop) as runner:
+        runner.run(run())
 
 
 def lines(caplog, level=logging.INFO):

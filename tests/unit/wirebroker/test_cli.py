@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-import wirebroker
 from wirebroker import cli
 from wirebroker.config import StartError
+from wirebroker.version import version_text
 
 
 @pytest.fixture
@@ -38,7 +38,7 @@ def test_no_command_shows_help(capsys):
 
 def test_version_is_one_line(capsys):
     assert cli.run(["--version"]) == 0
-    assert capsys.readouterr().out == f"wirebroker {wirebroker.__version__}\n"
+    assert capsys.readouterr().out == f"wirebroker {version_text()}\n"
 
 
 def test_the_module_can_be_run():

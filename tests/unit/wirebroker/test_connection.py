@@ -142,6 +142,11 @@ class ColdFile:
     def is_resident(self, position: int) -> bool:
         return any(start <= position < start + length for start, length, _ in self.warmed)
 
+    def read_cached(self, position: int, memory: memoryview) -> int:
+        if not self.is_resident(position) or not self.is_resident(position + len(memory) - 1):
+            return 0
+        return self.file.read_cached(position, memory)
+
     def warm(self, position: int, length: int) -> None:
         is_main = threading.current_thread() is threading.main_thread()
         self.warmed.append((position, length, is_main))
@@ -169,6 +174,42 @@ def test_cold_pages_are_read_by_a_thread_before_they_are_sent(data_file):
     serve(test)
 
 
+def test_a_short_answer_is_sent_whole_whether_its_slices_are_cold_or_not(data_file):
+    file, content = data_file
+
+    async def test(server):
+        client = await server.client()
+        cold = ColdFile(file)
+        server.pieces = [
+            b"head",
+            FileSlice(file, 7, 1000),
+            FileSlice(cast("DataFile", cold), 1, 65_000),
+            b"end",
+        ]
+        expected = b"head" + content[7:1007] + content[1:65_001] + b"end"
+        for number in range(3):
+            assert await client.ask(1, b"", number) == expected
+        assert cold.warmed == [(1, 65_000, False)]
+        assert cold.sent_cold == 0
+
+    serve(test)
+
+
+def test_short_answers_to_a_peer_that_reads_slowly_come_whole_and_in_order(data_file):
+    file, content = data_file
+
+    async def test(server):
+        client = await server.client()
+        server.pieces = [b"head", FileSlice(file, 3, 100_000), b"between", FileSlice(file, 9, 10)]
+        expected = b"head" + content[3:100_003] + b"between" + content[9:19]
+        for number in range(200):
+            client.send(frame(1, b"", number))
+        for number in range(200):
+            assert await client.receive() == (number, expected)
+
+    serve(test)
+
+
 class BrokenFile:
     """A file that the disk has lost."""
 
@@ -180,6 +221,11 @@ class BrokenFile:
     def is_resident(self, position: int) -> bool:
         return self.where != "warm"
 
+    def read_cached(self, position: int, memory: memoryview) -> int:
+        if self.where == "read":
+            raise OSError(errno.EIO, "disk")
+        return 0
+
     def warm(self, position: int, length: int) -> None:
         raise OSError(errno.EIO, "disk")
 
@@ -189,7 +235,7 @@ class BrokenFile:
         return 0
 
 
-@pytest.mark.parametrize("where", ["warm", "send", "end"])
+@pytest.mark.parametrize("where", ["read", "warm", "send", "end"])
 def test_a_slice_that_cannot_be_read_closes_the_connection_with_one_line(where, caplog):
     async def test(server):
         client = await server.client()

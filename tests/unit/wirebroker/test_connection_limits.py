@@ -9,7 +9,13 @@ import pytest
 
 from tests.unit.wirebroker.network_server import Client, frame, lines, serve
 from wirebroker.clock import next_turn
-from wirebroker.net.listener import Listener, bind, raise_open_file_limit, sockets_within
+from wirebroker.net.listener import (
+    Listener,
+    bind,
+    data_files_within,
+    raise_open_file_limit,
+    sockets_within,
+)
 from wirebroker.net.settings import NetworkSettings
 
 
@@ -125,6 +131,14 @@ def test_a_shortage_of_descriptors_is_survived_and_said_once(caplog, monkeypatch
         serve(test)
     (line,) = lines(caplog)
     assert "accepts no connections for now" in line
+
+
+def test_log_files_leave_half_of_the_limit_to_connections():
+    assert data_files_within(1_000_000, wanted=32_768) == 32_768
+    assert data_files_within(20_000, wanted=32_768) == 10_000 - 64
+    assert sockets_within(20_000, data_files=10_000 - 64) == 10_000
+    assert data_files_within(1024, wanted=32_768) == 448
+    assert data_files_within(64, wanted=16) == 1
 
 
 def test_connections_leave_descriptors_for_log_files():

@@ -276,7 +276,7 @@ def test_partitions_that_do_not_exist_are_refused_and_the_others_committed():
 
 @pytest.mark.parametrize("version", versions(ApiKey.OFFSET_FETCH))
 def test_many_offsets_are_committed_and_looked_up_in_parts(version, monkeypatch):
-    monkeypatch.setattr("wirebroker.api.offset_commit._AT_ONCE", 1)
+    monkeypatch.setattr("wirebroker.api.offset_parts._AT_ONCE", 1)
     monkeypatch.setattr("wirebroker.api.offset_fetch._AT_ONCE", 1)
 
     async def run():
@@ -297,7 +297,7 @@ def test_many_offsets_are_committed_and_looked_up_in_parts(version, monkeypatch)
 
 
 def test_an_error_of_the_group_is_told_of_each_part(monkeypatch):
-    monkeypatch.setattr("wirebroker.api.offset_commit._AT_ONCE", 1)
+    monkeypatch.setattr("wirebroker.api.offset_parts._AT_ONCE", 1)
     body = commit_body(9, ("t", 0, 1), member_id="m", generation_id_or_member_epoch=3)
     found = asyncio.run(answer_soon(with_topic(), ApiKey.OFFSET_COMMIT, 9, **body))
     unknown = ErrorCode.GROUP_ID_NOT_FOUND

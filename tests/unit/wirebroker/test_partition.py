@@ -20,6 +20,7 @@ from wirebroker.codecs.compression import Codec
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.config import Config
 from wirebroker.coordinator.cluster_image import PartitionImage
+from wirebroker.storage.files import DataFile
 from wirebroker.storage.log import Log
 from wirebroker.storage.log_directory import LogDirectory
 
@@ -117,17 +118,17 @@ def large(fill: bytes = b"x") -> bytes:
 class HeldWrites:
     """Writes of the log wait in their thread until they are let go."""
 
-    def __init__(self, log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.began = threading.Event()
         self.go = threading.Event()
-        write = Log.write
+        write = DataFile.write_at
 
-        def held(log: Log, plan: Any) -> None:
+        def held(file: DataFile, position: int, data: Any) -> None:
             self.began.set()
             assert self.go.wait(10)
-            write(log, plan)
+            write(file, position, data)
 
-        monkeypatch.setattr(Log, "write", held)
+        monkeypatch.setattr(DataFile, "write_at", held)
 
     async def wait_until_begun(self) -> None:
         assert await asyncio.to_thread(self.began.wait, 10)
@@ -219,7 +220,7 @@ def test_batches_whose_records_are_walked_take_long(tmp_path, settings, values, 
 
 def test_a_large_append_leaves_the_loop_and_the_next_one_waits_its_turn(kit, monkeypatch):
     async def run() -> None:
-        held = HeldWrites(kit.log, monkeypatch)
+        held = HeldWrites(monkeypatch)
         assert not kit.partition.is_appending
         first = asyncio.create_task(kit.append_in_turn(large()))
         await held.wait_until_begun()
@@ -250,7 +251,7 @@ def test_a_large_append_that_fails_leaves_nothing_behind(kit):
 
 def test_an_append_is_not_acknowledged_if_the_directory_fails_meanwhile(kit, monkeypatch):
     async def run() -> None:
-        held = HeldWrites(kit.log, monkeypatch)
+        held = HeldWrites(monkeypatch)
         append = asyncio.create_task(kit.append_in_turn(large()))
         behind = asyncio.create_task(kit.append_in_turn(b"small"))
         await held.wait_until_begun()
@@ -267,7 +268,7 @@ def test_an_append_is_not_acknowledged_if_the_directory_fails_meanwhile(kit, mon
 
 def test_who_waits_for_a_turn_finds_the_partition_retired(kit, monkeypatch):
     async def run() -> None:
-        held = HeldWrites(kit.log, monkeypatch)
+        held = HeldWrites(monkeypatch)
         append = asyncio.create_task(kit.append_in_turn(large()))
         behind = asyncio.create_task(kit.append_in_turn(b"small"))
         await held.wait_until_begun()
@@ -365,7 +366,7 @@ def test_a_flush_waits_for_the_thread_that_writes(kit, monkeypatch):
 
     async def run() -> None:
         kit.append(b"a")
-        held = HeldWrites(kit.log, monkeypatch)
+        held = HeldWrites(monkeypatch)
         append = asyncio.create_task(kit.append_in_turn(large()))
         await held.wait_until_begun()
         flush = asyncio.create_task(kit.partition.flush())

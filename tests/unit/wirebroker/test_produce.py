@@ -6,6 +6,7 @@ import asyncio
 import errno
 import logging
 import threading
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -28,11 +29,9 @@ from wirebroker.cluster.partition import LARGE_APPEND_BYTES, Partition
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.compression import Codec
 from wirebroker.codecs.errors import ErrorCode
-from wirebroker.storage.log import Log
+from wirebroker.storage.files import DataFile
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from wirebroker.server import Server
 
 
@@ -234,16 +233,16 @@ def test_large_and_small_batches_of_many_connections_all_arrive(tmp_path):
 
 def test_a_topic_deleted_under_a_large_append_is_let_go_afterwards(tmp_path, monkeypatch):
     began, go = threading.Event(), threading.Event()
-    write = Log.write
+    write = DataFile.write_at
 
-    def held(log: Log, plan: Any) -> None:
-        if log.topic == "t":
+    def held(file: DataFile, position: int, data: Any) -> None:
+        if Path(file.path).parent.name == "t-0":
             began.set()
             assert go.wait(10)
-        write(log, plan)
+        write(file, position, data)
 
     async def run() -> None:
-        monkeypatch.setattr(Log, "write", held)
+        monkeypatch.setattr(DataFile, "write_at", held)
         async with (
             running(tmp_path) as server,
             client_of(server) as client,
@@ -292,11 +291,11 @@ def test_large_batches_of_one_request_leave_turns_to_others(tmp_path, monkeypatc
     monkeypatch.setattr(Slices, "SECONDS", 0.0)
     turn = 0
     turns: list[int] = []
-    append_one = Partition.append
+    write = DataFile.write_at
 
-    def append(partition: Partition, records: memoryview, **fields: Any) -> Any:
+    def noted(file: DataFile, position: int, data: Any) -> None:
         turns.append(turn)
-        return append_one(partition, records, **fields)
+        write(file, position, data)
 
     async def count() -> None:
         nonlocal turn
@@ -307,7 +306,7 @@ def test_large_batches_of_one_request_leave_turns_to_others(tmp_path, monkeypatc
     async def run() -> None:
         async with running(tmp_path) as server, client_of(server) as client:
             await create_topic(client, "t", 3)
-            monkeypatch.setattr(Partition, "append", append)
+            monkeypatch.setattr(DataFile, "write_at", noted)
             counting = asyncio.create_task(count())
             records = {("t", index): batch(bytes(1_000_000)) for index in range(3)}
             answer = await client.ask(ApiKey.PRODUCE, PRODUCE_VERSION, produce_request(records))

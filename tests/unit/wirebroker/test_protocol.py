@@ -7,7 +7,7 @@ import pytest
 
 from wirebroker.codecs.errors import MalformedFrameError
 from wirebroker.net.protocol import SMALL_FRAME_BYTES, Protocol, frame_answer
-from wirebroker.net.receive_area import FrameBuffer, ReceiveArea
+from wirebroker.net.receive_area import ReceiveArea
 from wirebroker.storage.files import Files, FileSlice
 
 MAX_BYTES = 100 << 20
@@ -109,20 +109,6 @@ def test_receiving_a_large_frame_does_not_take_bytes_of_the_next():
     protocol = new_protocol()
     receive(protocol, framed(bytes(SMALL_FRAME_BYTES + 1))[:-10])
     assert len(protocol.get_buffer()) == 10
-
-
-@pytest.mark.parametrize("frame_bytes", [1 << 20, 20 << 20])
-def test_a_declared_size_is_not_allocated(frame_bytes):
-    buffer = FrameBuffer(frame_bytes)
-    buffer.append(memoryview(b"abc"))
-    assert len(buffer._memory) <= 1 << 20
-    content = bytes(range(250)) * (frame_bytes // 250 + 1)
-    while buffer.missing_bytes:
-        start = buffer.received_bytes
-        buffer.append(memoryview(content)[start : min(start + 100_000, frame_bytes)])
-        assert len(buffer._memory) <= max(1 << 20, 2 * buffer.received_bytes)
-    frame = buffer.take()
-    assert frame[3:] == memoryview(content)[3:frame_bytes]
 
 
 def test_what_is_kept_stays_and_the_area_goes_on_behind_it():

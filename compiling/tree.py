@@ -1,0 +1,101 @@
+"""A copy of the project with its compiled modules in place, for tests and benchmarks.
+
+    python -m compiling.tree FOLDER
+
+Copies what is or will be committed, and compiles only if a source that matters has changed. The
+wheel that the modules are taken from stays in FOLDER/dist.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+_PACKAGES = ("wirebroker", "codecs", "storage", "coordinator")
+_BUILD_FILES = ("pyproject.toml", "setup.py", "compiling")
+_NOTE = "compiled-from"
+
+
+def make_tree(folder: Path) -> Path:
+    """Bring the copy up to date and return its wheel; waits for others that do so.
+
+    Raises:
+        subprocess.CalledProcessError: Compiling failed; the copy holds nothing compiled.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        return _make_tree(folder)
+
+
+def _make_tree(folder: Path) -> Path:
+    names = _project_files()
+    _copy(names, folder)
+    note = folder / _NOTE
+    sources = _digest(names)
+    wheels = list((folder / "dist").glob("*.whl"))
+    if len(wheels) == 1 and note.exists() and note.read_text(encoding="ascii") == sources:
+        return wheels[0]
+    note.unlink(missing_ok=True)
+    wheel = _build(folder)
+    note.write_text(sources, encoding="ascii")
+    return wheel
+
+
+def _project_files() -> list[str]:
+    command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    names = sorted(set(done.stdout.split("\0")) - {""})
+    return [name for name in names if (ROOT / name).is_symlink() or (ROOT / name).is_file()]
+
+
+def _copy(names: list[str], folder: Path) -> None:
+    """Make the copy's files those of the project; what is compiled beside them stays."""
+    for name in names:
+        source, target = ROOT / name, folder / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if not target.is_symlink():
+            shutil.copy2(source, target, follow_symlinks=False)
+    wanted = set(names)
+    for package in (*_PACKAGES, "tests", "benchmarks"):
+        for path in (folder / package).rglob("*.py"):
+            if str(path.relative_to(folder)) not in wanted:
+                path.unlink()
+
+
+def _digest(names: list[str]) -> str:
+    """Return what the compiled modules depend on: all sources of the package, and how it is built.
+
+    The compiler looks at the types of every module that a compiled one imports.
+    """
+    digest = hashlib.sha256(sys.version.encode())
+    for name in names:
+        if name.split("/")[0] in (*_PACKAGES, *_BUILD_FILES) and (ROOT / name).is_file():
+            digest.update(name.encode() + b"\0" + (ROOT / name).read_bytes())
+    return digest.hexdigest()
+
+
+def _build(folder: Path) -> Path:
+    for old in folder.rglob("*.so"):
+        old.unlink()
+    for made in ("build", "dist"):
+        shutil.rmtree(folder / made, ignore_errors=True)
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet"]
+    environment = os.environ | {"WIREBROKER_COMPILE": "1"}
+    command = [*pip, "wheel", "--no-deps", "--wheel-dir", "dist", "."]
+    subprocess.run(command, cwd=folder, env=environment, check=True)
+    (wheel,) = (folder / "dist").glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(folder, [name for name in archive.namelist() if name.endswith(".so")])
+    return wheel
+
+
+if __name__ == "__main__":
+    make_tree(Path(sys.argv[1]).resolve())

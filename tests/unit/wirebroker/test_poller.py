@@ -1,0 +1,269 @@
+"""Who is called when, on pairs of sockets; and the loop that sleeps in a poller."""
+
+import asyncio
+import os
+import socket
+from typing import Any
+
+import pytest
+
+from tests.unit.wirebroker.network_server import Server
+from wirebroker.loop_watch import LoopWatch, PolledLoop
+from wirebroker.net.poller import MOST_EVENTS, Poller
+from wirebroker.net.settings import NetworkSettings
+
+
+class Pairs:
+    """A poller, and sockets with a peer each, which are closed in the end."""
+
+    def __init__(self):
+        self.reports: list[dict[str, Any]] = []
+        self.calls: list[Any] = []
+        self.sockets: list[socket.socket] = []
+        self.poller = Poller(report=self.reports.append)
+
+    def readable(self):
+        """Return a socket that has something to read."""
+        ours, peer = self.pair()
+        peer.send(b"x")
+        return ours
+
+    def pair(self):
+        pair = socket.socketpair()
+        self.sockets += pair
+        for each in pair:
+            each.setblocking(False)
+        return pair
+
+    def note(self, name):
+        return lambda: self.calls.append(name)
+
+    def turn(self):
+        """Wait for nothing, serve, return who was called."""
+        self.calls.clear()
+        assert not self.poller.serve(self.poller.wait(0))
+        return list(self.calls)
+
+    def stop(self, sock):
+        self.poller.remove_reader(sock.fileno())
+        sock.close()
+
+
+@pytest.fixture
+def pairs():
+    pairs = Pairs()
+    yield pairs
+    pairs.poller.close()
+    for each in pairs.sockets:
+        each.close()
+
+
+def test_readers_and_writers_are_called_as_long_as_they_are_ready(pairs):
+    ours, peer = pairs.pair()
+    fd = ours.fileno()
+    pairs.poller.add_reader(fd, pairs.note("reader"))
+    assert pairs.turn() == []
+    peer.send(b"x")
+    assert pairs.turn() == ["reader"]
+    pairs.poller.add_writer(fd, pairs.note("writer"))
+    assert pairs.turn() == ["reader", "writer"]
+    ours.recv(1)
+    assert pairs.turn() == ["writer"]
+    pairs.poller.remove_reader(fd)
+    peer.send(b"x")
+    assert pairs.turn() == ["writer"]
+    pairs.poller.add_reader(fd, pairs.note("new reader"))
+    pairs.poller.remove_writer(fd)
+    assert pairs.turn() == ["new reader"]
+    pairs.poller.remove_reader(fd)
+    pairs.poller.remove_reader(fd)
+    pairs.poller.remove_writer(fd)
+    assert pairs.turn() == []
+    assert len(pairs.poller) == 0
+
+
+def test_a_callback_can_be_replaced(pairs):
+    ours = pairs.readable()
+    for name in ("first", "second"):
+        pairs.poller.add_reader(ours.fileno(), pairs.note(name))
+        assert pairs.turn() == [name]
+    ours.recv(1)
+    pairs.poller.remove_reader(ours.fileno())
+    for name in ("first", "second"):
+        pairs.poller.add_writer(ours.fileno(), pairs.note(name))
+        assert pairs.turn() == [name]
+
+
+def test_a_peer_that_is_gone_is_told_to_whoever_is_there(pairs):
+    reading, peer = pairs.pair()
+    pairs.poller.add_reader(reading.fileno(), pairs.note("reader"))
+    peer.close()
+    assert pairs.turn() == ["reader"]
+    pairs.poller.remove_reader(reading.fileno())
+    pairs.poller.add_writer(reading.fileno(), pairs.note("writer"))
+    assert pairs.turn() == ["writer"]
+
+
+def test_what_an_earlier_event_of_a_batch_closed_is_not_called(pairs):
+    first, second = pairs.readable(), pairs.readable()
+    for mine, other in ((first, second), (second, first)):
+
+        def close_other(mine=mine, other=other):
+            pairs.calls.append(mine)
+            pairs.stop(other)
+
+        pairs.poller.add_reader(mine.fileno(), close_other)
+    assert len(pairs.turn()) == 1
+    assert len(pairs.turn()) == 1
+    assert pairs.reports == []
+
+
+def test_a_descriptor_that_a_batch_reuses_is_not_called_for_its_predecessor(pairs):
+    sockets = [pairs.readable(), pairs.readable()]
+    descriptors = {each.fileno() for each in sockets}
+    fresh = pairs.readable()
+
+    def replace_other(mine, other):
+        pairs.calls.append("old")
+        fd = other.fileno()
+        pairs.stop(other)
+        os.dup2(fresh.fileno(), fd)
+        pairs.sockets.append(socket.socket(fileno=fd))
+        pairs.poller.add_reader(fd, pairs.note("new"))
+        pairs.poller.remove_reader(mine.fileno())
+
+    first, second = sockets
+    pairs.poller.add_reader(first.fileno(), lambda: replace_other(first, second))
+    pairs.poller.add_reader(second.fileno(), lambda: replace_other(second, first))
+    events = pairs.poller.wait(0)
+    assert {fd for fd, _ in events} == descriptors
+    pairs.poller.serve(events)
+    assert pairs.calls == ["old"]
+    assert pairs.turn() == ["new"]
+
+
+def test_a_writer_that_its_own_reader_removes_is_not_called(pairs):
+    ours = pairs.readable()
+
+    def close():
+        pairs.calls.append("reader")
+        pairs.poller.remove_writer(ours.fileno())
+        pairs.stop(ours)
+
+    pairs.poller.add_reader(ours.fileno(), close)
+    pairs.poller.add_writer(ours.fileno(), pairs.note("writer"))
+    assert pairs.turn() == ["reader"]
+    assert len(pairs.poller) == 0
+
+
+def test_an_exception_is_reported_and_touches_nobody_else(pairs):
+    def fail():
+        raise ValueError("mine alone")
+
+    failing, *others = [pairs.readable() for _ in range(3)]
+    pairs.poller.add_reader(failing.fileno(), fail)
+    for number, other in enumerate(others):
+        pairs.poller.add_reader(other.fileno(), pairs.note(number))
+    assert sorted(pairs.turn()) == [0, 1]
+    assert [str(each["exception"]) for each in pairs.reports] == ["mine alone"]
+
+
+def test_more_than_a_batch_is_served_in_turns(pairs):
+    count = 2 * MOST_EVENTS + 5
+    for number in range(count):
+        pairs.poller.add_reader(pairs.readable().fileno(), pairs.note(number))
+    called = []
+    for _ in range(3):
+        turn = pairs.turn()
+        assert len(turn) <= MOST_EVENTS
+        called += turn
+    # All of them before any has its second turn.
+    assert sorted(called[:count]) == list(range(count))
+
+
+def run(main):
+    with asyncio.Runner(loop_factory=LoopWatch().new_event_loop) as runner:
+        return runner.run(main)
+
+
+def running_loop() -> PolledLoop:
+    loop = asyncio.get_running_loop()
+    assert isinstance(loop, PolledLoop)
+    return loop
+
+
+def test_a_socket_that_is_always_ready_keeps_nobody_waiting():
+    async def main():
+        loop = running_loop()
+        ours, peer = socket.socketpair()
+        calls = 0
+        timer = loop.create_future()
+
+        def on_readable():
+            nonlocal calls
+            calls += 1
+            if calls == 5:
+                loop.call_soon(order.append, "callback")
+            if calls == 10:
+                loop.call_later(0.001, timer.set_result, "timer")
+
+        order = []
+        with ours, peer:
+            peer.send(b"x")
+            loop.poller.add_reader(ours.fileno(), on_readable)
+            async with asyncio.timeout(20):
+                order.append(await timer)
+                order.append(await asyncio.to_thread(lambda: "thread"))
+                reader, writer = await asyncio.open_connection(sock=peer)
+                ours.send(b"y")
+                order.append(await reader.readexactly(1))
+            loop.poller.remove_reader(ours.fileno())
+            writer.close()
+        assert order == ["callback", "timer", "thread", b"y"]
+        assert calls > 10
+
+    run(main())
+
+
+def test_the_loop_reports_what_a_socket_raises_and_goes_on():
+    async def main():
+        loop = running_loop()
+        ours, peer = socket.socketpair()
+        reported = loop.create_future()
+        loop.set_exception_handler(lambda _, context: reported.set_result(context["exception"]))
+
+        def fail():
+            loop.poller.remove_reader(ours.fileno())
+            raise ValueError("mine")
+
+        with ours, peer:
+            peer.send(b"x")
+            loop.poller.add_reader(ours.fileno(), fail)
+            assert str(await reported) == "mine"
+
+    run(main())
+
+
+def test_a_socket_may_stop_the_loop():
+    loop = LoopWatch().new_event_loop()
+    ours, peer = socket.socketpair()
+    with ours, peer:
+        peer.send(b"x")
+        loop.poller.add_reader(ours.fileno(), loop.stop)
+        loop.run_forever()
+        loop.poller.remove_reader(ours.fileno())
+    loop.close()
+    assert loop.is_closed()
+
+
+def test_on_a_loop_without_a_poller_the_loop_watches_sockets():
+    async def main():
+        server = Server(NetworkSettings())
+        assert server.table.sockets is asyncio.get_running_loop()
+        try:
+            async with asyncio.timeout(20):
+                assert await (await server.client()).ask(3, b"served") == b"served"
+        finally:
+            await server.close()
+
+    asyncio.run(main())

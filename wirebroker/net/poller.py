@@ -1,0 +1,168 @@
+"""Readiness of sockets, told to their owners at once: no handle, no context, no key for an event.
+
+    poller.add_reader(descriptor, callback)      # as on an event loop, which serves where none is
+    events = poller.wait(timeout_s)
+    poller.serve(events)
+
+The poller's epoll is where the loop's thread sleeps (loop_watch.py); the loop's own selector is a
+guest in it, looked at only when it has something. Level-triggered, at most `MOST_EVENTS` a turn:
+the kernel queues what stays ready behind the rest, so all have their turn, timers as well.
+
+Within a batch a callback may close any connection, and an accept may reuse its descriptor: what is
+no longer watched is not called, what has been added since the batch began waits for the next.
+"""
+
+from __future__ import annotations
+
+import select
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+# Small requests take about 2 ms together.
+MOST_EVENTS: Final = 64
+
+_IN: Final = select.EPOLLIN
+_OUT: Final = select.EPOLLOUT
+# Errors and hang-ups are told to whoever is there, as event loops do.
+_NOT_IN: Final = ~select.EPOLLIN
+_NOT_OUT: Final = ~select.EPOLLOUT
+# No descriptor.
+_NONE: Final = -1
+
+
+class Sockets(Protocol):
+    """Who watches sockets: a Poller, or an event loop."""
+
+    def add_reader(self, fd: int, callback: Callable[[], None], /) -> Any:
+        """Call back whenever `fd` is readable."""
+        ...
+
+    def remove_reader(self, fd: int, /) -> Any:
+        """Do so no more."""
+        ...
+
+    def add_writer(self, fd: int, callback: Callable[[], None], /) -> Any:
+        """Call back whenever `fd` is writable."""
+        ...
+
+    def remove_writer(self, fd: int, /) -> Any:
+        """Do so no more."""
+        ...
+
+
+class _Watched:
+    """One descriptor."""
+
+    __slots__ = ("batch", "reader", "writer")
+
+    # In the poller's table at least one of reader and writer is set, out of it neither.
+
+    def __init__(self, batch: int) -> None:
+        # When it was added.
+        self.batch = batch
+        self.reader: Callable[[], None] | None = None
+        self.writer: Callable[[], None] | None = None
+
+
+class Poller:
+    """The sockets of one event loop."""
+
+    __slots__ = ("_batch", "_epoll", "_guest", "_report", "_watched")
+
+    def __init__(self, *, report: Callable[[dict[str, Any]], None], guest: int = _NONE) -> None:
+        """Watch nothing yet.
+
+        Args:
+            report: Told what a callback raises (loop.call_exception_handler).
+            guest: A descriptor whose readiness `serve` returns.
+        """
+        self._epoll = select.epoll()
+        self._report = report
+        self._guest = guest
+        self._batch = 0
+        self._watched: dict[int, _Watched] = {}
+        if guest != _NONE:
+            self._epoll.register(guest, _IN)
+
+    def __len__(self) -> int:
+        return len(self._watched)
+
+    def close(self) -> None:
+        """Watch nothing any more."""
+        self._epoll.close()
+
+    # --- who is watched ---
+
+    def add_reader(self, fd: int, callback: Callable[[], None], /) -> None:
+        """Call back whenever `fd` is readable, or has failed."""
+        watched = self._watched.get(fd)
+        if watched is None:
+            self._epoll.register(fd, _IN)
+            watched = self._watched[fd] = _Watched(self._batch)
+        elif watched.reader is None:
+            self._epoll.modify(fd, _IN | _OUT)
+        watched.reader = callback
+
+    def add_writer(self, fd: int, callback: Callable[[], None], /) -> None:
+        """Call back whenever `fd` is writable, or has failed."""
+        watched = self._watched.get(fd)
+        if watched is None:
+            self._epoll.register(fd, _OUT)
+            watched = self._watched[fd] = _Watched(self._batch)
+        elif watched.writer is None:
+            self._epoll.modify(fd, _IN | _OUT)
+        watched.writer = callback
+
+    def remove_reader(self, fd: int, /) -> None:
+        """Call back no more; nothing happens if nobody is called."""
+        watched = self._watched.get(fd)
+        if watched is not None and watched.reader is not None:
+            watched.reader = None
+            self._left(fd, watched)
+
+    def remove_writer(self, fd: int, /) -> None:
+        """Call back no more; nothing happens if nobody is called."""
+        watched = self._watched.get(fd)
+        if watched is not None and watched.writer is not None:
+            watched.writer = None
+            self._left(fd, watched)
+
+    def _left(self, fd: int, watched: _Watched) -> None:
+        """Ask the kernel for what is still wanted."""
+        if watched.reader is not None:
+            self._epoll.modify(fd, _IN)
+        elif watched.writer is not None:
+            self._epoll.modify(fd, _OUT)
+        else:
+            del self._watched[fd]
+            self._epoll.unregister(fd)
+
+    # --- a turn (hot) ---
+
+    def wait(self, timeout_s: float | None) -> list[tuple[int, int]]:
+        """Sleep until something is ready, at most so long (None: without an end)."""
+        return self._epoll.poll(timeout_s, MOST_EVENTS)
+
+    def serve(self, events: list[tuple[int, int]]) -> bool:
+        """Call whom `wait`'s events are for.
+
+        Returns:
+            Whether the guest is ready.
+        """
+        self._batch += 1
+        is_guest_ready = False
+        for fd, mask in events:
+            watched = self._watched.get(fd)
+            if watched is None:
+                is_guest_ready = is_guest_ready or fd == self._guest
+            elif watched.batch != self._batch:
+                try:
+                    if mask & _NOT_OUT and watched.reader is not None:
+                        watched.reader()
+                    if mask & _NOT_IN and watched.writer is not None:
+                        watched.writer()
+                except Exception as error:  # noqa: BLE001 - whatever it is, it is one connection's
+                    self._report({"message": "a socket's callback failed", "exception": error})
+        return is_guest_ready
