@@ -33,12 +33,12 @@ _NO_TIMEOUT_MS = 2**31 - 1
 
 
 def timed_out(shard: TransactionShard, clocks: Clocks) -> list[str]:
-    """Return the ids whose transaction is overdue."""
-    return [
+    """Return the ids whose transaction is overdue, in the same order in every process."""
+    return sorted(
         transactional_id
         for transactional_id in shard.ongoing
         if _is_overdue(shard, transactional_id, clocks)
-    ]
+    )
 
 
 def abort_timed_out(

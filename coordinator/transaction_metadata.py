@@ -226,7 +226,7 @@ class Transaction(NamedTuple):
     def record(self, transaction_version: int) -> CoordinatorRecord:
         """Return the record that says this, in the form for a finalized transaction.version."""
         by_topic: dict[str, list[int]] = {}
-        for topic, index in sorted(self.partitions):
+        for topic, index in self.partitions:
             by_topic.setdefault(topic, []).append(index)
         fields: dict[str, Any] = {
             "producer_id": self.producer_id,
@@ -239,7 +239,8 @@ class Transaction(NamedTuple):
         }
         if self.state is not TransactionState.EMPTY:
             fields["transaction_partitions"] = [
-                {"topic": topic, "partition_ids": ids} for topic, ids in by_topic.items()
+                {"topic": topic, "partition_ids": sorted(ids)}
+                for topic, ids in sorted(by_topic.items())
             ]
         version = LEGACY_VALUE_VERSION
         if transaction_version >= FLEXIBLE_RECORDS:

@@ -75,7 +75,7 @@ class _WatchedSelector(selectors.EpollSelector):
         while True:
             self._record()
             events = poller.wait(timeout)
-            self._began = now = time.perf_counter()
+            self._began = time.perf_counter()
             if self._watch.with_cpu_time:
                 self._cpu_began = time.thread_time()
             if poller.serve(events):
@@ -83,9 +83,9 @@ class _WatchedSelector(selectors.EpollSelector):
             if not events or loop.is_wanted or loop.timers != timers:
                 return []
             if end is not None:
-                if now >= end:
+                timeout = end - time.perf_counter()  # serving has taken some of it
+                if timeout <= 0:
                     return []
-                timeout = end - now
 
     def _record(self) -> None:
         watch = self._watch

@@ -44,19 +44,25 @@ _SYNCED_WITHIN_S = 5.0
 class BrokerRun:
     """A recorded run of a broker and its clients."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, *, only_transactions: bool = False) -> None:
+        """Live through it.
+
+        Args:
+            seed: Of everything.
+            only_transactions: Whether other clients stay away, and all is synced before it is
+                answered: then few points are enough for what concerns transactions.
+        """
         self.seed = seed
         random = self._random = Random(seed)
-        self.is_durable = random.random() < 0.6
+        self.is_durable = random.random() < 0.6 or only_transactions
         self.config = broker_config(durability="fsync" if self.is_durable else "os")
         self.segment_bytes = random.choice([600, 3_000])
         disk = new_disk(is_recorded=True)
         assert disk.events is not None
         self.events: list[Event] = disk.events
-        self.topics = [TopicClient(name, random, self._count) for name in ("a", "b")]
-        self.groups = [
-            GroupClient(name, _COMMITTED_TOPIC, random, self._count) for name in ("g", "h")
-        ]
+        topics, groups = ((), ()) if only_transactions else (("a", "b"), ("g", "h"))
+        self.topics = [TopicClient(name, random, self._count) for name in topics]
+        self.groups = [GroupClient(name, _COMMITTED_TOPIC, random, self._count) for name in groups]
         self.producers = [TransactionClient(name, random, self._count) for name in ("p", "q")]
         random_bytes = random.randbytes
 
@@ -100,20 +106,29 @@ class BrokerRun:
     def _live(self, disk: Disk) -> None:
         """Three lives: between them the broker is stopped, or killed when nothing is under way."""
         random = self._random
-        admin = TopicClient(_COMMITTED_TOPIC, random, self._count)
         for life in range(random.randint(1, 3)):
             broker = BrokerProcess(disk, self.config, random)
-            assert broker.start()
-            if life == 0:
-                broker.run(admin._create(broker))
-                broker.run(create_transactions_topic(broker))
-            broker.run(self._work(broker))
-            assert not broker.errors, broker.errors
-            if random.random() < 0.5:
-                broker.stop()
+            try:
+                self._live_once(broker, is_first=life == 0)
+                is_stopped = random.random() < 0.5
+                if is_stopped:
+                    broker.stop()
+            except BaseException:
+                broker.kill()
+                raise
+            if is_stopped:
                 broker.close()
             else:
                 broker.kill()
+
+    def _live_once(self, broker: BrokerProcess, *, is_first: bool) -> None:
+        assert broker.start()
+        if is_first:
+            admin = TopicClient(_COMMITTED_TOPIC, self._random, self._count)
+            broker.run(admin._create(broker))
+            broker.run(create_transactions_topic(broker))
+        broker.run(self._work(broker))
+        assert not broker.errors, broker.errors
 
     async def _work(self, broker: BrokerProcess) -> None:
         random = self._random

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from unittest import mock
 
 import pytest
@@ -12,52 +11,16 @@ from tests.crash import compaction_workload
 from tests.crash.broker_points import BrokerRun
 from tests.crash.compaction_points import CompactionRun
 from tests.crash.compaction_workload import CompactionWorkload
-from tests.crash.cutting import Point, kinds_at
 from tests.crash.log_points import LogRun
+from tests.crash.planted import is_found, nothing
 from tests.simulation.simulated_files import SimulatedFiles
 from wirebroker.cluster.data_directory import DataDirectory
 from wirebroker.cluster.metadata_store import MetadataStore
-from wirebroker.codecs.errors import KafkaError
-from wirebroker.config_row import StartError
 from wirebroker.storage import log_recovery, segment_recovery
 from wirebroker.storage.log_directory import LogDirectory
 from wirebroker.storage.log_flush import FlushTarget
 from wirebroker.storage.segment_swap import begin_swap, finish_swap
 from wirebroker.storage.sparse_index import SparseIndex
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from tests.crash.points import Run
-
-_ENOUGH = 4_000
-# What a log or a broker says of what cannot be, and what the checks say.
-_FOUND = (AssertionError, KafkaError, StartError, OSError)
-
-
-def is_found(make: Callable[[int], Run], *, every: float = 1.0) -> bool:
-    """Tell whether some point fails."""
-    points = 0
-    seed = 0
-    while points < _ENOUGH:
-        seed += 1
-        random = Random(seed)
-        try:
-            run = make(seed)
-            for event, disk in run.disks():
-                if random.random() > every:
-                    continue
-                for kind in kinds_at(seed, event):
-                    points += 1
-                    run.examine(disk, Point(seed, event, kind))
-        except _FOUND:
-            return True
-    return False
-
-
-def nothing(*args: Any, **options: Any) -> None:
-    """Stand for what was forgotten."""
-    del args, options
 
 
 @pytest.mark.parametrize(

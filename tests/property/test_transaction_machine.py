@@ -1,4 +1,4 @@
-"""Transactional ids under any order of requests, loads, failed appends and time.
+"""Transactional ids under any order of requests, loads, failed appends, feature levels and time.
 
 The reference knows what clients may rely on: one transaction at a time; it is decided once, by
 whoever has the newest epoch or by the coordinator, and told to every partition that is in it; no
@@ -15,6 +15,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from tests.unit.coordinator.transaction_kit import TIMEOUT_MS, Transactions
 from wirebroker.codecs.errors import ErrorCode
+from wirebroker.coordinator import transaction_expiry
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -73,6 +74,7 @@ class TransactionMachine(RuleBasedStateMachine):
             self.decide(is_commit=False)
         elif isinstance(answer, tuple):
             assert not self.partitions
+            self.last_end = None
             if pair is not None and answer == self.present and pair != self.present:
                 return  # it has asked before, and the answer was lost
             self.give(answer)
@@ -175,6 +177,27 @@ class TransactionMachine(RuleBasedStateMachine):
         assert bool(aborted) == (bool(self.partitions) and is_over)
         if aborted:
             self.decide(is_commit=False)
+
+    @precondition(lambda self: self.present is not None and self.decided is None)
+    @rule(is_long=SELDOM)
+    def expire(self, *, is_long: bool) -> None:
+        """Look for ids that nobody uses; long ago is longer than any is kept."""
+        shard = self.real.shard
+        self.real.now_ms += shard.settings.id_expiration_ms + 1 if is_long else 1
+        for outcome in transaction_expiry.sweep_expired(shard, self.real.moment.wall_ms):
+            self.real.run(lambda *_, outcome=outcome: outcome)
+        if not shard.transactions:
+            assert not self.partitions, "an open transaction is forgotten"
+            self.present = self.last_end = None
+        else:
+            assert self.partitions or not is_long, "it is kept for ever"
+
+    @rule(version=st.sampled_from([0, 1, 2]))
+    def update_features(self, version: int) -> None:
+        """Finalize another transaction.version; clients learn of it sooner or later."""
+        self.real.version = version
+        # What records of version 0 do not say is not known after a load.
+        self.last_end = None
 
     @rule()
     def load(self) -> None:

@@ -67,6 +67,8 @@ class Observer(Protocol):
 
     def note(self, line: str, data: bytes = b"") -> None: ...
 
+    def admits(self, exchange: Exchange) -> bool: ...
+
     def served(self, exchange: Exchange) -> None: ...
 
     def answered(self, exchange: Exchange, answer: Any) -> None: ...
@@ -206,6 +208,8 @@ class Link:
         network, observer, connection = self._network, self._network.observer, self._connection
         assert connection is not None
         exchange.is_stale = self.is_closed
+        if exchange.is_stale and not observer.admits(exchange):
+            return
         name = f"{self.client.name} {exchange.key.name} v{exchange.version}"
         observer.note(f"> {name}{' stale' if exchange.is_stale else ''}", frame)
         observer.served(exchange)

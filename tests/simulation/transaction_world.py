@@ -1,36 +1,70 @@
-"""Copiers in bad luck: whatever is killed, delayed, lost or repeated, each record arrives once."""
+"""Copiers in bad luck: whatever is killed, delayed, lost or repeated, each record arrives once.
+
+The broker, its disk, the network and the producer of the source are the groups'. The seed says
+which transaction.version is finalized, and in some worlds it changes while they copy.
+"""
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from tests.simulation.copier import TARGET, TARGET_PARTITIONS, Copier, error_of
+from tests.simulation.copier import (
+    OFFSET_FETCH_VERSION,
+    Copier,
+    Scene,
+    committed,
+    group_of,
+)
 from tests.simulation.loop import Process
 from tests.simulation.member import TOPIC
-from tests.simulation.network import Weather
+from tests.simulation.network import LinkLostError, Weather
+from tests.simulation.promises import Promises, Source
+from tests.simulation.target_reader import TARGET, TARGET_PARTITIONS, TargetReader
+from tests.simulation.transactional_producer import SAFE_WHEN_LATE, Client
 from tests.simulation.world import World
 from wirebroker.clock import pause
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
+from wirebroker.coordinator.feature_control import TRANSACTION_VERSION
+from wirebroker.coordinator.feature_updates import UpgradeType
 
 if TYPE_CHECKING:
     import asyncio
+    from collections.abc import Iterable
 
     from tests.simulation.network import Exchange
 
 _CALM_LIMIT_S = 300.0
 _CALM_BEFORE_CHECK_S = 13.0
-_TRANSACTION_TIMEOUT_MS = 20_000
+_HIGHEST_VERSION = 2
+_COUNTED = {ApiKey.END_TXN, ApiKey.TXN_OFFSET_COMMIT}
 
 
 class TransactionWorld(World):
-    """One simulated run; the broker, its disk, the network and the producer are the groups'."""
+    """One simulated run with an id and a group for each partition of the source.
+
+    Attributes:
+        first_version: The transaction.version that it begins with.
+        promises: What transactions promise, and what was seen of it.
+        drops_what_is_late: Whether requests are lost that no broker could refuse, because their
+            client goes by transaction.version 0 or 1: its transactions all have the same epoch.
+    """
 
     def __init__(self, seed: int) -> None:
         super().__init__(seed)
+        self.promises = Promises()
+        self.drops_what_is_late = True
+        self._scene = Scene(self.network, self.model, self.promises)
         self._copiers: dict[Copier, None] = {}
-        self._committed: dict[str, int] = {}
+        random = self.random
+        self.first_version = random.choice([0, 1, 2, 2])
+        self._versions_change = random.random() < 0.2
+
+    # -- what the network tells --------------------------------------------------------------
+
+    def admits(self, exchange: Exchange) -> bool:
+        safe_from = SAFE_WHEN_LATE.get(exchange.key, 0)
+        return exchange.version >= safe_from or not self.drops_what_is_late
 
     def served(self, exchange: Exchange) -> None:
         self.model.count("requests")
@@ -42,29 +76,45 @@ class TransactionWorld(World):
             self.host.check_groups()
             if exchange.key is ApiKey.OFFSET_FETCH:
                 self._check_committed(exchange, answer)
-            if exchange.is_stale and exchange.key is ApiKey.END_TXN:
-                self.model.count(f"stale END_TXN: {ErrorCode(answer.error_code).name}")
+            elif exchange.key is ApiKey.SYNC_GROUP:
+                self.model.answered(exchange, answer)
+            elif exchange.key in _COUNTED:
+                self._count_fences(exchange, answer)
         except AssertionError as error:
             self.failed(error)
 
     def _check_committed(self, exchange: Exchange, answer: Any) -> None:
-        """Transactions of one id come one after the other, so offsets only rise."""
-        if error_of(exchange.key, answer) != ErrorCode.NONE:
-            return
-        group, offset = exchange.request["group_id"], answer.topics[0].partitions[0]
-        before = self._committed.get(group, -1)
-        assert offset.committed_offset >= before, f"{group} goes back from {before}: {offset}"
-        self._committed[group] = offset.committed_offset
+        assert exchange.version == OFFSET_FETCH_VERSION
+        for each in answer.topics[0].partitions if answer.error_code == ErrorCode.NONE else ():
+            if each.error_code == ErrorCode.NONE:
+                group = exchange.request["group_id"]
+                self.promises.fetched(group, each.partition_index, each.committed_offset)
+
+    def _count_fences(self, exchange: Exchange, answer: Any) -> None:
+        if exchange.key is ApiKey.END_TXN:
+            error = answer.error_code
+        else:
+            error = answer.topics[0].partitions[0].error_code
+        if error != ErrorCode.NONE or exchange.is_stale:
+            age = "stale " if exchange.is_stale else ""
+            self.model.count(f"{age}{exchange.key.name}: {ErrorCode(error).name}")
+
+    # -- the run -----------------------------------------------------------------------------
 
     async def _run(self) -> None:
         random = self.random
         await self.host.start()
+        await self._finalize(self.first_version)
+        self.model.count(f"schedules begun with transaction.version {self.first_version}")
         await self._create_topic()
         await self._create_target()
         producer = Process(self.loop, "producer")
         self._watch(producer.spawn(self._produce(producer)))
-        for partition in range(self._partition_count):
-            self._start_copier(partition)
+        process = Process(self.loop, "reader")
+        reader = TargetReader(process, self.network, self.promises)
+        reading = process.spawn(reader.run())
+        self._watch(reading)
+        self._start_all()
         self.network.weather = Weather(
             slowest_s=random.choice([0.02, 0.5, 6.0]),
             request_lost=random.choice([0.0, 0.02]),
@@ -74,9 +124,27 @@ class TransactionWorld(World):
         storm_ends = self.loop.time() + random.uniform(30, 90)
         while self.loop.time() < storm_ends:
             await pause(random.expovariate(0.4))
+            if self._versions_change and random.random() < 0.1:
+                await self._finalize(random.randint(0, _HIGHEST_VERSION))
             await self._strike()
         producer.kill()
         await self._settle()
+        await self._check_target(reader, reading)
+
+    async def _finalize(self, level: int) -> None:
+        """Set transaction.version; perhaps it stays as it is, if the network is bad."""
+        present = self.host.broker.metadata.image.features.get(TRANSACTION_VERSION, 0)
+        kind = UpgradeType.UPGRADE if level > present else UpgradeType.SAFE_DOWNGRADE
+        update = {"feature": TRANSACTION_VERSION, "max_version_level": level, "upgrade_type": kind}
+        request = {"feature_updates": [update], "timeout_ms": 30_000}
+        link = self.network.open(Process(self.loop, "admin"))
+        try:
+            answer = await link.ask(ApiKey.UPDATE_FEATURES, 2, request, timeout_s=30)
+        except LinkLostError:
+            return
+        # A request of before that comes late may have made an upgrade of a downgrade.
+        assert answer.error_code in {ErrorCode.NONE, ErrorCode.INVALID_UPDATE_VERSION}
+        self.model.count(f"UpdateFeatures: {ErrorCode(answer.error_code).name}")
 
     async def _create_target(self) -> None:
         topic = {"name": TARGET, "num_partitions": TARGET_PARTITIONS, "replication_factor": 1}
@@ -85,17 +153,15 @@ class TransactionWorld(World):
         answer = await link.ask(ApiKey.CREATE_TOPICS, 7, request, timeout_s=30)
         assert answer.topics[0].error_code == ErrorCode.NONE
 
+    def _start_all(self) -> None:
+        for partition in range(self._partition_count):
+            self._start_copier(partition)
+
     def _start_copier(self, partition: int) -> None:
         """Start an incarnation; one before it may still be there."""
         self._number += 1
         process = Process(self.loop, f"copier{self._number}")
-        copier = Copier(
-            process,
-            self.network,
-            self.model,
-            partition=partition,
-            timeout_ms=_TRANSACTION_TIMEOUT_MS,
-        )
+        copier = Copier(process, self._scene, partition=partition)
         self._copiers[copier] = None
         task = process.spawn(copier.run())
         self._watch(task)
@@ -135,36 +201,43 @@ class TransactionWorld(World):
     # -- calm --------------------------------------------------------------------------------
 
     async def _settle(self) -> None:
-        """Check that everything is copied, once, in both targets."""
+        """Wait until everything is copied."""
         self.note("! calm")
         self.network.weather = Weather()
         await pause(_CALM_BEFORE_CHECK_S)
         began = self.loop.time()
+        process = Process(self.loop, "observer")
+        client = Client(process, self.network, name="observer")
         ends = self._source_ends()
-        process = Process(self.loop, "reader")
-        readers = [
-            Copier(process, self.network, self.model, partition=partition, timeout_ms=1)
-            for partition in ends
-        ]
-        for reader in readers:
-            end = ends[reader.partition]
-            while (done := await process.spawn(reader.committed())) != end:
+        for group, partition in self._tasks():
+            asking = committed(client, group, partition)
+            while (done := await process.spawn(asking)) != ends[partition]:
                 await pause(0.5)
                 waited = self.loop.time() - began
-                assert waited < _CALM_LIMIT_S, f"{done} of {end} of {reader.name} are copied"
+                assert waited < _CALM_LIMIT_S, f"{group}: {done} of {ends[partition]} are copied"
+                asking = committed(client, group, partition)
         self.seconds_to_rest = int(self.loop.time() - began)
-        wanted = Counter(
-            b"%d/%d" % (partition, offset)
-            for partition, end in ends.items()
-            for offset in range(end)
-        )
-        for index in range(TARGET_PARTITIONS):
-            found = Counter(await process.spawn(readers[0].read_target(index)))
-            lost, more = wanted - found, found - wanted
-            assert not lost, f"{len(lost)} records are lost in {index}: {list(lost)[:3]}"
-            assert not more, f"{len(more)} records are there twice in {index}: {list(more)[:3]}"
-        self.model.counts["records copied"] = wanted.total()
+
+    async def _check_target(self, reader: TargetReader, reading: asyncio.Task[None]) -> None:
+        """Check that all is there once, for the reader of the storm and for a new one."""
+        reader.is_over = True
+        await reading
+        process = Process(self.loop, "late reader")
+        late = TargetReader(process, self.network, self.promises)
+        seen = await process.spawn(reader.read_all())
+        assert seen == await process.spawn(late.read_all()), "what a reader saw did not stay"
+        ends = self._source_ends()
+        wanted = [
+            Source(group, partition, offset)
+            for group, partition in self._tasks()
+            for offset in range(ends[partition])
+        ]
+        self.model.counts["records copied"] = self.promises.check_all(seen, wanted)
         self.host.check()
+
+    def _tasks(self) -> Iterable[tuple[str, int]]:
+        """Return who is to copy which partition."""
+        return [(group_of(partition), partition) for partition in range(self._partition_count)]
 
     def _source_ends(self) -> dict[int, int]:
         found, _ = self.host.broker.replicas.find(TOPIC, b"", by_id=False)

@@ -52,6 +52,9 @@ class World:
         model: What was promised, and counts of what happened.
     """
 
+    # How often nobody is left of a static member when it is started again.
+    FORMER_ARE_KILLED = 0.7
+
     def __init__(self, seed: int) -> None:
         self.seed = seed
         self.random = Random(seed)
@@ -97,6 +100,11 @@ class World:
         line = f"{self.loop.time():.6f} {line} {hashlib.sha256(data).hexdigest()[:8]}"
         self._trace.update(line.encode())
         self._tail.append(line)
+
+    def admits(self, exchange: Exchange) -> bool:
+        """Tell whether a request is served that its client has given up."""
+        del exchange
+        return True
 
     def served(self, exchange: Exchange) -> None:
         self.model.count("requests")
@@ -230,7 +238,7 @@ class World:
 
     def _bring_back(self, member: Member) -> None:
         """Restart a member; a static one takes its own place, which may still be in use."""
-        if member.habits.instance is None or self.random.random() < 0.7:
+        if member.habits.instance is None or self.random.random() < self.FORMER_ARE_KILLED:
             self._kill_member(member)
         self._start_member(member.group, member.habits)
 
@@ -279,20 +287,23 @@ class World:
     def _start_member(self, group: str, habits: Habits | None = None) -> None:
         self._number += 1
         process = Process(self.loop, f"{group}{self._number}")
-        member = Member(
+        member = self._new_member(process, group, habits or self._new_habits())
+        self._members[member] = None
+        task = process.spawn(member.run())
+        self._watch(task)
+        # It has left, or was fenced.
+        task.add_done_callback(lambda _: self._members.pop(member, None))
+
+    def _new_member(self, process: Process, group: str, habits: Habits) -> Member:
+        return Member(
             process,
             self.network,
             self.model,
             group=group,
             topic_id=self._topic_id,
             partition_count=self._partition_count,
-            habits=habits or self._new_habits(),
+            habits=habits,
         )
-        self._members[member] = None
-        task = process.spawn(member.run())
-        self._watch(task)
-        # It has left, or was fenced.
-        task.add_done_callback(lambda _: self._members.pop(member, None))
 
     def _new_habits(self) -> Habits:
         random = self.random

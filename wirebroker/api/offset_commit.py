@@ -12,6 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from wirebroker.api.group_errors import response_of
+from wirebroker.api.offset_parts import are_many, offset_parts
 from wirebroker.api.registry import Request, handles
 from wirebroker.clock import next_turn
 from wirebroker.codecs.api_keys import ApiKey
@@ -20,16 +21,13 @@ from wirebroker.coordinator import group_offsets
 from wirebroker.coordinator.group_offsets import Commit
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 
     from wirebroker.broker import Broker
     from wirebroker.coordinator.groups import GroupShard
     from wirebroker.coordinator.runtime import Moment, Outcome, Token
 
 FIRST_TOPIC_ID_VERSION = 10
-
-# So many offsets are stored at once: about 4 ms.
-_AT_ONCE = 250
 
 Valid = list[tuple[str, bytes, "Sequence[Any]"]]
 Topics = list[dict[str, Any]]
@@ -45,7 +43,7 @@ def offset_commit(
     if not valid:
         return {"topics": refused}
     finish = partial(_merge, refused, by_id)
-    if sum(len(partitions) for _, _, partitions in valid) > _AT_ONCE:
+    if are_many(valid):
         return _commit_in_parts(broker, request.version, body, valid, finish)
     commit = Commit(body, request.version, valid)
     return broker.groups.submit(
@@ -68,7 +66,7 @@ async def _commit_in_parts(
     Each partition has an error of its own: a rebalance meanwhile refuses those that come later.
     """
     topics: Topics = []
-    for part in _parts(valid):
+    for part in offset_parts(valid):
         result = broker.groups.submit(
             body.group_id,
             partial(_commit, Commit(body, version, part)),
@@ -77,23 +75,6 @@ async def _commit_in_parts(
         topics += (await response_of(result))["topics"]
         await next_turn()
     return finish({"topics": topics})
-
-
-def _parts(valid: Valid) -> Iterator[Valid]:
-    part: Valid = []
-    room = _AT_ONCE
-    for name, topic_id, partitions in valid:
-        start = 0
-        while start < len(partitions):
-            taken = partitions[start : start + room]
-            part.append((name, topic_id, taken))
-            start += len(taken)
-            room -= len(taken)
-            if not room:
-                yield part
-                part, room = [], _AT_ONCE
-    if part:
-        yield part
 
 
 def _commit(commit: Commit, shard: GroupShard, token: Token, moment: Moment) -> Outcome:

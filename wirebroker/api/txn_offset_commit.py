@@ -14,7 +14,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from wirebroker.api.group_errors import response_of
+from wirebroker.api.offset_parts import are_many, offset_parts
 from wirebroker.api.registry import Request, handles
+from wirebroker.clock import next_turn
 from wirebroker.cluster.transaction_admission import Support
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode, KafkaError
@@ -24,7 +26,6 @@ from wirebroker.coordinator.group_txn_offsets import TxnCommit
 from wirebroker.coordinator.transaction_partitions import Claim
 
 if TYPE_CHECKING:
-    import asyncio
     from collections.abc import Awaitable, Iterable
 
     from wirebroker.broker import Broker
@@ -90,7 +91,8 @@ class _TxnOffsetCommit:
         (error,) = (await verdict).values()
         if error is not ErrorCode.NONE:
             return self._fail(error)
-        return await response_of(self._commit(guard))
+        committed = self._commit(guard)
+        return committed if isinstance(committed, Mapping) else await committed
 
     def _begin(self) -> VerificationGuard | None:
         """Return what the commit needs to begin the transaction here; None if that is open.
@@ -126,7 +128,9 @@ class _TxnOffsetCommit:
             frozenset({group_partition}),
         )
 
-    def _commit(self, guard: VerificationGuard | None) -> Response | asyncio.Future[Response]:
+    def _commit(self, guard: VerificationGuard | None) -> Response | Awaitable[Response]:
+        if are_many(self._valid):
+            return self._commit_in_parts(guard)
         return self._broker.groups.submit(
             self._body.group_id,
             partial(_operate, TxnCommit(self._body, self._valid)),
@@ -134,6 +138,26 @@ class _TxnOffsetCommit:
             finish=self._merge,
             guard=guard,
         )
+
+    async def _commit_in_parts(self, guard: VerificationGuard | None) -> Response:
+        """Store many offsets part by part; each could be a request of its own.
+
+        What is refused is refused for all, so that the client aborts, or does it all again.
+        """
+        topics: Topics = []
+        for part in offset_parts(self._valid):
+            answer = self._broker.groups.submit(
+                self._body.group_id,
+                partial(_operate, TxnCommit(self._body, part)),
+                on_error=lambda error: {"refused": error},
+                guard=guard,
+            )
+            stored = await response_of(answer)
+            if "refused" in stored:
+                return self._fail(stored["refused"])
+            topics += stored["topics"]
+            await next_turn()
+        return self._merge({"topics": topics})
 
     def _fail(self, error: ErrorCode) -> Response:
         is_unknown = self._version < _FIRST_LOADING_VERSION

@@ -136,7 +136,7 @@ class MarkerWriter:
 
     def _write_free(self, marker: Marker, waiting: dict[TopicPartition, _Placed | None]) -> None:
         """Write the markers that need not wait for anybody; take what is done off `waiting`."""
-        for topic, index in tuple(waiting):
+        for topic, index in sorted(waiting):  # the same order in every process
             partition = self._find(topic, index)
             if partition is None:
                 del waiting[topic, index]  # deleted: nothing is left to be decided

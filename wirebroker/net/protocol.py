@@ -143,7 +143,8 @@ class Protocol:
         start = position + 4
         stop = start + length
         if stop > end:
-            if length > SMALL_FRAME_BYTES:
+            # A length alone is held as small ones are, or nothing would watch its deadline.
+            if length > SMALL_FRAME_BYTES and end > start:
                 self._begin_large(length)
             return None
         self.position = stop

@@ -35,6 +35,16 @@ def test_a_late_frame_is_closed_and_others_are_served(caplog):
     assert "late" in line
 
 
+@pytest.mark.parametrize("sent", [1, 4, 5])
+def test_a_large_frame_of_which_so_little_arrives_is_late(sent):
+    async def test(server):
+        client = await server.client()
+        client.send(frame(3, b"x" * (1 << 20))[:sent])
+        assert await client.is_closed()
+
+    serve(test, frame_deadline_ms=100)
+
+
 def test_a_frame_behind_a_waiting_request_is_not_late():
     async def test(server):
         client = await server.client()

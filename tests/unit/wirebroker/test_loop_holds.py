@@ -19,9 +19,10 @@ import pytest
 from tests.support.batches import batch
 from tests.support.raw_client import BlockingClient, answer_of, request_frame
 from tests.support.requests import fetch_request, produce_request
-from tests.support.servers import ThreadedServer, broker_of, config_of, memory_directory
+from tests.support.servers import ThreadedServer, broker_of, config_of, memory_directory, until
 from wirebroker.cluster.maintenance import Maintenance
 from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.codecs.errors import KafkaError
 from wirebroker.garbage import GarbagePolicy
 
 if TYPE_CHECKING:
@@ -200,18 +201,183 @@ def test_producing_to_two_thousand_partitions(broker):
     assert {result.error_code for result in answer.responses[0].partition_responses} == {0}
 
 
-def test_committing_and_fetching_ten_thousand_offsets(broker):
+@pytest.fixture(scope="module")
+def offsets_of_big(broker):
+    """Return offsets for a commit; groups have a coordinator."""
     broker.create([new_topic("__consumer_offsets", 1, cleanup_policy="compact")])
-    commits = [
+    offsets = [
         {"partition_index": index, "committed_offset": 7, "committed_metadata": ""}
         for index in range(MOST_PARTITIONS)
     ]
-    request = {"group_id": "g", "topics": [{"name": BIG, "partitions": commits}]}
+    return [{"name": BIG, "partitions": offsets}]
+
+
+def test_committing_and_fetching_ten_thousand_offsets(broker, offsets_of_big):
+    request = {"group_id": "g", "topics": offsets_of_big}
     answer = broker.ask(ApiKey.OFFSET_COMMIT, 8, request)
     assert {done.error_code for done in answer.topics[0].partitions} == {0}
     request = {"groups": [{"group_id": "g", "topics": None}]}
     answer = broker.ask(ApiKey.OFFSET_FETCH, 8, request)
     assert len(answer.groups[0].topics[0].partitions) == MOST_PARTITIONS
+
+
+class Ask(NamedTuple):
+    """A request whose frame is made before the loop is watched."""
+
+    key: ApiKey
+    version: int
+    frame: bytes
+
+    @classmethod
+    def of(cls, key: ApiKey, version: int, request: dict[str, Any]) -> Ask:
+        return cls(key, version, request_frame(key, version, request))
+
+
+class TransactionalClient:
+    """A producer with a transactional id."""
+
+    def __init__(self, broker: WatchedBroker) -> None:
+        self.broker = broker
+        self.transactions = broker_of(broker.server.server).transactions
+        self.identity: dict[str, Any] = {"transactional_id": "t"}
+
+    def begin(self) -> None:
+        request = {"transactional_id": "t", "transaction_timeout_ms": 60_000}
+        self.become(self.broker.client.ask(ApiKey.INIT_PRODUCER_ID, 4, request))
+
+    def become(self, answer: Any) -> None:
+        assert answer.error_code == 0
+        self.identity["producer_id"] = answer.producer_id
+        self.identity["producer_epoch"] = answer.producer_epoch
+
+    def add(self, indexes: range) -> Ask:
+        request = {f"v3_and_below_{name}": each for name, each in self.identity.items()}
+        request["v3_and_below_topics"] = [{"name": BIG, "partitions": list(indexes)}]
+        return Ask.of(ApiKey.ADD_PARTITIONS_TO_TXN, 3, request)
+
+    def produce(self, indexes: range) -> Ask:
+        data = batch(
+            b"value",
+            producer_id=self.identity["producer_id"],
+            producer_epoch=self.identity["producer_epoch"],
+            base_sequence=0,
+            is_transactional=True,
+        )
+        records = {(BIG, index): data for index in indexes}
+        return Ask.of(ApiKey.PRODUCE, 12, produce_request(records, transactional_id="t"))
+
+    def add_group(self) -> Ask:
+        return Ask.of(ApiKey.ADD_OFFSETS_TO_TXN, 3, {**self.identity, "group_id": "of t"})
+
+    def commit_offsets(self, topics: list[dict[str, Any]]) -> Ask:
+        request = {**self.identity, "group_id": "of t", "topics": topics}
+        return Ask.of(ApiKey.TXN_OFFSET_COMMIT, 3, request)
+
+    def end(self, version: int, *, is_commit: bool) -> Ask:
+        return Ask.of(ApiKey.END_TXN, version, {**self.identity, "committed": is_commit})
+
+    def assert_short(self, make: Callable[[], list[Ask]]) -> None:
+        """Carry transactions out, and wait until all partitions are told of the end."""
+        holds: list[Hold] = []
+        while not holds or not holds[-1].is_short:
+            assert len(holds) < ATTEMPTS, holds
+            asked = make()
+            answers: list[bytes] = []
+
+            def work(asked: list[Ask] = asked, answers: list[bytes] = answers) -> None:
+                answers += [self.broker.client.exchange(each.frame) for each in asked]
+                shard = self.transactions.shard_of("t")
+                self.broker.server.call(until(lambda: not shard.transactions["t"].partitions))
+
+            holds.append(self.broker.hold_during(work))
+            for (key, version, _), answer in zip(asked, answers, strict=True):
+                self.check(key, version, answer_of(key, version, answer))
+
+    def check(self, key: ApiKey, version: int, answer: Any) -> None:
+        if key is ApiKey.ADD_PARTITIONS_TO_TXN:
+            (topic,) = answer.results_by_topic_v3_and_below
+            assert {each.partition_error_code for each in topic.results_by_partition} == {0}
+        elif key is ApiKey.PRODUCE:
+            assert {each.error_code for each in answer.responses[0].partition_responses} == {0}
+        elif key is ApiKey.TXN_OFFSET_COMMIT:
+            assert {each.error_code for each in answer.topics[0].partitions} == {0}
+        else:
+            assert answer.error_code == 0
+            if key is ApiKey.END_TXN and version >= 5:
+                self.become(answer)
+
+
+@pytest.fixture(scope="module")
+def transactional(broker):
+    """A producer whose coordinator serves."""
+    broker.create([new_topic("__transaction_state", 1, cleanup_policy="compact")])
+    client = TransactionalClient(broker)
+
+    def is_served() -> bool:
+        try:
+            return bool(client.transactions.shards())
+        except KafkaError:
+            return False
+
+    broker.server.call(until(is_served))
+    client.begin()
+    return client
+
+
+def ends_of_big(broker: WatchedBroker) -> list[int]:
+    partitions, _ = broker_of(broker.server.server).replicas.find(BIG, b"", by_id=False)
+    return [partition.log.log_end_offset for _, partition in sorted(partitions.items())]
+
+
+@pytest.mark.parametrize("is_commit", [True, False])
+def test_a_transaction_of_ten_thousand_partitions(broker, transactional, is_commit):
+    ends = ends_of_big(broker)
+    transactional.assert_short(
+        lambda: [
+            transactional.add(range(MOST_PARTITIONS)),
+            transactional.end(3, is_commit=is_commit),
+        ]
+    )
+    for before, after in zip(ends, ends_of_big(broker), strict=True):
+        assert after > before
+
+
+def test_a_transaction_that_grows_to_ten_thousand_partitions(transactional):
+    transactional.assert_short(
+        lambda: [
+            *(transactional.add(range(first, first + 999)) for first in range(0, 9_990, 999)),
+            transactional.end(3, is_commit=True),
+        ]
+    )
+
+
+@pytest.mark.parametrize("is_commit", [True, False])
+def test_producing_to_two_thousand_partitions_in_a_transaction(transactional, is_commit):
+    transactional.assert_short(
+        lambda: [
+            transactional.produce(range(2_000)),
+            transactional.end(5, is_commit=is_commit),
+        ]
+    )
+
+
+@pytest.mark.parametrize("is_commit", [True, False])
+def test_committing_ten_thousand_offsets_in_a_transaction(transactional, offsets_of_big, is_commit):
+    transactional.assert_short(
+        lambda: [
+            transactional.add_group(),
+            transactional.commit_offsets(offsets_of_big),
+            transactional.end(3, is_commit=is_commit),
+        ]
+    )
+
+
+def test_describing_a_transaction_of_ten_thousand_partitions(broker, transactional):
+    broker.client.exchange(transactional.add(range(MOST_PARTITIONS)).frame)
+    answer = broker.ask(ApiKey.DESCRIBE_TRANSACTIONS, 0, {"transactional_ids": ["t"]})
+    (found,) = answer.transaction_states
+    assert sum(len(topic.partitions) for topic in found.topics) == MOST_PARTITIONS
+    transactional.assert_short(lambda: [transactional.end(3, is_commit=False)])
 
 
 def test_deleting_the_records_of_ten_thousand_partitions(broker):

@@ -3,6 +3,7 @@
 import asyncio
 import os
 import socket
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -254,6 +255,26 @@ def test_a_socket_may_stop_the_loop():
         loop.poller.remove_reader(ours.fileno())
     loop.close()
     assert loop.is_closed()
+
+
+def test_the_time_that_sockets_take_is_taken_off_the_wait_for_the_next_timer(monkeypatch):
+    now, waits = 100.0, []
+
+    def serve(_events):
+        nonlocal now
+        now += 4
+        return False
+
+    loop = LoopWatch().new_event_loop()
+    poller = Poller(report=loop.call_exception_handler)
+    loop.poller.close()
+    loop.poller = SimpleNamespace(
+        wait=lambda timeout_s: waits.append(timeout_s) or [(1, 1)], serve=serve, close=poller.close
+    )
+    monkeypatch.setattr("wirebroker.loop_watch.time", SimpleNamespace(perf_counter=lambda: now))
+    assert loop._selector.select(6) == []
+    assert waits == [6, 2]
+    loop.close()
 
 
 def test_on_a_loop_without_a_poller_the_loop_watches_sockets():

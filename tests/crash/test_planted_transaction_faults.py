@@ -1,0 +1,108 @@
+"""The harness sees mistakes of transactions: what is answered, written or counted too early.
+
+Only transactional clients, everything synced before it is answered: then some hundred points do.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from tests.crash.broker_points import BrokerRun
+from tests.crash.planted import first_failure
+from wirebroker.cluster.coordinator_partition import CoordinatorPartition
+from wirebroker.cluster.transaction_markers import MarkerWriter
+from wirebroker.coordinator.groups import GroupShard
+from wirebroker.coordinator.runtime import Outcome
+from wirebroker.coordinator.transactions import TransactionShard
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import pytest
+
+    from wirebroker.coordinator.runtime import Moment
+
+
+def failure() -> str:
+    """Return what the harness says of the mistake."""
+    found = first_failure(partial(BrokerRun, only_transactions=True), every=0.5)
+    assert found is not None, "the mistake is not seen"
+    return str(found)
+
+
+def carried_out_early(
+    monkeypatch: pytest.MonkeyPatch, act: Callable[[CoordinatorPartition, Outcome], None]
+) -> None:
+    """Have `act` take what it wants of a decision before that is committed."""
+    whole = CoordinatorPartition._answer_when_committed
+
+    def answer(self: CoordinatorPartition, outcome: Outcome) -> None:
+        if outcome.effects:
+            act(self, outcome)
+        whole(self, outcome)
+
+    monkeypatch.setattr(CoordinatorPartition, "_answer_when_committed", answer)
+
+
+def test_an_end_that_is_answered_before_it_is_durable_is_found(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def act(_: CoordinatorPartition, outcome: Outcome) -> None:
+        while outcome.answers:
+            token, response = outcome.answers.pop()
+            token.resolve(response)
+
+    carried_out_early(monkeypatch, act)
+    text = failure()
+    assert "lost" in text or "is committed, not" in text
+
+
+def test_markers_that_are_written_before_the_decision_is_durable_are_found(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def act(runner: CoordinatorPartition, outcome: Outcome) -> None:
+        while outcome.effects:
+            assert runner._on_effect is not None
+            runner._on_effect(runner, outcome.effects.pop())
+
+    carried_out_early(monkeypatch, act)
+    text = failure()
+    assert "lost" in text or "is committed, not" in text
+
+
+def test_markers_that_count_before_they_are_durable_are_found(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    whole = MarkerWriter._write_free
+
+    def write(self: MarkerWriter, marker: Any, waiting: dict[Any, Any]) -> None:
+        whole(self, marker, waiting)
+        for each in [each for each, placed in waiting.items() if placed is not None]:
+            del waiting[each]
+
+    monkeypatch.setattr(MarkerWriter, "_write_free", write)
+    text = failure()
+    # The records, or the offsets, are never decided.
+    assert "last_stable_offset" in text or "committed_offset" in text
+
+
+def test_offsets_that_count_before_the_marker_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = GroupShard.replay
+
+    def replay(self: GroupShard, key: bytes, value: bytes | None, producer_id: int = -1) -> None:
+        del producer_id
+        whole(self, key, value)
+
+    monkeypatch.setattr(GroupShard, "replay", replay)
+    assert "is committed, not" in failure()
+
+
+def test_decisions_that_no_start_carries_out_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    def on_loaded(_: TransactionShard, moment: Moment) -> Outcome:
+        del moment
+        return Outcome()
+
+    monkeypatch.setattr(TransactionShard, "on_loaded", on_loaded)
+    text = failure()
+    assert "is not completed" in text or "is not served" in text

@@ -1,0 +1,107 @@
+"""What transactions promise to read_committed readers and to groups, whatever happens.
+
+Atomicity: of a transaction all is visible, in every partition, or nothing; nothing of one whose
+client has asked to abort it, or has never asked to commit it. What a reader has seen stays.
+
+Offsets: a group's committed offsets only rise, and each was in a transaction that somebody has
+asked to commit. So those of a member that was fenced never count, since it aborts.
+
+A value says where it comes from: group / partition / offset / number of the transaction.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+_NOTHING = -1
+
+
+class Source(NamedTuple):
+    """A record of the source as a group copies it."""
+
+    group: str
+    partition: int
+    offset: int
+
+
+class Promises:
+    """Everything that was sent in transactions, and what became of it."""
+
+    def __init__(self) -> None:
+        self._sent: list[list[bytes]] = []
+        self._is_commit: dict[int, bool] = {}
+        # By group and partition: what may be committed, and the last that was.
+        self._offsets: dict[tuple[str, int], set[int]] = {}
+        self._committed: dict[tuple[str, int], int] = {}
+
+    def begun(self, sources: Iterable[Source]) -> list[bytes]:
+        """Note what a transaction copies, into each partition of the target; return the values."""
+        number = len(self._sent)
+        values = [f"{'/'.join(map(str, source))}/{number}".encode() for source in sources]
+        self._sent.append(values)
+        return values
+
+    def ended(
+        self, values: Sequence[bytes], group: str, offsets: Mapping[int, int], *, is_commit: bool
+    ) -> None:
+        """Note that the end of a transaction is asked for."""
+        number = _number_of(values[0])
+        assert self._sent[number] == list(values)
+        self._is_commit[number] = is_commit
+        if is_commit:
+            for partition, offset in offsets.items():
+                self._offsets.setdefault((group, partition), {_NOTHING}).add(offset)
+
+    def fetched(self, group: str, partition: int, offset: int) -> None:
+        """Check a committed offset."""
+        allowed = self._offsets.get((group, partition), {_NOTHING})
+        assert offset in allowed, (
+            f"{group}: {offset} of {partition} is committed, which nobody has asked for"
+        )
+        before = self._committed.get((group, partition), _NOTHING)
+        assert offset >= before, (
+            f"{group}: the committed offset of {partition} goes back from {before} to {offset}"
+        )
+        self._committed[group, partition] = offset
+
+    def check_seen(self, seen: Sequence[bytes]) -> None:
+        """Check what a read_committed reader sees of one partition at any time."""
+        for value in seen:
+            assert self._is_commit.get(_number_of(value)), f"{value!r} was never to be committed"
+
+    def check_all(self, targets: Sequence[Sequence[bytes]], wanted: Iterable[Source]) -> int:
+        """Check all partitions of the target at the end.
+
+        Args:
+            targets: The values in each partition.
+            wanted: What has to be in each of them, once.
+
+        Returns:
+            How many records were wanted.
+        """
+        expected = Counter(wanted)
+        for index, values in enumerate(targets):
+            self.check_seen(values)
+            found = Counter(map(_source_of, values))
+            lost, more = expected - found, found - expected
+            assert not lost, f"{len(lost)} records are lost in {index}: {list(lost)[:3]}"
+            assert not more, f"{len(more)} records are there twice in {index}: {list(more)[:3]}"
+            parts: dict[int, list[bytes]] = {}
+            for value in values:
+                parts.setdefault(_number_of(value), []).append(value)
+            for number, part in parts.items():
+                assert part == self._sent[number], f"of {self._sent[number]} in {index} only {part}"
+        return expected.total()
+
+
+def _number_of(value: bytes) -> int:
+    return int(value.rpartition(b"/")[2])
+
+
+def _source_of(value: bytes) -> Source:
+    group, partition, offset, _ = value.decode().split("/")
+    return Source(group, int(partition), int(offset))
