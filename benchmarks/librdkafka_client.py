@@ -64,6 +64,9 @@ def consume(settings: dict[str, Any]) -> tuple[int, float]:
             "group.id": f"reader-{os.getpid()}-{time.monotonic_ns()}",
             "auto.offset.reset": "earliest",
             "enable.auto.commit": False,
+            # A full queue would stop fetching for a second at a time, whatever the broker does.
+            "queued.min.messages": 10_000_000,
+            "queued.max.messages.kbytes": 2_097_151,
             **settings.get("config", {}),
         }
     )

@@ -94,6 +94,7 @@ def test_the_sdist_can_be_compiled(distributions):
     with tarfile.open(sdist) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
     assert names >= {"setup.py", "compiling/backend.py", "compiling/modules.txt"}
+    assert not [name for name in names if name.endswith(".pyc")]  # of modules that the build ran
 
 
 def test_the_sdist_works(distributions, tmp_path):

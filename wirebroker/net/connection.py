@@ -180,6 +180,9 @@ class Connection:
         except OSError as fault:  # another name: a compiled one has one type
             self._lost(fault)
             return
+        except Exception:  # a mistake of ours: told by the poller, and no answer is left out
+            self.close()
+            raise
         if protocol.hold() or self._charged_bytes or self._pending_bytes or self._is_watched:
             self._account(count)
 

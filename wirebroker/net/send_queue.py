@@ -131,6 +131,9 @@ class SendQueue:
         self._items = None
         self.unsent_bytes = 0
         self._set_writing(False)
+        # The owner's methods, which hold the owner: in a cycle it would keep all that it holds (a
+        # frame of 100 MiB that is still arriving) until Python looks for cycles, or for ever.
+        self._on_progress = self._on_error = _ignore
 
     def _set_writing(self, is_writing: bool) -> None:
         if is_writing == self._is_writing:
@@ -254,3 +257,7 @@ class SendQueue:
             return
         if self.unsent_bytes < before:
             self._on_progress()
+
+
+def _ignore(_error: OSError | None = None) -> None:
+    """Nobody is there any more."""

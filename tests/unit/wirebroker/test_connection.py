@@ -299,6 +299,29 @@ def test_a_failing_handler_is_logged_once_with_its_traceback(result, caplog):
     assert record.exc_info[0] is TypeError
 
 
+@pytest.mark.parametrize("count", [1, 2])
+def test_a_mistake_of_the_dispatcher_costs_its_connection_and_nobody_else(count, caplog):
+    async def test(server):
+        good = await server.client()
+        assert await good.ask(3, b"1") == b"1"
+        dispatch = server.table.dispatch
+
+        def fail(_frame, _info):
+            raise MemoryError("ours")
+
+        server.table.dispatch = fail
+        bad = await server.client()
+        bad.send(frame(3, b"x") * count)
+        assert await bad.is_closed()
+        server.table.dispatch = dispatch
+        assert await good.ask(3, b"2") == b"2"
+
+    serve(test)
+    (record,) = [record for record in caplog.records if record.levelno >= logging.ERROR]
+    assert record.exc_info
+    assert record.exc_info[0] is MemoryError
+
+
 def test_what_was_asked_before_a_half_close_is_still_answered():
     async def test(server):
         client = await server.client()

@@ -2,6 +2,7 @@
 
 import asyncio
 import errno
+import gc
 import logging
 import socket
 
@@ -9,6 +10,8 @@ import pytest
 
 from tests.unit.wirebroker.network_server import Client, frame, lines, serve
 from wirebroker.clock import next_turn
+from wirebroker.net.connection import Connection
+from wirebroker.net.frame_buffer import FrameBuffer
 from wirebroker.net.listener import (
     Listener,
     bind,
@@ -233,6 +236,28 @@ def test_a_connection_that_waits_for_memory_and_closes_frees_its_place():
         assert await fresh.receive() == (4, b"ok")
 
     serve(test, memory_budget_bytes=1 << 20, frame_deadline_ms=2000)
+
+
+def test_a_connection_that_closes_within_a_large_frame_frees_its_memory_at_once():
+    def alive() -> list[object]:
+        return [each for each in gc.get_objects() if isinstance(each, Connection | FrameBuffer)]
+
+    async def test(server):
+        before = len(alive())
+        client = await server.client()
+        client.send(frame(3, b"x" * (2 << 20))[: 1 << 20])
+        await server.until(lambda: server.table.budget.used_bytes > 1 << 19)
+        assert len(alive()) == before + 2
+        client.writer.transport.abort()
+        await server.until(lambda: not len(server.table))
+        assert len(alive()) == before
+
+    gc.collect()
+    gc.disable()
+    try:
+        serve(test)
+    finally:
+        gc.enable()
 
 
 def test_accepted_sockets_have_the_configured_buffers_and_no_delay():

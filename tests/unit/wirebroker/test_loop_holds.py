@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 LONGEST_CPU_MS = 20.0
-LONGEST_WALL_MS = 60.0
+# Waiting on the loop shows, sharing the cores with other tests does not (106 ms seen).
+LONGEST_WALL_MS = 250.0
 # A busy machine gets so many chances; a hold that is ours shows each time.
 ATTEMPTS = 3
 

@@ -258,19 +258,25 @@ def test_a_socket_may_stop_the_loop():
 
 
 def test_the_time_that_sockets_take_is_taken_off_the_wait_for_the_next_timer(monkeypatch):
-    now, waits = 100.0, []
+    now = 100.0
+    waits: list[float | None] = []
 
-    def serve(_events):
-        nonlocal now
-        now += 4
-        return False
+    class SlowSockets:
+        def wait(self, timeout_s: float | None) -> list[tuple[int, int]]:
+            waits.append(timeout_s)
+            return [(1, 1)]
 
-    loop = LoopWatch().new_event_loop()
-    poller = Poller(report=loop.call_exception_handler)
+        def serve(self, _events: object) -> bool:
+            nonlocal now
+            now += 4
+            return False
+
+        def close(self) -> None:
+            pass
+
+    loop: Any = LoopWatch().new_event_loop()
     loop.poller.close()
-    loop.poller = SimpleNamespace(
-        wait=lambda timeout_s: waits.append(timeout_s) or [(1, 1)], serve=serve, close=poller.close
-    )
+    loop.poller = SlowSockets()
     monkeypatch.setattr("wirebroker.loop_watch.time", SimpleNamespace(perf_counter=lambda: now))
     assert loop._selector.select(6) == []
     assert waits == [6, 2]
