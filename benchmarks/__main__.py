@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from benchmarks import report
-from benchmarks.brokers import both
+from benchmarks.brokers import both, version
 from benchmarks.cases import Case, all_cases
 from benchmarks.machine import describe
 from benchmarks.pairs import measure
@@ -37,6 +37,7 @@ def main() -> int:
     facts = {
         "date": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()),
         "machine": describe(),
+        "ours": version(options.ours),
         "peer": str(options.against or f"Apache Kafka {tools.KAFKA_VERSION}"),
         "pairs": str(pairs),
     }

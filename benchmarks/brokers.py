@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import platform
+import subprocess
+import sys
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -35,6 +38,13 @@ class Checkout(Wirebroker):
             # The working directory stands first in the path that `-m` looks through.
             command += ["-C", str(self._checkout)]
         return [*command, *super()._command()]
+
+
+def version(checkout: Path | None) -> str:
+    """Say what a checkout's broker is, compiled or not, and on which Python it runs."""
+    command = [sys.executable, "-m", "wirebroker", "--version"]
+    done = subprocess.run(command, cwd=checkout, capture_output=True, text=True, check=True)
+    return f"{done.stdout.strip()} on CPython {platform.python_version()}"
 
 
 @contextlib.contextmanager

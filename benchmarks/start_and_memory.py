@@ -19,7 +19,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from benchmarks.brokers import Checkout
+from benchmarks.brokers import Checkout, version
 from benchmarks.machine import cpu_seconds, describe, resident_mb
 from benchmarks.pairs import bounded
 from compat_tests.brokers import ApacheKafka
@@ -71,7 +71,7 @@ def main() -> None:
             for name, broker in brokers.items():
                 rounds[name].append(measure(broker))
                 print(f"{number + 1}: {name} {rounds[name][-1]}", file=sys.stderr, flush=True)
-    text = f"{describe()}, {options.pairs} pairs\n\n{table(rounds)}\n"
+    text = f"{version(options.ours)}, {describe()}, {options.pairs} pairs\n\n{table(rounds)}\n"
     print(text)
     if options.output:
         options.output.mkdir(parents=True, exist_ok=True)
