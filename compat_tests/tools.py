@@ -206,6 +206,42 @@ def _pip_install(package: str, folder: Path) -> None:
     _run([sys.executable, "-m", "pip", "install", "-q", "--target", str(folder), package])
 
 
+def run_logged(
+    command: Sequence[str | Path],
+    log: Path,
+    *,
+    directory: Path,
+    limit_s: float,
+    environment: Mapping[str, str] | None = None,
+) -> int | None:
+    """Run a program with no input and all its output in a file.
+
+    Args:
+        command: The program and its arguments.
+        log: The file, made anew.
+        directory: Where it runs.
+        limit_s: It is ended after so many seconds.
+        environment: What is added to this process's.
+
+    Returns:
+        Its status, None if it did not end in time.
+    """
+    with log.open("wb") as output:
+        try:
+            return subprocess.run(
+                command,
+                cwd=directory,
+                env={**os.environ, **(environment or {})},
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                timeout=limit_s,
+                check=False,
+            ).returncode
+        except subprocess.TimeoutExpired:
+            return None
+
+
 def _run(
     command: Sequence[str],
     environment: Mapping[str, str] | None = None,

@@ -6,8 +6,6 @@ They come with its sources on PyPI, of the version that is installed here. What 
 
 from __future__ import annotations
 
-import os
-import subprocess
 import sys
 from functools import cache
 from importlib import metadata
@@ -62,23 +60,15 @@ def run(arguments: Sequence[str], bootstrap: str, directory: Path) -> list[Outco
         "KAFKA_ROOT": "/",  # of a release; read, not used
     }
     options = ["-q", "--timeout=60", "--timeout-method=signal", "-p", "no:cacheprovider"]
-    with output.open("wb") as log:
-        try:
-            subprocess.run(
-                [
-                    *(sys.executable, "-m", "pytest", *options, "-o", "log_level=WARNING"),
-                    *(f"--junitxml={results}", "test/integration", *arguments),
-                ],
-                cwd=suite_folder(),
-                env={**os.environ, **environment},
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                timeout=LIMIT_S,
-                check=False,
-            )
-        except subprocess.TimeoutExpired:
-            return [Outcome("the suite as a whole", "failed", "it did not end")]
+    command = [
+        *(sys.executable, "-m", "pytest", *options, "-o", "log_level=WARNING"),
+        *(f"--junitxml={results}", "test/integration", *arguments),
+    ]
+    status = tools.run_logged(
+        command, output, directory=suite_folder(), limit_s=LIMIT_S, environment=environment
+    )
+    if status is None:
+        return [Outcome("the suite as a whole", "failed", "it did not end")]
     if not results.is_file():
         text = output.read_text(errors="replace")
         return [Outcome("the suite as a whole", "failed", text[-2000:])]

@@ -12,7 +12,6 @@ import os
 import re
 import shlex
 import shutil
-import subprocess
 import sys
 from functools import cache
 from pathlib import Path
@@ -76,24 +75,17 @@ def run(number: str, bootstrap: str, directory: Path) -> list[Outcome]:
         "LD_PRELOAD": str(folder / "single_replica.so"),
     }
     output = directory / f"{number}.txt"
-    with output.open("wb") as log:
-        try:
-            status = subprocess.run(
-                ["./test-runner", "-L", "-Q", "-p1"],
-                cwd=folder / "librdkafka" / "tests",
-                env={**os.environ, **environment},
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                timeout=LIMIT_S,
-                check=False,
-            ).returncode
-        except subprocess.TimeoutExpired:
-            status = -1
+    status = tools.run_logged(
+        ["./test-runner", "-L", "-Q", "-p1"],
+        output,
+        directory=folder / "librdkafka" / "tests",
+        limit_s=LIMIT_S,
+        environment=environment,
+    )
     return _outcomes(number, _COLOURS.sub("", output.read_text(errors="replace")), status)
 
 
-def _outcomes(number: str, text: str, status: int) -> list[Outcome]:
+def _outcomes(number: str, text: str, status: int | None) -> list[Outcome]:
     """Read the table that a run ends with: `| 0103_transactions | PASSED | 41.2s | …`."""
     found: list[Outcome] = []
     for line in text.splitlines():
@@ -103,7 +95,7 @@ def _outcomes(number: str, text: str, status: int) -> list[Outcome]:
         if "negative test flags" not in line:  # left out of this run
             result = _RESULTS.get(cells[2], "skipped")
             found.append(Outcome(cells[1], result, "" if result == "passed" else cells[4]))
-    if not found or (status and not any(one.result == "failed" for one in found)):
+    if not found or (status != 0 and not any(one.result == "failed" for one in found)):
         found.append(Outcome(f"{number} as a whole", "failed", f"{status}: {text[-2000:]}"))
     return found
 

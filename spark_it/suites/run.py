@@ -14,7 +14,6 @@ yet is named in LATER and counted apart; once it passes, that is a failure, so t
 from __future__ import annotations
 
 import argparse
-import subprocess
 import sys
 import tempfile
 import time
@@ -75,23 +74,12 @@ def run_suite(
     (directory / "tmp").mkdir(parents=True, exist_ok=True)
     results = directory / "results"
     command = _command(suite, bootstrap, directory, log_requests=log_requests)
-    with (directory / f"{suite}.txt").open("wb") as output:
-        try:
-            status = subprocess.run(
-                command,
-                cwd=directory,
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                timeout=LIMIT_S,
-                check=False,
-            ).returncode
-        except subprocess.TimeoutExpired:
-            status = -1
+    log = directory / f"{suite}.txt"
+    status = tools.run_logged(command, log, directory=directory, limit_s=LIMIT_S)
     outcomes = list(_outcomes(suite, results))
-    if not outcomes or (status and not any(one.result == "failed" for one in outcomes)):
+    if not outcomes or (status != 0 and not any(one.result == "failed" for one in outcomes)):
         # It stopped short: a time limit, or a beforeAll that threw.
-        text = (directory / f"{suite}.txt").read_text(errors="replace")
+        text = log.read_text(errors="replace")
         outcomes.append(Outcome(suite, "the suite as a whole", "failed", text[-2000:]))
     return [_with_later(one) for one in outcomes] if wirebroker else outcomes
 

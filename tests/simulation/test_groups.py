@@ -6,17 +6,14 @@ pytest tests/simulation --seed 7 --budget-scale 0    runs schedule 7 alone
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from collections import Counter
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from unittest import mock
 
 import pytest
 
 from tests.property.budget import Budget
+from tests.simulation.traces import traces_of_processes
 from tests.simulation.world import SimulationError, World
 from wirebroker.cluster import coordinator_loading
 from wirebroker.codecs.coordinator_batches import BatchWalk
@@ -65,20 +62,7 @@ def test_the_same_seed_gives_the_same_trace() -> None:
 
 
 def test_the_trace_does_not_depend_on_the_process() -> None:
-    # Sets are ordered by hashes, which differ from process to process.
-    program = "from tests.simulation.world import World; w = World(3); w.run(); print(w.trace)"
-    found = {
-        subprocess.run(
-            [sys.executable, "-c", program],
-            cwd=Path(__file__).parents[2],
-            env={**os.environ, "PYTHONHASHSEED": hash_seed},
-            check=True,
-            capture_output=True,
-            text=True,
-        ).stdout.strip()
-        for hash_seed in ("1", "2")
-    }
-    assert found == {_trace_of(3)}
+    assert traces_of_processes(World, 3) == {_trace_of(3)}
 
 
 def _trace_of(seed: int) -> str:

@@ -13,11 +13,7 @@ requests that came late, whom the coordinator fenced and whom the group.
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from collections import Counter
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from unittest import mock
 
@@ -25,6 +21,7 @@ import pytest
 
 from tests.property.budget import Budget
 from tests.simulation.group_transaction_world import GroupTransactionWorld
+from tests.simulation.traces import traces_of_processes
 from tests.simulation.transaction_world import TransactionWorld
 from tests.simulation.transactional_producer import GROUP_FENCES
 from tests.simulation.world import SimulationError
@@ -101,23 +98,7 @@ def test_groups_fence_former_members_under_every_transaction_version() -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_trace_does_not_depend_on_the_process(kind: type[TransactionWorld]) -> None:
-    # Sets are ordered by hashes, which differ from process to process.
-    program = (
-        f"from {kind.__module__} import {kind.__name__} as World\n"
-        "world = World(5); world.run(); print(world.trace)"
-    )
-    found = {
-        subprocess.run(
-            [sys.executable, "-W", "ignore", "-c", program],
-            cwd=Path(__file__).parents[2],
-            env={**os.environ, "PYTHONHASHSEED": hash_seed},
-            check=True,
-            capture_output=True,
-            text=True,
-        ).stdout.strip()
-        for hash_seed in ("2", "3")
-    }
-    assert len(found) == 1
+    assert len(traces_of_processes(kind, 5)) == 1
 
 
 # -- what the simulation must see ------------------------------------------------------------

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
+from collections.abc import Mapping
 from ipaddress import IPv6Address
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Awaitable
 
     from wirebroker.api.registry import Request
     from wirebroker.codecs.errors import ErrorCode
@@ -23,10 +23,10 @@ def error_only(error: ErrorCode) -> dict[str, Any]:
 
 
 async def response_of(
-    result: Mapping[str, Any] | asyncio.Future[Mapping[str, Any]],
+    result: Mapping[str, Any] | Awaitable[Mapping[str, Any]],
 ) -> Mapping[str, Any]:
-    """Return what `GroupCoordinator.submit` answers, when it does."""
-    return await result if isinstance(result, asyncio.Future) else result
+    """Return what a handler or `GroupCoordinator.submit` answers, when it does."""
+    return result if isinstance(result, Mapping) else await result
 
 
 def client_host(request: Request) -> str:

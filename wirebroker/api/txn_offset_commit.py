@@ -91,8 +91,7 @@ class _TxnOffsetCommit:
         (error,) = (await verdict).values()
         if error is not ErrorCode.NONE:
             return self._fail(error)
-        committed = self._commit(guard)
-        return committed if isinstance(committed, Mapping) else await committed
+        return await response_of(self._commit(guard))
 
     def _begin(self) -> VerificationGuard | None:
         """Return what the commit needs to begin the transaction here; None if that is open.
