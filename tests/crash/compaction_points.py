@@ -53,7 +53,7 @@ class CompactionRun(LogRun):
         history = tuple(batch for batch in history if batch not in lost)
         _check_batches(stored, history)
         _check_readers(log, history, known_from, random)
-        _check_producers(log, history, known_from)
+        _check_producers(log, history, stored, known_from)
         check_epochs(log, stored, max(log.log_start_offset, known_from))
         for segment in log.segments:
             check_indexes(segment, random)
@@ -147,14 +147,23 @@ def _committed(history: Iterable[bytes]) -> tuple[list[int], list[Record]]:
     return [records[0].offset for records in is_open.values()], sorted(committed)
 
 
-def _check_producers(log: Log, history: Sequence[bytes], known_from: int) -> None:
-    """Producers go on where they were; those whose batches are deleted may be forgotten."""
+def _check_producers(
+    log: Log, history: Sequence[bytes], stored: Sequence[bytes], known_from: int
+) -> None:
+    """Producers go on where they were; those whose batches are deleted may be forgotten.
+
+    Of what was deleted a power loss may bring back a part: a transaction without its marker.
+    """
     found = {row.producer_id: row for row in log.producer_state.as_rows()}
     expected = {row.producer_id: row for row in replayed(history)}
     left = [batch for batch in history if end_of(batch) > log.log_start_offset]
     since_start = {row.producer_id: row for row in replayed(left)}
+    came_back = [batch for batch in stored if end_of(batch) <= known_from]
+    behind = [batch for batch in history if end_of(batch) > known_from]
+    with_holes = {row.producer_id: row for row in replayed([*came_back, *behind])}
     for producer_id, row in found.items():
-        possible = [_position(rows.get(producer_id)) for rows in (expected, since_start)]
+        replays = (expected, since_start, with_holes)
+        possible = [_position(rows.get(producer_id)) for rows in replays]
         first_offset = expected[producer_id].current_txn_first_offset
         known = _position(row)
         if 0 <= first_offset < log.log_start_offset:

@@ -194,8 +194,9 @@ def check_lookups(log: Log, stored: Sequence[bytes], random: Random) -> None:
         assert found.read() == batch
         moment = read_batch_header(batch).max_timestamp - random.randrange(3)
         by_time = log.offset_for_timestamp(moment, up_to_offset=log.log_end_offset)
-        assert by_time is not None
-        assert (by_time.timestamp, by_time.offset) == first_at(readable, moment, log)
+        # Compaction keeps a producer's last batch without its records, but with their timestamp.
+        place = None if by_time is None else (by_time.timestamp, by_time.offset)
+        assert place == first_at(readable, moment, log)
 
 
 def first_at(batches: Sequence[bytes], moment: int, log: Log) -> tuple[int, int] | None:
