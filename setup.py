@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from setuptools import setup
+from setuptools import Extension, setup
 
 ROOT = Path(__file__).resolve().parent
 sys.path.insert(0, str(ROOT))
@@ -26,12 +26,17 @@ def _extensions() -> list[Any]:
         link = ROOT / "wirebroker" / layer
         if not link.exists():
             link.symlink_to(Path("..") / layer, target_is_directory=True)
-    return mypycify(
+    by_hand = [
+        Extension("wirebroker.codecs._hot", ["codecs/_hot.c"], extra_compile_args=["-O2"]),
+        Extension("wirebroker.net._calls", ["wirebroker/net/_calls.c"], extra_compile_args=["-O2"]),
+    ]
+    modules: list[Any] = mypycify(
         [*_MYPY, *compiled_paths()],
         opt_level="2",
         debug_level="0",
         group_name="wirebroker",
     )
+    return [*modules, *by_hand]
 
 
 _is_compiled = os.environ.get("WIREBROKER_COMPILE") == "1" and "bdist_wheel" in sys.argv

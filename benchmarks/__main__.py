@@ -3,6 +3,7 @@
     python -m benchmarks [--quick] [--pairs 9] [--only TEXT] [--output DIR [--resume]]
     python -m benchmarks --ours CHECKOUT        that one's broker instead of this one's
     python -m benchmarks --against CHECKOUT     beside another checkout of wirebroker instead
+    python -m benchmarks --let-cores-sleep      as the machine does by itself (awake_cores.py)
 
 The CPU of the broker per record is the primary figure, the rate the guard: a rate also depends on
 the generator, which shares the machine.
@@ -17,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from benchmarks import report
+from benchmarks.awake_cores import add_option, awake_cores
 from benchmarks.brokers import both, version
 from benchmarks.cases import Case, all_cases
 from benchmarks.machine import describe
@@ -32,11 +34,14 @@ _QUICK_SCALE = 0.5
 def main() -> int:
     """Measure what the arguments ask for."""
     options = _arguments()
+    with awake_cores(wanted=not options.let_cores_sleep) as cores:
+        pass  # only to know whether it can be done
     pairs = options.pairs or (3 if options.quick else 9)
     table = all_cases(_QUICK_SCALE if options.quick else 1)
     facts = {
         "date": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()),
         "machine": describe(),
+        "cores": cores,
         "ours": version(options.ours),
         "peer": str(options.against or f"Apache Kafka {tools.KAFKA_VERSION}"),
         "pairs": str(pairs),
@@ -44,12 +49,13 @@ def main() -> int:
     results: dict[str, Pairs] = {}
     output: Path | None = options.output
     if output and options.resume:
-        results = report.read_json(output / "runs.json")
+        results = report.read_json(output / "runs.json", cores)
     cases = [case for case in _chosen(table, options) if case.name not in results]
     with both(options.ours, options.against) as (ours, theirs):
         for number, case in enumerate(cases, 1):
             print(f"{number}/{len(cases)} {case.name} …", file=sys.stderr, flush=True)
-            results[case.name] = measure(case, ours, theirs, pairs)
+            with awake_cores(wanted=case.is_awake and not options.let_cores_sleep):
+                results[case.name] = measure(case, ours, theirs, pairs)
             print(report.table(results, [case]).splitlines()[-1], file=sys.stderr, flush=True)
             if output:  # after each: what breaks off can be resumed
                 report.write(output, facts, results, table)
@@ -70,6 +76,7 @@ def _arguments() -> argparse.Namespace:
     )
     parser.add_argument("--ours", type=Path, help="another checkout of wirebroker than this one")
     parser.add_argument("--against", type=Path, help="another checkout, instead of Apache Kafka")
+    add_option(parser)
     return parser.parse_args()
 
 

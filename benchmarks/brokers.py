@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from compat_tests.brokers import ApacheKafka, Broker, Wirebroker
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
 # Nothing of these brokers' own housekeeping falls into a run.
 SETTINGS = {"log.retention.check.interval.ms": "3600000"}
@@ -25,10 +25,16 @@ class Checkout(Wirebroker):
     Args:
         directory: For data and logs.
         checkout: Its root; None is this one.
+        settings: Configs beyond the common profile.
     """
 
-    def __init__(self, directory: Path, checkout: Path | None = None) -> None:
-        super().__init__(directory, SETTINGS)
+    def __init__(
+        self,
+        directory: Path,
+        checkout: Path | None = None,
+        settings: Mapping[str, str] = SETTINGS,
+    ) -> None:
+        super().__init__(directory, settings)
         self._checkout = checkout.absolute() if checkout else None
 
     def _command(self) -> list[str]:

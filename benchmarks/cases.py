@@ -38,6 +38,8 @@ class Case:
         fill: Fills the topic once per broker, for cases that read; the topic is then kept.
         unit: What is counted.
         is_quick: Whether the quick form has it.
+        is_awake: Whether the cores are kept awake meanwhile (awake_cores.py): small requests are
+            lost in what waking costs, bulk is slower beside a core that polls.
     """
 
     name: str
@@ -47,6 +49,7 @@ class Case:
     fill: Callable[[Broker, str], object] | None = None
     unit: str = "record"
     is_quick: bool = False
+    is_awake: bool = False
 
     def prepare(self, broker: Broker) -> str:
         """Make the topic, and fill it if the case reads."""
@@ -91,14 +94,14 @@ def all_cases(scale: float) -> list[Case]:
         scale: Of the lengths of runs; 1 is the full form.
     """
     return [
-        *_raw_cases(scale),
+        *_raw_produce_cases(2 * scale),
+        *_raw_fetch_cases(2 * scale),
         *_librdkafka_cases(scale),
         *_java_cases(scale),
     ]
 
 
-def _raw_cases(scale: float) -> list[Case]:
-    seconds = 2 * scale
+def _raw_produce_cases(seconds: float) -> list[Case]:
     small = generators.one_batch(records=1, record_bytes=100)
 
     def produce(connections: int, batch: bytes = small, **options: Any) -> Any:
@@ -111,34 +114,27 @@ def _raw_cases(scale: float) -> list[Case]:
             **options,
         )
 
-    def fetch(connections: int, max_bytes: int) -> Any:
-        return partial(
-            generators.raw_fetch, connections=connections, max_bytes=max_bytes, seconds=seconds
-        )
-
-    def fill(broker: Broker, topic: str) -> object:
-        return generators.librdkafka(
-            broker,
-            topic,
-            "produce",
-            # By default librdkafka's batches are 1 MB, and a fetch gives at least one.
-            {"records": 20_000, "record_bytes": 1000, "config": {"batch.size": 16_384}},
-        )
-
     big = partial(generators.one_batch, records=1)
     return [
-        Case("100 B, acks=all, 1 connection", produce(1), (3, 5), is_quick=True),
-        Case("100 B, acks=1, 1 connection", produce(1, acks=1)),
-        Case("100 B, 50 connections", produce(50)),
-        Case("100 B, 200 connections", produce(200), (1.5, 2), is_quick=True),
-        Case("100 B, 1,000 connections", produce(1000), (2, 3), is_quick=True),
+        Case("100 B, acks=all, 1 connection", produce(1), (3, 5), is_quick=True, is_awake=True),
+        Case("100 B, acks=1, 1 connection", produce(1, acks=1), is_awake=True),
+        Case("100 B, 50 connections", produce(50), is_awake=True),
+        Case("100 B, 200 connections", produce(200), (1.5, 2), is_quick=True, is_awake=True),
+        Case("100 B, 1,000 connections", produce(1000), (2, 3), is_quick=True, is_awake=True),
+        Case("cores may sleep: 100 B, 1 connection", produce(1)),
+        Case("cores may sleep: 100 B, 200 connections", produce(200)),
+        Case("cores may sleep: 100 B, 1,000 connections", produce(1000)),
         Case(
-            "100 B, 200 connections, 100 partitions", produce(200, partitions=100), partitions=100
+            "100 B, 200 connections, 100 partitions",
+            produce(200, partitions=100),
+            partitions=100,
+            is_awake=True,
         ),
         Case(
             "100 B, 6 partitions in a request, 20 connections",
             produce(20, partitions=6, per_request=6),
             partitions=6,
+            is_awake=True,
         ),
         Case(
             "produce 64 KiB, 4 connections",
@@ -153,6 +149,25 @@ def _raw_cases(scale: float) -> list[Case]:
             (3, 3),
             unit="request",
         ),
+    ]
+
+
+def _raw_fetch_cases(seconds: float) -> list[Case]:
+    def fetch(connections: int, max_bytes: int) -> Any:
+        return partial(
+            generators.raw_fetch, connections=connections, max_bytes=max_bytes, seconds=seconds
+        )
+
+    def fill(broker: Broker, topic: str) -> object:
+        return generators.librdkafka(
+            broker,
+            topic,
+            "produce",
+            # By default librdkafka's batches are 1 MB, and a fetch gives at least one.
+            {"records": 20_000, "record_bytes": 1000, "config": {"batch.size": 16_384}},
+        )
+
+    return [
         Case(
             "fetch 64 KiB, 4 connections",
             fetch(4, 65_536),

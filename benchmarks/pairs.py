@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 # A run during which others had more of the machine than this is dropped and taken again.
 MOST_FOREIGN_SHARE = 0.10
 MOST_TRIES = 4
+WARM_UPS = 2
 
 
 @dataclass(frozen=True)
@@ -105,9 +106,9 @@ class Measured(Protocol):
 
 
 def measure(case: Measured, ours: Broker, theirs: Broker, count: int) -> Pairs:
-    """Take `count` pairs of runs, after one each to warm up."""
+    """Take `count` pairs of runs, after some to warm up: Java compiles what it runs often."""
     pairs = Pairs()
-    for broker in (ours, theirs):
+    for broker in (ours, theirs) * WARM_UPS:
         _run_once(case, broker)
     for _ in range(count):
         pairs.ours.append(_run(case, ours, pairs))

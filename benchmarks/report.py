@@ -7,6 +7,7 @@ import json
 import statistics
 from typing import TYPE_CHECKING
 
+from benchmarks.awake_cores import MAY_SLEEP, check_same
 from benchmarks.pairs import Pairs, Run
 
 if TYPE_CHECKING:
@@ -89,11 +90,17 @@ def write(
     (folder / "runs.json").write_text(f"{content}\n")
 
 
-def read_json(path: Path) -> dict[str, Pairs]:
-    """Return what `write` has written; nothing if there is no such file."""
+def read_json(path: Path, cores: str) -> dict[str, Pairs]:
+    """Return what `write` has written; nothing if there is no such file.
+
+    Raises:
+        ValueError: It was measured with cores that were not `cores` (awake_cores.py).
+    """
     if not path.exists():
         return {}
-    cases = json.loads(path.read_text())["cases"]
+    content = json.loads(path.read_text())
+    check_same(path, content["facts"].get("cores", MAY_SLEEP), cores)
+    cases = content["cases"]
     return {
         name: Pairs(
             [Run(**run) for run in pairs["ours"]],

@@ -1,6 +1,7 @@
 """Start to the first answer, and memory, beside Apache Kafka 4.3.1 in pairs.
 
     python -m benchmarks.start_and_memory [--pairs 9] [--ours CHECKOUT] [--output DIR]
+        [--let-cores-sleep]
 
 Both brokers take every step in turn (A B A B), on a data directory that was formatted and cleanly
 stopped before, its files in the page cache.
@@ -19,6 +20,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from benchmarks.awake_cores import add_option, awake_cores
 from benchmarks.brokers import Checkout, version
 from benchmarks.machine import cpu_seconds, describe, resident_mb
 from benchmarks.pairs import bounded
@@ -57,27 +59,35 @@ def main() -> None:
     parser.add_argument("--pairs", type=int, default=9)
     parser.add_argument("--ours", type=Path, help="another checkout of wirebroker than this one")
     parser.add_argument("--output", type=Path, help="write start.md and start.json here")
+    add_option(parser)
     options = parser.parse_args()
-    rounds: dict[str, list[Figures]] = {"ours": [], "theirs": []}
-    with tempfile.TemporaryDirectory(prefix="wirebroker-start-") as directory:
-        brokers: dict[str, Broker] = {
-            "ours": Checkout(Path(directory) / "ours", options.ours),
-            "theirs": ApacheKafka(Path(directory) / "theirs"),
-        }
-        for broker in brokers.values():
-            broker.start()  # formats the directory, and brings the files into the page cache
-            broker.stop()
-        for number in range(options.pairs):
-            for name, broker in brokers.items():
-                rounds[name].append(measure(broker))
-                print(f"{number + 1}: {name} {rounds[name][-1]}", file=sys.stderr, flush=True)
-    text = f"{version(options.ours)}, {describe()}, {options.pairs} pairs\n\n{table(rounds)}\n"
+    with awake_cores(wanted=not options.let_cores_sleep) as cores:
+        rounds = _measure_all(options.ours, options.pairs)
+    facts = f"{version(options.ours)}, {describe()}, cores {cores}, {options.pairs} pairs"
+    text = f"{facts}\n\n{table(rounds)}\n"
     print(text)
     if options.output:
         options.output.mkdir(parents=True, exist_ok=True)
         (options.output / "start.md").write_text(text)
         content = {name: [each._asdict() for each in runs] for name, runs in rounds.items()}
         (options.output / "start.json").write_text(json.dumps(content, indent=1) + "\n")
+
+
+def _measure_all(ours: Path | None, pairs: int) -> dict[str, list[Figures]]:
+    rounds: dict[str, list[Figures]] = {"ours": [], "theirs": []}
+    with tempfile.TemporaryDirectory(prefix="wirebroker-start-") as directory:
+        brokers: dict[str, Broker] = {
+            "ours": Checkout(Path(directory) / "ours", ours),
+            "theirs": ApacheKafka(Path(directory) / "theirs"),
+        }
+        for broker in brokers.values():
+            broker.start()  # formats the directory, and brings the files into the page cache
+            broker.stop()
+        for number in range(pairs):
+            for name, broker in brokers.items():
+                rounds[name].append(measure(broker))
+                print(f"{number + 1}: {name} {rounds[name][-1]}", file=sys.stderr, flush=True)
+    return rounds
 
 
 def measure(broker: Broker) -> Figures:

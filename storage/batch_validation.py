@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from wirebroker.codecs.compression import Codec
 from wirebroker.codecs.errors import ErrorCode, KafkaError
+from wirebroker.codecs.plain_batch import SMALLEST_RECORD_BYTES, checked_header
 from wirebroker.codecs.record_batch import (
     CODEC_MASK,
     CONTROL_FLAG,
@@ -52,10 +53,6 @@ _ATTRIBUTES: Final = Struct(">h")
 _ATTRIBUTES_POSITION: Final = 21
 _MAX_TIMESTAMP: Final = Struct(">q")
 _MAX_TIMESTAMP_POSITION: Final = 35
-# A producer's batch that needs no second look: a codec (perhaps), perhaps transactional.
-_COMMON_ATTRIBUTES: Final = 0x17
-# A record's length, attributes, two deltas, two lengths of nothing, the count of headers.
-_SMALLEST_RECORD_BYTES: Final = 7
 
 
 class RecordError(NamedTuple):
@@ -127,6 +124,28 @@ class BatchValidator:
         Raises:
             RefusedBatchError: The batch is not accepted.
         """
+        header = checked_header(records)
+        if header is None:
+            records, header = self._look_closely(records, request_version)
+        else:
+            if request_version < 7:
+                _check_codec(header, request_version)
+            if len(records) > self.max_message_bytes:
+                raise self._too_large(len(records))
+        if self._log_append_time or self._is_compacted or self._target is not None:
+            return self._adapt(records, header, now_ms)
+        if (
+            header.max_timestamp - now_ms > self._after_max_ms
+            or now_ms - header.base_timestamp > self._before_max_ms
+            or header.attributes & LOG_APPEND_TIME_FLAG
+        ):
+            return self._settle_timestamps(records, header, now_ms)
+        return records, header
+
+    def _look_closely(
+        self, records: memoryview, request_version: int
+    ) -> tuple[memoryview, BatchHeader]:
+        """Do steps 1 to 3 one after the other: find what is at fault, or that nothing is."""
         if len(records) < _MAGIC_END or records[16] != MAGIC:
             raise _explain_shape(records)
         try:
@@ -136,13 +155,7 @@ class BatchValidator:
         size = header.length + OVERHEAD_BYTES
         if size != len(records):
             records = _only_batch(records, size)
-        attributes = header.attributes
-        if request_version < 7 and attributes & CODEC_MASK == Codec.ZSTD:
-            raise RefusedBatchError(
-                ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
-                f"zstd needs Produce v7, this is v{request_version}",
-                is_request_fault=True,
-            )
+        _check_codec(header, request_version)
         if header.base_offset != 0:
             raise RefusedBatchError(
                 ErrorCode.INVALID_RECORD, f"base_offset is {header.base_offset}, it must be 0"
@@ -151,24 +164,7 @@ class BatchValidator:
             raise self._too_large(size)
         if batch_crc(records, 0, size) != header.crc:
             raise RefusedBatchError(ErrorCode.CORRUPT_MESSAGE, "the CRC differs")
-        count = header.record_count
-        if (
-            count <= 0
-            or header.last_offset_delta + 1 != count
-            or attributes & ~_COMMON_ATTRIBUTES
-            or attributes & CODEC_MASK > Codec.ZSTD
-            or (header.base_sequence < 0 and header.producer_id >= 0)
-            or (count > 1 and count * _SMALLEST_RECORD_BYTES > size - HEADER_BYTES)
-        ):
-            _check_fields(header)
-        if self._log_append_time or self._is_compacted or self._target is not None:
-            return self._adapt(records, header, now_ms)
-        if (
-            header.max_timestamp - now_ms > self._after_max_ms
-            or now_ms - header.base_timestamp > self._before_max_ms
-            or attributes & LOG_APPEND_TIME_FLAG
-        ):
-            return self._settle_timestamps(records, header, now_ms)
+        _check_fields(header)
         return records, header
 
     def _adapt(
@@ -265,6 +261,15 @@ def _stamp(records: memoryview, *, max_timestamp: int, is_log_append_time: bool)
     return read_batch_header(records)
 
 
+def _check_codec(header: BatchHeader, request_version: int) -> None:
+    if request_version < 7 and header.attributes & CODEC_MASK == Codec.ZSTD:
+        raise RefusedBatchError(
+            ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
+            f"zstd needs Produce v7, this is v{request_version}",
+            is_request_fault=True,
+        )
+
+
 def _check_fields(header: BatchHeader) -> None:
     """Check step 3 field by field; bits that have no meaning are let through, as Kafka does."""
     count = header.record_count
@@ -281,7 +286,7 @@ def _check_fields(header: BatchHeader) -> None:
     elif header.attributes & CONTROL_FLAG:
         reason = "clients don't write control batches"
     elif not header.attributes & CODEC_MASK and (
-        count * _SMALLEST_RECORD_BYTES > header.size - HEADER_BYTES
+        count * SMALLEST_RECORD_BYTES > header.size - HEADER_BYTES
     ):
         # Compressed ones are believed: their records are not looked at.
         reason = f"{count} records don't fit {header.size - HEADER_BYTES} bytes"

@@ -19,11 +19,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from wirebroker.codecs.errors import ErrorCode, KafkaError
-from wirebroker.codecs.record_batch import (
-    CONTROL_FLAG,
-    BatchHeader,
-    set_base_offset_and_epoch,
-)
+from wirebroker.codecs.plain_batch import place
+from wirebroker.codecs.record_batch import CONTROL_FLAG
 from wirebroker.storage.batch_validation import BatchValidator
 from wirebroker.storage.leader_epochs import LeaderEpochs
 from wirebroker.storage.log_append import (
@@ -233,11 +230,7 @@ class Log:
                 duplicate = self.producer_state.check_append(header, guard=guard)
                 if duplicate is not None:
                     return AppendPlan(records, (header,), now_ms=now_ms, duplicate_of=duplicate)
-            set_base_offset_and_epoch(records, 0, base_offset, leader_epoch)
-            # A third of the time that reading the header again would take.
-            fields = (base_offset, header[1], leader_epoch, *header[3:])
-            header = tuple.__new__(BatchHeader, fields)  # pyright: ignore[reportUnknownMemberType]
-            headers = (header,)
+            headers = (place(records, header, base_offset, leader_epoch),)
             if self._settings.message_timestamp_type == "LogAppendTime":
                 log_append_time_ms = now_ms
         return AppendPlan(records, headers, now_ms=now_ms, log_append_time_ms=log_append_time_ms)

@@ -114,7 +114,11 @@ class PolledLoop(asyncio.SelectorEventLoop):
     def __init__(self, selector: _WatchedSelector) -> None:
         super().__init__(selector)
         selector.loop = self
-        self.poller = Poller(report=self.call_exception_handler, guest=selector.fileno())
+        self.poller = Poller(
+            report=self.call_exception_handler,
+            monotonic=time.monotonic,
+            guest=selector.fileno(),
+        )
 
     @property
     def is_wanted(self) -> bool:

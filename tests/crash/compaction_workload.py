@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tests.crash.history import base_of, stored_batches
+from tests.crash.history import base_of, end_of, stored_batches
 from tests.crash.log_workload import LogWorkload
 from wirebroker.codecs.record_batch import iterate_batches
 from wirebroker.storage.compaction import Compaction
@@ -27,6 +27,7 @@ from wirebroker.storage.segment_swap import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from random import Random
     from typing import Self
 
@@ -46,13 +47,12 @@ class CompactionWorkload(LogWorkload):
     """A run of keyed logs.
 
     Attributes:
-        checkpoints: Where the next compaction begins, by partition; none at first.
-        other_shapes: Of a log whose segments are being replaced: what a start may find as well.
+        other_shapes: Of a log whose segments are being replaced: between which offsets, and what a
+            start may find there as well.
     """
 
     def __init__(self, seed: int) -> None:
-        self.checkpoints: dict[int, int] = {}
-        self.other_shapes: dict[int, tuple[int, int, tuple[bytes, ...]]] = {}
+        self.other_shapes: dict[int, tuple[int, int, list[tuple[bytes, ...]]]] = {}
         super().__init__(seed)
 
     def steps(self) -> list[tuple[float, LogStep]]:
@@ -65,8 +65,8 @@ class CompactionWorkload(LogWorkload):
 
     def continued(self, store: Store, facts: dict[int, Facts], random: Random) -> Self:
         work = super().continued(store, facts, random)
-        # The checkpoint of before, or one that did not get to the disk.
-        work.checkpoints = dict(self.checkpoints) if random.random() < 0.5 else {}
+        if random.random() < 0.5:  # the checkpoint did not get to the disk
+            work.facts = {key: each._replace(clean_to=None) for key, each in facts.items()}
         work.other_shapes = {}
         return work
 
@@ -74,10 +74,11 @@ class CompactionWorkload(LogWorkload):
 
     def compact(self, partition: int, log: Log) -> None:
         """Compact what there is, as far as retention lets the worker."""
-        if log.recovery_point < log.segments.active.base_offset:
+        if log.recovery_point < log.log_end_offset:
+            # The newest batch of a producer, and markers, decide about batches before them.
             self.flush(partition, log)
             self._note(f"flush before a compaction of {partition}")
-        dirty = dirty_range(log, self.checkpoints.get(partition), now_ms=self.clock.ms)
+        dirty = dirty_range(log, self.facts[partition].clean_to, now_ms=self.clock.ms)
         if not dirty.dirty_bytes:
             return
         most_keys = self.random.choice([3, 50])
@@ -91,7 +92,8 @@ class CompactionWorkload(LogWorkload):
             for group in compaction.run():
                 if not self._swap(partition, log, group):
                     return
-            self.checkpoints[partition] = compaction.next_dirty_offset
+            facts = self.facts[partition]
+            self.facts[partition] = facts._replace(clean_to=compaction.next_dirty_offset)
         except FileNotFoundError:
             # Retention was quicker than the worker.
             assert log.log_start_offset > dirty.first_dirty_offset or self.aside
@@ -110,7 +112,8 @@ class CompactionWorkload(LogWorkload):
         left = files.data(f"{log.directory}/{base_offset:020}.log.cleaned")
         new = left.read_at(0, group.bytes_after)
         left.close()
-        self.other_shapes[partition] = base_offset, end, _batches(new)
+        starts = _completed_by_a_start(group.base_offsets, _batches(new), before, end)
+        self.other_shapes[partition] = base_offset, end, starts
         self._note(f"before a swap in {partition}")
         begin_swap(files, log.directory, base_offset)
         files.sync_directory(log.directory)
@@ -120,11 +123,7 @@ class CompactionWorkload(LogWorkload):
             undo_swap(files, log.directory, base_offset)
             return False
         swapped = enter_swapped(log, files, old)
-        self.other_shapes[partition] = (
-            base_offset,
-            end,
-            tuple(batch for batch in before if base_offset <= base_of(batch) < end),
-        )
+        starts.append(_within(base_offset, end, before))
         for segment in old:
             set_aside_old(log, segment)
         self._go_on_meanwhile(partition, log, 0.2)
@@ -155,10 +154,10 @@ class CompactionWorkload(LogWorkload):
             stored = tuple(stored_batches(log))
             shapes = [stored]
             if partition in self.other_shapes:
-                start, end, other = self.other_shapes[partition]
-                before = (batch for batch in stored if base_of(batch) < start)
-                behind = (batch for batch in stored if base_of(batch) >= end)
-                shapes.append((*before, *other, *behind))
+                start, end, others = self.other_shapes[partition]
+                before = [batch for batch in stored if base_of(batch) < start]
+                behind = [batch for batch in stored if base_of(batch) >= end]
+                shapes += [(*before, *other, *behind) for other in others]
             self.facts[partition] = self.facts[partition]._replace(shapes=tuple(shapes))
         super()._note(step)
 
@@ -174,6 +173,24 @@ class CompactionWorkload(LogWorkload):
         random = self.random
         value = None if random.random() < 0.15 else random.randbytes(random.randrange(most_bytes))
         return b"key-%d" % random.randrange(_KEYS), value, ()
+
+
+def _completed_by_a_start(
+    old_offsets: Sequence[int], new: tuple[bytes, ...], before: Sequence[bytes], end: int
+) -> list[tuple[bytes, ...]]:
+    """Return what a start may make of a group whose new segment is complete.
+
+    It ends where its last batch does: old segments behind that stay, as in Apache Kafka, as far as
+    they aren't set aside yet, the first ones first. So what compaction took from them comes back
+    together with all that made it obsolete.
+    """
+    new_end = end_of(new[-1]) if new else old_offsets[0]
+    stay = [offset for offset in old_offsets[1:] if offset >= new_end]
+    return [new, *((*new, *_within(offset, end, before)) for offset in stay)]
+
+
+def _within(start: int, end: int, batches: Sequence[bytes]) -> tuple[bytes, ...]:
+    return tuple(batch for batch in batches if start <= base_of(batch) < end)
 
 
 def _batches(content: bytes) -> tuple[bytes, ...]:

@@ -30,8 +30,9 @@ class Facts(NamedTuple):
     deleted_to: int = 0  # epochs and producers below may be forgotten: the log once began there
     # What a power loss may bring back behind `flushed`: appended since, or cut off since.
     possible: frozenset[bytes] = frozenset()
-    # What the files may hold of it where logs are compacted; two shapes while one replaces another.
+    # What the files may hold of it where logs are compacted; several while one replaces another.
     shapes: tuple[tuple[bytes, ...], ...] = ((),)
+    clean_to: int | None = None  # where the next compaction begins; None before the first one
 
     @property
     def end(self) -> int:

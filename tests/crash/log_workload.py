@@ -190,9 +190,7 @@ class LogWorkload:
     def delete_old_segments(self, partition: int, log: Log) -> None:
         """Let retention go over a log; files go at once, or later."""
         gone = log.delete_old_segments(WallClocks(self.clock.ms, uptime_ms=1 << 40))
-        self.facts[partition] = self.facts[partition]._replace(
-            log_start_offset=log.log_start_offset, deleted_to=log.log_start_offset
-        )
+        self._begins_at(partition, log.log_start_offset)
         for segment in gone:
             set_aside_segment(log, segment)
         self.aside += gone
@@ -259,9 +257,7 @@ class LogWorkload:
         """Delete records up to some offset; the checkpoint makes that safe."""
         offset = self.random.randrange(log.log_start_offset, log.high_watermark + 1)
         log.increment_log_start_offset(offset)
-        self.facts[partition] = self.facts[partition]._replace(
-            log_start_offset=log.log_start_offset, deleted_to=log.log_start_offset
-        )
+        self._begins_at(partition, log.log_start_offset)
 
     def stop_and_start(self, partition: int, log: Log) -> None:
         del partition, log
@@ -351,7 +347,7 @@ class LogWorkload:
             flushed=min(facts.flushed, log.recovery_point),
             log_start_offset=log.log_start_offset,
             flushed_start=min(facts.flushed_start, log.segments[0].base_offset),
-            deleted_to=min(facts.deleted_to, log.log_start_offset),
+            deleted_to=min(facts.deleted_to, log.log_end_offset),
         )
         self._continue_sequences(partition, log)
         self._note(f"cutting {partition}")
@@ -369,6 +365,14 @@ class LogWorkload:
             self.facts[partition] = facts._replace(
                 flushed=facts.end, possible=frozenset(facts.lineage)
             )
+
+    def _begins_at(self, partition: int, log_start_offset: int) -> None:
+        """Note where a log begins; a crash may have put that back from where it once was."""
+        facts = self.facts[partition]
+        self.facts[partition] = facts._replace(
+            log_start_offset=log_start_offset,
+            deleted_to=max(facts.deleted_to, log_start_offset),
+        )
 
     def _start_offsets_are_safe(self) -> None:
         """Note the start offsets that a checkpoint holds."""

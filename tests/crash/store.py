@@ -6,13 +6,16 @@ ReplicaManager and DataDirectory take the steps; there is no loop, so every run 
 
 from __future__ import annotations
 
+from random import Random
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Final
+from unittest import mock
 
 from tests.simulation.disk import Create, Disk, SyncDirectory
 from tests.simulation.loop import KilledError
 from tests.simulation.simulated_files import SimulatedFiles
 from wirebroker.cluster.data_directory import DataDirectory, _Offsets
+from wirebroker.codecs.primitives import random_uuid
 from wirebroker.storage.log import Log
 from wirebroker.storage.log_directory import LogDirectory
 
@@ -75,7 +78,8 @@ class Store:
         self.files = SimulatedFiles(disk, clock, self._kill)
         self.files.dies_at_write = dies_at_write
         disk.locks.clear()
-        self.directory = LogDirectory.open(DATA, self.files, node_id=1)
+        with mock.patch.object(random_uuid, "__defaults__", (Random(0).randbytes,)):
+            self.directory = LogDirectory.open(DATA, self.files, node_id=1)
         self.data_directory = DataDirectory(self.directory)
         self.was_clean = self.directory.was_clean
         recovery_points, start_offsets = self.data_directory.read_checkpoints()

@@ -1,7 +1,7 @@
 """A whole broker cut anywhere: topics whole or not there, records, transactions, committed offsets.
 
-    make test ARGS="tests/crash --crash-points 10000"     the long run (R1, R2 of the test plan)
-    pytest tests/crash --crash-at broker:7:120:KILL       one point, as a failure names it
+    make test ARGS="tests/crash --seed random --crash-points 60000"   new ones (R1, R2 of the plan)
+    pytest tests/crash --crash-at broker:7:120:KILL                   one, as a failure names it
 
 What was answered holds after kill -9; after a power loss as well with wirebroker.durability=fsync,
 and always what stands in the metadata log: topics, partitions, configs, and starts of logs.

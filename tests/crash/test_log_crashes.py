@@ -1,7 +1,7 @@
 """Logs, their checkpoints and markers, cut at every call of a scripted life.
 
-    make test ARGS="tests/crash --crash-points 10000"     the long run (R1, R2 of the test plan)
-    pytest tests/crash --crash-at logs:7:120:KILL         one point, as a failure names it
+    make test ARGS="tests/crash --seed random --crash-points 60000"   new ones (R1, R2 of the plan)
+    pytest tests/crash --crash-at logs:7:120:KILL                     one, as a failure names it
 
 A point is: seed of the run, number of the event before which it is cut, what becomes of the disk
 (crash_states.py). Each start after a crash may be cut as well; then the log goes on, stops or

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 from wirebroker.api.delayed_produce import Appended, DelayedProduce, withdraw
 from wirebroker.api.produce_admission import Refusal, admit
 from wirebroker.api.registry import CloseConnectionError, handles_raw
+from wirebroker.api.repeated_produce import remember
 from wirebroker.clock import Slices, finish
 from wirebroker.cluster.partition import LARGE_APPEND_BYTES
 from wirebroker.codecs.api_keys import ApiKey
@@ -161,6 +162,29 @@ class _Produce:
                 answers.append(self._append(partitions.get(index), index, records, missing))
                 yield
 
+    def note_repetition(self) -> None:
+        """Let the next request go the short way if it will be like this one and the one before."""
+        connection = self._request.connection
+        connection.repeated = None
+        partition = self._only_partition()
+        if partition is not None and partition is connection.last_produced:
+            connection.repeated = remember(self._broker, self._request, self._wanted, partition)
+        connection.last_produced = partition
+
+    def _only_partition(self) -> Partition | None:
+        """Return the partition to which all went, at once and without a transaction."""
+        wanted = self._wanted
+        if (
+            len(self._appended) != 1
+            or self._must_wait
+            or wanted.acks == 0
+            or wanted.transactional_id is not None
+            or len(wanted.topics) != 1
+            or len(wanted.topics[0].partitions) != 1
+        ):
+            return None
+        return self._appended[0][0]
+
     def _append_one(self, topic: ProduceTopic) -> None:
         answers, partitions, missing = self._begin(topic)
         index, records = topic.partitions[0]
@@ -284,7 +308,10 @@ class _Produce:
 def produce(broker: Broker, request: Request) -> Reply | Awaitable[Reply]:
     """Append what the request holds and answer per partition."""
     wanted = parse_produce(request.frame, request.position, request.version)
-    return _Produce(broker, request, wanted).serve()
+    produced = _Produce(broker, request, wanted)
+    reply = produced.serve()
+    produced.note_repetition()
+    return reply
 
 
 def _check(

@@ -22,6 +22,8 @@ from wirebroker.codecs.api_keys import API_VERSIONS, ApiKey
 from wirebroker.net.receive_area import ReceiveArea
 
 if TYPE_CHECKING:
+    from wirebroker.api.repeated_produce import RepeatedProduce
+    from wirebroker.cluster.partition import Partition
     from wirebroker.storage.files import FileSlice
 
 Piece: TypeAlias = "bytes | bytearray | memoryview | FileSlice"
@@ -46,16 +48,20 @@ class ConnectionInfo:
         local_port: The port at which the peer reached us.
         client_software_name: As said in ApiVersions (KIP-511), else "unknown".
         client_software_version: Likewise.
+        last_produced: The partition to which its last Produce request went, if to one alone.
+        repeated: What requests like that one need not tell again.
     """
 
     __slots__ = (
         "client_software_name",
         "client_software_version",
         "id",
+        "last_produced",
         "listener_name",
         "local_host",
         "local_port",
         "peer",
+        "repeated",
     )
 
     def __init__(
@@ -74,6 +80,8 @@ class ConnectionInfo:
         self.local_port = local_port
         self.client_software_name = "unknown"
         self.client_software_version = "unknown"
+        self.last_produced: Partition | None = None
+        self.repeated: RepeatedProduce | None = None
 
 
 class Request:

@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING
 
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.codecs.record_batch import CODEC_MASK, LOG_APPEND_TIME_FLAG
+from wirebroker.config_topic import LONG_MAX
 from wirebroker.coordinator.cluster_image import NO_LEADER
 from wirebroker.storage.log_append import AppendOrigin
 from wirebroker.storage.log_markers import append_end_marker
@@ -126,6 +127,11 @@ class Partition:
         self.replica_count = len(image.replicas)
         if self.is_leader:
             self._advance()
+
+    @property
+    def commits_at_once(self) -> bool:
+        """Tell whether what is appended counts as committed before it is on the disk."""
+        return not self._commits.is_always and self.log.settings.flush_messages == LONG_MAX
 
     def check_leader(self, current_leader_epoch: int = UNKNOWN_EPOCH) -> None:
         """Refuse a request that cannot be served here, or takes another epoch for the present one.

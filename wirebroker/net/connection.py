@@ -5,7 +5,8 @@
                                                      Pending: the connection is paused until it is
                                                      answered; what came behind it is held
 
-Small answers to requests that arrived together leave together, in order (`_serve_several`).
+Small answers to requests that arrived together leave together: those to one connection's in one
+piece (`_serve_several`), those to several connections' one after the other (`SendQueue.send_soon`).
 
 The next request is served when the answer to the last is queued, unless much of it is unsent (then
 when that has left). Pausing costs nothing: the reader stays registered, and leaves the loop only
@@ -29,6 +30,7 @@ from wirebroker.net.dispatch import HandlerFailedError, Pending
 from wirebroker.net.protocol import SMALL_FRAME_BYTES, Protocol
 from wirebroker.net.send_queue import HIGH_WATER_BYTES, SendQueue
 from wirebroker.net.slice_error import SliceError
+from wirebroker.net.socket_calls import receive
 
 if TYPE_CHECKING:
     import socket
@@ -146,7 +148,7 @@ class Connection:
                 return
             buffer = buffer[:SMALL_FRAME_BYTES]
         try:
-            count = self._socket.recv_into(buffer)
+            count = receive(self._descriptor, buffer)
         except (BlockingIOError, InterruptedError):
             return
         except OSError as fault:  # another name: a compiled one has one type
@@ -169,7 +171,7 @@ class Connection:
             elif frame is not None:
                 answer = self._dispatch(frame, self.info)
                 if isinstance(answer, list):
-                    self._queue.send(answer)
+                    self._queue.send_soon(answer)
                     if self._queue.unsent_bytes > HIGH_WATER_BYTES:
                         self._is_paused = True
                 elif answer is not None:
@@ -345,6 +347,7 @@ class Connection:
     def end(self) -> None:
         """Close as soon as the request in flight is answered and the answer has left."""
         self._is_ending = True
+        self._queue.release()
         if not self._is_closed and self._pending is None and not self._queue.unsent_bytes:
             self.close()
             return

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from wirebroker.api.registry import ConnectionInfo, Piece, Registry
+    from wirebroker.api.repeated_produce import RepeatedProduce
 
 # Longer bodies are decoded, and their answers encoded, in a thread: 64 KiB of the densest arrays
 # take about 15 ms.
@@ -121,6 +122,11 @@ class Dispatcher:
             CloseConnectionError: The handler wants the connection closed.
             HandlerFailedError: The handler raised anything else.
         """
+        repeated = connection.repeated
+        if repeated is not None:
+            short = self._repeat(repeated, frame)
+            if short is not None:
+                return [short]
         key, version, correlation_id, client_id, position = parse_request_header(frame)
         entry = self._entries.get(key << 16 | version)
         if entry is None:
@@ -146,6 +152,13 @@ class Dispatcher:
             pieces = cast("list[Piece]", body)
             return frame_answer(correlation_id, pieces, is_flexible=entry.is_flexible)
         return Pending(entry, correlation_id, body)
+
+    def _repeat(self, repeated: RepeatedProduce, frame: memoryview) -> bytes | None:
+        try:
+            return repeated.serve(frame)
+        except Exception as error:
+            entry = self._entries[repeated.key_and_version]
+            raise _failed(entry, error) from error
 
     def _call_generic(self, entry: _Entry, request: Request) -> list[Piece] | Awaitable[Any]:
         """Decode, call, encode; what takes long or must wait is returned as an awaitable."""

@@ -18,7 +18,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from wirebroker.net.joined_pieces import MOST_JOINED_BYTES, joined
+from wirebroker.net.poller import Poller
 from wirebroker.net.slice_error import SliceError
+from wirebroker.net.socket_calls import send
 
 if TYPE_CHECKING:
     import asyncio
@@ -31,6 +33,8 @@ if TYPE_CHECKING:
 # A connection's next request is served while no more than this is unsent.
 HIGH_WATER_BYTES: Final = 64 << 10
 
+# Larger answers leave at once.
+_HELD_BYTES: Final = 4 << 10
 # One call of sendfile sends at most this; with 100 KiB of socket buffer it seldom gets that far.
 _SEND_BYTES: Final = 256 << 10
 # One turn of the loop sends at most this to one peer, however fast it reads.
@@ -52,6 +56,7 @@ class SendQueue:
 
     __slots__ = (
         "_descriptor",
+        "_held",
         "_is_closed",
         "_is_warming",
         "_is_writing",
@@ -59,6 +64,7 @@ class SendQueue:
         "_loop",
         "_on_error",
         "_on_progress",
+        "_poller",
         "_probed_end",
         "_socket",
         "_sockets",
@@ -78,6 +84,10 @@ class SendQueue:
         self._sockets = sockets
         self._socket = sock
         self._descriptor = sock.fileno()
+        # Another loop's sockets come one by one.
+        self._poller = sockets if isinstance(sockets, Poller) else None
+        # A small answer that leaves at the end of the poller's batch.
+        self._held: bytes | None = None
         # Called after bytes have left in a later turn of the loop than `send`'s.
         self._on_progress = on_progress
         # Called at most once, for what goes wrong in a later turn.
@@ -91,6 +101,29 @@ class SendQueue:
         self._is_closed = False
         self.unsent_bytes = 0
 
+    def send_soon(self, pieces: list[Piece]) -> None:
+        """Do as `send`, or hold a small answer until others that are ready are served as well."""
+        poller = self._poller
+        if poller is not None and poller.is_batch and len(pieces) == 1 and not self.unsent_bytes:
+            piece = pieces[0]
+            if isinstance(piece, bytes) and len(piece) <= _HELD_BYTES:
+                self._held = piece
+                self.unsent_bytes = len(piece)
+                poller.hold(self)
+                return
+        self.send(pieces)
+
+    def release(self) -> None:
+        """Send what is held, if anything is."""
+        held, self._held = self._held, None
+        if held is None:
+            return
+        self.unsent_bytes = 0
+        try:
+            self.send([held])
+        except OSError as error:
+            self._on_error(error)
+
     def send(self, pieces: list[Piece]) -> None:
         """Send what the socket takes and queue the rest.
 
@@ -100,10 +133,12 @@ class SendQueue:
         Raises:
             OSError: The peer is gone, or (SliceError) a file cannot be read.
         """
+        if self._held is not None:
+            self.release()
         piece = pieces[0]
         if len(pieces) == 1 and not self.unsent_bytes and type(piece) is bytes:
             try:
-                sent = self._socket.send(piece)
+                sent = send(self._descriptor, piece)
             except (BlockingIOError, InterruptedError):
                 sent = 0
             if sent == len(piece):
@@ -128,7 +163,7 @@ class SendQueue:
     def close(self) -> None:
         """Drop what is unsent and leave the loop; the socket itself is the owner's."""
         self._is_closed = True
-        self._items = None
+        self._items = self._held = None
         self.unsent_bytes = 0
         self._set_writing(False)
         # The owner's methods, which hold the owner: in a cycle it would keep all that it holds (a

@@ -1,4 +1,4 @@
-"""What the benchmarks make of their runs: medians, bounds, ratios, slopes."""
+"""What the benchmarks make of their runs: medians, bounds, ratios."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import random
 
 import pytest
 
-from benchmarks.growth import slope
 from benchmarks.pairs import Bounded, Pairs, Run, bounded
 
 
@@ -44,19 +43,3 @@ def test_a_run_without_a_partner_is_no_pair():
     pairs = Pairs(ours=[run(1, 1), run(1, 1)], theirs=[run(1, 1)])
     with pytest.raises(ValueError, match="shorter"):
         pairs.rate_ratio()
-
-
-def test_a_cost_that_grows_with_the_size_has_the_slope_one():
-    assert slope({1: 2.0, 10: 20.0, 100: 200.0}) == pytest.approx(1.0)
-
-
-def test_a_constant_cost_has_the_slope_zero():
-    assert slope({1: 2.0, 1000: 2.0}) == pytest.approx(0.0)
-
-
-def test_the_steepest_rise_counts_even_if_the_cost_falls_later():
-    assert slope({1: 1.0, 10: 100.0, 100: 1.0}) == pytest.approx(2.0)
-
-
-def test_a_single_point_has_no_slope():
-    assert slope({7: 3.0}) == 0.0

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import logging
+import socket
 import struct
 
 from wirebroker.api.registry import CloseConnectionError, Registry
@@ -79,6 +80,7 @@ class Server:
         self.listener = Listener(self.table, "PLAINTEXT", bind("127.0.0.1", 0, settings))
         self.listener.start()
         self.clients: list[Client] = []
+        self.peers: list[socket.socket] = []
 
     def _echo(self, _broker, request):
         return [bytes(request.frame[request.position :])]
@@ -101,6 +103,12 @@ class Server:
         self.clients.append(client)
         return client
 
+    def peer(self) -> socket.socket:
+        """Return a blocking socket that no loop looks after."""
+        peer = socket.create_connection(("127.0.0.1", self.listener.port), timeout=20)
+        self.peers.append(peer)
+        return peer
+
     async def until(self, condition) -> None:
         async with asyncio.timeout(20):
             while not condition():
@@ -109,6 +117,8 @@ class Server:
     async def close(self) -> None:
         for client in self.clients:
             await client.close()
+        for peer in self.peers:
+            peer.close()
         self.listener.close()
         await self.table.close(grace_s=0.5)
         self.table.check()

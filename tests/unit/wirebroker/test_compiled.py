@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import ast
-import importlib
+import importlib.util
+import inspect
 import os
 from importlib.machinery import EXTENSION_SUFFIXES
+from typing import Any
 
 import pytest
 
 from compiling.modules import compiled_names, compiled_paths
 from tests.project_files import ROOT
+from tests.support.batches import batch
 from wirebroker import version
+from wirebroker.codecs import plain_batch, repeated_frame
 
 # Set by `make test-compiled`.
 _IS_COMPILED = os.environ.get("WIREBROKER_TESTS_EXPECT") == "compiled"
@@ -22,6 +26,41 @@ def test_each_module_of_the_hot_path_is_compiled_in_the_compiled_tree_alone(name
     file = importlib.import_module(name).__file__
     assert file is not None
     assert file.endswith(tuple(EXTENSION_SUFFIXES) if _IS_COMPILED else ".py")
+
+
+def test_what_is_written_in_c_is_there_in_the_compiled_tree_alone():
+    found = importlib.util.find_spec("wirebroker.codecs._hot")
+    assert (found is not None) is _IS_COMPILED
+    for function in (
+        plain_batch.checked_header,
+        plain_batch.place,
+        repeated_frame.match,
+        repeated_frame.fill,
+    ):
+        assert inspect.isbuiltin(function) is _IS_COMPILED
+
+
+@pytest.mark.skipif(not _IS_COMPILED, reason="Python checks by itself")
+def test_what_is_written_in_c_checks_its_arguments():
+    records = memoryview(bytearray(batch(b"a")))
+    header = plain_batch.checked_header(records)
+    place: Any = plain_batch.place
+    for few_or_many in ((), (records, header, 1), (records, header, 1, 2, 3)):
+        with pytest.raises(TypeError):
+            place(*few_or_many)
+    for no_header in (None, (), (0,) * 12, (0,) * 14, [0] * 13):
+        with pytest.raises(TypeError):
+            place(records, no_header, 1, 2)
+    match: Any = repeated_frame.match
+    wrong: tuple[Any, ...]
+    for wrong in ((), (b"", b"1234", b""), (b"", b"123", b"", True), (b"", b"1234", "", True)):
+        with pytest.raises(TypeError):
+            match(*wrong)
+    fill: Any = repeated_frame.fill
+    for wrong in ((), (bytes(32), 8, 1, 2, 3), (bytearray(32), 8, 1, 2, 3, 4)):
+        with pytest.raises(TypeError):
+            fill(*wrong)
+    assert records == batch(b"a")
 
 
 def test_the_version_says_whether_it_is_compiled():

@@ -2,6 +2,8 @@
 
 import errno
 import logging
+import select
+import struct
 import threading
 from typing import cast
 
@@ -332,3 +334,66 @@ def test_what_was_asked_before_a_half_close_is_still_answered():
         assert await client.is_closed()
 
     serve(test)
+
+
+class Batch:
+    """Several peers whose requests are served in one batch, and what is done during the third."""
+
+    def __init__(self, server, count, at_third):
+        self.peers = [server.peer() for _ in range(count)]
+        self.arrived: list[int] = []
+        self._at_third = at_third
+        server.pieces = self
+
+    def ask(self):
+        for number, peer in enumerate(self.peers):
+            peer.send(frame(1, b"", number))
+
+    def __iter__(self):
+        """Give an answer's pieces; note how many other answers have arrived by then."""
+        self.arrived.append(sum(bool(select.select([peer], [], [], 0)[0]) for peer in self.peers))
+        if len(self.arrived) == 3:
+            self._at_third()
+        return iter([b"an answer"])
+
+
+def expected(number):
+    return struct.pack(">ii", 4 + len(b"an answer"), number) + b"an answer"
+
+
+@pytest.mark.parametrize(("count", "arrived"), [(8, [0] * 8), (3, [0, 1, 2])])
+def test_small_answers_to_several_peers_leave_together(count, arrived):
+    async def test(server):
+        batch = Batch(server, count, lambda: None)
+        await server.until(lambda: len(server.table) == count)
+        batch.ask()
+        await server.until(lambda: len(batch.arrived) == count)
+        assert batch.arrived == arrived
+        for number, peer in enumerate(batch.peers):
+            assert peer.recv(100) == expected(number)
+
+    serve(test)
+
+
+def test_an_answer_that_is_held_is_sent_before_its_connection_ends():
+    async def test(server):
+        batch = Batch(server, 8, lambda: [each.end() for each in list(server.table._connections)])
+        await server.until(lambda: len(server.table) == 8)
+        batch.ask()
+        await server.until(lambda: len(server.table) == 0)
+        ends = [(peer.recv(100), peer.recv(1)) for peer in batch.peers[:2]]
+        assert ends == [(expected(0), b""), (expected(1), b"")]
+
+    serve(test)
+
+
+def test_an_answer_that_is_held_goes_with_a_connection_that_is_closed(caplog):
+    async def test(server):
+        batch = Batch(server, 8, lambda: [each.close() for each in list(server.table._connections)])
+        await server.until(lambda: len(server.table) == 8)
+        batch.ask()
+        await server.until(lambda: len(server.table) == 0)
+        assert [peer.recv(1) for peer in batch.peers[:2]] == [b"", b""]
+
+    serve(test)
+    assert not lines(caplog, logging.WARNING)

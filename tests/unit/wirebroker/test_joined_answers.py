@@ -4,25 +4,40 @@ import asyncio
 import contextlib
 import logging
 import socket
+from typing import ClassVar
 
 import pytest
 
 from tests.unit.wirebroker.network_server import Client, frame, lines, serve
 from wirebroker.clock import next_turn
+from wirebroker.net import send_queue, socket_calls
 from wirebroker.storage.files import Files, FileSlice
 
 
 class CountingSocket(socket.socket):
-    """A socket that notes how much each send was to send."""
+    """A socket that notes how much each send was to send, by itself or by its descriptor."""
+
+    by_descriptor: ClassVar[dict[int, "CountingSocket"]] = {}
 
     def __init__(self, sock):
         super().__init__(fileno=sock.detach())
         self.setblocking(False)
         self.sends = []
+        self.by_descriptor[self.fileno()] = self
 
     def send(self, data, *flags):
         self.sends.append(len(data))
         return super().send(data, *flags)
+
+
+@pytest.fixture(autouse=True)
+def _sends_are_counted(monkeypatch):
+    def counted(descriptor, data):
+        CountingSocket.by_descriptor[descriptor].sends.append(len(data))
+        return socket_calls.send(descriptor, data)
+
+    monkeypatch.setattr(send_queue, "send", counted)
+    monkeypatch.setattr(CountingSocket, "by_descriptor", {})
 
 
 class Peer:

@@ -21,7 +21,8 @@ class Pairs:
         self.reports: list[dict[str, Any]] = []
         self.calls: list[Any] = []
         self.sockets: list[socket.socket] = []
-        self.poller = Poller(report=self.reports.append)
+        self.now = 0.0
+        self.poller = Poller(report=self.reports.append, monotonic=lambda: self.now)
 
     def readable(self):
         """Return a socket that has something to read."""
@@ -57,6 +58,63 @@ def pairs():
     pairs.poller.close()
     for each in pairs.sockets:
         each.close()
+
+
+class Answer:
+    """Something to be sent, which notes when it is."""
+
+    def __init__(self, pairs, name, error=None):
+        self.pairs = pairs
+        self.name = name
+        self.error = error
+
+    def release(self):
+        self.pairs.calls.append(f"{self.name} left")
+        if self.error:
+            raise self.error
+
+
+def served(pairs, name, *, lasts_s=0.0, error=None):
+    """Have a readable socket whose callback takes its time and holds its answer."""
+    ours = pairs.readable()
+
+    def callback():
+        pairs.calls.append(name)
+        pairs.now += lasts_s
+        if pairs.poller.is_batch:
+            pairs.poller.hold(Answer(pairs, name, error))
+        else:
+            pairs.calls.append(f"{name} left at once")
+
+    pairs.poller.add_reader(ours.fileno(), callback)
+
+
+def test_answers_of_a_batch_leave_together_at_its_end(pairs):
+    for name in "abcd":
+        served(pairs, name)
+    assert pairs.turn() == [*"abcd", *(f"{name} left" for name in "abcd")]
+    assert not pairs.poller.is_batch
+
+
+def test_nobody_waits_for_two_or_three_others(pairs):
+    for name in "abc":
+        served(pairs, name)
+    assert pairs.turn() == [each for name in "abc" for each in (name, f"{name} left at once")]
+
+
+def test_no_answer_is_held_for_longer_than_a_millisecond_and_one_request(pairs):
+    for name in "abcd":
+        served(pairs, name, lasts_s=0.0006)
+    assert pairs.turn() == [*"abc", "a left", "b left", "c left", "d", "d left"]
+
+
+def test_an_answer_that_cannot_leave_is_reported_and_the_others_leave(pairs):
+    error = RuntimeError("a mistake of ours")
+    served(pairs, "a", error=error)
+    for name in "bcd":
+        served(pairs, name)
+    assert pairs.turn()[4:] == [f"{name} left" for name in "abcd"]
+    assert [report["exception"] for report in pairs.reports] == [error]
 
 
 def test_readers_and_writers_are_called_as_long_as_they_are_ready(pairs):

@@ -1,0 +1,218 @@
+"""Produce requests as a client sends them, mostly like the one before, and any other kind between.
+
+Each is made once and sent to two brokers; only the topics' ids differ.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from tests.support.batches import TIMESTAMP_MS, batch
+from tests.support.produce_frames import VERSIONS
+from tests.support.raw_client import request_frame
+from tests.support.requests import produce_request
+from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.codecs.compression import Codec
+from wirebroker.codecs.record_batch import HEADER, read_batch_header, write_crc
+
+if TYPE_CHECKING:
+    from random import Random
+
+# Topics and their settings, of two partitions each.
+TOPICS: dict[str, dict[str, str]] = {
+    "plain": {},
+    "other": {},
+    "stamped": {"message_timestamp_type": "LogAppendTime"},
+    "compact": {"cleanup_policy": "compact"},
+    "packed": {"compression_type": "lz4"},
+}
+PARTITIONS = 2
+_CODECS = (Codec.GZIP, Codec.SNAPPY, Codec.LZ4, Codec.ZSTD)
+_FIRST_TOPIC_ID = 13
+# Where a mutated frame must stay as it is: its size, its key and the first byte of its version.
+_HEAD_BYTES = 7
+_TOPIC_ID_BYTES = 16
+# What stands for the topic's id until a broker's own is filled in.
+_ID = b"-the topic's id-"
+
+
+class Request(NamedTuple):
+    """A frame with its size, and the topic whose id stands in it as _ID."""
+
+    frame: bytes
+    topic: str
+
+    def for_broker(self, ids: dict[str, bytes]) -> bytes:
+        """Return the frame with the id that a broker has given the topic."""
+        return self.frame.replace(_ID, ids[self.topic])
+
+    def as_made(self, answer: bytes, ids: dict[str, bytes]) -> bytes:
+        """Return a broker's answer with the id as it was made."""
+        return answer.replace(ids[self.topic], _ID)
+
+
+class RequestMaker:
+    """One client: what it keeps from request to request.
+
+    Attributes:
+        topic: Where it sends.
+    """
+
+    def __init__(self, random: Random) -> None:
+        self._random = random
+        self._version = 12
+        self._acks = 1
+        self.topic = "plain"
+        self._index = 0
+        self._client_id = "us"
+        # Of the idempotent producer in each partition: its epoch and next sequence.
+        self._sequences: dict[tuple[str, int], tuple[int, int]] = {}
+
+    def next_request(self) -> Request:
+        """Return a request, mostly like the one before."""
+        random = self._random
+        if random.random() < 0.1:
+            self._change()
+        topic, index = self.topic, self._index
+        records = self._records()
+        by_partition: dict[tuple[str, int], bytes | None] = {(topic, index): records}
+        if random.random() < 0.02:
+            by_partition[topic, random.randrange(PARTITIONS + 1)] = batch(b"second")
+        transactional_id = "unknown" if random.random() < 0.01 else None
+        request = produce_request(by_partition, acks=self._acks, transactional_id=transactional_id)
+        if self._version >= _FIRST_TOPIC_ID:
+            request["topic_data"][0]["topic_id"] = _ID
+        frame = request_frame(
+            ApiKey.PRODUCE,
+            self._version,
+            request,
+            correlation_id=random.getrandbits(32),
+            client_id=self._client_id,
+        )
+        if random.random() < 0.06:
+            frame = self._mutated(frame)
+        return Request(frame, topic)
+
+    def _change(self) -> None:
+        """Become another kind of client in one respect, or one of the usual kind."""
+        random = self._random
+        match random.randrange(12):
+            case 0 | 1:
+                self.topic = random.choice(list(TOPICS))
+            case 2:
+                self._index = random.choice((0, 1, 0, 1, 0, 1, PARTITIONS, -1))
+            case 3:
+                self._version = random.choice(VERSIONS)
+            case 4:
+                self._acks = random.choice((-1, 1, -1, 1, 0, 2))
+            case 5:
+                self._client_id = random.choice(("us", "them", ""))
+            case _:
+                self.topic = random.choice(("plain", "other", "compact", "packed"))
+                self._index = random.randrange(PARTITIONS)
+                self._version = random.choice(VERSIONS[2:])
+                self._acks = random.choice((-1, 1))
+
+    def _records(self) -> bytes | None:
+        """Return a partition's records: half of the time plain ones."""
+        random = self._random
+        value = random.randbytes(random.choice((0, 1, 20, 60, 120, 500, 900, 1100, 17_000)))
+        match random.randrange(30):
+            case 0 | 1 | 2 | 3 | 4 | 5:
+                return self._odd(value)
+            case 6 | 7:
+                return batch(value, value, codec=random.choice(_CODECS))
+            case 8 | 9:
+                time_ms = random.choice((1 << 50, TIMESTAMP_MS + 4_000_000, 0))
+                codec = random.choice((Codec.NONE, Codec.GZIP))
+                return batch(value, timestamp_ms=time_ms, codec=codec)
+            case 10 | 11 | 12 | 13 | 14:
+                return self._in_sequence(value)
+            case _:
+                return batch(*[value] * random.choice((1, 1, 1, 2, 5)))
+
+    def _odd(self, value: bytes) -> bytes | None:
+        """Return what is mostly no good batch."""
+        random = self._random
+        whole = batch(value, b"b")
+        flipped = bytearray(whole)
+        flipped[random.randrange(len(whole))] ^= 1 << random.randrange(8)
+        return random.choice(
+            (
+                None,
+                random.choice((b"", b"short", bytes(61))),
+                whole + batch(b"cut off")[: random.choice((5, 20, 62))],
+                whole + batch(b"second"),
+                batch(value, key=None),
+                bytes(flipped),
+                self._other_header(whole),
+                self._other_header(whole),
+            )
+        )
+
+    def _in_sequence(self, value: bytes) -> bytes:
+        """Return an idempotent producer's next batch, a duplicate or no successor."""
+        random = self._random
+        place = self.topic, self._index
+        epoch, sequence = self._sequences.get(place, (1, 0))
+        match random.randrange(12):
+            case 0 | 1:
+                sequence = max(0, sequence - random.randint(1, 3))
+            case 2:
+                sequence += 5
+            case 3:
+                epoch -= 1
+            case 4:
+                epoch, sequence = epoch + 1, 0
+                self._sequences[place] = epoch, 1
+            case _:
+                self._sequences[place] = epoch, sequence + 1
+        return batch(value, producer_id=7, producer_epoch=epoch, base_sequence=sequence)
+
+    def _other_header(self, records: bytes) -> bytes:
+        """Return a batch with something else in its header, and a right CRC."""
+        fields: dict[str, Any] = self._random.choice(
+            (
+                {"base_offset": 5},
+                {"record_count": 3},
+                {"record_count": 0, "last_offset_delta": -1},
+                {"record_count": 100_000, "last_offset_delta": 99_999},
+                {"last_offset_delta": 7},
+                {"attributes": 0x10},
+                {"attributes": 0x08},
+                {"attributes": 0x20},
+                {"attributes": 0x40},
+                {"attributes": 5},
+                {"attributes": 1},
+                {"producer_id": 7},
+                {"leader_epoch": 77},
+                {"max_timestamp": 1 << 50},
+                {"base_timestamp": 0},
+            )
+        )
+        other = bytearray(records)
+        HEADER.pack_into(other, 0, *read_batch_header(other)._replace(**fields))
+        write_crc(other, 0)
+        return bytes(other)
+
+    def _mutated(self, frame: bytes) -> bytes:
+        """Return a frame with other bytes, or fewer or more; the topic's id stays."""
+        random = self._random
+        data = bytearray(frame)
+        id_at = frame.find(_ID)
+        for _ in range(random.choice((1, 1, 3))):
+            place = random.choice(
+                (
+                    random.randrange(len(data)),
+                    random.randrange(60),
+                    len(data) - 1 - random.randrange(4),
+                )
+            ) % len(data)
+            if place >= _HEAD_BYTES and not 0 <= place - id_at < _TOPIC_ID_BYTES:
+                data[place] = random.choice((0, 1, 3, 0x7F, 0x80, 0xFF, random.randrange(256)))
+        if random.random() < 0.2:
+            del data[random.randrange(4 + 30, len(data)) :]
+        elif random.random() < 0.2:
+            data += bytes(random.randint(1, 5))
+        data[:4] = (len(data) - 4).to_bytes(4)
+        return bytes(data)

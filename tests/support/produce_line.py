@@ -1,0 +1,86 @@
+"""A client's line to a broker in this process, without sockets, that says which way requests went.
+
+A connection that keeps its memory lets a Produce request like the one before take the short way
+(wirebroker/api/repeated_produce.py); one that is new for each request never does.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tests.support.servers import broker_of
+from wirebroker.api.registry import REGISTRY, CloseConnectionError
+from wirebroker.clock import SystemClock
+from wirebroker.codecs.errors import MalformedFrameError
+from wirebroker.net.dispatch import Dispatcher, HandlerFailedError
+from wirebroker.net.memory_shell import MemoryConnection
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from wirebroker.cluster.partition import Partition
+    from wirebroker.server import Server
+
+
+class FixedClock(SystemClock):
+    """Wall time stands still, so that two brokers stamp alike."""
+
+    __slots__ = ("_now_ms",)
+
+    def __init__(self, now_ms: int) -> None:
+        self._now_ms = now_ms
+
+    def now_ms(self) -> int:
+        return self._now_ms
+
+
+class ProduceLine:
+    """One client of one broker.
+
+    Attributes:
+        short_count: How many requests took the short way.
+    """
+
+    def __init__(self, server: Server, *, has_memory: bool = True) -> None:
+        self._broker = broker_of(server)
+        self._dispatch = Dispatcher(self._broker, REGISTRY)
+        self._has_memory = has_memory
+        self._connection = MemoryConnection(self._dispatch)
+        self.short_count = 0
+
+    async def exchange(self, frame: bytes) -> bytes:
+        """Send a whole frame, with its size, and return the whole answer; b"" for none."""
+        if not self._has_memory:
+            self._connection = MemoryConnection(self._dispatch)
+        before = self.memo
+        answer = await self._connection.exchange(frame)
+        # The whole way makes another memo, or none.
+        self.short_count += before is not None and self.memo is before
+        return answer
+
+    async def outcome(self, frame: bytes) -> bytes | str:
+        """Return the answer, or the name of what closes the connection."""
+        try:
+            return await self.exchange(frame)
+        except (MalformedFrameError, CloseConnectionError, HandlerFailedError) as error:
+            self._connection = MemoryConnection(self._dispatch)
+            return type(error).__name__
+
+    @property
+    def memo(self) -> object | None:
+        """What the connection remembers."""
+        return self._connection.info.repeated
+
+    def partition(self, topic: str, index: int = 0) -> Partition:
+        """Return the partition as it is found now."""
+        partitions, _ = self._broker.replicas.find(topic, b"", by_id=False)
+        return partitions[index]
+
+
+def logs_below(folder: Path) -> dict[str, bytes]:
+    """Return what lies in the segments of topics' partitions, by file name below the folder."""
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in sorted(folder.rglob("*.log"))
+        if not (path.parent.name.startswith("__") or path.parent.name.endswith("-delete"))
+    }
