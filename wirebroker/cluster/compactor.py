@@ -240,16 +240,17 @@ class Compactor:
         )
 
     async def _make_ready(self, partition: Partition) -> None:
-        """Have the producers read and all that may be compacted on the disk.
+        """Have the producers read, and all that there is on the disk.
 
-        Then no recovery ever reads a segment that compaction has left gaps in.
+        Then no recovery ever reads a segment that compaction has left gaps in, and no power loss
+        takes the marker or the newest batch for whose sake others went.
         """
         log = partition.log
         try:
             if not log.producer_state.read():
                 async with partition.append_lock:
                     await asyncio.to_thread(log.producer_state.replay)
-            if log.recovery_point < log.segments.active.base_offset:
+            if log.recovery_point < log.log_end_offset:
                 await partition.flush()
         except KafkaError as error:
             raise CompactionAbortedError from error

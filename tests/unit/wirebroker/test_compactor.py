@@ -139,6 +139,17 @@ async def test_a_compacted_topic_is_compacted_and_the_checkpoint_says_so(tmp_pat
 
 
 @on_a_loop
+async def test_what_decides_about_records_is_on_the_disk_before_they_go(tmp_path):
+    # In the active segment: the marker of a transaction, or a producer's newest batch.
+    async with kit(tmp_path) as here:
+        log = (await here.topic("t")).log
+        fill(here.partition("t"))
+        log.mark_flushed(log.segments.active.base_offset)
+        await here.compact()
+        assert log.recovery_point == log.log_end_offset
+
+
+@on_a_loop
 async def test_a_worker_process_does_the_same(tmp_path):
     async with kit(tmp_path, run=run_in_child) as k:
         t = await k.topic("t")
