@@ -111,9 +111,20 @@ static int is_plain(const uint8_t *p, Py_ssize_t size)
            count * SMALLEST_RECORD_BYTES <= size - HEADER_BYTES;
 }
 
-static PyObject *header_of(const uint8_t *p)
+/* Returns a header whose fields are still to be set. */
+static PyObject *new_header(void)
 {
     PyObject *header = header_type->tp_alloc(header_type, FIELDS);
+#if PY_VERSION_HEX >= 0x030E0000
+    if (header != NULL)
+        ((PyTupleObject *)header)->ob_hash = -1; /* not computed yet */
+#endif
+    return header;
+}
+
+static PyObject *header_of(const uint8_t *p)
+{
+    PyObject *header = new_header();
     if (header == NULL)
         return NULL;
     int64_t fields[FIELDS] = {
@@ -180,7 +191,7 @@ static PyObject *place(PyObject *module, PyObject *const *arguments, Py_ssize_t 
     put64(view.buf, (uint64_t)base_offset);
     put32((uint8_t *)view.buf + OVERHEAD_BYTES, (uint32_t)leader_epoch);
     PyBuffer_Release(&view);
-    PyObject *header = header_type->tp_alloc(header_type, FIELDS);
+    PyObject *header = new_header();
     if (header == NULL)
         return NULL;
     for (int index = 0; index < FIELDS; index++) {

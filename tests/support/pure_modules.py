@@ -12,15 +12,22 @@ import pytest
 from tests.project_files import ROOT
 
 
-def pure(name: str) -> Any:
-    """Return `codecs/<name>.py`, loaded anew as if _hot did not exist."""
-    package = importlib.import_module("wirebroker.codecs")
-    spec = spec_from_file_location(f"wirebroker.codecs.pure_{name}", ROOT / f"codecs/{name}.py")
+def pure(name: str, *, package: str = "codecs", twin: str = "_hot") -> Any:
+    """Return a module loaded anew as if its twin in C did not exist.
+
+    Args:
+        name: The module's.
+        package: Below wirebroker.
+        twin: The name of what is in C, in the same package.
+    """
+    owner = importlib.import_module(f"wirebroker.{package}")
+    path = ROOT / "wirebroker" / package / f"{name}.py"
+    spec = spec_from_file_location(f"wirebroker.{package}.pure_{name}", path)
     assert spec is not None
     assert spec.loader is not None
     module = module_from_spec(spec)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(sys.modules, "wirebroker.codecs._hot", None)
-        patch.delattr(package, "_hot", raising=False)
+        patch.setitem(sys.modules, f"wirebroker.{package}.{twin}", None)
+        patch.delattr(owner, twin, raising=False)
         spec.loader.exec_module(module)
     return module

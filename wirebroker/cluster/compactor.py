@@ -195,12 +195,13 @@ class Compactor:
 
     async def _compact_unguarded(self, partition: Partition) -> None:
         log = partition.log
-        await self._make_ready(partition)
+        await _read_producers(partition)
         dirty = await self._look(partition)
         if not dirty.dirty_bytes or partition.is_retired:
             return
         now_ms = self._moment().earliest_ms(kept_ms=log.settings.delete_retention_ms)
         job = make_job(log, dirty, now_ms=now_ms)
+        await _flush(partition)
         started = self._broker.clock.monotonic()
         first_offset = log.segments[0].base_offset
         before = after = 0
@@ -238,22 +239,6 @@ class Compactor:
             after,
             self._broker.clock.monotonic() - started,
         )
-
-    async def _make_ready(self, partition: Partition) -> None:
-        """Have the producers read, and all that there is on the disk.
-
-        Then no recovery ever reads a segment that compaction has left gaps in, and no power loss
-        takes the marker or the newest batch for whose sake others went.
-        """
-        log = partition.log
-        try:
-            if not log.producer_state.read():
-                async with partition.append_lock:
-                    await asyncio.to_thread(log.producer_state.replay)
-            if log.recovery_point < log.log_end_offset:
-                await partition.flush()
-        except KafkaError as error:
-            raise CompactionAbortedError from error
 
     async def _finish(self, partition: Partition, next_dirty_offset: int) -> None:
         checkpoint = self._checkpoint(partition.directory)
@@ -299,3 +284,27 @@ class Compactor:
 
 def _name(partition: Partition) -> str:
     return f"{partition.topic}-{partition.index}"
+
+
+async def _read_producers(partition: Partition) -> None:
+    state = partition.log.producer_state
+    try:
+        if not state.read():
+            async with partition.append_lock:
+                await asyncio.to_thread(state.replay)
+    except KafkaError as error:
+        raise CompactionAbortedError from error
+
+
+async def _flush(partition: Partition) -> None:
+    """Have all on the disk that a compaction has been decided by.
+
+    Then no recovery ever reads a segment that compaction has left gaps in, and no power loss takes
+    the marker or the newest batch for whose sake others went.
+    """
+    log = partition.log
+    try:
+        if log.recovery_point < log.log_end_offset:
+            await partition.flush()
+    except KafkaError as error:
+        raise CompactionAbortedError from error

@@ -358,8 +358,9 @@ class ReplicaManager:
         del self._by_name[topic.name]
         gone = list(partitions.values())
         for partition in gone:
+            partition.retire()  # all before anybody has his turn: who knows one finds it no more
+        for partition in gone:
             partition.directory.partitions.discard(partition)
-            partition.retire()
             await slices.turn()
         loop = asyncio.get_running_loop()
         while gone:

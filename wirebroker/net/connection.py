@@ -1,6 +1,6 @@
 """One socket: receives into the shared area, serves one request at a time, sends the answers.
 
-    readable -> recv_into -> protocol cuts frames -> dispatch -> answer -> send
+    readable -> receive -> protocol cuts frames -> dispatch -> answer -> send
                                                         |
                                                      Pending: the connection is paused until it is
                                                      answered; what came behind it is held

@@ -8,8 +8,8 @@ The poller's epoll is where the loop's thread sleeps (loop_watch.py); the loop's
 guest in it, looked at only when it has something. Level-triggered, at most `MOST_EVENTS` a turn:
 the kernel queues what stays ready behind the rest, so all have their turn, timers as well.
 
-Small answers to a batch of several leave together at its end, or a millisecond after the first: a
-peer that is woken for each of them costs us 2 us a time (`hold`).
+Small answers to a batch of several leave together at its end, or with the first request that ends
+a millisecond after it: a peer that is woken for each of them costs us 2 us a time (`hold`).
 
 Within a batch a callback may close any connection, and an accept may reuse its descriptor: what is
 no longer watched is not called, what has been added since the batch began waits for the next.

@@ -133,8 +133,7 @@ class SendQueue:
         Raises:
             OSError: The peer is gone, or (SliceError) a file cannot be read.
         """
-        if self._held is not None:
-            self.release()
+        assert self._held is None, "whoever holds an answer serves no other request"
         piece = pieces[0]
         if len(pieces) == 1 and not self.unsent_bytes and type(piece) is bytes:
             try:
@@ -166,6 +165,7 @@ class SendQueue:
         self._items = self._held = None
         self.unsent_bytes = 0
         self._set_writing(False)
+        self._descriptor = -1  # the number may be somebody else's from now on
         # The owner's methods, which hold the owner: in a cycle it would keep all that it holds (a
         # frame of 100 MiB that is still arriving) until Python looks for cycles, or for ever.
         self._on_progress = self._on_error = _ignore

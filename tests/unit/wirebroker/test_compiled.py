@@ -16,6 +16,7 @@ from tests.project_files import ROOT
 from tests.support.batches import batch
 from wirebroker import version
 from wirebroker.codecs import plain_batch, repeated_frame
+from wirebroker.net import socket_calls
 
 # Set by `make test-compiled`.
 _IS_COMPILED = os.environ.get("WIREBROKER_TESTS_EXPECT") == "compiled"
@@ -29,9 +30,11 @@ def test_each_module_of_the_hot_path_is_compiled_in_the_compiled_tree_alone(name
 
 
 def test_what_is_written_in_c_is_there_in_the_compiled_tree_alone():
-    found = importlib.util.find_spec("wirebroker.codecs._hot")
-    assert (found is not None) is _IS_COMPILED
+    for name in ("wirebroker.codecs._hot", "wirebroker.net._calls"):
+        assert (importlib.util.find_spec(name) is not None) is _IS_COMPILED
     for function in (
+        socket_calls.receive,
+        socket_calls.send,
         plain_batch.checked_header,
         plain_batch.place,
         repeated_frame.match,
