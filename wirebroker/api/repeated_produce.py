@@ -9,7 +9,7 @@ memo never refuses anything, and never answers an error.
     frame   key, version | correlation id | same ...... index | length | records | no tags
     answer  size | correlation id | same ... index, error 0 | offset, time, start | same
 
-It spares 2 us of 5 (compiled), 7 of 16 (not).
+It spares half of our own time: 3 of 6 us compiled, 8 of 16 not.
 """
 
 from __future__ import annotations

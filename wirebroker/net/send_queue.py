@@ -104,7 +104,13 @@ class SendQueue:
     def send_soon(self, pieces: list[Piece]) -> None:
         """Do as `send`, or hold a small answer until others that are ready are served as well."""
         poller = self._poller
-        if poller is not None and poller.is_batch and len(pieces) == 1 and not self.unsent_bytes:
+        if (
+            poller is not None
+            and poller.is_batch
+            and len(pieces) == 1
+            and not self.unsent_bytes
+            and not self._is_closed
+        ):
             piece = pieces[0]
             if isinstance(piece, bytes) and len(piece) <= _HELD_BYTES:
                 self._held = piece
@@ -125,7 +131,7 @@ class SendQueue:
             self._on_error(error)
 
     def send(self, pieces: list[Piece]) -> None:
-        """Send what the socket takes and queue the rest.
+        """Send what the socket takes and queue the rest; nothing once this is closed.
 
         Args:
             pieces: Not empty, and no piece is; bytes-like ones must not change afterwards.
@@ -133,6 +139,8 @@ class SendQueue:
         Raises:
             OSError: The peer is gone, or (SliceError) a file cannot be read.
         """
+        if self._is_closed:  # by its own request's handler
+            return
         assert self._held is None, "whoever holds an answer serves no other request"
         piece = pieces[0]
         if len(pieces) == 1 and not self.unsent_bytes and type(piece) is bytes:
