@@ -69,17 +69,22 @@ def fetch(broker: Broker, request: Request) -> Reply | Awaitable[Reply]:
 
 async def _fetch_long(broker: Broker, request: Request) -> Reply:
     """Serve a request that takes long to parse."""
-    frame, position, version = request.frame, request.position, request.version
-
-    def parse() -> tuple[FetchRequest, list[SessionPartition]]:
-        wanted = parse_fetch(frame, position, version)
-        return wanted, asked_partitions(wanted)
-
-    wanted, asked = await asyncio.get_running_loop().run_in_executor(None, parse)
+    version = request.version
+    loop = asyncio.get_running_loop()
+    wanted, asked = await loop.run_in_executor(
+        None, _parse, request.frame, request.position, version
+    )
     context = await Slices(broker.clock).run(
         broker.fetch_sessions.context(wanted, asked, version=version, now_ms=broker.clock.now_ms())
     )
     return await _fetch_many(broker, version, context, PartitionReads(broker, wanted, version))
+
+
+def _parse(
+    frame: memoryview, position: int, version: int
+) -> tuple[FetchRequest, list[SessionPartition]]:
+    wanted = parse_fetch(frame, position, version)
+    return wanted, asked_partitions(wanted)
 
 
 async def _fetch_many(

@@ -354,21 +354,9 @@ class Partition:
                 return self.append(
                     records, now_ms=now_ms, request_version=request_version, guard=guard
                 )
-            log = self.log
-            epoch = self.leader_epoch
-
-            def prepare_and_write() -> AppendPlan:
-                plan = log.prepare_append(
-                    records,
-                    leader_epoch=epoch,
-                    now_ms=now_ms,
-                    request_version=request_version,
-                    guard=guard,
-                )
-                log.write(plan)
-                return plan
-
-            plan = await asyncio.get_running_loop().run_in_executor(None, prepare_and_write)
+            loop, log = asyncio.get_running_loop(), self.log
+            arguments = (log, records, self.leader_epoch, now_ms, request_version, guard)
+            plan = await loop.run_in_executor(None, _prepare_and_write, *arguments)
             # Another partition may have found the disk broken meanwhile: then this is the last
             # write, and nobody is told of it.
             self.directory.check_online()
@@ -453,3 +441,22 @@ class Partition:
             log.set_high_watermark(committed)
             if self._watchers:
                 self.wake_watchers()
+
+
+def _prepare_and_write(  # noqa: PLR0917 - a thread is given no keywords
+    log: Log,
+    records: memoryview,
+    leader_epoch: int,
+    now_ms: int,
+    request_version: int,
+    guard: VerificationGuard | None,
+) -> AppendPlan:
+    plan = log.prepare_append(
+        records,
+        leader_epoch=leader_epoch,
+        now_ms=now_ms,
+        request_version=request_version,
+        guard=guard,
+    )
+    log.write(plan)
+    return plan

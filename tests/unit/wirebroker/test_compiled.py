@@ -18,6 +18,7 @@ from wirebroker import version
 from wirebroker.codecs import plain_batch, repeated_frame
 from wirebroker.net import socket_calls
 
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 # Set by `make test-compiled`.
 _IS_COMPILED = os.environ.get("WIREBROKER_TESTS_EXPECT") == "compiled"
 
@@ -82,3 +83,29 @@ def test_no_name_stands_for_two_kinds_of_exceptions_in_one_function(path):
                     kind = kinds.setdefault((function.name, handler.name), set())
                     kind.add(ast.unparse(handler.type))
     assert not [place for place, kind in kinds.items() if len(kind) > 1]
+
+
+@pytest.mark.parametrize("path", compiled_paths())
+def test_no_thread_is_given_a_function_within_a_function(path):
+    """What a compiled one holds is kept for the next of its kind before it is let go of.
+
+    So a thread that lets go of the last one clears what the loop has begun to use again.
+    """
+    tree = ast.parse((ROOT / path).read_text(encoding="utf-8"))
+    functions = [node for node in ast.walk(tree) if isinstance(node, _FUNCTIONS)]
+    inner = {
+        each.name
+        for function in functions
+        for each in ast.walk(function)
+        if isinstance(each, _FUNCTIONS) and each is not function
+    }
+    given = [
+        argument.id
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr in {"run_in_executor", "to_thread"}
+        for argument in node.args
+        if isinstance(argument, ast.Name)
+    ]
+    assert not inner.intersection(given)
