@@ -62,7 +62,7 @@ twin: .venv/.test-installed
 spark-suite: .venv/.test-installed
 	@$(BIN)/python -m spark_it.suites.run $(ARGS)
 
-# The compiled broker beside Apache Kafka, 45 minutes; ARGS=--quick takes some minutes. See benchmarks/README.md.
+# The compiled broker beside Apache Kafka, an hour; ARGS=--quick takes some minutes. See benchmarks/README.md.
 bench: .venv/.bench-installed compiled
 	@$(BIN)/python -m benchmarks --ours $(COMPILED) $(ARGS)
 
