@@ -29,7 +29,7 @@ from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.codecs.produce import ProduceTopic, parse_produce
 from wirebroker.codecs.produce_response import PartitionResult, encode_produce
-from wirebroker.codecs.record_batch import HEADER_BYTES
+from wirebroker.codecs.record_batch import HEADER_BYTES, TRANSACTIONAL_FLAG
 from wirebroker.coordinator.topic_names import is_internal
 from wirebroker.storage.batch_validation import RefusedBatchError
 
@@ -46,7 +46,6 @@ _TOPIC_ID_VERSION = 13
 
 # Of a batch header, for a check that needs no parsing.
 _ATTRIBUTES_POSITION = 22
-_TRANSACTIONAL_BIT = 0x10
 
 # The only client that may append to internal topics (Kafka's AdminUtils.ADMIN_CLIENT_ID).
 _ADMIN_CLIENT_ID = "__admin_client"
@@ -382,7 +381,7 @@ def _has_transactional_records(wanted: ProduceRequest) -> bool:
             if (
                 records is not None
                 and len(records) >= HEADER_BYTES
-                and records[_ATTRIBUTES_POSITION] & _TRANSACTIONAL_BIT
+                and records[_ATTRIBUTES_POSITION] & TRANSACTIONAL_FLAG
             ):
                 return True
     return False

@@ -48,11 +48,7 @@ _MARK: Final = 0x1122334455667788
 
 
 class RepeatedProduce:
-    """What stays the same in a connection's Produce requests, and in their answers.
-
-    Attributes:
-        key_and_version: Of the requests, as the dispatcher's table has them.
-    """
+    """What stays the same in a connection's Produce requests, and in their answers."""
 
     __slots__ = (
         "_acks",
@@ -66,7 +62,6 @@ class RepeatedProduce:
         "_same",
         "_settings",
         "_version",
-        "key_and_version",
     )
 
     def __init__(
@@ -80,7 +75,6 @@ class RepeatedProduce:
     ) -> None:
         """Remember a request that was served; see `remember`."""
         frame = request.frame
-        self.key_and_version = request.key << 16 | request.version
         self._version = request.version
         self._acks = wanted.acks
         self._partition = partition

@@ -157,7 +157,8 @@ class Dispatcher:
         try:
             return repeated.serve(frame)
         except Exception as error:
-            entry = self._entries[repeated.key_and_version]
+            # A request like the last is of its key and version: the table's key.
+            entry = self._entries[int.from_bytes(frame[:4], "big")]
             raise _failed(entry, error) from error
 
     def _call_generic(self, entry: _Entry, request: Request) -> list[Piece] | Awaitable[Any]:
