@@ -7,64 +7,81 @@ MAKEFLAGS += --no-print-directory
 
 PYTHON ?= python3
 ARGS ?=
-# Long tests have 40 minutes together; processes beside each other share the machine's cores.
-WORKERS ?= 2
+CORES := $(shell getconf _NPROCESSORS_ONLN)
+# Twice the cores: half of the tests wait for brokers and clients (tests/support/scheduling.py).
+WORKERS ?= $(shell echo $$((2 * $(CORES))))
 
 BIN := .venv/bin
 COMPILED := .venv/compiled
-COMPILED_TESTS := tests/unit tests/property tests/hostile tests/transcripts
+# What can tell the two apart, but no Java: the rest is the same code. Randomized tests try other
+# cases than the plain run does.
+COMPILED_TESTS := tests/unit tests/property tests/hostile tests/transcripts \
+  $(addprefix --ignore=tests/unit/,benchmarks compiling support wirebroker/config)
+COMPILED_SEED := 2000
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 # The layers are linked into the package; a clone without symbolic links can't be worked in.
 LINKS := wirebroker/codecs wirebroker/storage wirebroker/coordinator
 
-.PHONY: help run test test-all compiled test-compiled compat twin spark-suite bench lint format types house docs tools clean
+.PHONY: help run modules test test-all test-nightly compiled test-compiled compat twin spark-suite bench lint format types house docs tools clean
 .DELETE_ON_ERROR:
 
 help:
 	@sed -n '1,2s/^# *//p' Makefile
-	@echo "targets: run test test-all compiled test-compiled compat twin spark-suite bench lint format types house docs tools clean"
+	@echo "targets: run modules test test-all test-nightly compiled test-compiled compat twin spark-suite bench lint format types house docs tools clean"
 
-# exec: a signal to make reaches the broker itself. What it prints is passed on line by line.
-run: .venv/.run-installed
-	@exec $(BIN)/python -m wirebroker serve $(ARGS) > >(trap '' INT TERM; while IFS= read -r line; do \
+# exec: a signal to make reaches the broker itself. What it prints is passed on line by line; behind
+# the last line of its report ("data:") come hints, which name an address to connect to where it is
+# bound to every interface.
+run: modules
+	@exec $(BIN)/python -m compiling.run $(COMPILED) serve $(ARGS) > >(trap '' HUP INT TERM; address=; while IFS= read -r line; do \
 	    echo "$$line"; \
 	    if [[ $$line == "wirebroker ready on "* ]]; then \
 	      read -r _ _ _ address _ <<< "$$line"; \
+	      case $$address in 0.0.0.0:*|'[::]':*) address=127.0.0.1:$${address##*:};; esac; \
+	    elif [[ -n $$address && $$line == "  data: "* ]]; then \
 	      echo "try in another terminal:"; \
 	      echo "  echo hello | $(BIN)/kafka-python producer -b $$address -t greetings"; \
 	      echo "  $(BIN)/kafka-python consumer -b $$address -t greetings -f str -C auto_offset_reset=earliest"; \
 	      echo "  $(BIN)/kafka-python admin -b $$address topics list"; \
+	      address=; \
 	    fi; done)
 
-test: .venv/.test-installed
-	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile $(ARGS)
+test: .venv/.test-installed modules
+	@$(BIN)/python -m pytest -n $(WORKERS) $(ARGS)
 
-test-all: .venv/.test-installed
-	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --long --timeout 1800 $(ARGS)
+test-all: .venv/.test-installed modules
+	@$(BIN)/python -m pytest -n $(WORKERS) --long --timeout 1800 $(ARGS)
+
+# What takes hours, a step at a time; ARGS=--list names the steps. What it gave is kept in .venv/nightly.
+test-nightly: .venv/.test-installed modules
+	@$(BIN)/python -m tests.nightly $(ARGS)
 
 # A copy of the tree whose hot path is compiled (docs/decisions/0007); needs a C compiler.
 compiled: .venv/.test-installed
 	@$(BIN)/python -m compiling.tree $(COMPILED)
 
-# What can tell the two apart, but no Java: the rest is the same code.
 test-compiled: compiled
 	@cd $(COMPILED) && PYTHONPATH=$(CURDIR)/$(COMPILED) WIREBROKER_TESTS_EXPECT=compiled \
-	  $(CURDIR)/$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -p no:cacheprovider \
+	  $(CURDIR)/$(BIN)/python -m pytest -n $(CORES) -p no:cacheprovider --seed $(COMPILED_SEED) \
 	  $(or $(ARGS),$(COMPILED_TESTS))
 
-compat: .venv/.test-installed
+compat: .venv/.test-installed modules
 	@$(BIN)/python -m pytest compat_tests $(ARGS)
 
 # One request stream to Apache Kafka and to wirebroker; what both then have on disk is compared.
-twin: .venv/.test-installed
+twin: .venv/.test-installed modules
 	@$(BIN)/python -m compat_tests.twin $(ARGS)
 
-spark-suite: .venv/.test-installed
+spark-suite: .venv/.test-installed modules
 	@$(BIN)/python -m spark_it.suites.run $(ARGS)
 
 # The compiled broker beside Apache Kafka, an hour; ARGS=--quick takes some minutes. See benchmarks/README.md.
 bench: .venv/.bench-installed compiled
 	@$(BIN)/python -m benchmarks --ours $(COMPILED) $(ARGS)
+
+# What is made from tables and differs from what is there (compiling/messages).
+modules: .venv/.run-installed
+	@$(BIN)/python -m compiling.messages
 
 lint: .venv/.lint-installed
 	@$(BIN)/ruff format --check . && $(BIN)/ruff check .
@@ -75,10 +92,10 @@ format: .venv/.lint-installed
 types: .venv/.lint-installed
 	@$(BIN)/mypy && $(BIN)/pyright
 
-house: .venv/.test-installed
+house: .venv/.test-installed modules
 	@$(BIN)/python -m pytest -q tests/test_house.py $(ARGS)
 
-docs: .venv/.run-installed
+docs: modules
 	@$(BIN)/python -m wirebroker configs --markdown > docs/configs.md.new
 	@mv docs/configs.md.new docs/configs.md
 
@@ -86,7 +103,7 @@ tools: .venv/.test-installed
 	@$(BIN)/python -m compat_tests.tools
 
 clean:
-	@rm -rf .venv build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	@rm -rf .venv build dist *.egg-info codecs/generated/*.py .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 .venv/.made:
@@ -106,7 +123,7 @@ clean:
 .venv/.run-installed: .venv/.made pyproject.toml
 	@echo "installing wirebroker into .venv (once)"
 	@rm -rf build
-	@$(PIP) install -e .
+	@$(PIP) install -e '.[hints]'
 	@touch $@
 
 .venv/.test-installed: .venv/.run-installed

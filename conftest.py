@@ -5,9 +5,12 @@
     pytest --seed 7             another run of the randomized tests; the header prints the seed
     pytest --seed random        one that nobody has seen; without --seed it is DEFAULT_SEED
     pytest --budget-scale 10    give randomized tests ten times their time
+    pytest --share 0.5          take half of that time for what the compiled run tries too
+    pytest --quiet-machine      assert wall time where else only CPU time is
     pytest --crash-points 60000 cut runs at so many points (tests/crash)
     pytest --crash-at POINT     repeat one of them
     pytest --kills 100          kill brokers under load a hundred times in all
+    pytest --lockstep-steps 5000 so many random steps of each kind to both brokers
     pytest --eos-records 500000 so many records through chained transactional stages
 
 Fixtures that only one folder uses belong into that folder's own conftest.py.
@@ -15,11 +18,19 @@ Fixtures that only one folder uses belong into that folder's own conftest.py.
 
 from __future__ import annotations
 
+import os
 import random
 from typing import Any
 
 import hypothesis
 import pytest
+
+from compiling.messages.build import COMMAND, are_current
+from tests.support.async_tests import pytest_pyfunc_call
+from tests.support.run_times import RunTimes
+
+# Hooks that conftest.py has of other modules.
+__all__ = ["pytest_pyfunc_call"]
 
 # Without --seed: always this one, so that a rare fault, which a new seed finds on some day, fails
 # no change that has nothing to do with it.
@@ -44,7 +55,26 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="multiply the time and the examples of randomized tests (default 1.0)",
     )
     group.addoption(
+        "--share",
+        type=float,
+        default=float(os.environ.get("WIREBROKER_TESTS_SHARE", "1")),
+        metavar="FRACTION",
+        help="of the time of randomized tests that plain and compiled runs divide (default 1.0)",
+    )
+    group.addoption(
+        "--quiet-machine",
+        action="store_true",
+        help="nothing else runs: assert wall time where else only CPU time is",
+    )
+    group.addoption(
         "--kills", type=int, default=12, metavar="N", help="kills of a broker under load"
+    )
+    group.addoption(
+        "--lockstep-steps",
+        type=int,
+        default=300,
+        metavar="N",
+        help="random steps of each kind to Apache Kafka and wirebroker (default 300)",
     )
     group.addoption(
         "--eos-records", type=int, metavar="N", help="records through the stages of transactions"
@@ -76,6 +106,8 @@ def pytest_configure_node(node: Any) -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
     """Choose the seed, once for all processes; and set hypothesis up."""
+    if not are_current():
+        raise pytest.UsageError(f"codecs/generated is missing or stale: {COMMAND}")
     given = getattr(config, "workerinput", {}).get("seed", config.option.seed)
     config.option.seed = random.SystemRandom().randrange(1 << 32) if given is None else given
     if config.option.hypothesis_seed is None:
@@ -83,13 +115,15 @@ def pytest_configure(config: pytest.Config) -> None:
         config.option.hypothesis_seed = str(config.option.seed)
     hypothesis.settings.register_profile(
         "wirebroker",
-        max_examples=max(1, int(100 * config.option.budget_scale)),
+        max_examples=max(1, int(100 * config.option.budget_scale * config.option.share)),
         deadline=None,  # a busy machine is no failure
         suppress_health_check=[hypothesis.HealthCheck.too_slow],
         print_blob=True,
     )
     if config.option.hypothesis_profile is None:
         config.option.hypothesis_profile = "wirebroker"
+    if not hasattr(config, "workerinput"):
+        config.pluginmanager.register(RunTimes(config), "wirebroker-run-times")
 
 
 def pytest_report_header(config: pytest.Config) -> str:

@@ -1,8 +1,8 @@
-"""Adds the compiled modules to a wheel when WIREBROKER_COMPILE=1; all else is in pyproject.toml."""
+"""Adds what is compiled to a wheel (compiling/wish.py says what); all else is in pyproject.toml."""
 
 from __future__ import annotations
 
-import os
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -12,32 +12,76 @@ from setuptools import Extension, setup
 ROOT = Path(__file__).resolve().parent
 sys.path.insert(0, str(ROOT))
 
-from compiling.modules import compiled_paths  # noqa: E402 - builds run this file from anywhere
+from compiling.build_ext import BuildExt  # noqa: E402 - builds run this file from anywhere
+from compiling.modules import compiled_paths  # noqa: E402
+from compiling.wish import Wish, wish  # noqa: E402
 
 _LAYERS = ("codecs", "storage", "coordinator")
 # The types are checked by `make types`; here libraries that are not installed may be Any.
 _MYPY = ["--config-file=", "--explicit-package-bases", "--ignore-missing-imports"]
 
 
-def _extensions() -> list[Any]:
-    from mypyc.build import mypycify  # noqa: PLC0415 - only there when something is compiled
+def _extensions(wanted: Wish) -> list[Any]:
+    extensions: list[Any] = []
+    if wanted.modules:
+        extensions += _modules(must=wanted.must)
+    if wanted.c:
+        extensions += [
+            Extension(
+                "wirebroker.codecs._hot",
+                ["codecs/_hot.c"],
+                depends=["codecs/_layout.h", "codecs/_record_walk.h"],
+                extra_compile_args=["-O2"],
+            ),
+            Extension(
+                "wirebroker.net._calls", ["wirebroker/net/_calls.c"], extra_compile_args=["-O2"]
+            ),
+        ]
+    return extensions
 
+
+def _modules(*, must: bool) -> list[Any]:
     for layer in _LAYERS:  # an sdist has no links
         link = ROOT / "wirebroker" / layer
         if not link.exists():
             link.symlink_to(Path("..") / layer, target_is_directory=True)
-    by_hand = [
-        Extension("wirebroker.codecs._hot", ["codecs/_hot.c"], extra_compile_args=["-O2"]),
-        Extension("wirebroker.net._calls", ["wirebroker/net/_calls.c"], extra_compile_args=["-O2"]),
-    ]
-    modules: list[Any] = mypycify(
-        [*_MYPY, *compiled_paths()],
-        opt_level="2",
-        debug_level="0",
-        group_name="wirebroker",
-    )
-    return [*modules, *by_hand]
+    try:
+        from mypyc.build import mypycify  # noqa: PLC0415 - only there when modules are compiled
+
+        modules: list[Any] = mypycify(
+            [*_MYPY, *compiled_paths()],
+            opt_level="2",
+            debug_level="0",
+            group_name="wirebroker",
+            multi_file=True,  # so that they can be compiled side by side
+        )
+    except (ImportError, SystemExit) as error:  # no mypy without isolation; it can't compile this
+        if must:
+            raise
+        sys.stderr.write(f"wirebroker: the modules of the hot path stay Python ({error})\n")
+        return []
+    for path in {source for module in modules for source in module.sources}:
+        _leave_as_it_is(Path(path))
+    return modules
 
 
-_is_compiled = os.environ.get("WIREBROKER_COMPILE") == "1" and "bdist_wheel" in sys.argv
-setup(ext_modules=_extensions() if _is_compiled else [])
+# What a module does when it is imported.
+_ONCE = re.compile(r"^(?=char CPyDef_\w*__top_level__\(void\) \{)", re.MULTILINE)
+_UNOPTIMIZED = """\
+#if defined(__GNUC__) && !defined(__clang__)
+__attribute__((optimize("O0")))
+#endif
+"""
+
+
+def _leave_as_it_is(path: Path) -> None:
+    """Have gcc not optimize what runs once: a tenth of all that it would do."""
+    text = path.read_text(encoding="utf-8")
+    if path.name.startswith("__native") and _UNOPTIMIZED not in text:
+        path.write_text(_ONCE.sub(_UNOPTIMIZED, text), encoding="utf-8")
+
+
+# sdists and editable installs hold sources alone.
+_wanted = wish() if "bdist_wheel" in sys.argv else Wish(c=False, modules=False, must=False)
+BuildExt.must = _wanted.must
+setup(ext_modules=_extensions(_wanted), cmdclass={"build_ext": BuildExt})

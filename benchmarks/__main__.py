@@ -2,6 +2,7 @@
 
     python -m benchmarks [--quick] [--pairs 9] [--only TEXT] [--output DIR [--resume]]
     python -m benchmarks --ours CHECKOUT        that one's broker instead of this one's
+    python -m benchmarks --ours .venv/compiled --plain .   both forms of it, beside Apache Kafka
     python -m benchmarks --against CHECKOUT     beside another checkout of wirebroker instead
     python -m benchmarks --let-cores-sleep      as the machine does by itself (awake_cores.py)
 
@@ -19,11 +20,12 @@ from typing import TYPE_CHECKING
 
 from benchmarks import report
 from benchmarks.awake_cores import KEPT_AWAKE, add_option, awake_cores
-from benchmarks.brokers import both, version
+from benchmarks.brokers import side_by_side, version
 from benchmarks.cases import Case, all_cases
 from benchmarks.machine import describe
 from benchmarks.pairs import measure
-from compat_tests import tools
+from benchmarks.warm_memory import warm_memory
+from tests.support import tools
 
 if TYPE_CHECKING:
     from benchmarks.pairs import Pairs
@@ -43,6 +45,7 @@ def main() -> int:
         "date": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()),
         "machine": describe(),
         "cores": cores,
+        "memory": f"{warm_memory() >> 30} GiB touched before",
         "ours": version(options.ours),
         "peer": str(options.against or f"Apache Kafka {tools.KAFKA_VERSION}"),
         "pairs": str(pairs),
@@ -52,11 +55,15 @@ def main() -> int:
     if output and options.resume:
         results = report.read_json(output / "runs.json", cores)
     cases = [case for case in _chosen(table, options) if case.name not in results]
-    with both(options.ours, options.against) as (ours, theirs):
+    if options.plain:
+        facts["plain"] = version(options.plain)
+    with side_by_side(options.ours, options.against, options.plain) as (ours, theirs, plain):
         for number, case in enumerate(cases, 1):
             print(f"{number}/{len(cases)} {case.name} …", file=sys.stderr, flush=True)
-            with awake_cores(wanted=case.is_awake and not options.let_cores_sleep):
-                results[case.name] = measure(case, ours, theirs, pairs)
+            with awake_cores(wanted=case.is_awake and not options.let_cores_sleep) as state:
+                results[case.name] = measure(case, ours, theirs, pairs, plain)
+            length = ", short runs" if options.quick else ""
+            results[case.name].conditions = ("awake" if state == KEPT_AWAKE else "asleep") + length
             print(report.table(results, [case]).splitlines()[-1], file=sys.stderr, flush=True)
             if output:  # after each: what breaks off can be resumed
                 report.write(output, facts, results, table)
@@ -76,6 +83,7 @@ def _arguments() -> argparse.Namespace:
         "--resume", action="store_true", help="keep what --output has, add the rest"
     )
     parser.add_argument("--ours", type=Path, help="another checkout of wirebroker than this one")
+    parser.add_argument("--plain", type=Path, help="a checkout to measure as well, not compiled")
     parser.add_argument("--against", type=Path, help="another checkout, instead of Apache Kafka")
     add_option(parser)
     return parser.parse_args()

@@ -10,10 +10,24 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from compat_tests.brokers import ApacheKafka, Broker, Wirebroker
+from tests.support.brokers import ApacheKafka, Broker, Wirebroker
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+
+# As Kafka's kafka-server-start.sh and kafka-run-class.sh start a broker.
+_KAFKA_JVM = (
+    "-Xmx1G",
+    "-Xms1G",
+    "-server",
+    "-XX:+UseG1GC",
+    "-XX:MaxGCPauseMillis=20",
+    "-XX:InitiatingHeapOccupancyPercent=35",
+    "-XX:+ExplicitGCInvokesConcurrent",
+    "-Djava.awt.headless=true",
+)
+# Kafka's defaults; tests have shorter ones.
+_KAFKA_HEARTBEATS = {"broker.session.timeout.ms": "9000", "broker.heartbeat.interval.ms": "2000"}
 
 # Nothing of these brokers' own housekeeping falls into a run.
 SETTINGS = {"log.retention.check.interval.ms": "3600000"}
@@ -46,6 +60,11 @@ class Checkout(Wirebroker):
         return [*command, *super()._command()]
 
 
+def apache_kafka(directory: Path, settings: Mapping[str, str] = SETTINGS) -> ApacheKafka:
+    """Return Apache Kafka with heap, garbage collector and heartbeats as its scripts have them."""
+    return ApacheKafka(directory, {**_KAFKA_HEARTBEATS, **settings}, java_options=_KAFKA_JVM)
+
+
 def version(checkout: Path | None) -> str:
     """Say what a checkout's broker is, compiled or not, and on which Python it runs."""
     command = [sys.executable, "-m", "wirebroker", "--version"]
@@ -54,19 +73,22 @@ def version(checkout: Path | None) -> str:
 
 
 @contextlib.contextmanager
-def both(ours: Path | None, against: Path | None) -> Iterator[tuple[Broker, Broker]]:
-    """Run the broker of `ours` and that of `against` side by side; None there: Apache Kafka."""
-    with tempfile.TemporaryDirectory(prefix="wirebroker-bench-") as directory:
-        first = Checkout(Path(directory) / "ours", ours)
-        second: Broker = (
-            ApacheKafka(Path(directory) / "theirs", SETTINGS)
+def side_by_side(
+    ours: Path | None, against: Path | None, plain: Path | None
+) -> Iterator[tuple[Broker, Broker, Broker | None]]:
+    """Run the brokers of `ours`, of `against` (None: Apache Kafka) and, if given, of `plain`."""
+    with tempfile.TemporaryDirectory(prefix="wirebroker-bench-") as name:
+        directory = Path(name)
+        brokers: list[Broker] = [
+            Checkout(directory / "ours", ours),
+            apache_kafka(directory / "theirs")
             if against is None
-            else Checkout(Path(directory) / "theirs", against)
-        )
-        try:
-            first.start()
-            second.start()
-            yield first, second
-        finally:
-            first.stop()
-            second.stop()
+            else Checkout(directory / "theirs", against),
+        ]
+        if plain is not None:
+            brokers.append(Checkout(directory / "plain", plain))
+        with contextlib.ExitStack() as stack:
+            for broker in brokers:
+                stack.callback(broker.stop)
+                broker.start()
+            yield brokers[0], brokers[1], brokers[2] if plain is not None else None

@@ -15,13 +15,14 @@ from typing import TYPE_CHECKING, Any
 
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from benchmarks import generators
+from benchmarks import generators, raw_requests
+from benchmarks.growth_requests import await_leaders, client_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from benchmarks.pairs import Sample
-    from compat_tests.brokers import Broker
+    from tests.support.brokers import Broker
 
 _numbers = itertools.count()
 
@@ -57,11 +58,11 @@ class Case:
         admin = AdminClient({"bootstrap.servers": broker.bootstrap})
         if self.fill is not None:
             if kept not in admin.list_topics(timeout=30).topics:
-                _create(admin, kept, self.partitions)
+                _create(admin, broker, kept, self.partitions)
                 self.fill(broker, kept)
             return kept
         topic = f"case-{next(_numbers):06d}"
-        _create(admin, topic, self.partitions)
+        _create(admin, broker, topic, self.partitions)
         return topic
 
     def run(self, broker: Broker, topic: str) -> Sample:
@@ -75,16 +76,19 @@ class Case:
             admin.delete_topics([topic])[topic].result(30)
 
 
-def _create(admin: AdminClient, topic: str, partitions: int) -> None:
+def _create(admin: AdminClient, broker: Broker, topic: str, partitions: int) -> None:
     settings = {"file.delete.delay.ms": "1000"}
     admin.create_topics([NewTopic(topic, partitions, 1, config=settings)])[topic].result(30)
     give_up = time.monotonic() + 30
     while True:  # Apache Kafka's broker may learn of it a little later
         found = admin.list_topics(topic, timeout=30).topics[topic]
         if found.error is None and len(found.partitions) == partitions:
-            return
+            break
         if time.monotonic() > give_up:
             raise RuntimeError(f"{topic} has not come up: {found.error}")
+    client = client_of(broker)
+    await_leaders(client, topic, partitions)
+    client.close()
 
 
 def all_cases(scale: float) -> list[Case]:
@@ -96,6 +100,7 @@ def all_cases(scale: float) -> list[Case]:
     return [
         *_raw_produce_cases(2 * scale),
         *_raw_fetch_cases(2 * scale),
+        *_other_raw_cases(2 * scale),
         *_librdkafka_cases(scale),
         *_java_cases(scale),
     ]
@@ -118,10 +123,17 @@ def _raw_produce_cases(seconds: float) -> list[Case]:
     return [
         Case("100 B, acks=all, 1 connection", produce(1), (3, 5), is_quick=True, is_awake=True),
         Case("100 B, acks=1, 1 connection", produce(1, acks=1), is_awake=True),
-        Case("100 B, 50 connections", produce(50), is_awake=True),
+        Case("100 B, 50 connections", produce(50), is_quick=True, is_awake=True),
+        Case("100 B, acks=1, 50 connections", produce(50, acks=1), is_quick=True, is_awake=True),
+        Case(
+            "100 B, idempotent, 50 connections",
+            partial(raw_requests.idempotent_produce, connections=50, seconds=seconds),
+            is_quick=True,
+            is_awake=True,
+        ),
         Case("100 B, 200 connections", produce(200), (1.5, 2), is_quick=True, is_awake=True),
         Case("100 B, 1,000 connections", produce(1000), (2, 3), is_quick=True, is_awake=True),
-        Case("cores may sleep: 100 B, 1 connection", produce(1)),
+        Case("cores may sleep: 100 B, 1 connection", produce(1), is_quick=True),
         Case("cores may sleep: 100 B, 200 connections", produce(200)),
         Case("cores may sleep: 100 B, 1,000 connections", produce(1000)),
         Case(
@@ -130,11 +142,16 @@ def _raw_produce_cases(seconds: float) -> list[Case]:
             partitions=100,
             is_awake=True,
         ),
-        Case(
-            "100 B, 6 partitions in a request, 20 connections",
-            produce(20, partitions=6, per_request=6),
-            partitions=6,
-            is_awake=True,
+        *(
+            Case(
+                f"100 B, 6 partitions in a request, {connections} connections",
+                produce(connections, partitions=6, per_request=6),
+                (1.3, 1.6) if connections == 50 else None,
+                partitions=6,
+                is_quick=connections == 50,
+                is_awake=True,
+            )
+            for connections in (20, 50)
         ),
         Case(
             "produce 64 KiB, 4 connections",
@@ -167,7 +184,20 @@ def _raw_fetch_cases(seconds: float) -> list[Case]:
             {"records": 20_000, "record_bytes": 1000, "config": {"batch.size": 16_384}},
         )
 
+    def fill_small(broker: Broker, topic: str) -> object:
+        options = {"records": 2_000, "record_bytes": 100, "config": {"batch.num.messages": 1}}
+        return generators.librdkafka(broker, topic, "produce", options)
+
     return [
+        Case(
+            "fetch 1 KiB, 20 connections",
+            fetch(20, 1024),
+            (1.2, 1.4),
+            fill=fill_small,
+            unit="request",
+            is_quick=True,
+            is_awake=True,
+        ),
         Case(
             "fetch 64 KiB, 4 connections",
             fetch(4, 65_536),
@@ -179,6 +209,28 @@ def _raw_fetch_cases(seconds: float) -> list[Case]:
         Case(
             "fetch 1 MiB, 2 connections", fetch(2, 1 << 20), (1.2, 1.5), fill=fill, unit="request"
         ),
+    ]
+
+
+def _other_raw_cases(seconds: float) -> list[Case]:
+    return [
+        Case(
+            f"{what}, 20 connections",
+            partial(drive, connections=20, seconds=seconds),
+            (0, 1),  # the rate is not asked for
+            fill=fill,
+            unit="request",
+            is_quick=True,
+            is_awake=True,
+        )
+        for what, drive, fill in (
+            ("OffsetCommit", raw_requests.offset_commits, None),
+            (
+                "ListOffsets by time",
+                raw_requests.searches_by_time,
+                raw_requests.fill_with_times,
+            ),
+        )
     ]
 
 
@@ -228,6 +280,7 @@ def _librdkafka_cases(scale: float) -> list[Case]:
         Case(
             "200 B, transactions of 1,000 (librdkafka)",
             produce(200_000, 200, transaction=1000, transactional_id="bench"),
+            is_quick=True,
         ),
         Case("consume 200 B (librdkafka)", consume(bulk), fill=fill(bulk, 200)),
         Case(

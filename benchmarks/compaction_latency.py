@@ -19,8 +19,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from compat_tests.brokers import Wirebroker
 from tests.support.batches import batch
+from tests.support.brokers import Wirebroker
 from tests.support.raw_client import RawClient, request_frame
 from tests.support.requests import create_topic, produce, produce_request
 from wirebroker.codecs.api_keys import ApiKey

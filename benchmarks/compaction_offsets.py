@@ -16,7 +16,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from compat_tests.brokers import Wirebroker
+from tests.support.brokers import Wirebroker
 from tests.support.raw_client import RawClient
 from tests.support.requests import create_topic
 from wirebroker.codecs.api_keys import ApiKey

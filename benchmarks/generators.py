@@ -16,16 +16,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from benchmarks.pairs import Sample
-from compat_tests import tools
+from tests.support import tools
 from tests.support.raw_client import request_frame
 from tests.support.requests import fetch_request, produce_request
 from wirebroker.codecs.api_keys import ApiKey
-from wirebroker.codecs.record_batch import build_batch
+from wirebroker.codecs.records.batch import build_batch
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from compat_tests.brokers import Broker
+    from tests.support.brokers import Broker
 
 _SOURCE = Path(__file__).parent / "generator" / "load.c"
 # Flexible versions that name topics, so that both brokers take the same bytes.
@@ -45,7 +45,13 @@ def _load_program() -> str:
 
 
 def drive(
-    broker: Broker, frames: Sequence[bytes], *, connections: int, seconds: float, error_at: int
+    broker: Broker,
+    frames: Sequence[bytes],
+    *,
+    connections: int,
+    seconds: float,
+    error_at: int,
+    sequence_at: int = -1,
 ) -> dict[str, float]:
     """Run the load generator; see load.c for the arguments and what it finds.
 
@@ -53,6 +59,7 @@ def drive(
         RuntimeError: It failed, or an answer had an error code.
     """
     command = [_load_program(), str(broker.port), str(connections), str(seconds), str(error_at)]
+    command += [str(sequence_at)]
     done = subprocess.run(command, input=b"".join(frames), capture_output=True, check=False)
     if done.returncode:
         raise RuntimeError(done.stderr.decode().strip())
@@ -92,7 +99,7 @@ def raw_produce(
     # Correlation id, tags, topics, name, partitions, index: then the error code.
     error_at = 4 + 1 + 1 + 1 + len(topic) + 1 + 4
     found = drive(broker, frames, connections=connections, seconds=seconds, error_at=error_at)
-    return Sample(found["requests"] * records * per_request, found["seconds"], _latencies(found))
+    return Sample(found["requests"] * records * per_request, found["seconds"], latencies(found))
 
 
 def raw_fetch(
@@ -110,7 +117,7 @@ def raw_fetch(
     found = drive(broker, [frame], connections=connections, seconds=seconds, error_at=error_at)
     if not 0.9 * max_bytes < found["bytes"] / found["requests"] < 1.1 * max_bytes:
         raise RuntimeError(f"{topic} holds less than {max_bytes} bytes, or larger batches")
-    return Sample(found["requests"], found["seconds"], _latencies(found))
+    return Sample(found["requests"], found["seconds"], latencies(found))
 
 
 def one_batch(*, records: int, record_bytes: int, value: bytes | None = None) -> bytes:
@@ -188,5 +195,5 @@ def _java_tool(name: str, arguments: Sequence[str]) -> list[str]:
     return done.stdout.strip().splitlines()
 
 
-def _latencies(found: Mapping[str, float]) -> dict[str, float]:
+def latencies(found: Mapping[str, float]) -> dict[str, float]:
     return {name: found[name] for name in ("p50_us", "p99_us", "p999_us")}

@@ -20,9 +20,10 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from benchmarks.brokers import apache_kafka
 from benchmarks.generators import one_batch, raw_produce
-from compat_tests.brokers import ApacheKafka, Wirebroker
 from tests.support.batches import batch
+from tests.support.brokers import Wirebroker
 from tests.support.raw_client import BlockingClient, RawClient, request_frame
 from tests.support.requests import (
     FETCH_VERSION,
@@ -36,7 +37,7 @@ from wirebroker.codecs.api_keys import ApiKey
 if TYPE_CHECKING:
     from multiprocessing.sharedctypes import Synchronized
 
-    from compat_tests.brokers import Broker
+    from tests.support.brokers import Broker
 
 TOPIC, READ_TOPIC = "written", "read"
 _WARM_UP_S = 1.0
@@ -139,7 +140,7 @@ def main() -> None:
         durable = {"wirebroker.durability": "fsync"}
         brokers: dict[str, tuple[Broker, dict[str, str]]] = {
             "wirebroker": (Wirebroker(Path(directory, "wirebroker"), durable), {}),
-            "apache": (ApacheKafka(Path(directory, "apache")), {"flush_messages": "1"}),
+            "apache": (apache_kafka(Path(directory, "apache"), {}), {"flush_messages": "1"}),
         }
         for name in list(brokers):
             if options.only in {None, name}:

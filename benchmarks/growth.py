@@ -18,16 +18,18 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from benchmarks import growth_cases, growth_report
+from benchmarks import growth_cases, growth_report, reader_cases
 from benchmarks.awake_cores import add_option, awake_cores
-from benchmarks.brokers import Checkout, version
+from benchmarks.brokers import Checkout, apache_kafka, version
 from benchmarks.growth_report import Series, slope
 from benchmarks.machine import describe
-from compat_tests import tools
-from compat_tests.brokers import ApacheKafka, Broker, BrokerError
+from tests.support import tools
+from tests.support.brokers import Broker, BrokerError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
+
+    from benchmarks.growth_requests import Point
 
 STEEPEST_SLOPE = 1.15
 OURS = "wirebroker"
@@ -75,14 +77,15 @@ def _measure_all(options: argparse.Namespace, cores: str) -> int:
         OURS: lambda directory: Checkout(directory, options.ours, SETTINGS)
     }
     if options.apache:
-        makers[THEIRS] = lambda directory: ApacheKafka(directory, SETTINGS)
-    for kind in growth_cases.KINDS:
+        makers[THEIRS] = lambda directory: apache_kafka(directory, SETTINGS)
+    kinds = _kinds()
+    for kind in kinds:
         for name, make in makers.items():
             is_done = any((each.kind, each.broker) == (kind, name) for each in results)
             if options.only in kind and not is_done:
                 results += measure(kind, name, make, quick=options.quick)
-    kinds = list(growth_cases.KINDS)
-    results.sort(key=lambda each: (kinds.index(each.kind), each.broker != OURS))
+    order = list(kinds)
+    results.sort(key=lambda each: (order.index(each.kind), each.broker != OURS))
     text = f"{title}\n\n{growth_report.table(results)}\n"
     print(text)
     if output:
@@ -93,6 +96,10 @@ def _measure_all(options: argparse.Namespace, cores: str) -> int:
     return verdict(results)
 
 
+def _kinds() -> dict[str, Callable[..., Iterator[Point]]]:
+    return growth_cases.KINDS | reader_cases.KINDS
+
+
 def measure(kind: str, name: str, make: Callable[[Path], Broker], *, quick: bool) -> list[Series]:
     """Measure one kind on one broker; what Apache Kafka cannot do is noted, ours must not fail."""
     found: dict[str, Series] = {}
@@ -100,7 +107,7 @@ def measure(kind: str, name: str, make: Callable[[Path], Broker], *, quick: bool
         broker = make(Path(directory))
         try:
             broker.start()
-            for cost, unit, size, value in growth_cases.KINDS[kind](broker, quick=quick):
+            for cost, unit, size, value in _kinds()[kind](broker, quick=quick):
                 series = Series(kind, name, cost, unit, is_checked=kind != "old data")
                 found.setdefault(cost, series).points[size] = value
                 print(

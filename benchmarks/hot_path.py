@@ -30,16 +30,29 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parent.parent
 _ROUND_REQUESTS = 2_000
 _ROUNDS_IN_A_PROCESS = 15
+_SETTINGS = {
+    "group.initial.rebalance.delay.ms": "0",
+    "offsets.topic.num.partitions": "1",
+    "offsets.topic.replication.factor": "1",
+}
+_STAMP_MS = 1_700_000_000_000
 # The disk is not what is measured here.
 _MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None
 
 
-def cases(dispatch: Callable[[memoryview], Any]) -> Iterator[tuple[str, list[bytes]]]:
-    """Return (name, frames of one round) of every case; some fill the topic first."""
+def cases(
+    dispatch: Callable[[memoryview], Any], commit: dict[str, Any]
+) -> Iterator[tuple[str, list[bytes]]]:
+    """Return (name, frames of one round) of every case; some fill the topic first.
+
+    Args:
+        dispatch: Serves a frame.
+        commit: An OffsetCommit of a member of a group.
+    """
     from tests.support.raw_client import request_frame
     from tests.support.requests import fetch_request, produce_request
     from wirebroker.codecs.api_keys import ApiKey
-    from wirebroker.codecs.record_batch import build_batch
+    from wirebroker.codecs.records.batch import build_batch
 
     def frame(key: ApiKey, version: int, body: dict[str, Any]) -> bytes:
         return request_frame(key, version, body)[4:]
@@ -64,6 +77,13 @@ def cases(dispatch: Callable[[memoryview], Any]) -> Iterator[tuple[str, list[byt
         dispatch(_writable(frame(ApiKey.PRODUCE, 11, produce_request(filled))))
     yield "fetch 64 KiB, same place", [fetch(0, 65_536)] * repeat
     yield "fetch, moving on", [fetch(offset, 2_000) for offset in range(1000)]
+    yield "fetch 1 KiB, same place", [fetch(0, 1_024)] * repeat
+    stamped = bytes(build_batch([(None, b"x" * 100, ())], timestamp_ms=_STAMP_MS))
+    dispatch(_writable(frame(ApiKey.PRODUCE, 11, produce_request({("t", 6): stamped}))))
+    asked = [{"partition_index": 6, "timestamp": _STAMP_MS}]
+    by_time = {"replica_id": -1, "topics": [{"name": "t", "partitions": asked}]}
+    yield "list offsets by time", [frame(ApiKey.LIST_OFFSETS, 5, by_time)] * repeat
+    yield "commit an offset", [frame(ApiKey.OFFSET_COMMIT, 7, commit)] * (repeat // 2)
     yield "metadata of a topic", [frame(ApiKey.METADATA, 12, {"topics": [{"name": "t"}]})] * repeat
 
 
@@ -75,16 +95,19 @@ def measure(only: str, profiled: str | None) -> dict[str, float]:
 async def _measure(only: str, profiled: str | None) -> dict[str, float]:
     from tests.support.requests import create_topic
     from tests.support.servers import broker_of, client_of, running
-    from wirebroker.api.registry import REGISTRY, ConnectionInfo
+    from wirebroker.api.registry import REGISTRY
     from wirebroker.net.dispatch import Dispatcher
+    from wirebroker.session import Session
 
     found: dict[str, float] = {}
     with tempfile.TemporaryDirectory(dir=_MEMORY, prefix="wirebroker-bench-") as directory:
-        async with running(Path(directory)) as server, client_of(server) as client:
+        serving = running(Path(directory), settings=_SETTINGS)
+        async with serving as server, client_of(server) as client:
             await create_topic(client, "t", 8)
             dispatcher = Dispatcher(broker_of(server), REGISTRY)
-            info = _connection_info(ConnectionInfo)
-            for name, frames in cases(lambda each: dispatcher(each, info)):
+            info = _connection_info(Session)
+            commit = await _join(client)
+            for name, frames in cases(lambda each: dispatcher(each, info), commit):
                 if only not in name or (profiled and profiled != name):
                     continue
                 _check(dispatcher(_writable(frames[-1]), info), name)
@@ -93,6 +116,40 @@ async def _measure(only: str, profiled: str | None) -> dict[str, float]:
                 else:
                     found[name] = _least(dispatcher, frames, info)
     return found
+
+
+async def _join(client: Any) -> dict[str, Any]:
+    """Form a group of one member; return its OffsetCommit of version 7."""
+    from wirebroker.clock import pause
+    from wirebroker.codecs.api_keys import ApiKey
+
+    fetch = {"group_id": "g", "topics": []}
+    async with asyncio.timeout(60):
+        while (  # the topic is made, then loaded
+            (await client.ask(ApiKey.FIND_COORDINATOR, 2, {"key": "g", "key_type": 0})).error_code
+            or (await client.ask(ApiKey.OFFSET_FETCH, 5, fetch)).error_code
+        ):
+            await pause(0.01)
+    joining: dict[str, Any] = {
+        "group_id": "g",
+        "session_timeout_ms": 1_800_000,
+        "rebalance_timeout_ms": 60_000,
+        "member_id": "",
+        "protocol_type": "consumer",
+        "protocols": [{"name": "range", "metadata": b""}],
+    }
+    joined = await client.ask(ApiKey.JOIN_GROUP, 3, joining)
+    member = {"group_id": "g", "member_id": joined.member_id}
+    share = [{"member_id": joined.member_id, "assignment": b""}]
+    sync = {**member, "generation_id": joined.generation_id, "assignments": share}
+    synced = await client.ask(ApiKey.SYNC_GROUP, 2, sync)
+    assert (joined.error_code, synced.error_code) == (0, 0), (joined, synced)
+    partition = {"partition_index": 0, "committed_offset": 7, "committed_metadata": ""}
+    return {
+        **member,
+        "generation_id_or_member_epoch": joined.generation_id,
+        "topics": [{"name": "t", "partitions": [partition]}],
+    }
 
 
 def _connection_info(kind: Any) -> Any:

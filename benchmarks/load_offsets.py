@@ -18,11 +18,11 @@ from tests.support.raw_client import RawClient
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.coordinator_records import CommittedOffset, offset_commit_record
 from wirebroker.codecs.errors import ErrorCode
-from wirebroker.codecs.record_batch import build_batch
+from wirebroker.codecs.records.batch import build_batch
 from wirebroker.config import Config
 from wirebroker.loop_watch import LoopWatch
 from wirebroker.server import Server
-from wirebroker.storage.log_append import AppendOrigin
+from wirebroker.storage.log.append import AppendOrigin
 
 PROFILE = {"offsets.topic.replication.factor": "1", "offsets.topic.num.partitions": "1"}
 

@@ -19,12 +19,14 @@ from benchmarks.machine import Witness, listens
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from compat_tests.brokers import Broker
+    from tests.support.brokers import Broker
 
 # A run during which others had more of the machine than this is dropped and taken again.
 MOST_FOREIGN_SHARE = 0.10
 MOST_TRIES = 4
 WARM_UPS = 2
+# More of these for the peer: after two runs of two seconds Java still compiles what it runs.
+PEER_WARM_UPS = 4
 
 
 @dataclass(frozen=True)
@@ -73,19 +75,30 @@ def bounded(values: Sequence[float]) -> Bounded:
 
 @dataclass
 class Pairs:
-    """All runs of a case: ours and theirs, index by index from the same pair."""
+    """All runs of a case: ours and theirs, index by index from the same pair.
+
+    Attributes:
+        ours: Of the broker that is measured.
+        theirs: Of the one it is measured against.
+        dropped: How many were taken again.
+        plain: Of a third broker, ours as it is without a compiler; empty if there is none.
+        conditions: What is said of the runs in the table: cores, and their length.
+    """
 
     ours: list[Run] = field(default_factory=list[Run])
     theirs: list[Run] = field(default_factory=list[Run])
     dropped: int = 0
+    plain: list[Run] = field(default_factory=list[Run])
+    conditions: str = ""
 
-    def rate_ratio(self) -> Bounded:
-        """Return how many times theirs our rate is."""
-        return bounded([a.rate / b.rate for a, b in zip(self.ours, self.theirs, strict=True)])
+    def rate_ratio(self, runs: Sequence[Run] | None = None) -> Bounded:
+        """Return how many times theirs our rate is, or that of `runs`."""
+        runs = self.ours if runs is None else runs
+        return bounded([a.rate / b.rate for a, b in zip(runs, self.theirs, strict=True)])
 
-    def cpu_ratio(self) -> Bounded:
-        """Return how many times ours the CPU per record of theirs is."""
-        pairs = zip(self.ours, self.theirs, strict=True)
+    def cpu_ratio(self, runs: Sequence[Run] | None = None) -> Bounded:
+        """Return how many times ours (that of `runs`) the CPU per record of theirs is."""
+        pairs = zip(self.ours if runs is None else runs, self.theirs, strict=True)
         return bounded([b.cpu_us / a.cpu_us if a.cpu_us else math.inf for a, b in pairs])
 
 
@@ -105,14 +118,22 @@ class Measured(Protocol):
         ...
 
 
-def measure(case: Measured, ours: Broker, theirs: Broker, count: int) -> Pairs:
-    """Take `count` pairs of runs, after some to warm up: Java compiles what it runs often."""
+def measure(
+    case: Measured, ours: Broker, theirs: Broker, count: int, plain: Broker | None = None
+) -> Pairs:
+    """Take `count` pairs of runs, after some to warm up: Java compiles what it runs often.
+
+    With a third broker these are threes, in turns.
+    """
     pairs = Pairs()
-    for broker in (ours, theirs) * WARM_UPS:
+    turns = [(ours, pairs.ours), (theirs, pairs.theirs)]
+    if plain is not None:
+        turns.append((plain, pairs.plain))
+    for broker, _ in turns * WARM_UPS + turns[1:2] * PEER_WARM_UPS:
         _run_once(case, broker)
     for _ in range(count):
-        pairs.ours.append(_run(case, ours, pairs))
-        pairs.theirs.append(_run(case, theirs, pairs))
+        for broker, runs in turns:
+            runs.append(_run(case, broker, pairs))
     return pairs
 
 

@@ -14,10 +14,10 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-from wirebroker.codecs.record_batch import build_batch, set_base_offset_and_epoch, write_crc
-from wirebroker.config_topic import TopicSettings
+from wirebroker.codecs.records.batch import build_batch, set_base_offset_and_epoch, write_crc
+from wirebroker.config.topic import TopicSettings
 from wirebroker.storage.files import Files
-from wirebroker.storage.log import Log
+from wirebroker.storage.log.log import Log
 
 _NOW_MS = 1_700_000_000_000
 _PRODUCER_EPOCH_END = 53

@@ -18,8 +18,9 @@ if TYPE_CHECKING:
     from benchmarks.pairs import Bounded
 
 _HEAD = (
-    "| case | ours | theirs | CPU ratio | rate ratio | to reach (rate, CPU) | ours CPU us | p99 |",
-    "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
+    "| case | plain | ours | theirs | CPU ratio | rate ratio | to reach (rate, CPU) "
+    "| plain: CPU, rate ratio | CPU us: plain, ours, theirs | p99 | cores, runs |",
+    "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | --- |",
 )
 
 
@@ -31,24 +32,37 @@ def table(results: Mapping[str, Pairs], cases: Sequence[Case]) -> str:
 
 def _row(case: Case, pairs: Pairs) -> str:
     rate, cpu = pairs.rate_ratio(), pairs.cpu_ratio()
-    ours, theirs = (
-        statistics.median(run.rate for run in runs) for runs in (pairs.ours, pairs.theirs)
+    all_runs = (pairs.plain, pairs.ours, pairs.theirs)
+    plain, ours, theirs = (
+        f"{statistics.median(run.rate for run in runs):,.0f}" if runs else "" for runs in all_runs
     )
-    cpu_us = statistics.median(run.cpu_us for run in pairs.ours)
-    wanted = (
-        "" if case.reach is None else f"{case.reach[0]}, {case.reach[1]}{_verdict(case, rate, cpu)}"
-    )
+    cpu_us = (f"{statistics.median(run.cpu_us for run in runs):.2f}" for runs in all_runs if runs)
     cells = [
         case.name,
-        f"{ours:,.0f} {case.unit}s/s",
-        f"{theirs:,.0f}",
+        plain,
+        f"{ours} {case.unit}s/s",
+        theirs,
         str(cpu),
         str(rate),
-        wanted,
-        f"{cpu_us:.2f}",
+        "" if case.reach is None else f"{_wanted(case.reach)}{_verdict(case, rate, cpu)}",
+        _plain_ratios(pairs),
+        ", ".join(cpu_us),
         _tail(pairs),
+        pairs.conditions,
     ]
     return f"| {' | '.join(cells)} |"
+
+
+def _wanted(reach: tuple[float, float]) -> str:
+    rate, cpu = reach
+    return f"{rate or 'any'}, {cpu}"
+
+
+def _plain_ratios(pairs: Pairs) -> str:
+    if not pairs.plain:
+        return ""
+    cpu, rate = pairs.cpu_ratio(pairs.plain), pairs.rate_ratio(pairs.plain)
+    return f"{cpu.median:.2f}, {rate.median:.2f}"
 
 
 def _verdict(case: Case, rate: Bounded, cpu: Bounded) -> str:
@@ -106,6 +120,8 @@ def read_json(path: Path, cores: str) -> dict[str, Pairs]:
             [Run(**run) for run in pairs["ours"]],
             [Run(**run) for run in pairs["theirs"]],
             pairs["dropped"],
+            [Run(**run) for run in pairs.get("plain", ())],
+            pairs.get("conditions", ""),
         )
         for name, pairs in cases.items()
     }

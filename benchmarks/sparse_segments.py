@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from wirebroker.codecs.record_batch import build_batch
+from wirebroker.codecs.records.batch import build_batch
 from wirebroker.storage.checkpoints import RECOVERY_POINT_CHECKPOINT, read_offsets, write_offsets
 from wirebroker.storage.files import Files
-from wirebroker.storage.offset_index import OFFSET_ENTRY
-from wirebroker.storage.producer_snapshot import encode_snapshot, snapshot_name
-from wirebroker.storage.segment_files import segment_path
-from wirebroker.storage.time_index import TIME_ENTRY
+from wirebroker.storage.log.offset_index import OFFSET_ENTRY
+from wirebroker.storage.log.producer_snapshot import encode_snapshot, snapshot_name
+from wirebroker.storage.log.segment_files import segment_path
+from wirebroker.storage.log.time_index import TIME_ENTRY
 
 SEGMENT_BYTES = 1 << 30
 # Offsets of a segment: its first and its last record; nothing is between.

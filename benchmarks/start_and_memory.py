@@ -21,15 +21,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from benchmarks.awake_cores import add_option, awake_cores
-from benchmarks.brokers import Checkout, version
+from benchmarks.brokers import Checkout, apache_kafka, version
 from benchmarks.machine import cpu_seconds, describe, resident_mb
 from benchmarks.pairs import bounded
-from compat_tests.brokers import ApacheKafka
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from compat_tests.brokers import Broker
+    from tests.support.brokers import Broker
 
 IDLE_CONNECTIONS = 1000
 # A Metadata request for all topics, v1, with its length.
@@ -78,7 +77,7 @@ def _measure_all(ours: Path | None, pairs: int) -> dict[str, list[Figures]]:
     with tempfile.TemporaryDirectory(prefix="wirebroker-start-") as directory:
         brokers: dict[str, Broker] = {
             "ours": Checkout(Path(directory) / "ours", ours),
-            "theirs": ApacheKafka(Path(directory) / "theirs"),
+            "theirs": apache_kafka(Path(directory) / "theirs", {}),
         }
         for broker in brokers.values():
             broker.start()  # formats the directory, and brings the files into the page cache

@@ -1,25 +1,26 @@
-/* What runs for every Produce, in C: plain_batch.py and repeated_frame.py in a compiled build.
+/* What runs for every Produce, in C: records/plain_batch.py, records/walk.py, hot/repeated_frame.py.
  *
- * Those two say what each function means and are the reference; the same tests run over both.
+ * Those three say what each function means and are the reference; the same tests run over both.
  * Every read is within the buffer, whose length is checked first. The checksum of short batches is
  * computed here where the processor has an instruction for it; else by checksum.py's crc32c, whose
  * call alone would cost as much as the rest. */
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
+#include <structmember.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
+#include "_layout.h"
+
 enum {
-    HEADER_BYTES = 61,
-    OVERHEAD_BYTES = 12,
-    CRC_START = 21,
     FIELDS = 13,
     SMALLEST_RECORD_BYTES = 7,
     PLAIN_ATTRIBUTES = 0x17,
-    CODEC_MASK = 7,
     LAST_CODEC = 4,
     SAME_START = 8,
+    MOST_PARTITIONS = 100,
     /* Up to here one instruction after the other is as fast as the library's three chains. */
     SHORT_BYTES = 1024,
 };
@@ -82,7 +83,7 @@ static uint32_t short_crc(const uint8_t *p, Py_ssize_t count)
 static int crc_is_right(PyObject *records, const uint8_t *p, Py_ssize_t size)
 {
     if (has_instruction && size <= SHORT_BYTES)
-        return short_crc(p + CRC_START, size - CRC_START) == get32(p + 17);
+        return short_crc(p + CRC_START, size - CRC_START) == get32(p + CRC_AT);
     PyObject *covered = PySequence_GetSlice(records, CRC_START, size);
     if (covered == NULL)
         return -1;
@@ -94,18 +95,18 @@ static int crc_is_right(PyObject *records, const uint8_t *p, Py_ssize_t size)
     Py_DECREF(found);
     if (crc == (unsigned long)-1 && PyErr_Occurred())
         return -1;
-    return crc == get32(p + 17);
+    return crc == get32(p + CRC_AT);
 }
 
 static int is_plain(const uint8_t *p, Py_ssize_t size)
 {
-    int16_t attributes = (int16_t)get16(p + 21);
-    int64_t last_offset_delta = (int32_t)get32(p + 23);
-    int64_t producer_id = (int64_t)get64(p + 43);
-    int32_t base_sequence = (int32_t)get32(p + 53);
-    int64_t count = (int32_t)get32(p + 57);
-    return (int64_t)(int32_t)get32(p + 8) + OVERHEAD_BYTES == size && p[16] == 2 &&
-           get64(p) == 0 && count > 0 && last_offset_delta + 1 == count &&
+    int16_t attributes = (int16_t)get16(p + ATTRIBUTES_AT);
+    int64_t last_offset_delta = (int32_t)get32(p + LAST_OFFSET_DELTA_AT);
+    int64_t producer_id = (int64_t)get64(p + PRODUCER_ID_AT);
+    int32_t base_sequence = (int32_t)get32(p + BASE_SEQUENCE_AT);
+    int64_t count = (int32_t)get32(p + RECORD_COUNT_AT);
+    return (int64_t)(int32_t)get32(p + LENGTH_AT) + OVERHEAD_BYTES == size &&
+           p[MAGIC_AT] == MAGIC && get64(p + BASE_OFFSET_AT) == 0 && count > 0 && last_offset_delta + 1 == count &&
            !(attributes & ~PLAIN_ATTRIBUTES) && (attributes & CODEC_MASK) <= LAST_CODEC &&
            !(base_sequence < 0 && producer_id >= 0) &&
            count * SMALLEST_RECORD_BYTES <= size - HEADER_BYTES;
@@ -128,11 +129,19 @@ static PyObject *header_of(const uint8_t *p)
     if (header == NULL)
         return NULL;
     int64_t fields[FIELDS] = {
-        (int64_t)get64(p),           (int32_t)get32(p + 8),       (int32_t)get32(p + 12),
-        (int8_t)p[16],               get32(p + 17),               (int16_t)get16(p + 21),
-        (int32_t)get32(p + 23),      (int64_t)get64(p + 27),      (int64_t)get64(p + 35),
-        (int64_t)get64(p + 43),      (int16_t)get16(p + 51),      (int32_t)get32(p + 53),
-        (int32_t)get32(p + 57),
+        (int64_t)get64(p + BASE_OFFSET_AT),
+        (int32_t)get32(p + LENGTH_AT),
+        (int32_t)get32(p + LEADER_EPOCH_AT),
+        (int8_t)p[MAGIC_AT],
+        get32(p + CRC_AT),
+        (int16_t)get16(p + ATTRIBUTES_AT),
+        (int32_t)get32(p + LAST_OFFSET_DELTA_AT),
+        (int64_t)get64(p + BASE_TIMESTAMP_AT),
+        (int64_t)get64(p + MAX_TIMESTAMP_AT),
+        (int64_t)get64(p + PRODUCER_ID_AT),
+        (int16_t)get16(p + PRODUCER_EPOCH_AT),
+        (int32_t)get32(p + BASE_SEQUENCE_AT),
+        (int32_t)get32(p + RECORD_COUNT_AT),
     };
     for (int index = 0; index < FIELDS; index++) {
         PyObject *number = PyLong_FromLongLong(fields[index]);
@@ -145,18 +154,36 @@ static PyObject *header_of(const uint8_t *p)
     return header;
 }
 
-static PyObject *checked_header(PyObject *module, PyObject *records)
+#include "_record_walk.h"
+
+static PyObject *checked_header(PyObject *module, PyObject *const *arguments, Py_ssize_t count)
 {
     (void)module;
-    Py_buffer view;
-    if (PyObject_GetBuffer(records, &view, PyBUF_SIMPLE) < 0)
+    if (count != 2) {
+        PyErr_SetString(PyExc_TypeError, "checked_header(records, is_walked)");
         return NULL;
+    }
+    PyObject *records = arguments[0];
+    int is_walked = PyObject_IsTrue(arguments[1]);
+    Py_buffer view;
+    if (is_walked < 0 || PyObject_GetBuffer(records, &view, PyBUF_SIMPLE) < 0)
+        return NULL;
+    const uint8_t *p = view.buf;
     PyObject *result = NULL;
     int is_right = 0;
-    if (view.len >= HEADER_BYTES && is_plain(view.buf, view.len))
-        is_right = crc_is_right(records, view.buf, view.len);
+    if (view.len >= HEADER_BYTES && is_plain(p, view.len))
+        is_right = crc_is_right(records, p, view.len);
+    if (is_right > 0 && is_walked && !(p[FLAGS_AT] & CODEC_MASK)) {
+        if (view.len >= LARGE_BYTES) {
+            Py_BEGIN_ALLOW_THREADS
+            is_right = walks_plainly(p, view.len);
+            Py_END_ALLOW_THREADS
+        } else {
+            is_right = walks_plainly(p, view.len);
+        }
+    }
     if (is_right > 0)
-        result = header_of(view.buf);
+        result = header_of(p);
     else if (is_right == 0)
         result = Py_NewRef(Py_None);
     PyBuffer_Release(&view);
@@ -188,8 +215,8 @@ static PyObject *place(PyObject *module, PyObject *const *arguments, Py_ssize_t 
         PyErr_SetString(PyExc_ValueError, "the records are no batch");
         return NULL;
     }
-    put64(view.buf, (uint64_t)base_offset);
-    put32((uint8_t *)view.buf + OVERHEAD_BYTES, (uint32_t)leader_epoch);
+    put64((uint8_t *)view.buf + BASE_OFFSET_AT, (uint64_t)base_offset);
+    put32((uint8_t *)view.buf + LEADER_EPOCH_AT, (uint32_t)leader_epoch);
     PyBuffer_Release(&view);
     PyObject *header = new_header();
     if (header == NULL)
@@ -205,20 +232,17 @@ static PyObject *place(PyObject *module, PyObject *const *arguments, Py_ssize_t 
     return header;
 }
 
-/* Finds the records behind the length at `at`; returns 0 if they are not laid out as they should. */
-static int find_records(const uint8_t *p, Py_ssize_t size, Py_ssize_t at, int is_flexible,
+/* Finds a partition's records behind its index at `at`; returns 0 if they are no single batch.
+ * `end` is where partitions may go to; in a flexible frame two bytes more can be read. */
+static int find_records(const uint8_t *p, Py_ssize_t end, Py_ssize_t at, int is_flexible,
                         Py_ssize_t *start, Py_ssize_t *stop)
 {
     Py_ssize_t length;
-    *start = at + 4;
-    *stop = size;
+    if (end - at < 4 + 1 + HEADER_BYTES)
+        return 0;
     if (is_flexible) {
-        /* A batch follows, so three bytes of the varint and three of tags are there. */
-        *stop -= 3;
-        if (p[size - 3] || p[size - 2] || p[size - 1])
-            return 0;
-        length = p[at] & 0x7F;
-        *start = at + 1;
+        length = p[at + 4] & 0x7F;
+        *start = at + 5;
         for (int shift = 7; p[*start - 1] & 0x80; shift += 7, ++*start) {
             if (shift > 14)
                 return 0;
@@ -226,9 +250,67 @@ static int find_records(const uint8_t *p, Py_ssize_t size, Py_ssize_t at, int is
         }
         length -= 1;
     } else {
-        length = (int32_t)get32(p + at);
+        length = (int32_t)get32(p + at + 4);
+        *start = at + 8;
     }
-    return length == *stop - *start && length >= HEADER_BYTES;
+    if (length < HEADER_BYTES || length > end - *start - is_flexible)
+        return 0;
+    *stop = *start + length;
+    return !(is_flexible && p[*stop]) &&
+           (int64_t)(int32_t)get32(p + *start + LENGTH_AT) + OVERHEAD_BYTES == length &&
+           p[*start + MAGIC_AT] == MAGIC;
+}
+
+static PyObject *part_of(PyObject *frame, const uint8_t *p, Py_ssize_t at, Py_ssize_t start,
+                         Py_ssize_t stop)
+{
+    PyObject *records = PySequence_GetSlice(frame, start, stop);
+    PyObject *part = records ? PyTuple_New(3) : NULL;
+    if (part == NULL) {
+        Py_XDECREF(records);
+        return NULL;
+    }
+    PyObject *index = PyLong_FromLong((int32_t)get32(p + at));
+    PyTuple_SET_ITEM(part, 0, index);
+    PyTuple_SET_ITEM(part, 1, records);
+    PyTuple_SET_ITEM(part, 2, PyLong_FromLong(p[start + FLAGS_AT])); /* small, so it is there */
+    if (index == NULL)
+        Py_CLEAR(part);
+    return part;
+}
+
+/* Returns the partitions from `at` on; None if they are not laid out as they should. */
+static PyObject *parts_of(PyObject *frame, const uint8_t *p, Py_ssize_t size, Py_ssize_t at,
+                          int is_flexible)
+{
+    Py_ssize_t end = size, count, start, stop;
+    if (is_flexible) {
+        end -= 2;
+        count = p[at] - 1;
+        at += 1;
+        if (p[end] || p[end + 1])
+            Py_RETURN_NONE;
+    } else {
+        count = (int32_t)get32(p + at);
+        at += 4;
+    }
+    if (count <= 0 || count > MOST_PARTITIONS)
+        Py_RETURN_NONE;
+    PyObject *parts = PyList_New(0);
+    for (; parts != NULL && count > 0; count--) {
+        if (!find_records(p, end, at, is_flexible, &start, &stop))
+            break;
+        PyObject *part = part_of(frame, p, at, start, stop);
+        if (part == NULL || PyList_Append(parts, part) < 0)
+            Py_CLEAR(parts);
+        Py_XDECREF(part);
+        at = stop + is_flexible;
+    }
+    if (parts != NULL && (count > 0 || at != end)) {
+        Py_DECREF(parts);
+        Py_RETURN_NONE;
+    }
+    return parts;
 }
 
 static PyObject *match(PyObject *module, PyObject *const *arguments, Py_ssize_t count)
@@ -245,13 +327,13 @@ static PyObject *match(PyObject *module, PyObject *const *arguments, Py_ssize_t 
         return NULL;
     const uint8_t *p = view.buf;
     Py_ssize_t same_bytes = PyBytes_GET_SIZE(arguments[2]);
-    Py_ssize_t at = SAME_START + same_bytes, start, stop;
+    Py_ssize_t at = SAME_START + same_bytes;
     PyObject *result = NULL;
     if (view.len >= at + HEADER_BYTES && !memcmp(p, PyBytes_AS_STRING(arguments[1]), 4) &&
-        !memcmp(p + SAME_START, PyBytes_AS_STRING(arguments[2]), (size_t)same_bytes) &&
-        find_records(p, view.len, at, is_flexible, &start, &stop)) {
-        int32_t correlation_id = (int32_t)get32(p + 4);
-        result = Py_BuildValue("(innB)", correlation_id, start, stop, p[start + 22]);
+        !memcmp(p + SAME_START, PyBytes_AS_STRING(arguments[2]), (size_t)same_bytes)) {
+        result = parts_of(arguments[0], p, view.len, at, is_flexible);
+        if (result != NULL && result != Py_None)
+            result = Py_BuildValue("(iN)", (int32_t)get32(p + 4), result);
     } else {
         result = Py_NewRef(Py_None);
     }
@@ -259,38 +341,9 @@ static PyObject *match(PyObject *module, PyObject *const *arguments, Py_ssize_t 
     return result;
 }
 
-static PyObject *fill(PyObject *module, PyObject *const *arguments, Py_ssize_t count)
-{
-    (void)module;
-    if (count != 6 || !PyBytes_Check(arguments[0])) {
-        PyErr_SetString(PyExc_TypeError, "fill(answer, numbers_at, correlation_id, and 3 numbers)");
-        return NULL;
-    }
-    Py_ssize_t size = PyBytes_GET_SIZE(arguments[0]);
-    long long numbers[5]; /* where they stand, the correlation id, the three */
-    for (int index = 0; index < 5; index++) {
-        numbers[index] = PyLong_AsLongLong(arguments[index + 1]);
-        if (numbers[index] == -1 && PyErr_Occurred())
-            return NULL;
-    }
-    if (numbers[0] < 8 || size < 32 || numbers[0] > size - 24) {
-        PyErr_SetString(PyExc_ValueError, "the numbers are not within the answer");
-        return NULL;
-    }
-    PyObject *filled = PyBytes_FromStringAndSize(PyBytes_AS_STRING(arguments[0]), size);
-    if (filled == NULL)
-        return NULL;
-    uint8_t *p = (uint8_t *)PyBytes_AS_STRING(filled);
-    put32(p + 4, (uint32_t)numbers[1]);
-    for (int index = 0; index < 3; index++)
-        put64(p + numbers[0] + 8 * index, (uint64_t)numbers[2 + index]);
-    return filled;
-}
-
 static PyMethodDef methods[] = {
-    {"checked_header", checked_header, METH_O, NULL},
+    {"checked_header", (PyCFunction)(void (*)(void))checked_header, METH_FASTCALL, NULL},
     {"place", (PyCFunction)(void (*)(void))place, METH_FASTCALL, NULL},
-    {"fill", (PyCFunction)(void (*)(void))fill, METH_FASTCALL, NULL},
     {"match", (PyCFunction)(void (*)(void))match, METH_FASTCALL, NULL},
     {NULL, NULL, 0, NULL},
 };
@@ -314,8 +367,8 @@ PyMODINIT_FUNC PyInit__hot(void)
 #if defined(__x86_64__) && defined(__GNUC__)
     has_instruction = __builtin_cpu_supports("sse4.2");
 #endif
-    crc32c = attribute_of("wirebroker.codecs.checksum", "crc32c");
-    PyObject *type = crc32c ? attribute_of("wirebroker.codecs.record_batch", "BatchHeader") : NULL;
+    crc32c = attribute_of("wirebroker.codecs.records.checksum", "crc32c");
+    PyObject *type = crc32c ? attribute_of("wirebroker.codecs.records.batch", "BatchHeader") : NULL;
     if (type == NULL)
         return NULL;
     if (!PyType_Check(type) || !PyType_IsSubtype((PyTypeObject *)type, &PyTuple_Type)) {
@@ -323,5 +376,10 @@ PyMODINIT_FUNC PyInit__hot(void)
         return NULL;
     }
     header_type = (PyTypeObject *)type;
-    return PyModule_Create(&definition);
+    PyObject *module = PyModule_Create(&definition);
+    PyObject *walker = module ? PyType_FromSpec(&walker_spec) : NULL;
+    if (walker == NULL || PyModule_AddObjectRef(module, "RecordWalker", walker) < 0)
+        Py_CLEAR(module);
+    Py_XDECREF(walker);
+    return module;
 }

@@ -1,17 +1,28 @@
-from wirebroker.codecs.record_batch import BatchHeader
+from wirebroker.codecs.primitives import Buffer
+from wirebroker.codecs.records.batch import BatchHeader
 
-def checked_header(records: memoryview) -> BatchHeader | None: ...
+class RecordWalker:
+    max_timestamp: int
+    refused: list[tuple[int, int | None]]
+    refused_count: int
+    is_time_refused: bool
+
+    def __init__(
+        self,
+        count: int,
+        base_timestamp: int,
+        earliest: int = ...,
+        latest: int = ...,
+        needs_key: bool = False,
+    ) -> None: ...
+    @property
+    def fault(self) -> str | None: ...
+    def feed(self, piece: Buffer) -> bool: ...
+
+def checked_header(records: memoryview, is_walked: bool) -> BatchHeader | None: ...
 def place(
     records: memoryview, header: BatchHeader, base_offset: int, leader_epoch: int
 ) -> BatchHeader: ...
 def match(
     frame: memoryview, head: bytes, same: bytes, is_flexible: bool
-) -> tuple[int, int, int, int] | None: ...
-def fill(
-    answer: bytes,
-    numbers_at: int,
-    correlation_id: int,
-    base_offset: int,
-    log_append_time_ms: int,
-    log_start_offset: int,
-) -> bytes: ...
+) -> tuple[int, list[tuple[int, memoryview, int]]] | None: ...

@@ -123,7 +123,8 @@ class ApiVersions(NamedTuple):
 
 
 # Produce 0-2 is advertised and refused: some librdkafka versions do not compress otherwise
-# (KAFKA-18659). Keys that only controllers serve are absent.
+# (KAFKA-18659). Keys that only controllers serve
+# stand in CONTROLLER_API_VERSIONS.
 API_VERSIONS: dict[ApiKey, ApiVersions] = {
     ApiKey.PRODUCE: ApiVersions(0, 13, 9),
     ApiKey.FETCH: ApiVersions(4, 18, 12),
@@ -200,6 +201,22 @@ API_VERSIONS: dict[ApiKey, ApiVersions] = {
     ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS: ApiVersions(0, 1, 0),
     ApiKey.ALTER_SHARE_GROUP_OFFSETS: ApiVersions(0, 0, 0),
     ApiKey.DELETE_SHARE_GROUP_OFFSETS: ApiVersions(0, 0, 0),
+}
+
+# Keys that only controllers serve: a broker sends them, and a controller listener advertises them.
+CONTROLLER_API_VERSIONS: dict[ApiKey, ApiVersions] = {
+    ApiKey.VOTE: ApiVersions(0, 2, 0),
+    ApiKey.BEGIN_QUORUM_EPOCH: ApiVersions(0, 1, 1),
+    ApiKey.END_QUORUM_EPOCH: ApiVersions(0, 1, 1),
+    ApiKey.ALTER_PARTITION: ApiVersions(2, 3, 0),
+    ApiKey.ENVELOPE: ApiVersions(0, 0, 0),
+    ApiKey.FETCH_SNAPSHOT: ApiVersions(0, 1, 0),
+    ApiKey.BROKER_REGISTRATION: ApiVersions(0, 4, 0),
+    ApiKey.BROKER_HEARTBEAT: ApiVersions(0, 2, 0),
+    ApiKey.ALLOCATE_PRODUCER_IDS: ApiVersions(0, 0, 0),
+    ApiKey.CONTROLLER_REGISTRATION: ApiVersions(0, 0, 0),
+    ApiKey.ASSIGN_REPLICAS_TO_DIRS: ApiVersions(0, 0, 0),
+    ApiKey.UPDATE_RAFT_VOTER: ApiVersions(0, 0, 0),
 }
 
 # The lowest Produce version that is parsed; below it the request is refused.

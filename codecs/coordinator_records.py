@@ -17,20 +17,14 @@ Source: Kafka's GroupCoordinatorRecordSerde and GroupCoordinatorRecordHelpers.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import cache
 from struct import Struct
 from struct import error as struct_error
 from typing import Any, Final, NamedTuple
 
-from wirebroker.codecs.codegen import Message
 from wirebroker.codecs.errors import ErrorCode, KafkaError, MalformedFrameError
+from wirebroker.codecs.message import Message, load_message
 from wirebroker.codecs.primitives import ZERO_UUID, uvarint
-from wirebroker.codecs.schema import Versions, parse_table
-from wirebroker.codecs.schemas.group_coordinator import (
-    FIRST_FLEXIBLE_VALUE,
-    GROUP_COORDINATOR_VALUES,
-)
 
 OFFSET_KIND: Final = 1
 LEGACY_OFFSET_KIND: Final = 0
@@ -160,14 +154,9 @@ def offset_commit_record(
     )
 
 
-def offset_tombstone(group_id: str, topic: str, partition: int) -> CoordinatorRecord:
-    """Make the record that deletes a committed offset."""
-    return CoordinatorRecord(offset_key(group_id, topic, partition), None)
-
-
 def group_metadata_record(group_id: str, /, **fields: Any) -> CoordinatorRecord:
-    """Make the record of a classic group; fields as in schemas/group_coordinator.py."""
-    value = _messages()[GROUP_KIND].encode(GROUP_VERSION, fields)
+    """Make the record of a classic group; fields as in compiling/tables/group_log.txt."""
+    value = _message(GROUP_KIND).encode(GROUP_VERSION, fields)
     return CoordinatorRecord(group_key(group_id), _INT16.pack(GROUP_VERSION) + value)
 
 
@@ -180,7 +169,7 @@ def encode_committed_offset(committed: CommittedOffset) -> bytes:
     """Encode the value of a commit."""
     if committed.expire_timestamp_ms != NO_EXPIRY:
         version = OFFSET_VERSION_WITH_EXPIRY
-        value = _messages()[OFFSET_KIND].encode(
+        value = _message(OFFSET_KIND).encode(
             version,
             {
                 "offset": committed.offset,
@@ -230,11 +219,11 @@ def _decode_value(kind: int, value: bytes) -> Any:
     if len(value) < _INT16.size:
         raise MalformedFrameError("a coordinator record's value is cut off")
     (version,) = _INT16.unpack_from(value)
-    message = _messages()[kind]
-    if version not in message.schema.versions:
+    message = _message(kind)
+    if version not in message.versions:
         raise KafkaError(
             ErrorCode.UNSUPPORTED_VERSION,
-            f"{message.schema.name} of version {version} is not supported",
+            f"{message.name} of version {version} is not supported",
         )
     return message.decode(version, value, _INT16.size)
 
@@ -249,9 +238,5 @@ def _read_string(key: bytes, position: int) -> tuple[str, int]:
 
 
 @cache
-def _messages() -> dict[int, Message]:
-    flexible = Versions(FIRST_FLEXIBLE_VALUE, 0x7FFF)
-    return {
-        schema.number: Message(replace(schema, flexible_versions=flexible))
-        for schema in parse_table(GROUP_COORDINATOR_VALUES)
-    }
+def _message(kind: int) -> Message:
+    return load_message("group_metadata_value" if kind == GROUP_KIND else "offset_commit_value")

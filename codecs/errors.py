@@ -168,3 +168,9 @@ class KafkaError(Exception):
 
 class MalformedFrameError(Exception):
     """Bytes that are no request: the connection is closed with one log line, nobody answers."""
+
+
+class TooLargeError(KafkaError):
+    """Records unpack to more than they may."""
+
+    __slots__ = ()

@@ -1,12 +1,11 @@
-"""Requests and responses as values: the generic codec, and the only door to kafka-python.
+"""Requests and responses as values: the generic codec.
 
     body = decode_request(ApiKey.CREATE_TOPICS, 7, frame, position)
     body.topics[0].name
     encode_response(ApiKey.CREATE_TOPICS, 7, {"topics": [{"name": "t", "error_code": 36}]})
 
-Bodies only; headers are in frames.py. The definitions are the JSON files that kafka-python carries
-as data. They are read without importing the package, which would cost 0.1 s and 10 MB, and compiled
-by our own generator (codegen.py), which refuses what kafka-python's engine lets pass.
+Bodies only; headers are in frames.py. The codecs are modules made by the build (message.py), from
+the definitions that kafka-python carries and from tables of our own (compiling/messages).
 
 Produce, Fetch, Metadata and ApiVersions, the hot ones, have hand-written modules of their own.
 """
@@ -14,12 +13,9 @@ Produce, Fetch, Metadata and ApiVersions, the hot ones, have hand-written module
 from __future__ import annotations
 
 from functools import cache
-from importlib.util import find_spec
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any
 
-from wirebroker.codecs.codegen import MAX_ELEMENTS, Message
-from wirebroker.codecs.schema import parse_json_schema
+from wirebroker.codecs.message import MAX_ELEMENTS, Message, load_message
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -27,14 +23,6 @@ if TYPE_CHECKING:
     from wirebroker.codecs.api_keys import ApiKey
     from wirebroker.codecs.primitives import Buffer
     from wirebroker.codecs.values import Struct
-
-_RESOURCES = ("protocol", "schemas", "resources")
-
-
-class _DataLoader(Protocol):
-    """What a package's loader offers whether it is a directory or a zip file."""
-
-    def get_data(self, path: str) -> bytes: ...
 
 
 def decode_request(
@@ -72,13 +60,18 @@ def decode_response(
     position: int = 0,
     *,
     max_elements: int = MAX_ELEMENTS,
+    keep_views: bool = False,
 ) -> Any:
     """Decode a response's body, which begins at `position` and ends with the view.
+
+    With `keep_views` record batches are views into `view`, else all that it holds is copied.
 
     Raises:
         MalformedFrameError: The bytes are not such a response.
     """
-    return response_message(key).decode(version, view, position, max_elements=max_elements)
+    return response_message(key).decode(
+        version, view, position, max_elements=max_elements, keep_views=keep_views
+    )
 
 
 def encode_response(key: ApiKey, version: int, value: Mapping[str, Any] | Struct) -> bytes:
@@ -92,39 +85,15 @@ def encode_response(key: ApiKey, version: int, value: Mapping[str, Any] | Struct
 
 @cache
 def request_message(key: ApiKey) -> Message:
-    """Return the compiled definition of a key's request.
+    """Return the codec of a key's request.
 
     Raises:
         LookupError: There is no definition for the key.
     """
-    return _load(key, "Request")
+    return load_message(f"{key.name.lower()}_request")
 
 
 @cache
 def response_message(key: ApiKey) -> Message:
-    """Return the compiled definition of a key's response; raises as `request_message` does."""
-    return _load(key, "Response")
-
-
-def has_message(key: ApiKey) -> bool:
-    """Tell whether there is a definition for the key."""
-    try:
-        request_message(key)
-    except LookupError:
-        return False
-    return True
-
-
-def _load(key: ApiKey, kind: str) -> Message:
-    name = "".join(word.capitalize() for word in key.name.split("_")) + kind
-    spec = find_spec("kafka")
-    assert spec is not None, "kafka-python is not installed"
-    assert spec.origin is not None
-    path = Path(spec.origin).parent.joinpath(*_RESOURCES, f"{name}.json")
-    try:
-        text = cast("_DataLoader", spec.loader).get_data(str(path))
-    except OSError as error:
-        raise LookupError(f"kafka-python has no definition of {name}") from error
-    schema = parse_json_schema(text.decode())
-    assert schema.number == key, f"{name} is of API key {schema.number}"
-    return Message(schema)
+    """Return the codec of a key's response; raises as `request_message` does."""
+    return load_message(f"{key.name.lower()}_response")

@@ -5,7 +5,7 @@ A record's value:
     uvarint   frame version, always 1
     uvarint   record type (RecordType)
     uvarint   version of the record
-    ...       the body, flexible (schemas/metadata.py)
+    ...       the body, flexible (compiling/tables/metadata_log.txt)
 
 Laws: a record of an unknown type or version stops the replay, since what it changes is unknown;
 records are written at the versions of metadata.version 30 (4.3-IV0).
@@ -19,11 +19,9 @@ from enum import IntEnum
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from wirebroker.codecs.codegen import Message
 from wirebroker.codecs.errors import ErrorCode, KafkaError
+from wirebroker.codecs.message import Message, load_message
 from wirebroker.codecs.primitives import read_uvarint, uvarint
-from wirebroker.codecs.schema import parse_table
-from wirebroker.codecs.schemas.metadata import METADATA_RECORDS
 
 if TYPE_CHECKING:
     from wirebroker.codecs.primitives import Buffer
@@ -119,14 +117,15 @@ def decode_metadata_record(value: Buffer) -> MetadataRecord:
         raise _unsupported(f"metadata record of type {number}")
     record_type = RecordType(number)
     message = record_message(record_type)
-    if version not in message.schema.versions:
-        raise _unsupported(f"{message.schema.name} of version {version}")
+    if version not in message.versions:
+        raise _unsupported(f"{message.name} of version {version}")
     return MetadataRecord(record_type, version, message.decode(version, value, position))
 
 
+@cache
 def record_message(record_type: RecordType) -> Message:
-    """Return the compiled definition of a kind of record."""
-    return _messages()[record_type]
+    """Return the codec of a kind of record."""
+    return load_message(f"{record_type.name.lower()}_record")
 
 
 def _unsupported(what: str) -> KafkaError:
@@ -146,8 +145,3 @@ def _change_version(body: Struct) -> int:
 @cache
 def _head(record_type: RecordType, version: int) -> bytes:
     return uvarint(_FRAME_VERSION) + uvarint(record_type) + uvarint(version)
-
-
-@cache
-def _messages() -> dict[RecordType, Message]:
-    return {RecordType(schema.number): Message(schema) for schema in parse_table(METADATA_RECORDS)}

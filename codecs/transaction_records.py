@@ -11,19 +11,13 @@ Source: Kafka's TransactionLog; KIP-98, KIP-890.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import cache
 from struct import Struct
 from struct import error as struct_error
 from typing import Any, Final
 
-from wirebroker.codecs.codegen import Message
 from wirebroker.codecs.errors import ErrorCode, KafkaError, MalformedFrameError
-from wirebroker.codecs.schema import Versions, parse_table
-from wirebroker.codecs.schemas.transaction_log import (
-    FIRST_FLEXIBLE_VALUE,
-    TRANSACTION_LOG_VALUES,
-)
+from wirebroker.codecs.message import Message, load_message
 
 TRANSACTION_KIND: Final = 0
 # Written while transaction.version is 0, and from 1 on.
@@ -58,7 +52,7 @@ def decode_transaction_key(key: bytes) -> str | None:
 
 
 def encode_transaction_value(version: int, /, **fields: Any) -> bytes:
-    """Encode a value; fields as in schemas/transaction_log.py."""
+    """Encode a value; fields as in compiling/tables/transaction_log.txt."""
     return _INT16.pack(version) + transaction_message().encode(version, fields)
 
 
@@ -73,10 +67,10 @@ def decode_transaction_value(value: bytes) -> Any:
         raise MalformedFrameError("a transaction record's value is cut off")
     (version,) = _INT16.unpack_from(value)
     message = transaction_message()
-    if version not in message.schema.versions:
+    if version not in message.versions:
         raise KafkaError(
             ErrorCode.UNSUPPORTED_VERSION,
-            f"{message.schema.name} of version {version} is not supported",
+            f"{message.name} of version {version} is not supported",
         )
     return message.decode(version, value, _INT16.size)
 
@@ -84,6 +78,4 @@ def decode_transaction_value(value: bytes) -> Any:
 @cache
 def transaction_message() -> Message:
     """Return the value's codec."""
-    flexible = Versions(FIRST_FLEXIBLE_VALUE, 0x7FFF)
-    (schema,) = parse_table(TRANSACTION_LOG_VALUES)
-    return Message(replace(schema, flexible_versions=flexible))
+    return load_message("transaction_log_value")

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from tests.support.raw_client import BlockingClient
 from wirebroker.codecs.api_keys import ApiKey
-from wirebroker.codecs.compression import Codec
 from wirebroker.codecs.errors import ErrorCode
-from wirebroker.codecs.record_batch import build_batch
-from wirebroker.codecs.records import Record
-from wirebroker.coordinator.group_partitions import partition_for
+from wirebroker.codecs.records.batch import build_batch
+from wirebroker.codecs.records.compression import Codec
+from wirebroker.codecs.records.record import Record
+from wirebroker.coordinator.groups.partitions import partition_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -40,6 +40,7 @@ class Requests:
     """One connection to one broker."""
 
     def __init__(self, address: tuple[str, int]) -> None:
+        self.address = address
         self._client = BlockingClient(address)
 
     def close(self) -> None:

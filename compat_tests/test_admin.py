@@ -32,7 +32,7 @@ from wirebroker import clock
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from compat_tests.brokers import Broker
+    from tests.support.brokers import Broker
 
 ERROR = KafkaError
 
@@ -228,22 +228,19 @@ def test_kafka_python_changes_and_describes_configs(
     assert "InvalidConfigurationError" in answer["topic"][topic]
 
 
-def test_aiokafka_creates_describes_and_deletes_a_topic(broker: Broker, topic: str) -> None:
-    async def administer() -> None:
-        admin = AIOKafkaAdminClient(bootstrap_servers=broker.bootstrap)
-        await admin.start()
-        try:
-            await admin.create_topics([AioNewTopic(topic, 2, 1)])
-            async with asyncio.timeout(WAIT_S):
-                while topic not in await admin.list_topics():
-                    await clock.next_turn()
-            (described,) = await admin.describe_topics([topic])
-            assert len(described["partitions"]) == 2
-            await admin.delete_topics([topic])
-            async with asyncio.timeout(WAIT_S):
-                while topic in await admin.list_topics():
-                    await clock.next_turn()
-        finally:
-            await admin.close()
-
-    asyncio.run(administer())
+async def test_aiokafka_creates_describes_and_deletes_a_topic(broker: Broker, topic: str) -> None:
+    admin = AIOKafkaAdminClient(bootstrap_servers=broker.bootstrap)
+    await admin.start()
+    try:
+        await admin.create_topics([AioNewTopic(topic, 2, 1)])
+        async with asyncio.timeout(WAIT_S):
+            while topic not in await admin.list_topics():
+                await clock.next_turn()
+        (described,) = await admin.describe_topics([topic])
+        assert len(described["partitions"]) == 2
+        await admin.delete_topics([topic])
+        async with asyncio.timeout(WAIT_S):
+            while topic in await admin.list_topics():
+                await clock.next_turn()
+    finally:
+        await admin.close()

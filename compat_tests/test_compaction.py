@@ -14,30 +14,27 @@ from typing import TYPE_CHECKING
 import pytest
 
 from compat_tests import topics
-from compat_tests.brokers import ApacheKafka
 from compat_tests.waiting import eventually
+from tests.support import java_start
+from tests.support.brokers import ApacheKafka
 from tests.support.compaction import append, append_marker, compact
 from wirebroker.clock import SystemClock
-from wirebroker.codecs.compression import Codec
-from wirebroker.codecs.record_batch import (
-    DELETE_HORIZON_FLAG,
-    build_batch,
-    iterate_batches,
-    iterate_records,
-)
-from wirebroker.config_topic import TopicSettings
+from wirebroker.codecs.records.batch import build_batch, iterate_batches, iterate_records
+from wirebroker.codecs.records.compression import Codec
+from wirebroker.codecs.records.layout import DELETE_HORIZON_FLAG
+from wirebroker.config.topic import TopicSettings
 from wirebroker.storage.checkpoints import CLEANER_CHECKPOINT, read_offsets
-from wirebroker.storage.compaction import Compaction
-from wirebroker.storage.compaction_map import OffsetMap
-from wirebroker.storage.compaction_range import dirty_range, make_job
-from wirebroker.storage.files import Files
-from wirebroker.storage.log import Log
-from wirebroker.storage.segment_swap import (
+from wirebroker.storage.compaction.compaction import Compaction
+from wirebroker.storage.compaction.map import OffsetMap
+from wirebroker.storage.compaction.range import dirty_range, make_job
+from wirebroker.storage.compaction.segment_swap import (
     begin_swap,
     enter_swapped,
     old_segments,
     set_aside_old,
 )
+from wirebroker.storage.files import Files
+from wirebroker.storage.log.log import Log
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -228,7 +225,7 @@ class CleaningKafka:
             "producer.id.expiration.ms": str((1 << 31) - 1),
             "log.retention.check.interval.ms": "100000000",
         }
-        self.broker = ApacheKafka(directory, settings)
+        self.broker = ApacheKafka(directory, settings, java_options=java_start.options())
         self.broker.start()
         for case in CASES:
             topics.create(self.broker.bootstrap, case, configs=CONFIGS)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING
 
 import pytest
@@ -16,7 +15,7 @@ from kafka import TopicPartition as PythonPartition
 from compat_tests.clients.message import WAIT_S
 
 if TYPE_CHECKING:
-    from compat_tests.brokers import Broker
+    from tests.support.brokers import Broker
 
 RECORDS = 10
 
@@ -67,16 +66,13 @@ def test_kafka_python_deletes_everything(broker: Broker, topic: str):
     admin.close()
 
 
-def test_aiokafka_deletes(broker: Broker, topic: str):
+async def test_aiokafka_deletes(broker: Broker, topic: str):
     fill(broker, topic)
 
-    async def delete() -> dict[AioPartition, int]:
-        admin = AIOKafkaAdminClient(bootstrap_servers=broker.bootstrap)
-        await admin.start()
-        try:
-            wanted = {AioPartition(topic, 0): RecordsToDelete(before_offset=7)}
-            return await admin.delete_records(wanted)
-        finally:
-            await admin.close()
-
-    assert asyncio.run(delete()) == {AioPartition(topic, 0): 7}
+    admin = AIOKafkaAdminClient(bootstrap_servers=broker.bootstrap)
+    await admin.start()
+    try:
+        wanted = {AioPartition(topic, 0): RecordsToDelete(before_offset=7)}
+        assert (await admin.delete_records(wanted)) == {AioPartition(topic, 0): 7}
+    finally:
+        await admin.close()

@@ -14,7 +14,7 @@ from compat_tests import topics
 from compat_tests.clients import confluent
 from compat_tests.clients.all import LIBRARIES
 from compat_tests.clients.message import WAIT_S, Message
-from compat_tests.tools import java_command, kafka_jars
+from tests.support.tools import java_command, kafka_jars
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -44,6 +44,13 @@ NAMES = {
         "compresscodec": "compression_type",
         "crc": "crc",
         "isvalid": "is_valid_crc",
+    },
+    "record": {
+        "offset": "offset",
+        "CreateTime": "timestamp",
+        "keySize": "key_size",
+        "valueSize": "value_size",
+        "sequence": "sequence",
     },
     "offset_index_entry": {"offset": "offset", "position": "position"},
     "time_index_entry": {"timestamp": "timestamp", "offset": "offset"},
@@ -135,6 +142,29 @@ def test_every_number_is_the_one_that_kafkas_tool_prints(
         assert len(ours[path]) == len(expected), path
         for found, theirs in zip(ours[path], expected, strict=True):
             assert found == {name: theirs[name] for name in found}, path
+
+
+def test_every_record_has_the_sequence_and_the_sizes_that_kafkas_tool_prints(
+    start_broker: StartBroker, topic: str
+) -> None:
+    broker = start_broker()
+    fill(broker.bootstrap, topic)
+    producer = confluent.make_producer(broker.bootstrap, {"enable.idempotence": True})
+    for key, value in ((b"key", b"value"), (None, None), (b"", b""), (b"key", None)):
+        producer.produce(topic, key=key, value=value, partition=0)
+    producer.flush(WAIT_S)
+    broker.stop()
+    logs = sorted((broker.data_dir / f"{topic}-0").glob("*.log"))
+    kafkas = kafkas_rows(logs, "--deep-iteration", "--print-data-log")
+    expected = [row for log in logs for row in kafkas[str(log)]]
+    ours = [row for row in our_rows("dump", "--deep", *logs) if row["type"] != "file"]
+    assert [in_kafkas_words(row) for row in ours] == [
+        {name: theirs[name] for name in NAMES[row["type"]]}
+        for row, theirs in zip(ours, expected, strict=True)
+    ]
+    sizes = {(row["key_size"], row["value_size"]) for row in ours if row["type"] == "record"}
+    assert {(3, 5), (-1, -1), (0, 0), (3, -1)} <= sizes
+    assert any(row.get("sequence", 0) > 0 for row in ours)
 
 
 def test_what_one_finds_sound_the_other_does(start_broker: StartBroker, topic: str) -> None:

@@ -21,7 +21,7 @@ from compat_tests.clients import confluent, kafka_python, kcat
 from compat_tests.clients.message import WAIT_S, Message
 
 if TYPE_CHECKING:
-    from compat_tests.brokers import Broker
+    from tests.support.brokers import Broker
 
 
 def test_confluent_is_told_of_an_unknown_topic(strict_broker: Broker, topic: str) -> None:

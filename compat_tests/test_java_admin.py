@@ -13,7 +13,7 @@ from compat_tests.clients.all import LIBRARIES
 from compat_tests.clients.message import Message
 
 if TYPE_CHECKING:
-    from compat_tests.brokers import Broker
+    from tests.support.brokers import Broker
 
 pytestmark = pytest.mark.java
 

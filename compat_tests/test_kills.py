@@ -29,8 +29,8 @@ from compat_tests.waiting import eventually
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from compat_tests.brokers import Broker
     from compat_tests.conftest import StartBroker
+    from tests.support.brokers import Broker
 
 PARTITIONS = 4
 PRODUCERS = 3

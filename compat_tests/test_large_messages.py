@@ -17,7 +17,7 @@ from compat_tests.clients.message import WAIT_S, Message
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from compat_tests.brokers import Broker
+    from tests.support.brokers import Broker
 
     Produce = Callable[[Broker, str], None]
 

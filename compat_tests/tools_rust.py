@@ -10,8 +10,8 @@ import shutil
 from functools import cache
 from typing import TYPE_CHECKING
 
-from compat_tests import tools
 from compat_tests.tools_go import sources_hash
+from tests.support import tools
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -15,7 +15,7 @@ from compat_tests.clients.message import WAIT_S
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from compat_tests.brokers import Broker
+    from tests.support.brokers import Broker
 
 ABORTED_SHARE = 0.25
 MOST_MESSAGES = 20  # of a transaction

@@ -1,25 +1,28 @@
-"""The build backend: setuptools, which is given a compiler when a compiled wheel is asked for.
+"""The build backend: setuptools, after the message codecs are made, given mypy to compile modules.
 
-`WIREBROKER_COMPILE=1 pip wheel .` makes a wheel for this platform in which the modules of
-modules.txt are compiled; without the variable mypy is neither fetched nor imported. An editable
-install is never compiled: a shared object would hide what is edited beside it.
+What is made: compiling/messages; what is compiled: wish.py.
 """
 
 from __future__ import annotations
 
-import os
-from typing import Any
+import sys
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from setuptools import build_meta
 from setuptools.build_meta import (
-    build_editable,
-    build_sdist,
-    build_wheel,
-    get_requires_for_build_editable,
-    get_requires_for_build_sdist,
     prepare_metadata_for_build_editable,
     prepare_metadata_for_build_wheel,
 )
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from compiling.messages.build import make_modules, requirements
+from compiling.wish import wish
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 __all__ = [
     "build_editable",
@@ -38,5 +41,29 @@ _COMPILER = "mypy[mypyc]==2.4.*"
 
 def get_requires_for_build_wheel(config_settings: dict[str, Any] | None = None) -> list[str]:
     """Return what a wheel's build needs beyond pyproject.toml."""
-    required = list(build_meta.get_requires_for_build_wheel(config_settings))
-    return [*required, _COMPILER] if os.environ.get("WIREBROKER_COMPILE") == "1" else required
+    required = [*build_meta.get_requires_for_build_wheel(config_settings), *requirements()]
+    return [*required, _COMPILER] if wish().modules else required
+
+
+def get_requires_for_build_editable(config_settings: dict[str, Any] | None = None) -> list[str]:
+    """Return what an editable install needs beyond pyproject.toml."""
+    return [*build_meta.get_requires_for_build_editable(config_settings), *requirements()]
+
+
+def get_requires_for_build_sdist(config_settings: dict[str, Any] | None = None) -> list[str]:
+    """Return what an sdist's build needs beyond pyproject.toml."""
+    return [*build_meta.get_requires_for_build_sdist(config_settings), *requirements()]
+
+
+def _with_modules(build: Callable[..., str]) -> Callable[..., str]:
+    @wraps(build)
+    def made_and_built(*arguments: Any, **settings: Any) -> str:
+        make_modules()
+        return build(*arguments, **settings)
+
+    return made_and_built
+
+
+build_editable = _with_modules(build_meta.build_editable)
+build_sdist = _with_modules(build_meta.build_sdist)
+build_wheel = _with_modules(build_meta.build_wheel)

@@ -2,8 +2,8 @@
 
     python -m compiling.tree FOLDER
 
-Copies what is or will be committed, and compiles only if a source that matters has changed. The
-wheel that the modules are taken from stays in FOLDER/dist.
+Copies what is or will be committed, and codecs/generated; compiles only if a source that matters
+has changed. The wheel that the modules are taken from stays in FOLDER/dist.
 """
 
 from __future__ import annotations
@@ -15,19 +15,26 @@ import shutil
 import subprocess
 import sys
 import zipfile
+from enum import Enum
 from pathlib import Path
+
+from compiling.messages.build import MODULES, make_modules
+from compiling.modules import compiled_paths
+from compiling.wish import VARIABLE, what_is_missing
 
 ROOT = Path(__file__).resolve().parent.parent
 _PACKAGES = ("wirebroker", "codecs", "storage", "coordinator")
 _BUILD_FILES = ("pyproject.toml", "setup.py", "compiling")
 _NOTE = "compiled-from"
+_FAILED = "failed-from"
 
 
 def make_tree(folder: Path) -> Path:
     """Bring the copy up to date and return its wheel; waits for others that do so.
 
     Raises:
-        subprocess.CalledProcessError: Compiling failed; the copy holds nothing compiled.
+        subprocess.CalledProcessError: pip failed.
+        RuntimeError: Compiling failed; the copy holds nothing compiled.
     """
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / ".lock").open("w") as lock:
@@ -35,24 +42,49 @@ def make_tree(folder: Path) -> Path:
         return _make_tree(folder)
 
 
+class State(Enum):
+    """What has become of the copy of the present sources."""
+
+    COMPILED = "compiled"
+    FAILED = "failed"
+    NONE = "none"
+
+
+def state_of(folder: Path) -> State:
+    """Tell whether the copy is compiled from the present sources, or could not be."""
+    sources = ""
+    for state, name in ((State.COMPILED, _NOTE), (State.FAILED, _FAILED)):
+        if (folder / name).exists():
+            sources = sources or _digest(_project_files())
+            if (folder / name).read_text(encoding="ascii") == sources:
+                return state
+    return State.NONE
+
+
 def _make_tree(folder: Path) -> Path:
+    make_modules()
     names = _project_files()
-    _copy(names, folder)
     note = folder / _NOTE
     sources = _digest(names)
     wheels = list((folder / "dist").glob("*.whl"))
     if len(wheels) == 1 and note.exists() and note.read_text(encoding="ascii") == sources:
+        _copy(names, folder)  # tests and documents
         return wheels[0]
     note.unlink(missing_ok=True)
+    failed = folder / _FAILED
+    failed.write_text(sources, encoding="ascii")  # until it has been done
+    _copy(names, folder)
     wheel = _build(folder)
     note.write_text(sources, encoding="ascii")
+    failed.unlink()
     return wheel
 
 
 def _project_files() -> list[str]:
     command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
-    names = sorted(set(done.stdout.split("\0")) - {""})
+    made = {path.relative_to(ROOT).as_posix() for path in MODULES.glob("*.py")}
+    names = sorted((set(done.stdout.split("\0")) | made) - {""})
     return [name for name in names if (ROOT / name).is_symlink() or (ROOT / name).is_file()]
 
 
@@ -88,12 +120,16 @@ def _build(folder: Path) -> Path:
     for made in ("build", "dist"):
         shutil.rmtree(folder / made, ignore_errors=True)
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet"]
-    environment = os.environ | {"WIREBROKER_COMPILE": "1"}
+    # As `pip install .` does without a wish, and what that leaves out is missed below.
+    environment = {name: value for name, value in os.environ.items() if name != VARIABLE}
     command = [*pip, "wheel", "--no-deps", "--wheel-dir", "dist", "."]
     subprocess.run(command, cwd=folder, env=environment, check=True)
     (wheel,) = (folder / "dist").glob("*.whl")
     with zipfile.ZipFile(wheel) as archive:
-        archive.extractall(folder, [name for name in archive.namelist() if name.endswith(".so")])
+        compiled = [name for name in archive.namelist() if name.endswith(".so")]
+        if len(compiled) <= len(compiled_paths()):  # there are those in C, too
+            raise RuntimeError(what_is_missing() or "compiling has failed: pip wheel -v . says why")
+        archive.extractall(folder, compiled)
     return wheel
 
 

@@ -10,7 +10,7 @@ import shutil
 import subprocess
 from typing import TYPE_CHECKING, NamedTuple
 
-from compat_tests.tools import ToolError
+from tests.support.tools import ToolError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -16,10 +16,10 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from compat_tests import tools
-from compat_tests.tools import PROJECT, ToolError
 from spark_it import jars
 from spark_it.jars import Jar
+from tests.support import tools
+from tests.support.tools import PROJECT, ToolError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -14,7 +14,7 @@ from spark_it.records import START_MS, Count, count_rows
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from compat_tests.brokers import Broker
+    from tests.support.brokers import Broker
 
 pytestmark = [pytest.mark.long, pytest.mark.java]
 

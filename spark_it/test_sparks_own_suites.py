@@ -7,20 +7,33 @@ from typing import TYPE_CHECKING
 import pytest
 
 from spark_it.suites import run
+from tests.support.brokers import make_broker
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Iterator
 
-    from compat_tests.conftest import StartBroker
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.java,
+    pytest.mark.timeout(run.LIMIT_S * len(run.SUITES) + 300),
+]
 
-pytestmark = [pytest.mark.long, pytest.mark.java, pytest.mark.timeout(run.LIMIT_S + 300)]
+
+@pytest.fixture(scope="module")
+def outcomes(
+    broker_kind: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[dict[str, list[run.Outcome]]]:
+    """Run them in one Java process, whose start and warm-up they share."""
+    directory = tmp_path_factory.mktemp("suites")
+    broker = make_broker(broker_kind, directory / "broker", run.BROKER_SETTINGS)
+    broker.start()
+    is_ours = broker_kind == "wirebroker"
+    yield run.run_suites(run.SUITES, broker.bootstrap, directory, wirebroker=is_ours)
+    broker.stop()
 
 
 @pytest.mark.parametrize("suite", run.SUITES)
-def test_sparks_own_suite_passes(
-    start_broker: StartBroker, broker_kind: str, suite: str, tmp_path: Path
-) -> None:
-    broker = start_broker(run.BROKER_SETTINGS)
-    found = run.run_suite(suite, broker.bootstrap, tmp_path, wirebroker=broker_kind == "wirebroker")
+def test_sparks_own_suite_passes(outcomes: dict[str, list[run.Outcome]], suite: str) -> None:
+    found = outcomes[suite]
     assert not [one for one in found if one.result == "failed"]
     assert any(one.result == "passed" for one in found)

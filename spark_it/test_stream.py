@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-    from compat_tests.brokers import Broker
     from compat_tests.conftest import StartBroker
+    from tests.support.brokers import Broker
 
 pytestmark = [pytest.mark.long, pytest.mark.java]
 

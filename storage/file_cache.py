@@ -11,7 +11,7 @@ from collections import OrderedDict
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from wirebroker.storage.files import Descriptor
+    from wirebroker.storage.descriptors import Descriptor
 
 
 class CachedFile:

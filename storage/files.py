@@ -13,15 +13,18 @@
 
 from __future__ import annotations
 
-import ctypes
 import errno
-import fcntl
 import os
-import re
 import shutil
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
+from wirebroker.storage.descriptors import (
+    Descriptor,
+    DirectoryLock,
+    Volume,
+    tells_all_errors,
+)
 from wirebroker.storage.file_cache import CachedFile, FileCache
 
 if TYPE_CHECKING:
@@ -31,38 +34,38 @@ Buffer = bytes | bytearray | memoryview
 
 # 128 KiB: what the kernel's read-ahead fetches at once; the disk is the bound, more gains nothing.
 _WARM_BYTES = 128 * 1024
+# So far behind the end of a log begins what readers of new data do not want any more.
+FAR_BYTES = 64 << 20
 # The kernel refuses more buffers in one pwritev (IOV_MAX on Linux).
 _MAX_BUFFERS = 1024
 _RWF_NOWAIT: int = getattr(os, "RWF_NOWAIT", 0)
 # What a file system says that does not know it.
 _UNKNOWN_FLAG = frozenset({errno.EOPNOTSUPP, errno.EINVAL})
 _probe_byte = bytearray(1)
-# Where a failed writeback is sure to be told by syncfs: ext4 and xfs, from Linux 5.8 on.
-_TELLING_FILE_SYSTEMS = frozenset({0xEF53, 0x58465342})
-_TELLING_KERNEL = (5, 8)
 
 
-# struct statfs is 120 bytes on 64-bit Linux and begins with the kind of the file system, a long.
-_STATFS_BYTES = 256
-_libc = ctypes.CDLL(None, use_errno=True)
+class ColdPagesError(Exception):
+    """What was to be read at once is not in memory: have a thread warm the file there."""
 
-
-class Descriptor:
-    """An open file descriptor; closed by the reference count, when nobody uses it any more."""
-
-    __slots__ = ("number",)
-
-    def __init__(self, number: int) -> None:
-        self.number = number
-
-    def __del__(self) -> None:
-        os.close(self.number)
+    def __init__(self, file: DataFile, position: int) -> None:
+        super().__init__(file.path, position)
+        self.file = file
+        self.position = position
 
 
 class DataFile(CachedFile):
     """One file, opened when needed. Positions and lengths are bytes."""
 
-    __slots__ = ("_cache", "_changes", "_size", "_synced_changes", "path")
+    __slots__ = (
+        "_cache",
+        "_changes",
+        "_is_reserved",
+        "_size",
+        "_synced_changes",
+        "_tells_residency",
+        "is_old",
+        "path",
+    )
 
     def __init__(self, cache: FileCache, path: str) -> None:
         super().__init__()
@@ -71,6 +74,12 @@ class DataFile(CachedFile):
         # An earlier process may have left what the disk hasn't.
         self._changes = 1
         self._synced_changes = 0
+        # All of it is far behind the end of its log: the log's word, for who gives pages back.
+        self.is_old = False
+        # Whether the file may be longer than what was written to it; see `reserve`.
+        self._is_reserved = False
+        # Until its file system (tmpfs) has said that it can't: asking again costs 1.5 us.
+        self._tells_residency = True
         self.path = path
 
     def __repr__(self) -> str:
@@ -92,6 +101,23 @@ class DataFile(CachedFile):
         if self.descriptor is None:
             self._open(os.O_CREAT)
 
+    def reserve(self, length: int) -> None:
+        """Create the file and make it so long; `size()` goes on counting what is written.
+
+        What lies behind is zeros, which other processes see, until `trim`.
+        """
+        assert self.size() == 0, "only what is new can be reserved"
+        descriptor = self.descriptor or self._open(os.O_CREAT)
+        self._size = 0
+        os.ftruncate(descriptor.number, length)
+        self._changes += 1
+        self._is_reserved = True
+
+    def trim(self) -> None:
+        """Give back what was reserved and not written."""
+        if self._is_reserved:
+            self.truncate(self.size())
+
     def write_at(self, position: int, buffers: Buffer | Sequence[Buffer]) -> None:
         """Write everything at `position`, creating the file if there is none.
 
@@ -103,9 +129,10 @@ class DataFile(CachedFile):
         self.is_recent = True
         descriptor = self.descriptor or self._open(os.O_CREAT)
         try:
-            if isinstance(buffers, (bytes, bytearray, memoryview)):
-                end = position + len(buffers)
-                if os.pwrite(descriptor.number, buffers, position) != len(buffers):
+            if isinstance(buffers, (memoryview, bytes, bytearray)):
+                length = len(buffers)
+                end = position + length
+                if os.pwrite(descriptor.number, buffers, position) != length:
                     # Rare (a nearly full disk): write it all again, piece by piece.
                     _write_fully(descriptor.number, position, [memoryview(buffers)])
             else:
@@ -137,6 +164,7 @@ class DataFile(CachedFile):
         os.ftruncate(descriptor.number, length)
         self._changes += 1
         self._size = length
+        self._is_reserved = False
 
     def sync(self) -> None:
         """Wait until data and length are on the disk (fdatasync). Blocks: run it in a thread."""
@@ -179,6 +207,7 @@ class DataFile(CachedFile):
         with suppress(FileNotFoundError):
             os.unlink(self.path)
         self._size = -1
+        self._is_reserved = False
 
     def is_resident(self, position: int) -> bool:
         """Return whether the byte at `position` is in the page cache (about 4 us, never blocks).
@@ -187,13 +216,13 @@ class DataFile(CachedFile):
         """
         self.is_recent = True
         descriptor = self.descriptor or self._open()
-        try:
-            os.preadv(descriptor.number, (_probe_byte,), position, _RWF_NOWAIT)
-        except BlockingIOError:
-            return False
-        except OSError as error:
-            if error.errno not in _UNKNOWN_FLAG:
-                raise
+        if self._tells_residency:
+            try:
+                os.preadv(descriptor.number, (_probe_byte,), position, _RWF_NOWAIT)
+            except BlockingIOError:
+                return False
+            except OSError as error:
+                self._note_unknown_flag(error)
         return True
 
     def read_cached(self, position: int, memory: memoryview) -> int:
@@ -207,14 +236,39 @@ class DataFile(CachedFile):
         """
         self.is_recent = True
         descriptor = self.descriptor or self._open()
-        try:
-            return os.preadv(descriptor.number, (memory,), position, _RWF_NOWAIT)
-        except BlockingIOError:
-            return 0
-        except OSError as error:
-            if error.errno not in _UNKNOWN_FLAG:
-                raise
+        if self._tells_residency:
+            try:
+                return os.preadv(descriptor.number, (memory,), position, _RWF_NOWAIT)
+            except BlockingIOError:
+                return 0
+            except OSError as error:
+                self._note_unknown_flag(error)
         return os.preadv(descriptor.number, (memory,), position)
+
+    def _note_unknown_flag(self, error: OSError) -> None:
+        """Ask no more if that is what is wrong, else raise."""
+        if error.errno not in _UNKNOWN_FLAG:
+            raise error
+        self._tells_residency = False
+
+    def read_now(self, position: int, length: int, *, least: int) -> bytes | bytearray:
+        """Do as read_at if at least so much is in memory; perhaps no more is returned.
+
+        Raises:
+            ColdPagesError: It is not; nothing was waited for.
+        """
+        if not self._tells_residency:
+            data = self.read_at(position, length)
+            if len(data) >= least:
+                return data
+            raise ColdPagesError(self, position)
+        buffer = bytearray(length)
+        with memoryview(buffer) as view:
+            count = self.read_cached(position, view)
+        if count < least:
+            raise ColdPagesError(self, position)
+        del buffer[count:]
+        return buffer
 
     def warm(self, position: int, length: int) -> None:
         """Read a range into the page cache. Blocks: run it in a thread."""
@@ -261,26 +315,6 @@ class DataFile(CachedFile):
         return descriptor
 
 
-class Volume:
-    """The file system that a directory lies on, held open so that no failed writeback is missed."""
-
-    __slots__ = ("_descriptor",)
-
-    def __init__(self, path: str) -> None:
-        number = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        self._descriptor = Descriptor(number)
-
-    def sync(self) -> None:
-        """Wait until all files and names on it are on the disk (syncfs). Blocks.
-
-        Raises:
-            OSError: What was written since it was opened or synced last may be lost.
-        """
-        if _libc.syncfs(self._descriptor.number) != 0:
-            number = ctypes.get_errno()
-            raise OSError(number, os.strerror(number))
-
-
 class FileSlice(NamedTuple):
     """A range of a file that travels through the broker in place of its bytes."""
 
@@ -291,37 +325,6 @@ class FileSlice(NamedTuple):
     def read(self) -> bytes:
         """Return the bytes (for TLS, tests and whatever cannot use sendfile)."""
         return self.file.read_at(self.position, self.length)
-
-
-class DirectoryLock:
-    """A held lock on a directory; freed by `release` or the end of the process."""
-
-    __slots__ = ("_descriptor", "_path")
-
-    # POSIX locks do not exclude within one process, and closing any descriptor of the file frees
-    # them: the paths that this process holds are refused before the file is touched.
-    _held: set[str] = set()  # noqa: RUF012 - one per process, as the lock is
-
-    def __init__(self, path: str) -> None:
-        path = os.path.realpath(path)
-        if path in DirectoryLock._held:
-            raise BlockingIOError(errno.EAGAIN, "locked by this process", path)
-        descriptor = Descriptor(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644))
-        fcntl.lockf(descriptor.number, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        DirectoryLock._held.add(path)
-        self._descriptor: Descriptor | None = descriptor
-        self._path = path
-
-    @classmethod
-    def held(cls) -> frozenset[str]:
-        """Return the lock files that this process holds, by their real paths."""
-        return frozenset(cls._held)
-
-    def release(self) -> None:
-        """Free the lock; the second call does nothing. The `.lock` file stays, as Kafka's does."""
-        if self._descriptor is not None:
-            DirectoryLock._held.discard(self._path)
-            self._descriptor = None
 
 
 class Files:
@@ -430,17 +433,7 @@ class Files:
         Returns:
             None where its errors might not be told: sync each file then.
         """
-        release = tuple(map(int, re.findall(r"\d+", os.uname().release)[:2]))
-        status = ctypes.create_string_buffer(_STATFS_BYTES)
-        if (
-            os.uname().sysname != "Linux"
-            or release < _TELLING_KERNEL
-            or not hasattr(_libc, "syncfs")
-            or _libc.statfs(os.fsencode(path), status) != 0
-            or ctypes.c_long.from_buffer(status).value not in _TELLING_FILE_SYSTEMS
-        ):
-            return None
-        return Volume(path)
+        return Volume(path) if tells_all_errors(path) else None
 
     def lock_directory(self, path: str) -> DirectoryLock:
         """Take the lock that Apache Kafka takes on a log directory (`.lock`, a POSIX record lock).

@@ -33,21 +33,23 @@ from wirebroker.storage.meta_properties import (
     format_meta_properties,
     parse_meta_properties,
 )
+from wirebroker.wording import few_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from wirebroker.storage.files import DirectoryLock, Files, Volume
+    from wirebroker.storage.descriptors import DirectoryLock, Volume
+    from wirebroker.storage.files import Files
 
 META_PROPERTIES = "meta.properties"
 CLEAN_SHUTDOWN_MARKER = ".kafka_cleanshutdown"
 PARTITION_METADATA = "partition.metadata"
 DELETE_SUFFIX = "-delete"
 STRAY_SUFFIX = "-stray"
-FUTURE_SUFFIX = "-future"
 
 # What a file system allows for a name; longer ones lose letters of their topic, as Kafka's do.
 _MAX_NAME_BYTES = 255
+_MOST_NAMES_SHOWN = 3
 _PARTITION_NAME = re.compile(r"(\S+)-(\d+)")
 _SUFFIXED_NAME = re.compile(r"(\S+)-(\d+)\.(\S+)(-delete|-stray|-future)")
 _TOPIC_ID_LINE = re.compile(rb"^topic_id: *(\S+)\s*$", re.MULTILINE)
@@ -131,11 +133,14 @@ class LogDirectory:
                 or draws a new one.
 
         Raises:
-            LogDirectoryError: It is in use, belongs to another node or cluster, or is damaged.
+            LogDirectoryError: It is in use, belongs to another node or cluster, or is damaged; or
+                it is no data directory, but has folders that would be taken for partitions.
             OSError: The disk or its permissions.
         """
         path = path.rstrip("/") or "/"
         is_new = not files.exists(path)
+        if not is_new:
+            _check_is_ours(path, files)
         files.make_directory(path)
         if is_new:
             files.sync_directory(path.rpartition("/")[0] or "/")
@@ -298,6 +303,26 @@ class LogDirectory:
         new_path = f"{self.path}/{topic[: _MAX_NAME_BYTES - len(ending)]}{ending}"
         self._files.rename(self.partition_path(topic, partition), new_path)
         return new_path
+
+
+def _check_is_ours(path: str, files: Files) -> None:
+    """Refuse a directory whose folders a start would rename or remove, not being partitions.
+
+    `meta.properties` is on the disk before the first partition is made, here and in Apache Kafka.
+    """
+    if files.exists(f"{path}/{META_PROPERTIES}"):
+        return
+    taken = [
+        name
+        for name in sorted(files.list_subdirectories(path))
+        if _PARTITION_NAME.fullmatch(name) or _SUFFIXED_NAME.fullmatch(name)
+    ]
+    if taken:
+        raise LogDirectoryError(
+            f"{path} has no {META_PROPERTIES} but folders named like partitions "
+            f"({few_of(taken, _MOST_NAMES_SHOWN)}), and was left as it is; choose another data "
+            f"directory, or put its {META_PROPERTIES} back"
+        )
 
 
 def _identify(path: str, files: Files, *, node_id: int, cluster_id: str | None) -> MetaProperties:

@@ -14,11 +14,11 @@ them: this is one of them.
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 import selectors
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -28,8 +28,9 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.project_files import ROOT, copy_of_the_project
-from wirebroker.config_docs import as_markdown
+from tests.project_files import ROOT, copy_of_the_project, project_files
+from tests.support.ports import free_port
+from wirebroker.config.docs import as_markdown
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 EVERY_PAGE = [
@@ -81,10 +82,11 @@ def workshop(folder: Path) -> Path:
     return copy
 
 
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port: int = server.getsockname()[1]
-        return port
+def git(folder: Path, *arguments: str) -> str:
+    done = subprocess.run(
+        ["git", *arguments], cwd=folder, capture_output=True, text=True, check=True
+    )
+    return done.stdout
 
 
 def environment_of(port: int) -> dict[str, str]:
@@ -95,6 +97,7 @@ def environment_of(port: int) -> dict[str, str]:
         "KAFKA_LISTENERS": f"PLAINTEXT://127.0.0.1:{port}",
         "PYTEST_ADDOPTS": "--collect-only -q -p no:cacheprovider",
         "PYTHONDONTWRITEBYTECODE": "1",
+        "WIREBROKER_COMPILE": "0",  # minutes, and tested elsewhere
     }
 
 
@@ -169,12 +172,44 @@ def test_what_a_page_says_can_be_done(page, tmp_path, pytestconfig):
         blocks = [block for block in blocks if "long" not in block.words]
     if not blocks:
         return
-    shell = Shell(workshop(tmp_path))
+    folder = workshop(tmp_path)
+    git(folder, "init", "--quiet")
+    git(folder, "add", "--all")
+    shell = Shell(folder)
     try:
         for block in blocks:
             (shell.serve if "server" in block.words else shell.run)(block)
     finally:
         shell.stop_servers()
+    left = git(folder, "ls-files", "--others", "--exclude-standard", "--directory")
+    assert not left, "what a page's commands leave behind belongs into .gitignore"
+
+
+def test_the_hints_of_make_run_name_an_address_to_connect_to(tmp_path):
+    """Also where the broker is bound to every interface, which is no address to connect to."""
+    command = ["make", "run", f"ARGS=--host 0.0.0.0 --port 0 --data-dir {tmp_path / 'data'}"]
+    process = subprocess.Popen(
+        command,
+        cwd=workshop(tmp_path),
+        env=environment_of(0),
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        # The tests may run under nohup, which would hand on that SIGHUP is ignored.
+        preexec_fn=functools.partial(signal.signal, signal.SIGHUP, signal.SIG_DFL),  # noqa: PLW1509
+    )
+    assert process.stdout is not None
+    try:
+        said = list(iter(process.stdout.readline, "try in another terminal:\n"))
+        (ready,) = [line for line in said if line.startswith(READY)]
+        assert said[-1].startswith("  data: "), "hints come when all is said"
+        port = ready.split()[3].rpartition(":")[2]
+        hints = [process.stdout.readline() for _ in range(3)]
+        assert all(f" -b 127.0.0.1:{port} " in hint for hint in hints), hints
+    finally:
+        os.killpg(process.pid, signal.SIGHUP)
+        process.communicate(timeout=STOP_S)
+    assert (tmp_path / "data" / ".kafka_cleanshutdown").exists()
 
 
 def test_the_readme_opens_with_what_it_is_and_two_commands():
@@ -204,6 +239,28 @@ def test_links_lead_somewhere(page):
     links = re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8"))
     lost = [link for link in links if "://" not in link and not (page.parent / link).exists()]
     assert not lost
+
+
+def test_the_design_names_what_is_there():
+    text = (ROOT / "docs" / "design.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`((?:[\w.-]+/)+[\w.-]*)`", text))
+    lost = [name for name in named if not (ROOT / name).exists()]
+    assert not lost
+    layers = ("codecs", "storage", "coordinator", "wirebroker")
+    folders = {path.parent for layer in layers for path in (ROOT / layer).rglob("*.py")}
+    rooms = {f"{folder.relative_to(ROOT).as_posix()}/" for folder in folders}
+    assert {room for room in rooms if not (ROOT / room).is_symlink()} <= named
+
+
+def test_nothing_points_to_pages_that_are_not_the_projects():
+    outside = re.compile(r"\b(?:DESIGN|STYLE|KRAFT|FEATURES|PERFORMANCE)(?:\.md\b|:| \"| section)")
+    wrong = [
+        f"{path.relative_to(ROOT)}: {found.group()}"
+        for path in project_files()
+        if path.suffix in {".py", ".md", ".c", ".h", ".txt"} and not path.is_symlink()
+        for found in outside.finditer(path.read_text(encoding="utf-8"))
+    ]
+    assert not wrong
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import shutil
-import signal
+import os
 import subprocess
 import sys
 import sysconfig
@@ -15,7 +14,9 @@ import pytest
 
 from compiling.modules import compiled_paths
 from compiling.tree import make_tree
+from compiling.wish import VARIABLE, what_is_missing
 from tests.project_files import ROOT, copy_of_the_project
+from tests.support.installed_broker import assert_it_answers, serving
 from wirebroker import __version__
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 
-READY = "wirebroker ready on "
+_COMPILES = pytest.mark.skipif(what_is_missing() is not None, reason=what_is_missing() or "")
 
 
 @pytest.fixture(scope="module")
@@ -34,48 +35,60 @@ def source(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def distributions(source):
-    """Build the sdist, and the wheel from it."""
-    subprocess.run([sys.executable, "-m", "build", str(source)], check=True, capture_output=True)
+    """Build the sdist, and the plain wheel from it."""
+    build = [sys.executable, "-m", "build", str(source)]
+    subprocess.run(build, check=True, capture_output=True, env=os.environ | {VARIABLE: "0"})
     return source / "dist"
 
 
-def install(folder: Path, *what: str) -> Path:
-    """Install into a fresh environment and return its folder of commands."""
-    subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
+def install(folder: Path, *what: str, compiling: str = "0", with_needed: bool = False) -> Path:
+    """Install into a fresh environment and return its folder of commands.
+
+    Args:
+        folder: The environment's.
+        what: As pip takes it.
+        compiling: What is compiled if something is built (compiling/wish.py).
+        with_needed: Whether dependencies are fetched, too; else it finds those of this environment.
+    """
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
     commands = folder / "bin"
-    pip = [str(commands / "pip"), "--disable-pip-version-check", "install", "--quiet"]
-    subprocess.run([*pip, *what], check=True)
+    needed = [] if with_needed else ["--no-deps"]
+    pip = [sys.executable, "-m", "pip", "--python", str(commands / "python"), "install", "--quiet"]
+    subprocess.run([*pip, *needed, *what], check=True, env=os.environ | {VARIABLE: compiling})
+    if not with_needed:
+        (packages,) = (folder / "lib").glob("python*/site-packages")
+        # A path alone: this environment's editable wirebroker is not found by it.
+        (packages / "of-the-tests.pth").write_text(sysconfig.get_path("purelib") + "\n")
     return commands
 
 
 def assert_it_works(commands: Path, folder: Path, version: str = __version__) -> None:
-    """Start the broker away from the checkout and stop it again."""
+    """Start the broker away from the checkout, ask it something, and stop it again."""
     for command in ([commands / "wirebroker"], [commands / "python", "-m", "wirebroker"]):
         done = subprocess.run(
             [*command, "--version"], cwd=folder, capture_output=True, text=True, check=True
         )
         assert done.stdout == f"wirebroker {version}\n"
-    broker = subprocess.Popen(
-        [commands / "wirebroker", "serve", "--port", "0", "--data-dir", "data"],
-        cwd=folder,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    with broker:
-        assert broker.stdout is not None
-        line = broker.stdout.readline()
-        broker.send_signal(signal.SIGTERM)
-        assert line.startswith(READY)
-    assert broker.returncode == 0
+    with serving([commands / "wirebroker"], folder) as address:
+        assert_it_answers(address)
 
 
-def test_the_wheel_works(distributions, tmp_path):
+def test_the_wheel_works_without_kafka_python_and_beside_version_2(distributions, tmp_path):
     (wheel,) = distributions.glob("*.whl")
     assert wheel.name.endswith("-py3-none-any.whl")
-    assert_it_works(install(tmp_path / "venv", str(wheel)), tmp_path)
+    commands = install(tmp_path / "venv", str(wheel), with_needed=True)
+    has_kafka = [str(commands / "python"), "-c", "import kafka"]
+    assert subprocess.run(has_kafka, cwd=tmp_path, capture_output=True, check=False).returncode == 1
+    assert_it_works(commands, tmp_path)
+    beside = tmp_path / "beside"
+    beside.mkdir()
+    pip = [sys.executable, "-m", "pip", "--python", str(commands / "python"), "install", "--quiet"]
+    subprocess.run([*pip, "kafka-python<3"], check=True)
+    subprocess.run(has_kafka, cwd=tmp_path, check=True)
+    assert_it_works(commands, beside)
 
 
-@pytest.mark.skipif(shutil.which("cc") is None, reason="compiling needs a C compiler")
+@_COMPILES
 def test_the_compiled_wheel_holds_each_module_twice_and_works(tmp_path):
     wheel = make_tree(ROOT / ".venv" / "compiled")  # where `make test-compiled` takes it from
     assert "-none-any" not in wheel.name
@@ -97,14 +110,46 @@ def test_the_sdist_can_be_compiled(distributions):
     assert not [name for name in names if name.endswith(".pyc")]  # of modules that the build ran
 
 
-def test_the_sdist_works(distributions, tmp_path):
+def test_the_sdist_can_be_built_without_kafka_python(distributions, tmp_path):
     (sdist,) = distributions.glob("*.tar.gz")
-    assert_it_works(install(tmp_path / "venv", str(sdist)), tmp_path)
+    with tarfile.open(sdist) as archive:
+        archive.extractall(tmp_path, filter="data")
+    (folder,) = tmp_path.iterdir()
+    ask = "from compiling.messages.build import requirements; print(requirements())"
+    done = subprocess.run(
+        [sys.executable, "-c", ask], cwd=folder, capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "[]\n"
+
+
+@_COMPILES
+def test_the_sdist_works_and_c_alone_can_be_asked_for(distributions, tmp_path):
+    (sdist,) = distributions.glob("*.tar.gz")
+    commands = install(tmp_path / "venv", str(sdist), compiling="c")
+    assert_it_works(commands, tmp_path)
+    extensions = {path.name.partition(".")[0] for path in (tmp_path / "venv").rglob("*.so")}
+    assert {"_hot", "_calls"} <= extensions
+    assert "frames" not in extensions
 
 
 def test_an_editable_install_works(source, tmp_path):
     assert_it_works(install(tmp_path / "venv", "-e", str(source)), tmp_path)
 
 
-def test_a_checkout_can_be_installed_as_it_is(source, tmp_path):
-    assert_it_works(install(tmp_path / "venv", str(source)), tmp_path)
+@_COMPILES
+def test_what_cannot_be_compiled_stays_python(tmp_path, monkeypatch):
+    source = copy_of_the_project(tmp_path / "source")  # where nothing has been built yet
+    monkeypatch.setenv("CC", "false")
+    monkeypatch.delenv(VARIABLE, raising=False)
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
+    done = subprocess.run(
+        [*pip, "wheel", "--verbose", "--no-deps", "--wheel-dir", str(tmp_path), str(source)],
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    assert "this build is plain Python" in done.stdout + done.stderr
+    (wheel,) = tmp_path.glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        assert not [name for name in archive.namelist() if name.endswith(".so")]
+    assert_it_works(install(tmp_path / "venv", str(wheel)), tmp_path)

@@ -1,31 +1,38 @@
 """What a handler is given: this node's parts, built and ordered by server.py.
 
-Handlers read the committed metadata at `metadata.image`, change it through `metadata.submit`, and
-reach logs through `replicas`. Nothing else is shared between them.
+Handlers read the committed metadata at `metadata.image`, have the controller change it
+(`controller` is the way to it, wherever it is), and reach logs through `replicas`. Nothing else is
+shared between them.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import logging
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from wirebroker.coordinator.cluster_image import ResourceType
+from wirebroker.config.dynamic import with_usable
+from wirebroker.coordinator.controller.cluster_image import ResourceType
 
 if TYPE_CHECKING:
-    from wirebroker.api.auto_creation import AutoCreation
-    from wirebroker.api.fetch_sessions import FetchSessions
-    from wirebroker.api.metadata_cache import MetadataCache
+    from collections.abc import Awaitable, Callable
+
     from wirebroker.clock import Clock
+    from wirebroker.cluster.auto_creation import AutoCreation
+    from wirebroker.cluster.controller_channel import ControllerChannel
     from wirebroker.cluster.group_coordinator import GroupCoordinator
-    from wirebroker.cluster.metadata_log import MetadataLog
+    from wirebroker.cluster.metadata_cache import MetadataCache
+    from wirebroker.cluster.metadata_follower import MetadataFollower
     from wirebroker.cluster.producer_id_supply import ProducerIdSupply
     from wirebroker.cluster.replica_manager import ReplicaManager
     from wirebroker.cluster.transaction_admission import TransactionAdmission
     from wirebroker.cluster.transaction_coordinator import TransactionCoordinator
     from wirebroker.config import Config
-    from wirebroker.coordinator.cluster_image import ClusterImage
-    from wirebroker.coordinator.controller import Controller
-    from wirebroker.coordinator.image_builder import ImageChange
+    from wirebroker.coordinator.controller.cluster_image import ClusterImage
+    from wirebroker.coordinator.controller.image_change import ImageChange
+    from wirebroker.fetch_sessions import FetchSessions
+
+logger = logging.getLogger("wirebroker")
 
 
 @dataclass(slots=True)
@@ -36,8 +43,8 @@ class Broker:
     clock: Clock
     node_id: int
     cluster_id: str
-    metadata: MetadataLog
-    controller: Controller
+    metadata: MetadataFollower
+    controller: ControllerChannel
     replicas: ReplicaManager
     groups: GroupCoordinator
     transactions: TransactionCoordinator
@@ -50,20 +57,50 @@ class Broker:
     auto_listeners: frozenset[str]
     # Set when the broker is told to stop: who waits for records is answered with what there is.
     is_stopping: bool = False
+    # Told each new configuration at once: the controller's rules, if they are in this process.
+    config_users: list[Callable[[Config], None]] = field(
+        default_factory=list["Callable[[Config], None]"]
+    )
+    # Told each new configuration when all else follows it: what is built around the broker.
+    config_followers: list[Callable[[Config], Awaitable[None]]] = field(
+        default_factory=list["Callable[[Config], Awaitable[None]]"]
+    )
 
-    async def follow(self, change: ImageChange, image: ClusterImage) -> None:
-        """Have every part follow a change of the metadata; its request is answered afterwards."""
-        if any(kind == ResourceType.BROKER for kind, _ in change.configs_changed):
-            self.config = self.controller.config = dynamic_config(self.config, image, self.node_id)
-            await self.replicas.use_config(self.config, image)
-        await self.replicas.apply(change, image)
-        self.transactions.follow(change)
-        await self.groups.apply(change, image)
+    def subscribe(self) -> None:
+        """Have every part follow the metadata, in this order; what it answers rests on all of them.
+
+        The configuration comes first: what is opened then goes by it. Coordinators come after the
+        replicas that their partitions are.
+        """
+        self.metadata.subscribe("the configuration", self._follow_configs)
+        self.metadata.subscribe("the replicas", self.replicas.apply)
+        self.metadata.subscribe("the groups", self.groups.apply)
+        self.metadata.subscribe("the metadata cache", self._follow_topics)
+
+    async def _follow_configs(self, change: ImageChange, image: ClusterImage) -> None:
+        mine = {(ResourceType.BROKER, ""), (ResourceType.BROKER, str(self.node_id))}
+        if mine.isdisjoint(change.configs):
+            return
+        self.config = dynamic_config(self.config, image, self.node_id)
+        for use_config in self.config_users:
+            use_config(self.config)
+        self.admission.use_config(self.config)
+        await self.replicas.use_config(self.config, image)
+        for follow in self.config_followers:
+            await follow(self.config)
+
+    async def _follow_topics(self, change: ImageChange, image: ClusterImage) -> None:
+        del image
+        self.metadata_cache.follow(change)
 
 
 def dynamic_config(config: Config, image: ClusterImage, node_id: int) -> Config:
     """Return the configuration under what AlterConfigs has set for the brokers."""
-    return config.with_dynamic(
+    usable, problems = with_usable(
+        config,
         cluster_wide=image.config(ResourceType.BROKER, ""),
         this_broker=image.config(ResourceType.BROKER, str(node_id)),
     )
+    for problem in problems:
+        logger.error("a dynamic config is passed over: %s", problem)
+    return usable

@@ -92,6 +92,11 @@ def _parse_port(_context: click.Context, _option: click.Parameter, text: str | N
     metavar="FILE",
     help="Write the port to this file once the broker is ready.",
 )
+@click.option(
+    "--unprotected",
+    is_flag=True,
+    help="Run open although settings or ACLs ask for protection that is not there yet.",
+)
 @click.option("--log-format", type=click.Choice(["text", "json"]), help="Form of log lines.")
 @click.option(
     "--log-level",
@@ -106,6 +111,7 @@ def serve(
     port: int | None,
     settings: tuple[str, ...],
     port_file: Path | None,
+    unprotected: bool,
     log_format: str | None,
     log_level: str | None,
 ) -> int:
@@ -114,16 +120,25 @@ def serve(
     Settings are taken from flags, then from KAFKA_ environment variables (KAFKA_LOG_DIRS is
     log.dirs), then from the file, then from Kafka's defaults.
     """
-    from wirebroker.config_sources import load_config  # noqa: PLC0415 - keeps --help quick
+    from wirebroker.config.protection import check_protection  # noqa: PLC0415
+    from wirebroker.config.sources import load_config  # noqa: PLC0415 - keeps --help quick
 
     flags = _parse_settings(settings)
     named = {
-        "log.dirs": data_dir,
+        "wirebroker.unprotected": "true" if unprotected else None,
         "wirebroker.log.format": log_format,
         "wirebroker.log.level": log_level,
     }
     flags |= {name: value for name, value in named.items() if value is not None}
-    config = load_config(file=file, environment=os.environ, flags=flags, host=host, port=port)
+    config = load_config(
+        file=file,
+        environment=os.environ,
+        flags=flags,
+        data_directory=data_dir,
+        host=host,
+        port=port,
+    )
+    check_protection(config)
 
     # Imported late: a mistake in the settings is said before this is loaded.
     from wirebroker.server import run as run_server  # noqa: PLC0415
@@ -131,11 +146,11 @@ def serve(
     return run_server(config, port_file=port_file)
 
 
-@cli.command(hidden=True)
+@cli.command()
 @click.option("--markdown", is_flag=True, help="As docs/configs.md.")
 def configs(*, markdown: bool) -> None:
-    """Print the table of configs."""
-    from wirebroker.config_docs import as_markdown, as_text  # noqa: PLC0415 - keeps --help quick
+    """Print every config with its default."""
+    from wirebroker.config.docs import as_markdown, as_text  # noqa: PLC0415 - keeps --help quick
 
     click.echo(as_markdown() if markdown else as_text(), nl=False)
 

@@ -148,19 +148,19 @@ def verify(*, directories: tuple[str, ...], as_json: bool, progress: bool | None
     be right; notes the rest. Exit status 1 if there are errors.
     """
     from wirebroker.clock import SystemClock  # noqa: PLC0415
-    from wirebroker.inspect.findings import Finding, Severity  # noqa: PLC0415
+    from wirebroker.inspect.findings import Finding, Severity, Tally  # noqa: PLC0415
     from wirebroker.inspect.json_lines import json_line  # noqa: PLC0415
     from wirebroker.inspect.read_only_files import ReadOnlyFiles  # noqa: PLC0415
     from wirebroker.inspect.verify import Verification, size_of  # noqa: PLC0415
 
     paths = [str(Path(each)).rstrip("/") or "/" for each in directories]
-    counts = dict.fromkeys(Severity, 0)
+    tally = Tally()
     files = ReadOnlyFiles()
     bar = _bar(progress, size_of(files, paths))
     printer = _Printer()
 
     def tell(finding: Finding) -> None:
-        counts[finding.severity] += 1
+        tally.add(finding)
         bar.clear()
         printer.line(json_line(finding.as_row()) if as_json else finding.as_text())
 
@@ -170,14 +170,17 @@ def verify(*, directories: tuple[str, ...], as_json: bool, progress: bool | None
             run.run()
         finally:
             bar.clear()
-        found = {f"{severity.value}_count": count for severity, count in counts.items()}
+        found = {f"{severity.value}_count": count for severity, count in tally.counts.items()}
         summary = {"type": "summary", "partition_count": run.partition_count, **found}
         if as_json:
             printer.line(json_line(summary))
         else:
-            words = ", ".join(_counted(count, kind.value) for kind, count in counts.items())
+            words = ", ".join(_counted(count, kind.value) for kind, count in tally.counts.items())
             printer.line(f"{_counted(run.partition_count, 'partition')}: {words}")
-    return _DAMAGE_STATUS if counts[Severity.ERROR] else 0
+            step = tally.next_step(directories)
+            if step is not None:
+                printer.line(step)
+    return _DAMAGE_STATUS if tally.counts[Severity.ERROR] else 0
 
 
 @click.command(short_help="Recover the data directories of a stopped broker.")
@@ -198,6 +201,7 @@ def verify(*, directories: tuple[str, ...], as_json: bool, progress: bool | None
     help="The broker's server.properties. Without one its profile for one node applies.",
 )
 @_json
+@_progress
 def repair(
     *,
     directories: tuple[str, ...],
@@ -205,6 +209,7 @@ def repair(
     full: bool,
     file: Path | None,
     as_json: bool,
+    progress: bool | None,
 ) -> int:
     """Recover the data directories of a stopped broker, as its next start would.
 
@@ -212,16 +217,21 @@ def repair(
     removed, unfinished swaps completed. Exit status 1 if a log cannot be opened.
     """
     from wirebroker.clock import SystemClock  # noqa: PLC0415
-    from wirebroker.config_sources import load_config  # noqa: PLC0415
+    from wirebroker.config.sources import load_config  # noqa: PLC0415
     from wirebroker.inspect.json_lines import json_line  # noqa: PLC0415
+    from wirebroker.inspect.read_only_files import ReadOnlyFiles  # noqa: PLC0415
     from wirebroker.inspect.repair import Repair, RepairError, as_text  # noqa: PLC0415
+    from wirebroker.inspect.verify import size_of  # noqa: PLC0415
 
+    paths = [str(Path(each)).rstrip("/") or "/" for each in directories]
     count = empty_count = 0
+    bar = _bar(progress, size_of(ReadOnlyFiles(), paths))
     printer = _Printer()
 
     def tell(row: dict[str, object]) -> None:
         nonlocal count, empty_count
         count += row["type"] == "change"
+        bar.clear()
         if as_json:
             printer.line(json_line(row))
         elif row.get("action") == "created" and row["after_bytes"] == 0:
@@ -230,18 +240,21 @@ def repair(
             printer.line(as_text(row))
 
     run = Repair(
-        [str(Path(each)).rstrip("/") or "/" for each in directories],
+        paths,
         config=load_config(file=file, environment=os.environ, flags={}),
         clock=SystemClock(),
         is_dry=dry_run,
         reads_all=full,
         tell=tell,
+        on_bytes=bar.add,
     )
     with printer:
         try:
             run.run()
         except RepairError as error:
             raise click.ClickException(str(error)) from None
+        finally:
+            bar.clear()
         if as_json:
             summary = {
                 "type": "summary",

@@ -78,17 +78,29 @@ class Slices:
 
     SECONDS = 0.005
 
-    __slots__ = ("_clock", "_end")
+    __slots__ = ("_clock", "_end", "_seconds")
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, seconds: float | None = None) -> None:
+        """Begin the first slice.
+
+        Args:
+            clock: What measures them.
+            seconds: How long each lasts, if not SECONDS; less where several are at work at once.
+        """
         self._clock = clock
-        self._end = clock.monotonic() + self.SECONDS
+        self._seconds = self.SECONDS if seconds is None else seconds
+        self._end = clock.monotonic() + self._seconds
+
+    @property
+    def is_over(self) -> bool:
+        """Tell whether the slice has lasted long enough."""
+        return self._clock.monotonic() >= self._end
 
     async def turn(self) -> None:
         """Go on at once while the slice lasts, else let the loop serve everybody else first."""
         if self._clock.monotonic() >= self._end:
             await next_turn()
-            self._end = self._clock.monotonic() + self.SECONDS
+            self._end = self._clock.monotonic() + self._seconds
 
     async def run(self, steps: Steps[T]) -> T:
         """Run interruptible work to its end; quicker than a `turn` for each step."""
@@ -102,4 +114,4 @@ class Slices:
                 return result
             if monotonic() >= self._end:
                 await next_turn()
-                self._end = monotonic() + self.SECONDS
+                self._end = monotonic() + self._seconds

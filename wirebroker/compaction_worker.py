@@ -24,9 +24,9 @@ import time
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from wirebroker.codecs.errors import KafkaError
-from wirebroker.storage.compaction import Compaction, CompactionJob, count_dirty_records
-from wirebroker.storage.compaction_filter import ActiveProducer
-from wirebroker.storage.compaction_map import OffsetMap
+from wirebroker.storage.compaction.compaction import Compaction, CompactionJob, count_dirty_records
+from wirebroker.storage.compaction.filter import ActiveProducer
+from wirebroker.storage.compaction.map import OffsetMap
 from wirebroker.storage.files import Files
 
 if TYPE_CHECKING:

@@ -13,13 +13,12 @@ import json
 import logging
 import sys
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Final, Literal, TextIO, get_args
+from typing import TYPE_CHECKING, Final, Literal, TextIO
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 LogFormat = Literal["text", "json"]
-LOG_FORMATS: Final[tuple[str, ...]] = get_args(LogFormat)
 LOG_LEVELS: Final = ("debug", "info", "warning", "error")
 
 # C0 and C1 controls and the two Unicode line ends.

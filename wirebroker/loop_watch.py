@@ -20,7 +20,8 @@ import selectors
 import time
 from typing import TYPE_CHECKING
 
-from wirebroker.metrics import HOLD_BOUNDS_MS, Histogram
+from wirebroker.metric_field import Histogram
+from wirebroker.metrics import HOLD_BOUNDS_MS, Metrics
 from wirebroker.net.poller import Poller
 
 if TYPE_CHECKING:
@@ -31,16 +32,16 @@ class LoopWatch:
     """The histograms of one event loop's holds.
 
     Attributes:
-        holds_ms: Wall time of each turn.
+        holds_ms: Wall time of each turn; the broker's metric.
         cpu_holds_ms: CPU time of the loop's thread in each turn; empty unless asked for.
         with_cpu_time: Whether it was.
     """
 
     __slots__ = ("cpu_holds_ms", "holds_ms", "with_cpu_time")
 
-    def __init__(self, *, with_cpu_time: bool = False) -> None:
+    def __init__(self, metrics: Metrics | None = None, *, with_cpu_time: bool = False) -> None:
         self.with_cpu_time = with_cpu_time
-        self.holds_ms = Histogram(HOLD_BOUNDS_MS)
+        self.holds_ms = (metrics or Metrics()).loop_hold_ms
         self.cpu_holds_ms = Histogram(HOLD_BOUNDS_MS)
 
     def new_event_loop(self) -> PolledLoop:

@@ -1,66 +1,76 @@
-"""Numbers that the process keeps about itself; their text exposition comes with the console.
+"""The table of metrics: what a broker counts about itself, a field each, and its row beside it.
 
-A leaf: imports nothing of ours.
+    requests_late: int = counter("wirebroker_requests_late_total", "Requests that …")
+
+    metrics.requests_late += 1                    # where it happens
+    metrics.connections_opened[listener] += 1     # one number for each value of a label
+    metrics.loop_hold_ms.record(held_ms)          # how many values lie in which range
+
+Plain integers: nothing is looked up, locked or called where something is counted. What somebody
+else knows anyway is no count but a gauge, a function that is asked when it is read. A new metric is
+a field here and a line where it is counted; metric_field.samples gives all of them, to be shown.
+
+Names are those by which Kafka's metrics are known to dashboards (the names that Strimzi's rules
+give them); what Kafka doesn't have begins with `wirebroker_`.
+
+A leaf.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+from wirebroker.metric_field import counter, counters, gauge, histogram
 
-# How long the loop was held, in milliseconds; 20 is the promise of DESIGN.md.
+if TYPE_CHECKING:
+    from collections import Counter
+
+    from wirebroker.metric_field import Gauge, Histogram
+
+# How long the loop was held, in milliseconds; 20 is the promise of docs/design.md.
 HOLD_BOUNDS_MS: Final = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 15.0, 20.0, 50.0, 100.0, 1000.0)
 
 
-class Histogram:
-    """Counts of values per range.
+@dataclass(slots=True, eq=False)
+class Metrics:
+    """The metrics of one broker."""
 
-    Attributes:
-        bounds: Upper ends of the ranges, ascending, each included; a last range has none.
-        counts: Values per range, one more than bounds.
-        total: Sum of all values.
-        largest: The largest value since the last reset.
-    """
-
-    __slots__ = ("bounds", "counts", "largest", "total")
-
-    def __init__(self, bounds: Sequence[float]) -> None:
-        assert list(bounds) == sorted(set(bounds)), "bounds ascend"
-        self.bounds = tuple(bounds)
-        self.counts = [0] * (len(bounds) + 1)
-        self.total = 0.0
-        self.largest = 0.0
-
-    @property
-    def count(self) -> int:
-        """Number of values recorded."""
-        return sum(self.counts)
-
-    def record(self, value: float) -> None:
-        """Count one value (about 0.25 us)."""
-        self.counts[bisect_left(self.bounds, value)] += 1
-        self.total += value
-        if value > self.largest:  # noqa: PLR1730 - max() would be half of this function
-            self.largest = value
-
-    def count_over(self, bound: float) -> int:
-        """Return how many values exceeded one of `bounds`."""
-        return sum(self.counts[self.bounds.index(bound) + 1 :])
-
-    def quantile(self, share: float) -> float:
-        """Return an upper bound of the value below which `share` (0 to 1) of all values lie."""
-        wanted = share * self.count
-        seen = 0
-        for bound, count in zip(self.bounds, self.counts, strict=False):
-            seen += count
-            if seen >= wanted:
-                return min(bound, self.largest)
-        return self.largest
-
-    def reset(self) -> None:
-        """Forget all values."""
-        self.counts = [0] * (len(self.bounds) + 1)
-        self.total = self.largest = 0.0
+    loop_hold_ms: Histogram = histogram(
+        "wirebroker_loop_hold_milliseconds",
+        "How long turns of the event loop took: whatever waits waits as long.",
+        HOLD_BOUNDS_MS,
+    )
+    connection_count: Gauge = gauge(
+        "kafka_server_socket_server_metrics_connection_count",
+        "Open connections.",
+        "listener",
+    )
+    connections_opened: Counter[str] = counters(
+        "kafka_server_socket_server_metrics_connection_creation_total",
+        "Connections that were accepted and served.",
+        "listener",
+    )
+    connections_closed: Counter[str] = counters(
+        "kafka_server_socket_server_metrics_connection_close_total",
+        "Connections that were served and are closed.",
+        "listener",
+    )
+    connections_expired: Counter[str] = counters(
+        "kafka_server_socket_server_metrics_expired_connections_killed_count",
+        "Connections that were closed because they were idle.",
+        "listener",
+    )
+    connections_refused: Counter[str] = counters(
+        "wirebroker_connections_refused_total",
+        "Connections that were closed at once: their address had all that it may have.",
+        "listener",
+    )
+    requests_late: int = counter(
+        "wirebroker_requests_late_total",
+        "Requests that did not arrive whole in time; their connections were closed.",
+    )
+    request_memory_bytes: Gauge = gauge(
+        "kafka_network_socketserver_memorypoolused",
+        "Memory that requests in flight hold, all connections together.",
+    )

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
-    from wirebroker.coordinator.transaction_admin import Pattern
+    from wirebroker.coordinator.transactions.admin import Pattern
 
 # A compiled pattern takes some hundred bytes a character, more with counted repetitions.
 _MOST_CHARACTERS = 10_000

@@ -2,13 +2,16 @@
 
     bind sockets            so that a port in use is said before anything is written
     lock log directories    meta.properties tells node and cluster
-    metadata log            replayed into an image; this node becomes its leader
+    controller              the metadata log replayed into an image; this node becomes its leader
+    register                as a broker of Apache Kafka does; what a kill has left is taken from the
+                            incarnation before
     replicas                every log opened, recovered if the last stop was no clean one
-    register, unfence       as a broker of Apache Kafka does, as records
+    subscribe, unfence      from now on it follows the metadata, and leads
     accept                  the ready line; Metadata is answered from here on
 
-Stopping: accept no more, let requests in flight finish, close every log, mark the directories
-clean. SIGTERM and SIGINT do that, a second SIGINT ends the process at once.
+Stopping: accept no more, let requests in flight finish, give the leaderships away, close every log,
+mark the directories clean. SIGTERM, SIGHUP and SIGINT do that, a second SIGINT ends the process at
+once.
 """
 
 from __future__ import annotations
@@ -23,48 +26,65 @@ import random
 import signal
 import socket
 import sys
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from wirebroker.api.auto_creation import AutoCreation
-from wirebroker.api.fetch_sessions import FetchSessions
-from wirebroker.api.metadata_cache import MetadataCache
 from wirebroker.api.registry import REGISTRY
 from wirebroker.broker import Broker, dynamic_config
 from wirebroker.clock import Clock, SystemClock
+from wirebroker.cluster.auto_creation import AutoCreation
+from wirebroker.cluster.broker_lifecycle import BrokerLifecycle
 from wirebroker.cluster.compaction_child import run_here, run_in_child
 from wirebroker.cluster.compactor import Compactor
+from wirebroker.cluster.controller_channel import LocalChannel
 from wirebroker.cluster.group_coordinator import GroupCoordinator
 from wirebroker.cluster.maintenance import Maintenance
-from wirebroker.cluster.metadata_log import MetadataLog
+from wirebroker.cluster.metadata_cache import MetadataCache
 from wirebroker.cluster.producer_id_supply import ProducerIdSupply
+from wirebroker.cluster.quorum_controller import QuorumController
 from wirebroker.cluster.replica_manager import ReplicaManager
 from wirebroker.cluster.transaction_admission import TransactionAdmission
 from wirebroker.cluster.transaction_coordinator import TransactionCoordinator
 from wirebroker.cluster.transaction_markers import MarkerWriter
 from wirebroker.codecs.errors import KafkaError
 from wirebroker.config import Config, StartError
-from wirebroker.coordinator.cluster_image import Endpoint
-from wirebroker.coordinator.controller import Controller
-from wirebroker.coordinator.group_settings import GroupSettings
-from wirebroker.coordinator.transaction_settings import TransactionSettings
+from wirebroker.config.listeners import ListenerConfig, listeners_of
+from wirebroker.coordinator.controller.cluster_image import Endpoint
+from wirebroker.coordinator.controller.controller import Controller
+from wirebroker.coordinator.controller.image_change import topics_between
+from wirebroker.coordinator.groups.settings import GroupSettings
+from wirebroker.coordinator.transactions.settings import TransactionSettings
+from wirebroker.fetch_sessions import FetchSessions
+from wirebroker.freed_memory import give_back_large_blocks
 from wirebroker.garbage import GarbagePolicy
-from wirebroker.heap import give_back_large_blocks
-from wirebroker.listeners import Listener as ListenerConfig
-from wirebroker.listeners import listeners_of
 from wirebroker.logs import configure_logging
 from wirebroker.loop_watch import LoopWatch
+from wirebroker.metrics import Metrics
 from wirebroker.net.connection_table import ConnectionTable
 from wirebroker.net.dispatch import Dispatcher
 from wirebroker.net.listener import (
-    Listener,
     bind,
     data_files_within,
     raise_open_file_limit,
     sockets_within,
 )
+from wirebroker.net.open_listeners import OpenListeners
 from wirebroker.net.settings import NetworkSettings
+from wirebroker.ready_lines import (
+    BoundListener,
+    is_everywhere,
+    open_warning,
+    ready_lines,
+    shown_address,
+)
 from wirebroker.storage.files import Files
 from wirebroker.storage.log_directory import LogDirectory, LogDirectoryError
+from wirebroker.threads import Work, in_thread, until_idle
+from wirebroker.version import PLAIN_BUILD, is_compiled
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 logger = logging.getLogger("wirebroker")
 
@@ -126,8 +146,10 @@ class Server:
         port_file: Path | None = None,
         clock: Clock | None = None,
         files: Files | None = None,
+        metrics: Metrics | None = None,
     ) -> None:
         self.config = config
+        self.metrics = metrics or Metrics()
         self._port_file = port_file
         self.clock = clock or SystemClock()
         self.files = files or Files(max_open_files=config.int("wirebroker.open.files"))
@@ -137,18 +159,33 @@ class Server:
         self._directories: list[LogDirectory] = []
         # Of the metadata log, if that is none of them.
         self._metadata_directory: LogDirectory | None = None
-        self._listeners: list[Listener] = []
+        self.listeners: OpenListeners | None = None
         self._table: ConnectionTable | None = None
         self._maintenance: Maintenance | None = None
         self._compactor: Compactor | None = None
-        self._broker_epoch = -1
+        self.controller: QuorumController | None = None
+        self.lifecycle: BrokerLifecycle | None = None
+
+    @property
+    def bound(self) -> list[BoundListener]:
+        """Return the open listeners, in the order in which they are written."""
+        assert self.listeners is not None, "the server has not started"
+        return [
+            BoundListener(listener.name, opened.host, opened.port, listener.advertised)
+            for listener, opened in ((each, self.listeners[each.name]) for each, _ in self._sockets)
+        ]
+
+    @property
+    def data_directories(self) -> list[str]:
+        """Return where data lies, as absolute paths."""
+        return [directory.path for directory in self._directories]
 
     @property
     def address(self) -> tuple[str, int]:
         """Return host and port of the first listener, as a client on this machine reaches it."""
-        listener = self._listeners[0]
-        is_wildcard = listener.host in {"0.0.0.0", "::"}  # noqa: S104 - compared only
-        return ("127.0.0.1" if is_wildcard else listener.host), listener.port
+        assert self.listeners is not None, "the server has not started"
+        listener = self.listeners.first
+        return ("127.0.0.1" if is_everywhere(listener.host) else listener.host), listener.port
 
     async def start(self) -> None:
         """Bring everything up; returns when Metadata is answered.
@@ -186,11 +223,16 @@ class Server:
             clock=self.clock,
             settings=self._settings,
             max_sockets=sockets_within(open_files, data_files=data_files),
+            metrics=self.metrics,
         )
-        for listener, sock in self._sockets:
-            self._listeners.append(Listener(self._table, listener.name, sock))
-        for each in self._listeners:
-            each.start()
+        sockets = [(listener.name, sock) for listener, sock in self._sockets]
+        self.listeners = OpenListeners(self._table, sockets)
+        # Those that dynamic configs have added, and what they limit.
+        await self._follow_config(broker.config)
+        broker.config_followers.append(self._follow_config)
+        self.listeners.start()
+        assert self.controller is not None, "it was opened with the broker"
+        self.controller.allow_snapshots()
         if self._port_file is not None:
             try:
                 _write_port(self._port_file, self.address[1])
@@ -200,10 +242,9 @@ class Server:
 
     async def stop(self) -> None:
         """Finish what is in flight, write everything down and let go."""
-        if self._listeners:
+        if self.listeners is not None:
             self._remove_port_file()
-        for listener in self._listeners:
-            listener.close()
+            self.listeners.close()
         if self.broker is not None:
             self.broker.is_stopping = True
             self.broker.replicas.wake_all()
@@ -217,11 +258,39 @@ class Server:
         if self._maintenance is not None:
             await self._maintenance.stop()
         if self.broker is not None:
-            await self.broker.metadata.close()
+            broker_epoch = await self._leave()
             await self.broker.replicas.until_settled()
             # In a thread, so that a second SIGINT is heard while disks are waited for.
-            await asyncio.to_thread(self.broker.replicas.close, broker_epoch=self._broker_epoch)
+            await in_thread(
+                Work.TOPICS, partial(self.broker.replicas.close, broker_epoch=broker_epoch)
+            )
+            await until_idle()
         self._release()
+
+    async def _leave(self) -> int:
+        """Say that this node leads nothing any more, and end the controller; return the epoch."""
+        assert self.lifecycle is not None, "it was registered"
+        assert self.controller is not None
+        try:
+            await self.lifecycle.shut_down()
+        except KafkaError as error:
+            # The next start finds it as after a kill.
+            logger.warning(
+                "the leaderships are not given away: %s", error.message or error.code.name
+            )
+        await self.controller.close()
+        return self.lifecycle.broker_epoch
+
+    async def _follow_config(self, config: Config) -> None:
+        """Take over what dynamic configs have changed about connections and compaction."""
+        assert self.broker is not None
+        assert self.listeners is not None
+        assert self._compactor is not None
+        if self.broker.is_stopping:
+            return
+        self._compactor.config_changed()
+        await self.listeners.follow(config)
+        self.broker.auto_listeners = _told_where_they_came(listeners_of(config))
 
     def _bind(self) -> None:
         for listener in listeners_of(self.config):
@@ -229,7 +298,7 @@ class Server:
                 sock = bind(listener.host, listener.port, self._settings)
             except OSError as error:
                 raise StartError(
-                    f"cannot listen on {_shown(listener.host or '*', listener.port)}: "
+                    f"cannot listen on {shown_address(listener.host or '*', listener.port)}: "
                     f"{error.strerror or error}",
                     _how_to_listen(error),
                 ) from error
@@ -276,38 +345,41 @@ class Server:
     async def _open_broker(self) -> Broker:
         config, clock = self.config, self.clock
         node_id = config.node_id
-        metadata = await MetadataLog.open(
-            self._metadata_home(),
-            files=self.files,
-            clock=clock,
-            config=config,
-            node_id=node_id,
+        cluster_id = self._directories[0].cluster_id
+        rules = Controller(config, node_id=node_id, cluster_id=cluster_id)
+        controller = self.controller = await QuorumController.open(
+            self._metadata_home(), files=self.files, clock=clock, rules=rules
         )
+        controller.hold_snapshots()
         # What a newer broker wrote is refused before anything is touched.
         for directory in self._directories:
             directory.remove_clean_shutdown_marker()
-        config = dynamic_config(config, metadata.image, node_id)
+        metadata = controller.follower
+        config = rules.config = dynamic_config(config, metadata.image, node_id)
+        channel = LocalChannel(controller)
+        self.lifecycle = BrokerLifecycle(channel, metadata, node_id=node_id)
+        await self._register(self.lifecycle, config)
         replicas = ReplicaManager(
             self._directories, self.files, config=config, clock=clock, node_id=node_id
         )
-        metadata.on_disk_failure = replicas.file_failed
-        await replicas.load(metadata.image)
+        controller.on_disk_failure = replicas.file_failed
+        loaded = metadata.image
+        await replicas.load(loaded)
         for module in API_MODULES:
             importlib.import_module(f"wirebroker.api.{module}")
-        controller = Controller(config, node_id=node_id)
         groups = GroupCoordinator(
             GroupSettings.from_config(config),
             clock=clock,
             metadata=metadata,
-            controller=controller,
+            controller=channel,
             replicas=replicas,
         )
-        producer_ids = ProducerIdSupply(metadata, controller)
+        producer_ids = ProducerIdSupply(channel, self.lifecycle)
         transactions = TransactionCoordinator(
             TransactionSettings.from_config(config),
             clock=clock,
             metadata=metadata,
-            controller=controller,
+            controller=channel,
             replicas=replicas,
             producer_ids=producer_ids,
             markers=MarkerWriter(clock=clock, replicas=replicas, groups=groups),
@@ -317,9 +389,9 @@ class Server:
             config=config,
             clock=clock,
             node_id=node_id,
-            cluster_id=self._directories[0].cluster_id,
+            cluster_id=cluster_id,
             metadata=metadata,
-            controller=controller,
+            controller=channel,
             replicas=replicas,
             groups=groups,
             transactions=transactions,
@@ -327,26 +399,30 @@ class Server:
             producer_ids=producer_ids,
             fetch_sessions=FetchSessions(slots, random.Random()),  # noqa: S311 - ids, not secrets
             metadata_cache=MetadataCache(),
-            auto_creation=AutoCreation(metadata, controller),
-            auto_listeners=frozenset(
-                listener.name for listener, _ in self._sockets if listener.advertised is None
-            ),
+            auto_creation=AutoCreation(channel),
+            auto_listeners=_told_where_they_came(listener for listener, _ in self._sockets),
         )
-        await self._join(broker)
-        return broker
-
-    async def _join(self, broker: Broker) -> None:
-        """Register as a broker of the cluster, and lead what this node has."""
-        metadata = broker.metadata
-        metadata.set_listener(broker.follow)
-        self._broker_epoch = await metadata.register(
-            endpoints=[self._endpoint(listener, sock) for listener, sock in self._sockets],
-            log_directories=[directory.directory_id for directory in self._directories],
-            rack=broker.config.optional_str("broker.rack"),
-        )
-        await metadata.unfence()
+        broker.config_users.append(rules.use_config)
+        broker.subscribe()
+        if metadata.image is not loaded:  # nobody was told of what was published meanwhile
+            change = topics_between(loaded, metadata.image)
+            await replicas.apply(change, metadata.image)
+        await self.lifecycle.unfence()
         broker.groups.start()
         broker.transactions.start()
+        return broker
+
+    async def _register(self, lifecycle: BrokerLifecycle, config: Config) -> None:
+        """Register as a broker of the cluster: what a kill has left of the last is gone by that."""
+        epochs = {directory.previous_broker_epoch for directory in self._directories}
+        await lifecycle.register(
+            cluster_id=self._directories[0].cluster_id,
+            endpoints=[self._endpoint(listener, sock) for listener, sock in self._sockets],
+            log_directories=[directory.directory_id for directory in self._directories],
+            rack=config.optional_str("broker.rack"),
+            # Directories that tell of different incarnations tell of no clean stop.
+            previous_broker_epoch=epochs.pop() if len(epochs) == 1 else -1,
+        )
 
     def _endpoint(self, listener: ListenerConfig, sock: socket.socket) -> Endpoint:
         """Return what the registration says of a listener; `auto` says this machine's name."""
@@ -386,14 +462,17 @@ def run(config: Config, *, port_file: Path | None = None) -> int:
     for warning in config.warnings():
         logger.warning("%s", warning)
     give_back_large_blocks()
+    metrics = Metrics()
     with (
         GarbagePolicy() as garbage,
-        asyncio.Runner(loop_factory=LoopWatch().new_event_loop) as runner,
+        asyncio.Runner(loop_factory=LoopWatch(metrics).new_event_loop) as runner,
     ):
-        return runner.run(_serve(config, port_file, garbage))
+        return runner.run(_serve(config, port_file, garbage, metrics))
 
 
-async def _serve(config: Config, port_file: Path | None, garbage: GarbagePolicy) -> int:
+async def _serve(
+    config: Config, port_file: Path | None, garbage: GarbagePolicy, metrics: Metrics
+) -> int:
     loop = asyncio.get_running_loop()
     told_to_stop = asyncio.Event()
 
@@ -404,20 +483,40 @@ async def _serve(config: Config, port_file: Path | None, garbage: GarbagePolicy)
 
     loop.add_signal_handler(signal.SIGTERM, told_to_stop.set)
     loop.add_signal_handler(signal.SIGINT, on_interrupt)
-    server = Server(config, port_file=port_file)
+    # A closed terminal; under nohup it is ignored, and stays so, as by Java's machine.
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        loop.add_signal_handler(signal.SIGHUP, told_to_stop.set)
+    server = Server(config, port_file=port_file, metrics=metrics)
     await server.start()
     garbage.keep_all()
-    host, port = server.address
-    cluster_id = server.broker.cluster_id if server.broker is not None else ""
-    sys.stdout.write(
-        f"wirebroker ready on {_shown(host, port)} (node {config.node_id}, cluster {cluster_id})\n"
-    )
-    sys.stdout.flush()
+    _say_ready(server)
     await told_to_stop.wait()
     logger.info("stopping")
     await server.stop()
     logger.info("stopped")
     return 0
+
+
+def _say_ready(server: Server) -> None:
+    assert server.broker is not None, "it was started"
+    warning = open_warning(server.bound)
+    if warning is not None:
+        logger.warning("%s", warning)
+    if not is_compiled():
+        logger.info("%s", PLAIN_BUILD)
+    lines = ready_lines(
+        server.bound,
+        node_id=server.config.node_id,
+        cluster_id=server.broker.cluster_id,
+        directories=server.data_directories,
+        machine=socket.gethostname(),
+    )
+    sys.stdout.write("".join(f"{line}\n" for line in lines))
+    sys.stdout.flush()
+
+
+def _told_where_they_came(listeners: Iterable[ListenerConfig]) -> frozenset[str]:
+    return frozenset(listener.name for listener in listeners if listener.advertised is None)
 
 
 def _write_port(path: Path, port: int) -> None:
@@ -433,10 +532,6 @@ def _write_port(path: Path, port: int) -> None:
             f"cannot write the port file {path}: {error.strerror or error}",
             "choose a place that can be written (--port-file FILE)",
         ) from error
-
-
-def _shown(host: str, port: int) -> str:
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def _how_to_listen(error: OSError) -> str:

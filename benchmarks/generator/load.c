@@ -1,12 +1,16 @@
 /* Many connections, one request in flight on each: sends ready-made Kafka requests over and over.
  *
- *   load PORT CONNECTIONS SECONDS ERROR_AT < frames
+ *   load PORT CONNECTIONS SECONDS ERROR_AT [SEQUENCE_AT] < frames
  *
  * Standard input holds n whole frames, each with its length before it; connection i of c sends
  * frames i, i + c, i + 2c … modulo n: together all of them, and each the same one again and again
  * if n divides c. ERROR_AT is where in a response, counted from behind its length, an
  * int16 error code stands that must be 0; -1 if there is none. One thread, epoll; a response is
  * read away, only its first bytes are looked at.
+ *
+ * SEQUENCE_AT is where in each frame, its length included, the base sequence of its one batch stands
+ * (idempotent producers, a record a batch): it is counted up, and the CRC made anew, from one request
+ * to the next. There are then as many frames as connections.
  *
  * Prints one JSON object: requests, seconds, bytes received, CPU seconds of this process, latency
  * percentiles in microseconds. Exit status 1 and a line on standard error if anything is wrong.
@@ -29,7 +33,7 @@
 enum { HEAD_BYTES = 256, READ_BYTES = 1 << 20, MOST_EVENTS = 512, FINE_US = 20000, BUCKETS = 60000 };
 
 struct frame {
-    const unsigned char *bytes;
+    unsigned char *bytes;
     size_t size;
 };
 
@@ -47,7 +51,8 @@ struct connection {
 static unsigned char *scratch;
 static uint64_t buckets[BUCKETS];
 static uint64_t requests, bytes_in;
-static long error_at;
+static long error_at, sequence_at = -1;
+static uint32_t crc_table[256];
 static struct frame *frames;
 static size_t frame_count, stride;
 
@@ -67,6 +72,34 @@ static int64_t now_ns(void)
 static uint32_t number_at(const unsigned char *at)
 {
     return (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3];
+}
+
+static void put_number(unsigned char *at, uint32_t number)
+{
+    for (int i = 0; i < 4; i++)
+        at[i] = (unsigned char)(number >> (24 - 8 * i));
+}
+
+static void make_crc_table(void)
+{
+    for (uint32_t i = 0; i < 256; i++) {
+        uint32_t value = i;
+        for (int bit = 0; bit < 8; bit++)
+            value = value >> 1 ^ (value & 1 ? 0x82F63B78u : 0); /* CRC-32C */
+        crc_table[i] = value;
+    }
+}
+
+/* In a batch: its length at 8, the CRC at 17 of what stands from 21 on, the base sequence at 53. */
+static void count_up(unsigned char *frame)
+{
+    unsigned char *sequence = frame + sequence_at, *batch = sequence - 53;
+    const unsigned char *end = batch + 12 + number_at(batch + 8);
+    put_number(sequence, number_at(sequence) + 1);
+    uint32_t crc = ~0u;
+    for (const unsigned char *p = batch + 21; p < end; p++)
+        crc = crc >> 8 ^ crc_table[(crc ^ *p) & 255];
+    put_number(batch + 17, ~crc);
 }
 
 /* Exact microseconds up to FINE_US, milliseconds from there on. */
@@ -104,7 +137,7 @@ static unsigned char *read_input(size_t *size)
     }
 }
 
-static void cut_frames(const unsigned char *input, size_t size)
+static void cut_frames(unsigned char *input, size_t size)
 {
     for (size_t at = 0; at < size;) {
         size_t length = at + 4 <= size ? number_at(input + at) + 4 : 0;
@@ -227,8 +260,11 @@ static void drive(int poll, int64_t end_ns, int connections)
             check(connection);
             int64_t now = now_ns();
             note_latency((now - connection->began_ns) / 1000);
-            if (now < end_ns)
+            if (now < end_ns) {
+                if (sequence_at >= 0)
+                    count_up(connection->frame.bytes);
                 begin(poll, connection);
+            }
             else
                 busy--;
         }
@@ -237,17 +273,24 @@ static void drive(int poll, int64_t end_ns, int connections)
 
 int main(int count, char **arguments)
 {
-    if (count != 5) {
-        fprintf(stderr, "usage: load PORT CONNECTIONS SECONDS ERROR_AT < frames\n");
+    if (count != 5 && count != 6) {
+        fprintf(stderr, "usage: load PORT CONNECTIONS SECONDS ERROR_AT [SEQUENCE_AT] < frames\n");
         return 2;
     }
     int port = atoi(arguments[1]), connections = atoi(arguments[2]);
     double seconds = atof(arguments[3]);
     error_at = atol(arguments[4]);
+    if (count == 6)
+        sequence_at = atol(arguments[5]);
+    make_crc_table();
     size_t size;
     unsigned char *input = read_input(&size);
     cut_frames(input, size);
     stride = (size_t)connections;
+    if (sequence_at >= 0 && frame_count != stride) {
+        fprintf(stderr, "load: sequences need a frame for each connection\n");
+        return 2;
+    }
     struct rlimit files = {(rlim_t)connections + 64, (rlim_t)connections + 64};
     setrlimit(RLIMIT_NOFILE, &files);
     scratch = malloc(READ_BYTES);

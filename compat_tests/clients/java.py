@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 
-from compat_tests import tools
+from tests.support import java_start
 
 _TOOLS = "org.apache.kafka.tools"
 TOPICS = f"{_TOOLS}.TopicCommand"
@@ -16,9 +16,6 @@ PRODUCER_PERFORMANCE = f"{_TOOLS}.ProducerPerformance"
 API_VERSIONS = f"{_TOOLS}.BrokerApiVersionsCommand"
 
 TIMEOUT_S = 90.0  # of one run; a start alone can take 3 s on a busy machine
-# The quickest start: no second compiler, no threads for the collector.
-_OPTIONS = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
-_ERRORS_ONLY = "-Dorg.slf4j.simpleLogger.defaultLogLevel=error"
 
 
 def run(bootstrap: str, tool: str, *arguments: str, text: str = "") -> str:
@@ -30,9 +27,8 @@ def run(bootstrap: str, tool: str, *arguments: str, text: str = "") -> str:
 
 def attempt(bootstrap: str, tool: str, *arguments: str, text: str = "") -> tuple[int, str]:
     """Run a tool to its end; return its status and all it printed, errors too."""
-    java = [tools.java_command(), *_OPTIONS, _ERRORS_ONLY, "-cp", f"{tools.kafka_jars()}/*"]
     done = subprocess.run(
-        [*java, tool, "--bootstrap-server", bootstrap, *arguments],
+        [*java_start.command("-Xmx256m", tool), "--bootstrap-server", bootstrap, *arguments],
         input=text,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

@@ -10,8 +10,8 @@ import json
 import subprocess
 from typing import TYPE_CHECKING, Any
 
-from compat_tests import tools
 from compat_tests.clients.message import WAIT_S, Message, Start
+from tests.support import tools
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -6,16 +6,14 @@ import sys
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from compat_tests import tools, tools_go, tools_node, tools_rust
+from compat_tests import tools_go, tools_node, tools_rust
+from tests.support import java_start, tools
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
 JAVA_PROGRAMS = tools.PROJECT / "compat_tests" / "groups" / "java"
-# The quickest start: no second compiler, no threads for the collector.
-_JAVA_OPTIONS = ("-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
-_ERRORS_ONLY = "-Dorg.slf4j.simpleLogger.defaultLogLevel=error"
 
 
 @dataclass(slots=True, frozen=True)
@@ -46,11 +44,11 @@ def _python(module: str) -> Callable[[], list[str]]:
     return lambda: [sys.executable, "-m", f"compat_tests.groups.members.{module}"]
 
 
-def _java() -> list[str]:
+def java_program(main_class: str) -> list[str]:
+    """Return the command of a program in java/, compiled on first use."""
     name = f"java-member-{tools_go.sources_hash(JAVA_PROGRAMS)}"
     classes = tools._installed(name, _compile_java)
-    path = f"{classes}:{tools.kafka_jars()}/*"
-    return [tools.java_command(), *_JAVA_OPTIONS, _ERRORS_ONLY, "-cp", path, "Member"]
+    return java_start.command("-Xmx128m", main_class, more_classes=classes)
 
 
 def _compile_java(folder: Path) -> None:
@@ -95,7 +93,9 @@ SARAMA = GroupClient(
 RUST_RDKAFKA = GroupClient(
     "rust-rdkafka", tools_rust.member_command, ("cooperative-sticky", "range", "roundrobin")
 )
-JAVA = GroupClient("java", _java, ("range", "cooperative-sticky", "roundrobin", "sticky"))
+JAVA = GroupClient(
+    "java", lambda: java_program("Member"), ("range", "cooperative-sticky", "roundrobin", "sticky")
+)
 
 CLIENTS = (
     CONFLUENT,

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from compat_tests.brokers import Broker
     from compat_tests.groups.group import Group
+    from tests.support.brokers import Broker
 
 STATIC = [client for client in CLIENTS if client.has_static_members]
 # Longer than a restart takes on a busy machine; nothing here waits for it.

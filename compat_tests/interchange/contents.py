@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from compat_tests.interchange.shared_folder import OFFSETS_PARTITIONS
 from compat_tests.raw_requests import BROKER_RESOURCE, TOPIC_RESOURCE, Requests
 from wirebroker.codecs.api_keys import ApiKey
-from wirebroker.codecs.record_batch import iterate_batches
+from wirebroker.codecs.records.batch import iterate_batches
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

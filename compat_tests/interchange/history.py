@@ -16,8 +16,8 @@ from compat_tests.raw_requests import (
     record,
 )
 from wirebroker.codecs.api_keys import ApiKey
-from wirebroker.codecs.compression import Codec
 from wirebroker.codecs.errors import ErrorCode
+from wirebroker.codecs.records.compression import Codec
 
 if TYPE_CHECKING:
     from compat_tests.interchange.shared_folder import SharedFolder

@@ -5,7 +5,8 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING, Literal
 
-from compat_tests.brokers import HOST, ApacheKafka, Broker, Wirebroker
+from tests.support import java_start
+from tests.support.brokers import HOST, ApacheKafka, Broker, Wirebroker
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -56,7 +57,8 @@ class SharedFolder:
             where["metadata.log.dir"] = str(self.metadata_dir)
         where["log.dirs"] = ",".join(map(str, self.log_dirs))
         all_settings = {**SETTINGS, **where, **(settings or {})}
-        self.apache = ApacheKafka(folder / "apache", all_settings)
+        quickly = java_start.options()
+        self.apache = ApacheKafka(folder / "apache", all_settings, java_options=quickly)
         self.apache.format_options = []  # the features that a new cluster has by default
         self.apache.has_dynamic_voters = has_dynamic_voters
         self.wirebroker = Wirebroker(folder / "wirebroker", all_settings)

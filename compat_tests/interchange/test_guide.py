@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from compat_tests import brokers
 from compat_tests.raw_requests import Requests, batch, record
 from compat_tests.waiting import eventually
+from tests.support import brokers, java_start
+from tests.support.ports import free_ports
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -40,7 +41,7 @@ def command_of(line: str) -> list[str]:
     if program == "wirebroker":
         return [sys.executable, "-m", "wirebroker", *arguments]
     java = {"kafka-storage.sh": "kafka.tools.StorageTool", "kafka-server-start.sh": "kafka.Kafka"}
-    return [*brokers.java_tool("-Xmx512m", java[Path(program).name]), *arguments]
+    return [*java_start.command("-Xmx512m", java[Path(program).name]), *arguments]
 
 
 class Guide:
@@ -48,7 +49,7 @@ class Guide:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.port, self.controller_port = brokers.free_ports(2)
+        self.port, self.controller_port = free_ports(2)
         self.appended = 0
 
     def text(self, text: str) -> str:
@@ -57,7 +58,7 @@ class Guide:
     def run(self, lines: list[str]) -> None:
         for line in lines:
             command = command_of(line)
-            if "serve" in command:
+            if "--data-dir" in command:
                 command += ["--set", f"listeners=PLAINTEXT://127.0.0.1:{self.port}"]
             if "format" in command:
                 subprocess.run(command, cwd=self.folder, check=True, capture_output=True)

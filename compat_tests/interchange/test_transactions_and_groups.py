@@ -12,7 +12,7 @@ from compat_tests.clients import java
 from compat_tests.interchange.contents import contents_of, read_transactions
 from compat_tests.interchange.shared_folder import OFFSETS_PARTITIONS, SharedFolder, address
 from compat_tests.raw_requests import Requests, batch, record
-from compat_tests.transaction_requests import TransactionalProducer
+from compat_tests.transaction_requests import OpenTransaction
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
 
@@ -43,22 +43,22 @@ def folder(tmp_path: Path) -> SharedFolder:
     return SharedFolder(tmp_path)
 
 
-def make_transactions(requests: Requests) -> TransactionalProducer:
+def make_transactions(requests: Requests) -> OpenTransaction:
     """One committed, one aborted, one that stays open; return the producer of the last."""
     requests.create("t", 1)
     requests.ask_until_served(ApiKey.FIND_COORDINATOR, 2, {"key": "any", "key_type": 0})
-    committed = TransactionalProducer(requests, "committed")
+    committed = OpenTransaction(requests, "committed")
     committed.append("t", b"c0", b"c1")
     committed.commit_offset("told", "t", 2)
     committed.end(committed=True)
-    aborted = TransactionalProducer(requests, "aborted")
+    aborted = OpenTransaction(requests, "aborted")
     requests.wait_for_end("t", 3)
     aborted.append("t", b"a0", b"a1")
     aborted.commit_offset("never", "t", 5)
     aborted.end(committed=False)
     requests.wait_for_end("t", 6)
     requests.append("t", batch(record(0, b"k", b"plain")))
-    left_open = TransactionalProducer(requests, "open")
+    left_open = OpenTransaction(requests, "open")
     assert left_open.append("t", b"o0", b"o1") == 7
     left_open.commit_offset("pending", "t", 9)
     requests.append("t", batch(record(0, b"k", b"plain")))
@@ -99,7 +99,7 @@ def test_transactions_are_seen_alike_and_the_one_left_open_is_ended_by_the_other
         requests.append("t", batch(record(0, b"k", b"more")))
         assert view_of_committed(requests) == committed
         # Its producer comes back: what it left open is aborted.
-        TransactionalProducer(requests, "open")
+        OpenTransaction(requests, "open")
         requests.wait_for_end("t", 12)
         requests.wait_for_end("t", 12, isolation_level=READ_COMMITTED)
         stable, aborted, _ = committed = view_of_committed(requests)

@@ -18,10 +18,10 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from compat_tests.brokers import make_broker
 from compat_tests.suites import kafka_python, librdkafka
 from compat_tests.suites.outcomes import failed, totals
-from compat_tests.tools import ToolError
+from tests.support.brokers import make_broker
+from tests.support.tools import ToolError
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -11,8 +11,8 @@ from functools import cache
 from importlib import metadata
 from typing import TYPE_CHECKING
 
-from compat_tests import tools
 from compat_tests.suites.outcomes import Outcome, from_junit
+from tests.support import tools
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

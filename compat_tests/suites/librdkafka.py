@@ -17,9 +17,10 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from compat_tests import tools, tools_node
+from compat_tests import tools_node
 from compat_tests.suites.outcomes import Outcome
-from compat_tests.tools import ToolError
+from tests.support import tools
+from tests.support.tools import ToolError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

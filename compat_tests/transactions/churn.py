@@ -13,15 +13,15 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from compat_tests import tools
-from compat_tests.brokers import ApacheKafka
 from compat_tests.clients.message import WAIT_S
+from tests.support import tools
+from tests.support.brokers import ApacheKafka
 
 if TYPE_CHECKING:
     import random
     from pathlib import Path
 
-    from compat_tests.brokers import Broker
+    from tests.support.brokers import Broker
 
 _LAST_ERRORS = 30
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING
 
-from compat_tests import tools, tools_go
+from compat_tests import tools_go
+from tests.support import java_start, tools
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -41,7 +42,7 @@ def streams_jars() -> Path:
 
 def copier_command() -> list[str]:
     """Return the command of Kafka's own TransactionalMessageCopier; its arguments follow."""
-    return [*_java(), "-cp", f"{tools.kafka_jars()}/*", _COPIER]
+    return java_start.command("-Xmx256m", _COPIER)
 
 
 def _command(sources: Path, jars: Path, main_class: str) -> list[str]:
@@ -54,6 +55,8 @@ def _command(sources: Path, jars: Path, main_class: str) -> list[str]:
         tools._run([*tools.javac_command(), "-d", str(folder), "-cp", class_path, *files])
 
     classes = tools._installed(name, compile_into)
+    if jars == tools.kafka_jars():
+        return java_start.command("-Xmx256m", main_class, more_classes=classes)
     return [*_java(), "-cp", f"{classes}:{jars}/*", main_class]
 
 

@@ -17,18 +17,18 @@ import pytest
 from confluent_kafka import Producer
 
 from compat_tests import topics
-from compat_tests.brokers import ApacheKafka
 from compat_tests.clients.message import WAIT_S
 from compat_tests.transactions.churn import Churn
 from compat_tests.transactions.churn_member import PARTITIONS
 from compat_tests.transactions.settings import SETTINGS
 from compat_tests.transactions.watcher import Watcher
+from tests.support.brokers import ApacheKafka
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from compat_tests.brokers import Broker
     from compat_tests.conftest import StartBroker
+    from tests.support.brokers import Broker
 
 STAGES = 3
 MEMBERS = 2  # of each stage

@@ -20,7 +20,7 @@ from compat_tests.transactions.drivers.kafka_python import KafkaPython
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from compat_tests.brokers import Broker
+    from tests.support.brokers import Broker
 
 CLIENTS = [
     pytest.param(ConfluentKafka(), id="confluent-kafka"),

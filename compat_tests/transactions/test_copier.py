@@ -15,7 +15,7 @@ from compat_tests.transactions import java_programs
 from compat_tests.transactions.drivers.confluent import ConfluentKafka
 
 if TYPE_CHECKING:
-    from compat_tests.brokers import Broker
+    from tests.support.brokers import Broker
 
 RECORDS = 1_000
 

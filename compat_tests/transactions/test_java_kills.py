@@ -26,9 +26,9 @@ from compat_tests.transactions.settings import SETTINGS
 from compat_tests.waiting import eventually
 
 if TYPE_CHECKING:
-    from compat_tests.brokers import Broker
     from compat_tests.conftest import StartBroker
     from compat_tests.transactions.drivers.driver import Driver
+    from tests.support.brokers import Broker
 
 PRODUCERS = 2
 TOPICS = 3

@@ -47,13 +47,6 @@ AGREED: tuple[Agreed, ...] = (
     ),
     Agreed(
         _METADATA_LOG,
-        r"- (BROKER_REGISTRATION_CHANGE .*(in_controlled_shutdown: 1|fenced: 1)\}"
-        r"|PARTITION_CHANGE .*leader: -1,.*)",
-        "Before it stops, Apache Kafka's broker gives its leaderships away, which one node has"
-        " nobody for; after the next start it takes them up again. Here they are just kept.",
-    ),
-    Agreed(
-        _METADATA_LOG,
         r"- CLEAR_ELR .*",
         "A topic with its own min.insync.replicas begins with no eligible leaders in Kafka's log."
         " Here a partition's one replica is always in sync, so there are none to forget.",
@@ -67,8 +60,10 @@ AGREED: tuple[Agreed, ...] = (
     Agreed(
         r"(configured-[01]|shapes-2|__transaction_state-1)/leader-epoch-checkpoint",
         "- PRESENT",
-        "Apache Kafka notes an epoch when it begins to lead, here it is noted with its first"
-        " batch: a start of ten thousand partitions writes no files.",
+        "Apache Kafka notes an epoch when it begins to lead, here it is in the file with its first"
+        " batch: a start of ten thousand partitions writes no files. It costs nobody anything:"
+        " OffsetForLeaderEpoch knows it from the beginning, and the epoch of the next leadership"
+        " takes the place of one without batches.",
     ),
     Agreed(
         "log-start-offset-checkpoint",

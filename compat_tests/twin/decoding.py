@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from wirebroker.codecs.control_records import decode_control_record
+from tests.support.message_schemas import schema_of
 from wirebroker.codecs.coordinator_records import (
     GroupKey,
     OffsetKey,
@@ -16,14 +16,15 @@ from wirebroker.codecs.coordinator_records import (
 )
 from wirebroker.codecs.metadata_records import RecordType, decode_metadata_record, record_message
 from wirebroker.codecs.primitives import ZERO_UUID, uuid_text
+from wirebroker.codecs.records.control import decode_control_record
 from wirebroker.codecs.transaction_records import decode_transaction_key, decode_transaction_value
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from wirebroker.codecs.record_batch import BatchHeader
-    from wirebroker.codecs.records import Record
-    from wirebroker.codecs.schema import StructSchema
+    from compiling.messages.schema import StructSchema
+    from wirebroker.codecs.records.batch import BatchHeader
+    from wirebroker.codecs.records.record import Record
 
 _MEMBER = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _TRANSACTION_TIMES = ("transaction_last_update_timestamp_ms", "transaction_start_timestamp_ms")
@@ -78,19 +79,20 @@ def control_lines(header: BatchHeader, records: list[Record]) -> Iterator[str]:
 def metadata_lines(header: BatchHeader, records: list[Record], ids: Ids) -> Iterator[str]:
     """Tell of one batch of the metadata log, a line a record; its offsets are left out."""
     yield _batch_line(header, records)
-    configs: list[str] = []  # of one resource: they come in the order of a hash table
+    # Configs of one resource, partitions of one broker: they come in the order of a hash table.
+    unordered: list[str] = []
     for record in records:
         decoded = decode_metadata_record(record.value or b"")
-        schema = record_message(decoded.type).schema
+        schema = schema_of(record_message(decoded.type))
         fields = _fields(schema.body, decoded.version, decoded.body, ids)
         line = f"{decoded.type.name} v{decoded.version} {fields}"
-        if decoded.type is RecordType.CONFIG:
-            configs.append(line)
+        if decoded.type in {RecordType.CONFIG, RecordType.PARTITION_CHANGE}:
+            unordered.append(line)
             continue
-        yield from sorted(configs)
-        configs.clear()
+        yield from sorted(unordered)
+        unordered.clear()
         yield line
-    yield from sorted(configs)
+    yield from sorted(unordered)
 
 
 def coordinator_lines(header: BatchHeader, records: list[Record], ids: Ids) -> Iterator[str]:

@@ -31,14 +31,14 @@ from compat_tests.twin.decoding import (
     transaction_lines,
 )
 from wirebroker.codecs.metadata_records import RecordType, decode_metadata_record
-from wirebroker.codecs.record_batch import iterate_batches, iterate_records
-from wirebroker.storage.producer_snapshot import decode_snapshot
+from wirebroker.codecs.records.batch import iterate_batches, iterate_records
+from wirebroker.storage.log.producer_snapshot import decode_snapshot
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from wirebroker.codecs.record_batch import BatchHeader
+    from wirebroker.codecs.records.batch import BatchHeader
 
 # The stream's own times end before; what is later was a broker's clock.
 _CLOCK_MS = 1_710_000_000_000

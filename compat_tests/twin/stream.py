@@ -23,10 +23,10 @@ from compat_tests.raw_requests import (
     batch,
     record,
 )
-from compat_tests.transaction_requests import TransactionalProducer
+from compat_tests.transaction_requests import OpenTransaction
 from wirebroker.codecs.api_keys import ApiKey
-from wirebroker.codecs.compression import Codec
-from wirebroker.codecs.record_batch import build_batch
+from wirebroker.codecs.records.batch import build_batch
+from wirebroker.codecs.records.compression import Codec
 
 DAY_MS = 86_400_000
 
@@ -219,7 +219,7 @@ class Stream(Requests):
     def transactions(self) -> None:
         """Transactions that are committed, aborted, empty and left open, with offsets in them."""
         self.create("transactional", 1, {"segment.ms": str(1 << 50)})
-        one = TransactionalProducer(self, "one")
+        one = OpenTransaction(self, "one")
         one.append("transactional", b"a", b"b")
         one.commit_offset("in transactions", "shapes", 1)
         one.end(committed=True)
@@ -229,8 +229,8 @@ class Stream(Requests):
         one.commit_offset("in transactions", "shapes", 2)
         one.end(committed=False)
         self.wait_for_end("transactional", 6)
-        two = TransactionalProducer(self, "two")
+        two = OpenTransaction(self, "two")
         two.append("transactional", b"e")
-        again = TransactionalProducer(self, "two")  # aborts what it left
+        again = OpenTransaction(self, "two")  # aborts what it left
         self.wait_for_end("transactional", 8)
         again.append("transactional", b"f")

@@ -21,10 +21,10 @@ import xml.etree.ElementTree as ET
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from compat_tests import tools
-from compat_tests.brokers import make_broker
-from compat_tests.tools import ToolError
 from spark_it.suites import install
+from tests.support import tools
+from tests.support.brokers import make_broker
+from tests.support.tools import ToolError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -40,9 +40,11 @@ SUITES = (
 BROKER_SETTINGS = {"auto.create.topics.enable": "false", "offsets.topic.num.partitions": "1"}
 # (suite, test) -> what wirebroker lacks for it yet.
 LATER: dict[tuple[str, str], str] = {}
-LIMIT_S = 900.0  # the longest of SUITES took 160 s on two cores that were shared with 20 jobs
+LIMIT_S = 900.0  # of a suite; all of SUITES took 140 s on two cores that were shared with 20 jobs
 
 _PACKAGE = "org.apache.spark.sql.kafka010"
+# No threads for the collector, no second compiler.
+_QUICKLY = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 _OPENED = (
     *("java.lang", "java.lang.invoke", "java.lang.reflect", "java.io", "java.net", "java.nio"),
     *("java.util", "java.util.concurrent", "java.util.concurrent.atomic"),
@@ -59,32 +61,43 @@ class Outcome(NamedTuple):
     why: str = ""
 
 
-def run_suite(
-    suite: str, bootstrap: str, directory: Path, *, wirebroker: bool, log_requests: bool = False
-) -> list[Outcome]:
-    """Run one suite; its output, logs and results go into the directory.
+def run_suites(
+    suites: Sequence[str],
+    bootstrap: str,
+    directory: Path,
+    *,
+    wirebroker: bool,
+    log_requests: bool = False,
+) -> dict[str, list[Outcome]]:
+    """Run suites, one after the other in one Java process; return what became of each.
 
     Args:
-        suite: Its name within the connector's package.
+        suites: Their names within the connector's package.
         bootstrap: The broker, whose topics are deleted.
-        directory: A folder, made if need be.
+        directory: A folder for output, logs and results, made if need be.
         wirebroker: Whether the tests named in LATER are counted apart.
         log_requests: Whether the log holds each request that a Kafka client sends.
     """
     (directory / "tmp").mkdir(parents=True, exist_ok=True)
-    results = directory / "results"
-    command = _command(suite, bootstrap, directory, log_requests=log_requests)
-    log = directory / f"{suite}.txt"
-    status = tools.run_logged(command, log, directory=directory, limit_s=LIMIT_S)
-    outcomes = list(_outcomes(suite, results))
-    if not outcomes or (status != 0 and not any(one.result == "failed" for one in outcomes)):
-        # It stopped short: a time limit, or a beforeAll that threw.
-        text = log.read_text(errors="replace")
-        outcomes.append(Outcome(suite, "the suite as a whole", "failed", text[-2000:]))
-    return [_with_later(one) for one in outcomes] if wirebroker else outcomes
+    command = _command(suites, bootstrap, directory, log_requests=log_requests)
+    log = directory / "suites.txt"
+    limit_s = LIMIT_S * len(suites)
+    status = tools.run_logged(command, log, directory=directory, limit_s=limit_s)
+    outcomes = {suite: list(_outcomes(suite, directory / "results")) for suite in suites}
+    has_failed = any(one.result == "failed" for found in outcomes.values() for one in found)
+    for suite, found in outcomes.items():
+        if not found or (status != 0 and not has_failed):
+            # It stopped short: a time limit, or a beforeAll that threw.
+            text = log.read_text(errors="replace")
+            found.append(Outcome(suite, "the suite as a whole", "failed", text[-2000:]))
+    if not wirebroker:
+        return outcomes
+    return {suite: [_with_later(one) for one in found] for suite, found in outcomes.items()}
 
 
-def _command(suite: str, bootstrap: str, directory: Path, *, log_requests: bool) -> list[str]:
+def _command(
+    suites: Sequence[str], bootstrap: str, directory: Path, *, log_requests: bool
+) -> list[str]:
     properties = {
         "spark.testing": "1",
         "spark.test.home": str(directory),
@@ -96,19 +109,20 @@ def _command(suite: str, bootstrap: str, directory: Path, *, log_requests: bool)
         "jdk.reflect.useDirectMethodHandle": "false",
         "io.netty.tryReflectionSetAccessible": "true",
         "log4j2.configurationFile": str(Path(__file__).with_name("log4j2.properties")),
-        "wirebroker.log": str(directory / f"{suite}.log"),
+        "wirebroker.log": str(directory / "suites.log"),
         "wirebroker.netlevel": "debug" if log_requests else "warn",
         "wirebroker.bootstrap": bootstrap,
         "wirebroker.wipe": "true",
     }
     opened = [f"--add-opens=java.base/{name}=ALL-UNNAMED" for name in _OPENED]
     tests = str(install.suites_folder() / "tests")
+    chosen = [part for suite in suites for part in ("-s", f"{_PACKAGE}.{suite}")]
     return [
-        *(tools.java_command(), "-Xmx1g", "-Xss4m", *opened),
+        *(tools.java_command(), "-Xmx1g", "-Xss4m", *_QUICKLY, *opened),
         *("--add-opens=java.security.jgss/sun.security.krb5=ALL-UNNAMED",),
         *(f"-D{name}={value}" for name, value in properties.items()),
         *("-cp", ":".join(map(str, install.class_path())), "org.scalatest.tools.Runner"),
-        *("-R", tests, "-oDW", "-u", str(directory / "results"), "-s", f"{_PACKAGE}.{suite}"),
+        *("-R", tests, "-oDW", "-u", str(directory / "results"), *chosen),
     ]
 
 
@@ -165,23 +179,22 @@ def main() -> int:
 
 def _run_all(options: argparse.Namespace, bootstrap: str, output: Path) -> int:
     _say(f"logs and results: {output}")
-    outcomes: list[Outcome] = []
-    for suite in options.suites:
-        started = time.monotonic()
-        found = run_suite(
-            suite,
-            bootstrap,
-            output.resolve(),
-            wirebroker=options.broker == "wirebroker",
-            log_requests=options.log_requests,
-        )
-        _say(f"{suite:<44} {_totals(found)}, {time.monotonic() - started:.0f} s")
-        for one in found:
+    started = time.monotonic()
+    found = run_suites(
+        options.suites,
+        bootstrap,
+        output.resolve(),
+        wirebroker=options.broker == "wirebroker",
+        log_requests=options.log_requests,
+    )
+    for suite, outcomes in found.items():
+        _say(f"{suite:<44} {_totals(outcomes)}")
+        for one in outcomes:
             if one.result in ("failed", "later"):
                 _say(f"  {one.result}: {one.test}: {one.why}")
-        outcomes += found
-    _say(_totals(outcomes))
-    return any(one.result == "failed" for one in outcomes)
+    every_one = [one for outcomes in found.values() for one in outcomes]
+    _say(f"{_totals(every_one)}, {time.monotonic() - started:.0f} s")
+    return any(one.result == "failed" for one in every_one)
 
 
 def _totals(outcomes: Sequence[Outcome]) -> str:

@@ -189,7 +189,7 @@ class BrokerRun:
             # not, and waits for ever, as Apache Kafka's does.
             return
         for shard in broker.broker.transactions.shards():
-            for name, transaction in shard.transactions.items():
+            for name, transaction in shard.recorded.items():
                 assert not transaction.state.label.startswith("Prepare"), f"{name} is not completed"
         offsets = {}
         for producer in self.producers:

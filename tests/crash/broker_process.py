@@ -8,10 +8,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from unittest import mock
 
-from tests.simulation.broker_host import SimulatedServer
-from tests.simulation.loop import Process, SimulatedClock, SimulatedLoop, is_of_the_dead
-from tests.simulation.network import Host
-from tests.simulation.simulated_files import SimulatedFiles
+from tests.simulation.broker_life import BrokerLife
+from tests.simulation.loop import SimulatedLoop, is_of_the_dead
 from tests.support.raw_client import answer_of, request_frame
 from wirebroker.config import Config
 
@@ -21,9 +19,8 @@ if TYPE_CHECKING:
     from random import Random
 
     from tests.simulation.disk import Disk
-    from wirebroker.broker import Broker
     from wirebroker.codecs.api_keys import ApiKey
-    from wirebroker.config_topic import TopicSettings
+    from wirebroker.config.topic import TopicSettings
 
 
 def broker_config(*, durability: str) -> Config:
@@ -62,8 +59,8 @@ def small_segments(segment_bytes: int) -> Iterator[None]:
         yield
 
 
-class BrokerProcess:
-    """One life of a broker.
+class BrokerProcess(BrokerLife):
+    """One life of a broker, on a loop of its own.
 
     Attributes:
         errors: What the broker logged as errors; a test takes any for a failure.
@@ -73,24 +70,16 @@ class BrokerProcess:
         self, disk: Disk, config: Config, random: Random, *, dies_at_write: int | None = None
     ) -> None:
         self.loop = SimulatedLoop(random)
-        self.clock = SimulatedClock(self.loop)
-        self.process = Process(self.loop, "broker")
-        self.files = SimulatedFiles(disk, self.clock, self.process.kill)
-        self.files.dies_at_write = dies_at_write
-        self.process.on_death = self._died
-        self.server = SimulatedServer(config, clock=self.clock, files=self.files)
         self.errors: list[str] = []
         self._ended: Callable[[], None] = lambda: None
         self._watch = _ErrorWatch(self.errors)
         disk.locks.clear()
+        super().__init__(
+            self.loop, disk, config, name="broker", on_death=lambda life: self._ended()
+        )
+        self.files.dies_at_write = dies_at_write
         logging.getLogger("wirebroker").addHandler(self._watch)
         self.loop.set_exception_handler(self._on_exception)
-
-    @property
-    def broker(self) -> Broker:
-        """The parts of the broker."""
-        assert self.server.broker is not None
-        return self.server.broker
 
     def start(self) -> bool:
         """Start; return False if it was killed meanwhile.
@@ -98,7 +87,11 @@ class BrokerProcess:
         Raises:
             StartError: The broker refuses the directory.
         """
-        return self._run_within(self.server.start())
+        try:
+            return self._run_within(self.server.start())
+        except BaseException:
+            self.kill()  # nobody else lets go of a loop on which nothing was started
+            raise
 
     def stop(self) -> None:
         """Stop cleanly."""
@@ -110,8 +103,7 @@ class BrokerProcess:
 
     async def ask(self, key: ApiKey, version: int, request: Mapping[str, Any]) -> Any:
         """Have a request served and return its decoded answer."""
-        assert self.server._table is not None
-        connection = Host(self.process, self.server._table).connect()
+        connection = self.host().connect()
         frame = request_frame(key, version, request)
         data = await self.process.spawn(connection.exchange(frame))
         return answer_of(key, version, data[4:])
@@ -141,10 +133,6 @@ class BrokerProcess:
             return False
         task.result()
         return True
-
-    def _died(self) -> None:
-        self.files.is_dead = True
-        self._ended()
 
     def _on_exception(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         del loop

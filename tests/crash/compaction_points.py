@@ -11,15 +11,15 @@ from tests.crash.history import Facts, base_of, end_of, stored_batches
 from tests.crash.log_checks import check_epochs, check_indexes, check_lookups, replayed
 from tests.crash.log_points import LogRun
 from tests.support.compaction import committed_records_of, map_of
-from wirebroker.codecs.record_batch import batch_crc, iterate_records, read_batch_header
+from wirebroker.codecs.records.batch import batch_crc, iterate_records, read_batch_header
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from random import Random
 
-    from wirebroker.codecs.records import Record
-    from wirebroker.storage.log import Log
-    from wirebroker.storage.producer_snapshot import SnapshotRow
+    from wirebroker.codecs.records.record import Record
+    from wirebroker.storage.log.log import Log
+    from wirebroker.storage.log.producer_snapshot import SnapshotRow
 
 _READERS = 3
 _ABORT_KEY = b"\x00\x00\x00\x00"

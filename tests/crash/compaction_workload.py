@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 
 from tests.crash.history import base_of, end_of, stored_batches
 from tests.crash.log_workload import LogWorkload
-from wirebroker.codecs.record_batch import iterate_batches
-from wirebroker.storage.compaction import Compaction
-from wirebroker.storage.compaction_map import OffsetMap
-from wirebroker.storage.compaction_range import dirty_range, make_job
-from wirebroker.storage.segment_swap import (
+from wirebroker.codecs.records.batch import iterate_batches
+from wirebroker.storage.compaction.compaction import Compaction
+from wirebroker.storage.compaction.map import OffsetMap
+from wirebroker.storage.compaction.range import dirty_range, make_job
+from wirebroker.storage.compaction.segment_swap import (
     begin_swap,
     discard_cleaned,
     enter_swapped,
@@ -34,9 +34,9 @@ if TYPE_CHECKING:
     from tests.crash.history import Facts
     from tests.crash.log_workload import LogStep, PlainRecord
     from tests.crash.store import Store
-    from wirebroker.config_topic import TopicSettings
-    from wirebroker.storage.compaction import CleanedGroup
-    from wirebroker.storage.log import Log
+    from wirebroker.config.topic import TopicSettings
+    from wirebroker.storage.compaction.compaction import CleanedGroup
+    from wirebroker.storage.log.log import Log
 
 _KEYS = 9
 _FOREVER_MS = 1 << 40

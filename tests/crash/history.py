@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from wirebroker.codecs.record_batch import iterate_batches, read_batch_header
+from wirebroker.codecs.records.batch import iterate_batches, read_batch_header
 
 if TYPE_CHECKING:
-    from wirebroker.storage.log import Log
+    from wirebroker.storage.log.log import Log
 
 
 def base_of(batch: bytes) -> int:

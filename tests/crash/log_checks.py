@@ -6,18 +6,19 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from tests.crash.history import base_of, end_of, stored_batches
-from wirebroker.codecs.record_batch import batch_crc, iterate_records, read_batch_header
-from wirebroker.storage.producer_replay import apply_batch
-from wirebroker.storage.producer_state import ProducerState
+from tests.support.time_search import offset_for_timestamp
+from wirebroker.codecs.records.batch import batch_crc, iterate_records, read_batch_header
+from wirebroker.storage.log.producer_replay import apply_batch
+from wirebroker.storage.log.producer_state import ProducerState
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from random import Random
 
     from tests.crash.history import Promise
-    from wirebroker.storage.log import Log
-    from wirebroker.storage.producer_snapshot import SnapshotRow
-    from wirebroker.storage.segment import Segment
+    from wirebroker.storage.log.log import Log
+    from wirebroker.storage.log.producer_snapshot import SnapshotRow
+    from wirebroker.storage.log.segment import Segment
 
 _MOST_LOOKUPS = 6
 
@@ -194,7 +195,7 @@ def check_lookups(log: Log, stored: Sequence[bytes], random: Random) -> None:
         assert found is not None
         assert found.read() == batch
         moment = read_batch_header(batch).max_timestamp - random.randrange(3)
-        by_time = log.offset_for_timestamp(moment, up_to_offset=log.log_end_offset)
+        by_time = offset_for_timestamp(log, moment, up_to_offset=log.log_end_offset)
         # Compaction keeps a producer's last batch without its records, but with their timestamp.
         place = None if by_time is None else (by_time.timestamp, by_time.offset)
         assert place == first_at(readable, moment, log)

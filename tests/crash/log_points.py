@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tests.crash.cutting import Point
     from tests.crash.log_workload import Moment
     from tests.simulation.disk import Disk, Event
-    from wirebroker.storage.log import Log
+    from wirebroker.storage.log.log import Log
 
 # How far a start gets before it dies too.
 _MOST_WRITES_OF_A_START = 25

@@ -11,19 +11,19 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 
 from tests.crash.history import Facts, base_of, end_of
 from tests.crash.store import Store, TestClock, new_disk
-from wirebroker.codecs.compression import Codec
-from wirebroker.codecs.record_batch import build_batch, iterate_batches, read_batch_header
-from wirebroker.config_topic import TopicSettings
-from wirebroker.storage.log_append import AppendOrigin
-from wirebroker.storage.log_markers import append_end_marker
-from wirebroker.storage.log_retention import set_aside_segment
-from wirebroker.storage.wall_clocks import Moment as WallClocks
+from wirebroker.codecs.records.batch import build_batch, iterate_batches, read_batch_header
+from wirebroker.codecs.records.compression import Codec
+from wirebroker.config.topic import TopicSettings
+from wirebroker.storage.log.append import AppendOrigin
+from wirebroker.storage.log.markers import append_end_marker
+from wirebroker.storage.log.removal import set_aside_segment
+from wirebroker.storage.log.wall_clocks import ClockReading
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from wirebroker.storage.log import Log
-    from wirebroker.storage.segment import Segment
+    from wirebroker.storage.log.log import Log
+    from wirebroker.storage.log.segment import Segment
 
     LogStep = Callable[[int, Log], None]
     PlainRecord = tuple[bytes | None, bytes | None, tuple[()]]
@@ -189,7 +189,7 @@ class LogWorkload:
 
     def delete_old_segments(self, partition: int, log: Log) -> None:
         """Let retention go over a log; files go at once, or later."""
-        gone = log.delete_old_segments(WallClocks(self.clock.ms, uptime_ms=1 << 40))
+        gone = log.delete_old_segments(ClockReading(self.clock.ms, uptime_ms=1 << 40))
         self._begins_at(partition, log.log_start_offset)
         for segment in gone:
             set_aside_segment(log, segment)
@@ -232,7 +232,7 @@ class LogWorkload:
         self.leader_epoch += self.random.randrange(1, 4)
 
     def truncate(self, partition: int, log: Log) -> None:
-        """Truncate as a follower does (storage/log_truncate.py says in which order)."""
+        """Truncate as a follower does (storage/log/truncate.py says in which order)."""
         facts = self.facts[partition]
         readable = [batch for batch in facts.lineage if base_of(batch) >= log.log_start_offset]
         if not readable:

@@ -14,16 +14,16 @@ from unittest import mock
 from tests.simulation.disk import Create, Disk, SyncDirectory
 from tests.simulation.loop import KilledError
 from tests.simulation.simulated_files import SimulatedFiles
-from wirebroker.cluster.data_directory import DataDirectory, _Offsets
+from wirebroker.cluster.data_directory import DataDirectory, Offsets
 from wirebroker.codecs.primitives import random_uuid
-from wirebroker.storage.log import Log
+from wirebroker.storage.log.log import Log
 from wirebroker.storage.log_directory import LogDirectory
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from wirebroker.config_topic import TopicSettings
-    from wirebroker.storage.log_flush import FlushTarget
+    from wirebroker.config.topic import TopicSettings
+    from wirebroker.storage.log.flush import FlushTarget
 
 TOPIC: Final = "t"
 TOPIC_ID: Final = bytes(range(16))
@@ -82,14 +82,14 @@ class Store:
             self.directory = LogDirectory.open(DATA, self.files, node_id=1)
         self.data_directory = DataDirectory(self.directory)
         self.was_clean = self.directory.was_clean
-        recovery_points, start_offsets = self.data_directory.read_checkpoints()
+        offsets = self.data_directory.read_checkpoints()
         self.directory.remove_clean_shutdown_marker()
         self.logs: dict[int, Log] = {}
         for partition in partitions:
             self._open(
                 partition,
-                recovery_points.get((TOPIC, partition), 0),
-                start_offsets.get((TOPIC, partition), 0),
+                offsets.recovery_points.get((TOPIC, partition), 0),
+                offsets.log_start_offsets.get((TOPIC, partition), 0),
             )
 
     def checkpoint(self, recovery_points: Mapping[int, int] | None = None) -> None:
@@ -111,8 +111,8 @@ class Store:
         self.directory.mark_clean_shutdown(broker_epoch=7)
         self.directory.close()
 
-    def _offsets(self, recovery_points: Mapping[int, int]) -> _Offsets:
-        offsets = _Offsets()
+    def _offsets(self, recovery_points: Mapping[int, int]) -> Offsets:
+        offsets = Offsets()
         for key, log in self.logs.items():
             offsets.add(SimpleNamespace(log=log, topic=TOPIC, index=key))  # type: ignore[arg-type]
             if key in recovery_points:

@@ -21,10 +21,11 @@ from tests.crash.history import stored_batches
 from tests.crash.log_checks import check_indexes, check_lookups
 from tests.crash.store import new_disk
 from tests.simulation.disk import Directory, Disk, Inode
+from tests.support.time_search import offset_for_timestamp
 from wirebroker.clock import pause
 from wirebroker.codecs.errors import KafkaError
-from wirebroker.codecs.record_batch import iterate_batches
-from wirebroker.config_row import StartError
+from wirebroker.codecs.records.batch import iterate_batches
+from wirebroker.config.row import StartError
 
 _SEGMENT_BYTES = 600
 _FLIPS = 12
@@ -216,7 +217,7 @@ def test_a_flushed_log_with_a_flipped_bit_is_neither_cut_nor_mended(
         partitions, _ = broker.broker.replicas.find("a", b"", by_id=False)
         for partition in partitions.values():
             try:
-                partition.log.offset_for_timestamp(1 << 40, up_to_offset=1 << 40)
+                offset_for_timestamp(partition.log, 1 << 40, up_to_offset=1 << 40)
             except KafkaError:
                 continue
         broker.kill()

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
 from tests.crash.log_workload import LogWorkload
-from tests.crash.store import Store
+from tests.crash.store import DATA, Store, TestClock, new_disk
+from tests.simulation.disk import Write, change_data
 from tests.simulation.loop import KilledError
+from tests.support.batches import batch
+from wirebroker.config import Config
+
+if TYPE_CHECKING:
+    from wirebroker.storage.log.log import Log
 
 
 @pytest.fixture
@@ -53,3 +61,34 @@ def test_a_topic_id_is_on_the_disk_as_soon_as_records_are(workload) -> None:
     workload.disk.lose_power()
     content = workload.disk.files_in("/data/t-0")["partition.metadata"]
     assert b"topic_id: " in content
+
+
+def test_what_a_start_cuts_off_does_not_come_back_behind_what_takes_its_place() -> None:
+    disk, clock = new_disk(), TestClock()
+    settings = Config({"log.dirs": DATA}).topic_settings({})
+
+    def opened() -> Store:
+        return Store(disk, settings, clock=clock)
+
+    def append(log: Log, value: bytes, leader_epoch: int) -> int:
+        records = bytearray(batch(value, timestamp_ms=clock.ms))
+        log.append_as_leader(memoryview(records), leader_epoch=leader_epoch, now_ms=clock.ms)
+        return len(records)
+
+    store = opened()
+    log = store.logs[0]
+    size, *_ = [append(log, b"old %d" % number, 0) for number in range(4)]
+    store.flush(log, log.flush_target())
+    inode = disk.inode("/data/t-0/00000000000000000000.log")
+    # The power goes: of the second batch nothing is left, but of those behind it.
+    inode.data[size : 2 * size] = bytes(size)
+    inode.synced = bytes(inode.data)
+    log = opened().logs[0]
+    assert log.log_end_offset == 1
+    for number in (1, 2):
+        assert append(log, b"new %d" % number, 2) == size
+    # It goes again: of what was not synced, the first of the new batches alone is left.
+    kept = next(event for event in inode.pending if isinstance(event, Write))
+    disk.lose_power()
+    change_data(inode.data, kept)
+    assert opened().logs[0].log_end_offset == 2

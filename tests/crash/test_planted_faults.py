@@ -16,11 +16,11 @@ from tests.crash.planted import is_found, nothing
 from tests.simulation.simulated_files import SimulatedFiles
 from wirebroker.cluster.data_directory import DataDirectory
 from wirebroker.cluster.metadata_store import MetadataStore
-from wirebroker.storage import log_recovery, segment_recovery
+from wirebroker.storage.compaction.segment_swap import begin_swap, finish_swap
+from wirebroker.storage.log.flush import FlushTarget
+from wirebroker.storage.log.sparse_index import SparseIndex
 from wirebroker.storage.log_directory import LogDirectory
-from wirebroker.storage.log_flush import FlushTarget
-from wirebroker.storage.segment_swap import begin_swap, finish_swap
-from wirebroker.storage.sparse_index import SparseIndex
+from wirebroker.storage.recovery import log_recovery, segment_recovery
 
 
 @pytest.mark.parametrize(

@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING, Any
 
 from tests.crash.broker_points import BrokerRun
 from tests.crash.planted import first_failure
-from wirebroker.cluster.coordinator_partition import CoordinatorPartition
+from wirebroker.cluster.committed_answers import CommittedAnswers
 from wirebroker.cluster.transaction_markers import MarkerWriter
-from wirebroker.coordinator.groups import GroupShard
-from wirebroker.coordinator.runtime import Outcome
-from wirebroker.coordinator.transactions import TransactionShard
+from wirebroker.coordinator.groups.shard import GroupShard
+from wirebroker.coordinator.outcome import Outcome
+from wirebroker.coordinator.transactions.shard import TransactionShard
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     import pytest
 
-    from wirebroker.coordinator.runtime import Moment
+    from wirebroker.coordinator.outcome import Answer, Moment
 
 
 def failure() -> str:
@@ -32,25 +32,26 @@ def failure() -> str:
 
 
 def carried_out_early(
-    monkeypatch: pytest.MonkeyPatch, act: Callable[[CoordinatorPartition, Outcome], None]
+    monkeypatch: pytest.MonkeyPatch,
+    act: Callable[[CommittedAnswers, list[Answer], list[Any]], None],
 ) -> None:
     """Have `act` take what it wants of a decision before that is committed."""
-    whole = CoordinatorPartition._answer_when_committed
+    whole = CommittedAnswers.add
 
-    def answer(self: CoordinatorPartition, outcome: Outcome) -> None:
-        if outcome.effects:
-            act(self, outcome)
-        whole(self, outcome)
+    def add(self: CommittedAnswers, answers: list[Answer], effects: list[Any]) -> None:
+        if effects:
+            act(self, answers, effects)
+        whole(self, answers, effects)
 
-    monkeypatch.setattr(CoordinatorPartition, "_answer_when_committed", answer)
+    monkeypatch.setattr(CommittedAnswers, "add", add)
 
 
 def test_an_end_that_is_answered_before_it_is_durable_is_found(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def act(_: CoordinatorPartition, outcome: Outcome) -> None:
-        while outcome.answers:
-            token, response = outcome.answers.pop()
+    def act(_: CommittedAnswers, answers: list[Answer], __: list[Any]) -> None:
+        while answers:
+            token, response = answers.pop()
             token.resolve(response)
 
     carried_out_early(monkeypatch, act)
@@ -61,10 +62,9 @@ def test_an_end_that_is_answered_before_it_is_durable_is_found(
 def test_markers_that_are_written_before_the_decision_is_durable_are_found(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def act(runner: CoordinatorPartition, outcome: Outcome) -> None:
-        while outcome.effects:
-            assert runner._on_effect is not None
-            runner._on_effect(runner, outcome.effects.pop())
+    def act(waiting: CommittedAnswers, _: list[Answer], effects: list[Any]) -> None:
+        while effects:
+            waiting._on_effect(effects.pop())
 
     carried_out_early(monkeypatch, act)
     text = failure()

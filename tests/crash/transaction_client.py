@@ -9,15 +9,21 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tests.crash.clients import FETCH_OFFSETS_VERSION, Book
-from tests.support.batches import batch
 from tests.support.committed import committed_records_in, end_of_records
-from tests.support.requests import FETCH_VERSION, fetch_request, produce_request
+from tests.support.requests import FETCH_VERSION, fetch_request
+from tests.support.transactional_producer import (
+    NEW_AGE,
+    OLD_AGES,
+    Ask,
+    TransactionalProducer,
+    error_of,
+)
 from wirebroker.clock import pause
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
+    from collections.abc import Callable, Collection
     from random import Random
 
     from tests.crash.broker_process import BrokerProcess
@@ -36,20 +42,6 @@ _AGAIN = {
     ErrorCode.NOT_ENOUGH_REPLICAS,  # the coordinator of a Produce is being loaded
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,  # the group's partition is being created
 }
-
-
-class Versions(NamedTuple):
-    """The requests of a client of some age."""
-
-    init: int
-    produce: int
-    commit_offsets: int
-    end: int
-    adds: bool  # partitions and groups by requests of their own
-
-
-# transaction.version 0 or 1, and 2 (KIP-890).
-AGES = (Versions(4, 11, 3, 3, True), Versions(5, 12, 5, 5, False))
 
 
 class Transaction(NamedTuple):
@@ -73,14 +65,12 @@ class TransactionClient:
         self.book = Book(events)
         self._random = random
         self._number = 0
-        self._versions = AGES[0]
-        self._producer = (-1, -1)
-        self._sequences: dict[int, int] = {}
+        self._id = TransactionalProducer(name, timeout_ms=600_000)
 
     async def work(self, broker: BrokerProcess, transactions: int) -> None:
         """Begin anew, then commit and abort; the last transaction may stay open."""
         random = self._random
-        self._versions = random.choice(AGES)
+        self._id.versions = random.choice([OLD_AGES[0], NEW_AGE])
         await self.init(broker)
         for number in range(transactions):
             await pause(random.choice([0, 0, 0.05, 0.7]))
@@ -91,9 +81,7 @@ class TransactionClient:
 
     async def init(self, broker: BrokerProcess) -> None:
         """Fence who was there before; afterwards its transaction is aborted."""
-        request = {"transactional_id": self.name, "transaction_timeout_ms": 600_000}
-        answer = await self._ask(broker, ApiKey.INIT_PRODUCER_ID, self._versions.init, request)
-        self._become(answer)
+        self._id.become(await self._ask(broker, self._id.init()))
 
     async def _transact(self, broker: BrokerProcess, *, stays_open: bool) -> None:
         random = self._random
@@ -109,66 +97,28 @@ class TransactionClient:
         if stays_open:
             return
         is_commit = random.random() < 0.6
-        request = {**self._identity(), "committed": is_commit}
         answer = await self.book.take(
             "transaction",
             Transaction(is_commit, tuple(values), offset),
-            self._ask(broker, ApiKey.END_TXN, self._versions.end, request),
+            self._ask(broker, self._id.end(is_commit=is_commit)),
         )
-        if not self._versions.adds:
-            self._become(answer)
+        self._id.ended(answer)
 
     async def _produce(self, broker: BrokerProcess, index: int, value: bytes) -> None:
-        if self._versions.adds:
-            topic = {"name": TRANSACTIONS_TOPIC, "partitions": [index]}
-            request = {f"v3_and_below_{key}": field for key, field in self._identity().items()}
-            request["v3_and_below_topics"] = [topic]
-            await self._ask(broker, ApiKey.ADD_PARTITIONS_TO_TXN, 3, request)
-        sequence = self._sequences.get(index, 0)
-        self._sequences[index] = sequence + 1
-        records = batch(
-            value,
-            timestamp_ms=broker.clock.now_ms(),
-            producer_id=self._producer[0],
-            producer_epoch=self._producer[1],
-            base_sequence=sequence,
-            is_transactional=True,
-        )
-        request = produce_request(
-            {(TRANSACTIONS_TOPIC, index): records}, transactional_id=self.name
-        )
-        await self._ask(broker, ApiKey.PRODUCE, self._versions.produce, request)
+        place = TRANSACTIONS_TOPIC, index
+        for ask in self._id.appending({place: [value]}, timestamp_ms=broker.clock.now_ms()):
+            await self._ask(broker, ask)
 
     async def _commit_offset(self, broker: BrokerProcess, offset: int) -> None:
-        group = {"group_id": self.name}
-        if self._versions.adds:
-            request = {**self._identity(), **group}
-            await self._ask(broker, ApiKey.ADD_OFFSETS_TO_TXN, 3, request)
-        partition = {"partition_index": 0, "committed_offset": offset, "committed_metadata": ""}
-        topics = [{"name": TRANSACTIONS_TOPIC, "partitions": [partition]}]
-        request = {**self._identity(), **group, "topics": topics}
-        version = self._versions.commit_offsets
-        await self._ask(broker, ApiKey.TXN_OFFSET_COMMIT, version, request)
+        member = {"group_id": self.name}
+        for ask in self._id.committing(member, TRANSACTIONS_TOPIC, {0: offset}):
+            await self._ask(broker, ask)
 
-    def _identity(self) -> dict[str, Any]:
-        producer_id, epoch = self._producer
-        return {
-            "transactional_id": self.name,
-            "producer_id": producer_id,
-            "producer_epoch": epoch,
-        }
-
-    def _become(self, answer: Any) -> None:
-        self._producer = answer.producer_id, answer.producer_epoch
-        self._sequences.clear()
-
-    async def _ask(
-        self, broker: BrokerProcess, key: ApiKey, version: int, request: Mapping[str, Any]
-    ) -> Any:
+    async def _ask(self, broker: BrokerProcess, ask: Ask) -> Any:
         """Ask until it is served."""
         for _ in range(_MOST_TRIES):
-            answer = await broker.ask(key, version, request)
-            error = _error_of(key, answer)
+            answer = await broker.ask(*ask)
+            error = error_of(ask.key, answer)
             if error == ErrorCode.NONE:
                 return answer
             assert error in _AGAIN, answer
@@ -214,7 +164,7 @@ class TransactionClient:
         """Return the committed offset of the group; -1 if there is none."""
         topic = {"name": TRANSACTIONS_TOPIC, "partition_indexes": [0]}
         request = {"group_id": self.name, "topics": [topic], "require_stable": True}
-        answer = await self._ask(broker, ApiKey.OFFSET_FETCH, FETCH_OFFSETS_VERSION, request)
+        answer = await self._ask(broker, Ask(ApiKey.OFFSET_FETCH, FETCH_OFFSETS_VERSION, request))
         partition = answer.topics[0].partitions[0]
         assert partition.error_code == ErrorCode.NONE, partition
         return int(partition.committed_offset)
@@ -236,17 +186,3 @@ async def visible_values(broker: BrokerProcess, index: int) -> list[bytes]:
             return values
         values += [value for _, value in committed_records_in(found)]
         offset = end_of_records(found.records)
-
-
-def _error_of(key: ApiKey, answer: Any) -> int:
-    """Return the one error of an answer."""
-    if key is ApiKey.PRODUCE:
-        errors = [each.error_code for each in answer.responses[0].partition_responses]
-    elif key is ApiKey.ADD_PARTITIONS_TO_TXN:
-        topic = answer.results_by_topic_v3_and_below[0]
-        errors = [each.partition_error_code for each in topic.results_by_partition]
-    elif key is ApiKey.TXN_OFFSET_COMMIT:
-        errors = [each.error_code for each in answer.topics[0].partitions]
-    else:
-        errors = [answer.error_code]
-    return int(errors[0])

@@ -16,9 +16,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from compat_tests import tools
-from tests.property.budget import Budget
+from compiling.messages.schema import snake_case
 from tests.property.message_values import ValueMaker, all_cases
+from tests.support import tools
+from tests.support.budget import Budget
+from tests.support.message_schemas import schema_of
 from wirebroker.codecs.metadata_records import (
     MetadataRecord,
     RecordType,
@@ -27,13 +29,12 @@ from wirebroker.codecs.metadata_records import (
     record_message,
 )
 from wirebroker.codecs.primitives import uuid_text
-from wirebroker.codecs.schema import snake_case
 from wirebroker.codecs.transaction_records import transaction_message
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from wirebroker.codecs.schema import Field, StructSchema
+    from compiling.messages.schema import Field, StructSchema
 
 pytestmark = [pytest.mark.java, pytest.mark.long]
 
@@ -96,12 +97,12 @@ def test_java_reads_every_request_and_response_and_writes_the_same(
     for _ in budget.rounds():
         for case in all_cases():
             message = case.message
-            value = message.struct_class(**maker.message(message.schema, case.version))
+            value = message.struct_class(**maker.message(message, case.version))
             body = message.encode(case.version, value)
             kind = REQUEST if case.is_request else RESPONSE
             written, read = java_echo(kind, case.key, case.version, body)
             assert written == body, f"{case}, seed {budget.seed}"
-            assert_same(message.schema.body, case.version, value, read)
+            assert_same(schema_of(message).body, case.version, value, read)
             count += 1
     with capsys.disabled():
         print(f"\n{count} messages through Java, seed {budget.seed}")  # noqa: T201
@@ -116,15 +117,15 @@ def test_java_reads_every_metadata_record_and_writes_the_same(
     for _ in budget.rounds():
         for record_type in RecordType:
             message = record_message(record_type)
-            for version in range(message.schema.versions.last + 1):
-                value = message.struct_class(**maker.message(message.schema, version))
+            for version in message.versions:
+                value = message.struct_class(**maker.message(message, version))
                 record = MetadataRecord(record_type, version, value)
                 framed = encode_metadata_record(record)
                 assert decode_metadata_record(framed) == record, f"seed {budget.seed}"
                 # The frame before the body: three varints below 128.
                 written, read = java_echo(METADATA_RECORD, record_type, version, framed[3:])
                 assert written == framed[3:], f"{record}, seed {budget.seed}"
-                assert_same(message.schema.body, version, value, read)
+                assert_same(schema_of(message).body, version, value, read)
                 count += 1
     with capsys.disabled():
         print(f"\n{count} metadata records through Java, seed {budget.seed}")  # noqa: T201
@@ -137,12 +138,12 @@ def test_java_reads_every_record_of_a_transactional_id_and_writes_the_same(
     maker = ValueMaker(budget.random)
     message = transaction_message()
     for _ in budget.rounds():
-        for version in range(message.schema.versions.last + 1):
-            value = message.struct_class(**maker.message(message.schema, version))
+        for version in message.versions:
+            value = message.struct_class(**maker.message(message, version))
             body = message.encode(version, value)
             written, read = java_echo(TRANSACTION_VALUE, 0, version, body)
             assert written == body, f"{value}, seed {budget.seed}"
-            assert_same(message.schema.body, version, value, read)
+            assert_same(schema_of(message).body, version, value, read)
 
 
 def assert_same(schema: StructSchema, version: int, ours: Any, java: dict[str, Any]) -> None:

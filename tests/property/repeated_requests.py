@@ -12,13 +12,14 @@ from tests.support.produce_frames import VERSIONS
 from tests.support.raw_client import request_frame
 from tests.support.requests import produce_request
 from wirebroker.codecs.api_keys import ApiKey
-from wirebroker.codecs.compression import Codec
-from wirebroker.codecs.record_batch import HEADER, read_batch_header, write_crc
+from wirebroker.codecs.records.batch import read_batch_header, write_crc
+from wirebroker.codecs.records.compression import Codec
+from wirebroker.codecs.records.layout import HEADER
 
 if TYPE_CHECKING:
     from random import Random
 
-# Topics and their settings, of two partitions each.
+# Topics and their settings, of three partitions each.
 TOPICS: dict[str, dict[str, str]] = {
     "plain": {},
     "other": {},
@@ -26,7 +27,7 @@ TOPICS: dict[str, dict[str, str]] = {
     "compact": {"cleanup_policy": "compact"},
     "packed": {"compression_type": "lz4"},
 }
-PARTITIONS = 2
+PARTITIONS = 3
 _CODECS = (Codec.GZIP, Codec.SNAPPY, Codec.LZ4, Codec.ZSTD)
 _FIRST_TOPIC_ID = 13
 # Where a mutated frame must stay as it is: its size, its key and the first byte of its version.
@@ -64,6 +65,8 @@ class RequestMaker:
         self._acks = 1
         self.topic = "plain"
         self._index = 0
+        # Whether requests name several partitions.
+        self._is_wide = False
         self._client_id = "us"
         # Of the idempotent producer in each partition: its epoch and next sequence.
         self._sequences: dict[tuple[str, int], tuple[int, int]] = {}
@@ -73,9 +76,14 @@ class RequestMaker:
         random = self._random
         if random.random() < 0.1:
             self._change()
-        topic, index = self.topic, self._index
-        records = self._records()
-        by_partition: dict[tuple[str, int], bytes | None] = {(topic, index): records}
+        topic = self.topic
+        places = [self._index]
+        if self._is_wide:
+            places = random.sample(range(PARTITIONS), random.choice((2, PARTITIONS)))
+        by_partition: dict[tuple[str, int], bytes | None] = {}
+        for place in places:
+            self._index = place
+            by_partition[topic, place] = self._records()
         if random.random() < 0.02:
             by_partition[topic, random.randrange(PARTITIONS + 1)] = batch(b"second")
         transactional_id = "unknown" if random.random() < 0.01 else None
@@ -96,11 +104,12 @@ class RequestMaker:
     def _change(self) -> None:
         """Become another kind of client in one respect, or one of the usual kind."""
         random = self._random
+        self._is_wide = random.random() < 0.5
         match random.randrange(12):
             case 0 | 1:
                 self.topic = random.choice(list(TOPICS))
             case 2:
-                self._index = random.choice((0, 1, 0, 1, 0, 1, PARTITIONS, -1))
+                self._index = random.choice((0, 1, 0, 1, 0, 1, 2, PARTITIONS, -1))
             case 3:
                 self._version = random.choice(VERSIONS)
             case 4:

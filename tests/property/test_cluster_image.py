@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tests.property.budget import Budget
+from tests.support.budget import SharedBudget
 from wirebroker.codecs.metadata_records import (
     MetadataRecord,
     RecordType,
@@ -17,8 +17,8 @@ from wirebroker.codecs.metadata_records import (
     encode_metadata_record,
     metadata_record,
 )
-from wirebroker.coordinator.cluster_image import ClusterImage, config_record, to_records
-from wirebroker.coordinator.image_builder import ImageBuilder
+from wirebroker.coordinator.controller.cluster_image import ClusterImage, config_record, to_records
+from wirebroker.coordinator.controller.image_builder import ImageBuilder
 
 if TYPE_CHECKING:
     from random import Random
@@ -242,7 +242,7 @@ def same_state(left: ClusterImage, right: ClusterImage) -> bool:
 def test_an_image_depends_on_the_records_alone(
     pytestconfig: pytest.Config, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    budget = Budget(pytestconfig, seconds=3)
+    budget = SharedBudget(pytestconfig, seconds=3)
     count = 0
     for _ in budget.rounds():
         count += 1
@@ -259,7 +259,7 @@ def test_an_image_depends_on_the_records_alone(
 def test_a_snapshot_and_the_records_after_it_give_the_same_image(
     pytestconfig: pytest.Config, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    budget = Budget(pytestconfig, seconds=3)
+    budget = SharedBudget(pytestconfig, seconds=3)
     count = 0
     for _ in budget.rounds():
         count += 1

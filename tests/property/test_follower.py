@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tests.property.budget import Budget
-from wirebroker.codecs.record_batch import build_batch
-from wirebroker.config_topic import TopicSettings
+from tests.support.budget import SharedBudget
+from wirebroker.codecs.records.batch import build_batch
+from wirebroker.config.topic import TopicSettings
 from wirebroker.storage.files import Files
-from wirebroker.storage.log import Log
-from wirebroker.storage.log_markers import append_end_marker
+from wirebroker.storage.log.log import Log
+from wirebroker.storage.log.markers import append_end_marker
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -142,7 +142,7 @@ def check_same(one: Log, other: Log) -> None:
 def test_replicas_that_lead_in_turns_end_byte_identical(
     tmp_path: Path, request: pytest.FixtureRequest, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    budget = Budget(request.config, seconds=4)
+    budget = SharedBudget(request.config, seconds=4)
     rounds = 0
     for number in budget.rounds():
         random = budget.random

@@ -20,7 +20,7 @@ from hypothesis.stateful import (
 
 from tests.unit.coordinator.group_kit import REBALANCE_MS, SESSION_MS, Groups
 from wirebroker.codecs.errors import ErrorCode
-from wirebroker.coordinator.classic_group import GroupState
+from wirebroker.coordinator.groups.classic_group import GroupState
 
 PROTOCOLS = st.sampled_from(
     [
@@ -185,13 +185,17 @@ class GroupMachine(RuleBasedStateMachine):
         self.groups.shard.check()
 
     @invariant()
+    def what_is_durable_is_what_the_log_says(self):
+        assert self.groups.reloaded().durable() == self.groups.durable()
+
+    @invariant()
     def commits_are_there(self):
         for partition, offset in self.model.offsets.items():
             assert self.groups.committed(partition=partition) == offset
 
     @invariant()
     def whoever_waits_is_known(self):
-        group = self.groups.shard.groups.get("g")
+        group = self.groups.shard.classic("g")
         members = [] if group is None else list(group.members.values())
         waiting = {each.awaiting_join for each in members} | {
             each.awaiting_sync for each in members

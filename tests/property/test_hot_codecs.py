@@ -19,13 +19,22 @@ import pytest
 from kio.index import load_request_schema, load_response_schema
 from kio.serial import entity_reader, entity_writer
 
-from tests.property.budget import Budget
 from tests.property.message_values import ValueMaker
+from tests.support.budget import SharedBudget
 from wirebroker.codecs.api_keys import API_VERSIONS, FIRST_PRODUCE_VERSION, ApiKey
-from wirebroker.codecs.api_versions import encode_api_versions, parse_api_versions
 from wirebroker.codecs.errors import MalformedFrameError
-from wirebroker.codecs.fetch import parse_fetch
-from wirebroker.codecs.fetch_response import FetchPartitionResult, encode_fetch
+from wirebroker.codecs.hot.api_versions import encode_api_versions, parse_api_versions
+from wirebroker.codecs.hot.fetch import parse_fetch
+from wirebroker.codecs.hot.fetch_response import FetchPartitionResult, encode_fetch
+from wirebroker.codecs.hot.metadata import (
+    PartitionView,
+    TopicView,
+    encode_metadata,
+    encode_topic,
+    parse_metadata,
+)
+from wirebroker.codecs.hot.produce import ProduceTopic, parse_produce
+from wirebroker.codecs.hot.produce_response import PartitionResult, encode_produce
 from wirebroker.codecs.messages import (
     decode_request,
     encode_request,
@@ -33,16 +42,7 @@ from wirebroker.codecs.messages import (
     request_message,
     response_message,
 )
-from wirebroker.codecs.metadata import (
-    PartitionView,
-    TopicView,
-    encode_metadata,
-    encode_topic,
-    parse_metadata,
-)
 from wirebroker.codecs.primitives import ZERO_UUID
-from wirebroker.codecs.produce import ProduceTopic, parse_produce
-from wirebroker.codecs.produce_response import PartitionResult, encode_produce
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -222,12 +222,12 @@ AS_KIO: dict[ApiKey, Callable[[Any, int], dict[str, Any]]] = {
 
 
 def test_requests_are_parsed_as_kio_reads_them(pytestconfig: pytest.Config) -> None:
-    budget = Budget(pytestconfig, seconds=3)
+    budget = SharedBudget(pytestconfig, seconds=3)
     maker = ValueMaker(budget.random, tame=True)
     for _ in budget.rounds():
         for key, version in CASES:
             message = request_message(key)
-            data = encode_request(key, version, maker.message(message.schema, version))
+            data = encode_request(key, version, maker.message(message, version))
             ours = PARSERS[key](memoryview(HEADER + data), len(HEADER), version)
             theirs = plain(read_by_kio(key, version, data, is_request=True))
             assert AS_KIO[key](ours, version) == theirs, f"{key.name} v{version} {budget.seed=}"
@@ -397,11 +397,11 @@ ENCODERS: dict[ApiKey, Callable[[dict[str, Any], int], bytes]] = {
 def test_responses_are_the_generic_codec_s_bytes_and_kio_reads_them(
     pytestconfig: pytest.Config,
 ) -> None:
-    budget = Budget(pytestconfig, seconds=3)
+    budget = SharedBudget(pytestconfig, seconds=3)
     maker = ValueMaker(budget.random, tame=True)
     for _ in budget.rounds():
         for key, version in CASES:
-            value = maker.message(response_message(key).schema, version)
+            value = maker.message(response_message(key), version)
             ours = ENCODERS[key](value, version)
             case = f"{key.name} v{version} {budget.seed=}"
             assert ours == encode_response(key, version, value), case
@@ -410,15 +410,15 @@ def test_responses_are_the_generic_codec_s_bytes_and_kio_reads_them(
 
 
 def test_every_prefix_of_a_request_is_refused(pytestconfig: pytest.Config) -> None:
-    budget = Budget(pytestconfig, seconds=2)
+    budget = SharedBudget(pytestconfig, seconds=2)
     maker = ValueMaker(budget.random, tame=True)
     for _ in budget.rounds():
         for key, version in CASES:
-            data = encode_request(key, version, maker.message(request_message(key).schema, version))
+            data = encode_request(key, version, maker.message(request_message(key), version))
             for length in range(0, len(data), 1 + len(data) // 100):
                 with pytest.raises(MalformedFrameError):
                     PARSERS[key](memoryview(data[:length]), 0, version)
-            if key != ApiKey.METADATA:  # passes over what follows, see codecs/metadata.py
+            if key != ApiKey.METADATA:  # passes over what follows, see codecs/hot/metadata.py
                 with pytest.raises(MalformedFrameError):
                     PARSERS[key](memoryview(data + b"\x00"), 0, version)
 
@@ -426,13 +426,13 @@ def test_every_prefix_of_a_request_is_refused(pytestconfig: pytest.Config) -> No
 def test_a_changed_request_is_refused_or_read_as_the_generic_codec_reads_it(
     pytestconfig: pytest.Config,
 ) -> None:
-    budget = Budget(pytestconfig, seconds=3)
+    budget = SharedBudget(pytestconfig, seconds=3)
     maker = ValueMaker(budget.random, most_elements=2)
     random = budget.random
     for _ in budget.rounds():
         for key, version in CASES:
             data = bytearray(
-                encode_request(key, version, maker.message(request_message(key).schema, version))
+                encode_request(key, version, maker.message(request_message(key), version))
             )
             for _ in range(10 if data else 0):
                 changed = data.copy()

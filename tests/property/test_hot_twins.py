@@ -5,24 +5,31 @@ In the plain tree both are the same code. What matches a frame is held against t
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from tests.property.budget import Budget
 from tests.support.batches import batch
-from tests.support.produce_frames import VERSIONS, Frame
+from tests.support.budget import SharedBudget
+from tests.support.produce_frames import VERSIONS, Frame, produce_frame
 from tests.support.pure_modules import pure
-from wirebroker.codecs import plain_batch, repeated_frame
-from wirebroker.codecs.compression import Codec
-from wirebroker.codecs.errors import MalformedFrameError
+from tests.transcripts.raw_records import record
+from wirebroker.codecs.errors import KafkaError, MalformedFrameError
 from wirebroker.codecs.frames import parse_request_header
-from wirebroker.codecs.produce import parse_produce
-from wirebroker.codecs.record_batch import HEADER, HEADER_BYTES, BatchHeader, write_crc
+from wirebroker.codecs.hot import repeated_frame
+from wirebroker.codecs.hot.produce import parse_produce
+from wirebroker.codecs.records import plain_batch
+from wirebroker.codecs.records import walk as record_walk
+from wirebroker.codecs.records.batch import BatchHeader, write_crc
+from wirebroker.codecs.records.compression import Codec
+from wirebroker.codecs.records.layout import HEADER, HEADER_BYTES, MAGIC
+from wirebroker.codecs.records.record import read_records
 
 if TYPE_CHECKING:
     from random import Random
 
     import pytest
 
+# Against itself the reference needs no long comparison.
+_SCALE = 1.0 if record_walk.IS_QUICK else 0.2
 _BYTES = (0, 1, 2, 0x10, 0x20, 0x7F, 0x80, 0xFF)
 # Of a header that has the right length and magic 2.
 _FIELDS = {
@@ -68,9 +75,9 @@ def damage(random: Random, data: bytearray, *, first: int = 0) -> None:
 
 
 def test_batches_are_checked_and_placed_as_the_reference_does(pytestconfig: pytest.Config) -> None:
-    budget = Budget(pytestconfig, seconds=3)
+    budget = SharedBudget(pytestconfig, seconds=3 * _SCALE)
     random = budget.random
-    reference = pure("plain_batch")
+    reference = pure("records.plain_batch")
     counts = {True: 0, False: 0}
     for _ in budget.rounds():
         records = some_batch(random)
@@ -78,8 +85,9 @@ def test_batches_are_checked_and_placed_as_the_reference_does(pytestconfig: pyte
             other_header(random, records)
         if random.random() < 0.5:
             damage(random, records, first=HEADER_BYTES)
-        expected = reference.checked_header(memoryview(bytes(records)))
-        found = plain_batch.checked_header(memoryview(records))
+        is_walked = random.random() < 0.5
+        expected = reference.checked_header(memoryview(bytes(records)), is_walked)
+        found = plain_batch.checked_header(memoryview(records), is_walked)
         assert found == expected, f"{bytes(records)!r} {budget.seed=}"
         assert type(found) is type(expected)
         counts[found is not None] += 1
@@ -93,34 +101,138 @@ def test_batches_are_checked_and_placed_as_the_reference_does(pytestconfig: pyte
     assert all(counts.values()) or sum(counts.values()) < 50, counts
 
 
+def test_records_are_walked_as_by_the_reference_however_they_are_cut(
+    pytestconfig: pytest.Config,
+) -> None:
+    """The reference cut elsewhere agrees too, and so does what reads records as objects."""
+    budget = SharedBudget(pytestconfig, seconds=5 * _SCALE)
+    random = budget.random
+    reference = pure("records.walk")
+    counts = {True: 0, False: 0}
+    for _ in budget.rounds():
+        payload, count = some_payload(random)
+        base_timestamp = random.choice((-1, 0, 1_700_000_000_000, (1 << 63) - 1, -(1 << 63)))
+        rules = random.choice(((), (-(1 << 63), 1 << 40), (5, 1_700_000_000_002, True)))
+        arguments = (count, base_timestamp, *rules)
+        found = outcome(record_walk.RecordWalker(*arguments), cut(random, payload))
+        expected = outcome(reference.RecordWalker(*arguments), cut(random, payload))
+        whole = outcome(reference.RecordWalker(*arguments), [payload])
+        assert found == expected == whole, (payload.hex(), arguments, budget.seed)
+        assert (found is not None) is reads(payload, count), (payload.hex(), budget.seed)
+        counts[found is not None] += 1
+    assert all(counts.values()) or sum(counts.values()) < 50, counts
+
+
+def some_payload(random: Random) -> tuple[bytes, int]:
+    """Return records, most of them with some damage, and how many there are said to be."""
+    count = random.choice((1, 1, 2, 5, 300))
+    records = [some_record(random, index) for index in range(count)]
+    payload = bytearray(b"".join(records))
+    if random.random() < 0.5:
+        damage(random, payload, first=30)
+    if random.random() < 0.1:
+        count += random.choice((-1, 1))
+    return bytes(payload), count
+
+
+def some_record(random: Random, index: int) -> bytes:
+    names = ("", "h", "a name of a header", None)
+    headers = [
+        (random.choice(names[: 3 + (random.random() < 0.05)]), random.choice(names))
+        for _ in range(random.choice((0, 0, 0, 1, 3)))
+    ]
+    return record(
+        random.choice((None, "", "v", "v" * 63, "v" * 64, "v" * 9000)),
+        key=random.choice((None, "", "k", "k" * 100)),
+        offset=index if random.random() < 0.99 else random.choice((0, -1, index + 1, 1 << 30)),
+        time=random.choice((0, 1, -1, 5000, 1 << 40, (1 << 63) - 1, -(1 << 63))),
+        attributes=random.choice((0, 0, 255)),
+        headers=headers,
+        widths=random.choice((0, 0, 0, 5)) if random.random() < 0.2 else 0,
+    )
+
+
+def cut(random: Random, payload: bytes) -> list[memoryview]:
+    """Return the payload in pieces."""
+    size = random.choice((1, 2, 7, 100, 5000))
+    ends, position = [], 0
+    while position < len(payload):
+        position += random.randint(1, size)
+        ends.append(min(position, len(payload)))
+    starts = [0, *ends]
+    return [memoryview(payload)[a:b] for a, b in zip(starts, ends, strict=False)]
+
+
+def outcome(walker: Any, pieces: list[Any]) -> tuple[Any, ...] | None:
+    """Return what a walk finds; None if it refuses the batch."""
+    for piece in pieces:
+        if not walker.feed(piece):
+            assert walker.fault is not None
+            assert not walker.feed(b"")
+            return None
+    if walker.fault is not None:
+        return None
+    refused = [(index, timestamp) for index, timestamp in walker.refused]
+    return walker.max_timestamp, refused, walker.refused_count, walker.is_time_refused
+
+
+def reads(payload: bytes, count: int) -> bool:
+    """Tell whether the reader of records finds them where they should be."""
+    try:
+        walk = read_records(payload, count=count, base_offset=0, base_timestamp=0, append_time=None)
+        return [each.offset for each in walk] == list(range(count))
+    except KafkaError:
+        return False
+
+
 def test_frames_match_as_with_the_reference_and_as_they_are_parsed(
     pytestconfig: pytest.Config,
 ) -> None:
-    budget = Budget(pytestconfig, seconds=3)
+    budget = SharedBudget(pytestconfig, seconds=3 * _SCALE)
     random = budget.random
-    reference = pure("repeated_frame")
+    reference = pure("hot.repeated_frame")
     counts = {True: 0, False: 0}
     for _ in budget.rounds():
         version = random.choice(VERSIONS)
         last = Frame(version, batch(b"a"))
-        frame = Frame(version, bytes(some_batch(random)), correlation_id=random.getrandbits(32))
-        data = bytearray(frame.data)
+        asked = {
+            index: bytes(some_batch(random)) for index in range(random.choice((1, 1, 2, 3, 30)))
+        }
+        whole = produce_frame(version, asked, correlation_id=random.getrandbits(32))
+        data = bytearray(whole)
         if random.random() < 0.3:
             lead = bytes(random.choice((*_BYTES, 0x3E, 0xBE)) for _ in range(random.randint(1, 5)))
-            data[frame.length_at : frame.start] = lead
+            data[last.length_at : last.start] = lead
         if random.random() < 0.7:
-            damage(random, data, first=frame.start + 30)
-        found = last.match(repeated_frame, data)
-        assert found == last.match(reference, bytes(data)), (version, bytes(data), budget.seed)
+            damage(random, data, first=last.start + 30)
+        found = matched(last.match(repeated_frame, data))
+        assert found == matched(last.match(reference, bytes(data))), (version, bytes(data))
         counts[found is not None] += 1
         if found is not None:
             assert found == parsed(memoryview(data)), (version, bytes(data), budget.seed)
         else:
-            assert data != frame.data, (version, bytes(data), budget.seed)
+            assert data != whole or any(map(is_no_batch, asked.values())), (version, budget.seed)
     assert all(counts.values()) or sum(counts.values()) < 50, counts
 
 
-def parsed(frame: memoryview) -> tuple[int, int, int, int] | None:
+Matched: TypeAlias = "tuple[int, list[tuple[int, bytes, int]]] | None"
+
+
+def matched(found: Any) -> Matched:
+    """Return what `match` found with bytes in the place of views."""
+    if found is None:
+        return None
+    correlation_id, parts = found
+    return correlation_id, [(index, bytes(records), low) for index, records, low in parts]
+
+
+def is_no_batch(records: bytes) -> bool:
+    """Tell whether a length or a magic says so."""
+    header = BatchHeader(*HEADER.unpack_from(records))
+    return header.size != len(records) or header.magic != MAGIC
+
+
+def parsed(frame: memoryview) -> Matched:
     """Return what `match` should, as the parser finds it; None if it refuses the frame."""
     _, version, correlation_id, _, position = parse_request_header(frame)
     try:
@@ -128,8 +240,9 @@ def parsed(frame: memoryview) -> tuple[int, int, int, int] | None:
     except MalformedFrameError:
         return None
     (topic,) = request.topics
-    ((index, records),) = topic.partitions
-    assert (index, request.acks, request.transactional_id) == (3, -1, None)
-    assert records is not None
-    stop = len(frame) - 3 * (version >= 9)
-    return correlation_id, stop - len(records), stop, records[22]
+    assert (request.acks, request.transactional_id) == (-1, None)
+    parts: list[tuple[int, bytes, int]] = []
+    for index, records in topic.partitions:
+        assert records is not None
+        parts.append((index, bytes(records), records[22]))
+    return correlation_id, parts

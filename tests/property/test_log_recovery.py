@@ -13,21 +13,22 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.property.budget import Budget
-from wirebroker.codecs.compression import Codec
-from wirebroker.codecs.record_batch import build_batch, iterate_batches, read_batch_header
-from wirebroker.config_topic import TopicSettings
+from tests.support.budget import SharedBudget
+from tests.support.time_search import offset_for_timestamp
+from wirebroker.codecs.records.batch import build_batch, iterate_batches, read_batch_header
+from wirebroker.codecs.records.compression import Codec
+from wirebroker.config.topic import TopicSettings
 from wirebroker.storage.files import Files
-from wirebroker.storage.leader_epochs import FILE_NAME as EPOCHS_NAME
-from wirebroker.storage.log import Log
-from wirebroker.storage.log_markers import prepare_end_marker
-from wirebroker.storage.producer_replay import apply_batch
-from wirebroker.storage.producer_state import ProducerState
+from wirebroker.storage.log.leader_epochs import FILE_NAME as EPOCHS_NAME
+from wirebroker.storage.log.log import Log
+from wirebroker.storage.log.markers import prepare_end_marker
+from wirebroker.storage.log.producer_replay import apply_batch
+from wirebroker.storage.log.producer_state import ProducerState
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from wirebroker.storage.transaction_index import AbortedTransaction
+    from wirebroker.storage.log.transaction_index import AbortedTransaction
 
 START_MS = 1_700_000_000_000
 
@@ -244,7 +245,7 @@ class Workload:
             assert found is not None
             assert found.read() == batch
             moment = read_batch_header(batch).max_timestamp
-            by_time = log.offset_for_timestamp(moment, up_to_offset=log.log_end_offset)
+            by_time = offset_for_timestamp(log, moment, up_to_offset=log.log_end_offset)
             first = next(b for b in kept if read_batch_header(b).max_timestamp >= moment)
             assert by_time is not None
             assert by_time.offset == offset_of(first)
@@ -299,7 +300,7 @@ def end_of(batch: bytes) -> int:
 def test_recovery_keeps_a_prefix_and_all_that_was_flushed(
     tmp_path: Path, request: pytest.FixtureRequest, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    budget = Budget(request.config, seconds=8)
+    budget = SharedBudget(request.config, seconds=8)
     crashes = 0
     for number in budget.rounds():
         story: list[str] = []

@@ -10,22 +10,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from tests.property.budget import Budget
 from tests.simulation.disk import Disk
 from tests.simulation.simulated_files import SimulatedFiles
-from wirebroker.codecs.record_batch import build_batch, iterate_batches
-from wirebroker.config_topic import TopicSettings
-from wirebroker.storage.log import Log
-from wirebroker.storage.log_retention import set_aside_segment
-from wirebroker.storage.retention import MOST_SEGMENTS
-from wirebroker.storage.wall_clocks import WallClocks
+from tests.support.budget import SharedBudget
+from wirebroker.codecs.records.batch import build_batch, iterate_batches
+from wirebroker.config.topic import TopicSettings
+from wirebroker.storage.log.log import Log
+from wirebroker.storage.log.removal import set_aside_segment
+from wirebroker.storage.log.retention import MOST_SEGMENTS
+from wirebroker.storage.log.wall_clocks import WallClocks
 
 if TYPE_CHECKING:
     from random import Random
 
     import pytest
 
-    from wirebroker.storage.segment import Segment
+    from wirebroker.storage.log.segment import Segment
 
 START_MS = 1_700_000_000_000
 DIRECTORY = "/log"
@@ -133,7 +133,7 @@ class Workload:
         assert log.log_start_offset <= log.high_watermark
         for segment in removed:
             set_aside_segment(log, segment)
-            assert segment.base_offset not in log.producer_state.snapshots
+            assert segment.base_offset not in log.producer_state.snapshots.offsets
         self.removed += removed
         if len(removed) < MOST_SEGMENTS and len(log.segments) > 1:
             first = log.segments[0]
@@ -218,7 +218,7 @@ class Workload:
 
 
 def test_what_retention_keeps_is_the_newest_without_holes(pytestconfig: pytest.Config) -> None:
-    budget = Budget(pytestconfig, seconds=4)
+    budget = SharedBudget(pytestconfig, seconds=4)
     for number in budget.rounds():
         workload = Workload(budget.random)
         try:

@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 from kio.index import load_request_schema, load_response_schema
 from kio.serial import entity_reader, entity_writer
 
-from tests.property.budget import Budget
 from tests.property.message_values import Case, ValueMaker, all_cases
+from tests.support.budget import SharedBudget
 from wirebroker.codecs.errors import MalformedFrameError
 
 if TYPE_CHECKING:
@@ -50,13 +50,13 @@ def _written_by_kio(case: Case, data: bytes) -> bytes:
 def test_every_message_survives_encoding_and_decoding(
     pytestconfig: pytest.Config, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    budget = Budget(pytestconfig, seconds=6)
+    budget = SharedBudget(pytestconfig, seconds=6)
     maker = ValueMaker(budget.random)
     count = 0
     for _ in budget.rounds():
         for case in CASES:
             message = case.message
-            value = message.struct_class(**maker.message(message.schema, case.version))
+            value = message.struct_class(**maker.message(message, case.version))
             data = message.encode(case.version, value)
             decoded = message.decode(case.version, data)
             assert decoded == value, f"{case}, seed {budget.seed}"
@@ -69,14 +69,12 @@ def test_every_message_survives_encoding_and_decoding(
 def test_kio_reads_what_we_write_and_writes_the_same(
     pytestconfig: pytest.Config, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    budget = Budget(pytestconfig, seconds=6)
+    budget = SharedBudget(pytestconfig, seconds=6)
     maker = ValueMaker(budget.random, tame=True)
     count = 0
     for _ in budget.rounds():
         for case in CASES:
-            data = case.message.encode(
-                case.version, maker.message(case.message.schema, case.version)
-            )
+            data = case.message.encode(case.version, maker.message(case.message, case.version))
             assert _written_by_kio(case, data) == data, f"{case}, seed {budget.seed}"
             count += 1
     with capsys.disabled():
@@ -86,14 +84,12 @@ def test_kio_reads_what_we_write_and_writes_the_same(
 def test_every_prefix_of_a_message_is_refused(
     pytestconfig: pytest.Config, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    budget = Budget(pytestconfig, seconds=6)
+    budget = SharedBudget(pytestconfig, seconds=6)
     maker = ValueMaker(budget.random, most_elements=1)
     count = 0
     for _ in budget.rounds():
         for case in CASES:
-            data = case.message.encode(
-                case.version, maker.message(case.message.schema, case.version)
-            )
+            data = case.message.encode(case.version, maker.message(case.message, case.version))
             # Long texts are cut at some places only; lengths and small fields at every one.
             step = 1 + len(data) // 200
             for length in range(0, len(data), step):
@@ -106,13 +102,13 @@ def test_every_prefix_of_a_message_is_refused(
 def test_a_message_with_a_changed_byte_is_read_or_refused(
     pytestconfig: pytest.Config, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    budget = Budget(pytestconfig, seconds=6)
+    budget = SharedBudget(pytestconfig, seconds=6)
     maker = ValueMaker(budget.random, most_elements=2)
     read = refused = 0
     for _ in budget.rounds():
         for case in CASES:
             data = bytearray(
-                case.message.encode(case.version, maker.message(case.message.schema, case.version))
+                case.message.encode(case.version, maker.message(case.message, case.version))
             )
             for _ in range(5 if data else 0):
                 changed = data.copy()
@@ -128,8 +124,8 @@ def test_a_message_with_a_changed_byte_is_read_or_refused(
 
 
 def test_any_byte_string_is_read_or_refused(pytestconfig: pytest.Config) -> None:
-    budget = Budget(pytestconfig, seconds=0)
-    scale = float(pytestconfig.getoption("--budget-scale", default=1.0))
+    budget = SharedBudget(pytestconfig, seconds=0)
+    scale = pytestconfig.option.budget_scale * pytestconfig.option.share
 
     @hypothesis_seed(budget.seed)
     @settings(max_examples=max(1, int(3000 * scale)), deadline=None, database=None)

@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING
 
 from kafka.record.default_records import DefaultRecordBatch, DefaultRecordBatchBuilder
 
-from tests.property.budget import Budget
-from wirebroker.codecs.compression import Codec, compress, decompress
+from tests.support.budget import SharedBudget
 from wirebroker.codecs.errors import ErrorCode, KafkaError
-from wirebroker.codecs.record_batch import (
+from wirebroker.codecs.records.batch import (
     batch_crc,
     build_batch,
     iterate_batches,
@@ -17,7 +16,8 @@ from wirebroker.codecs.record_batch import (
     read_batch_header,
     write_crc,
 )
-from wirebroker.codecs.records import Record
+from wirebroker.codecs.records.compression import Codec, compress, decompress
+from wirebroker.codecs.records.record import Record
 
 if TYPE_CHECKING:
     from random import Random
@@ -59,7 +59,7 @@ def as_read(record: Record) -> tuple[object, ...]:
 
 
 def test_what_is_built_is_read_again(pytestconfig: pytest.Config) -> None:
-    budget = Budget(pytestconfig, seconds=3)
+    budget = SharedBudget(pytestconfig, seconds=3)
     random = budget.random
     for _ in budget.rounds():
         base_offset = random.choice((0, 1, 1 << 40))
@@ -77,7 +77,7 @@ def test_what_is_built_is_read_again(pytestconfig: pytest.Config) -> None:
 
 
 def test_kafka_python_builds_the_same_and_reads_ours(pytestconfig: pytest.Config) -> None:
-    budget = Budget(pytestconfig, seconds=3)
+    budget = SharedBudget(pytestconfig, seconds=3)
     random = budget.random
     for _ in budget.rounds():
         records = some_records(random, with_gaps=False)
@@ -108,7 +108,7 @@ def test_kafka_python_builds_the_same_and_reads_ours(pytestconfig: pytest.Config
 
 
 def test_any_changed_byte_after_the_crc_changes_the_crc(pytestconfig: pytest.Config) -> None:
-    budget = Budget(pytestconfig, seconds=1)
+    budget = SharedBudget(pytestconfig, seconds=1)
     random = budget.random
     for _ in budget.rounds():
         batch = build_batch(some_records(random)[:5])
@@ -134,7 +134,7 @@ def walked(batch: bytearray) -> tuple[int, ErrorCode | None]:
 def test_a_damaged_batch_is_read_or_refused_and_nothing_else(
     pytestconfig: pytest.Config,
 ) -> None:
-    budget = Budget(pytestconfig, seconds=4)
+    budget = SharedBudget(pytestconfig, seconds=4)
     random = budget.random
     read = refused = 0
     for _ in budget.rounds():
@@ -159,7 +159,7 @@ def test_a_damaged_batch_is_read_or_refused_and_nothing_else(
 def test_damaged_compressed_data_is_read_or_refused_and_stays_in_bounds(
     pytestconfig: pytest.Config,
 ) -> None:
-    budget = Budget(pytestconfig, seconds=3)
+    budget = SharedBudget(pytestconfig, seconds=3)
     random = budget.random
     for _ in budget.rounds():
         codec = random.choice((Codec.GZIP, Codec.SNAPPY, Codec.LZ4, Codec.ZSTD))

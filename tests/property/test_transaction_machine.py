@@ -15,7 +15,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from tests.unit.coordinator.transaction_kit import TIMEOUT_MS, Transactions
 from wirebroker.codecs.errors import ErrorCode
-from wirebroker.coordinator import transaction_expiry
+from wirebroker.coordinator.transactions import expiry as transaction_expiry
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -186,7 +186,7 @@ class TransactionMachine(RuleBasedStateMachine):
         self.real.now_ms += shard.settings.id_expiration_ms + 1 if is_long else 1
         for outcome in transaction_expiry.sweep_expired(shard, self.real.moment.wall_ms):
             self.real.run(lambda *_, outcome=outcome: outcome)
-        if not shard.transactions:
+        if not shard.recorded:
             assert not self.partitions, "an open transaction is forgotten"
             self.present = self.last_end = None
         else:
@@ -202,6 +202,10 @@ class TransactionMachine(RuleBasedStateMachine):
     @rule()
     def load(self) -> None:
         self.real = self.real.reloaded()
+
+    @invariant()
+    def what_is_durable_is_what_the_log_says(self) -> None:
+        assert self.real.reloaded().shard.recorded == self.real.shard.recorded
 
     @invariant()
     def laws(self) -> None:

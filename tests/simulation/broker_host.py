@@ -5,17 +5,16 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+from tests.crash.crash_states import crash
+from tests.simulation.broker_life import BrokerLife
 from tests.simulation.disk import Disk
-from tests.simulation.loop import Process, SimulatedClock
-from tests.simulation.network import Host
-from tests.simulation.simulated_files import SimulatedFiles
+from tests.simulation.loop import Process
 from wirebroker.clock import pause
-from wirebroker.listeners import listeners_of
-from wirebroker.server import Server
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from tests.crash.crash_states import CrashKind
     from tests.simulation.network import Network
     from wirebroker.broker import Broker
     from wirebroker.config import Config
@@ -25,27 +24,6 @@ _MOST_STEPS = 40
 _MOST_WRITES = 6
 _LONGEST_AGONY_S = 3.0
 _MOST_WRITES_OF_A_START = 30
-
-
-class _Socket:
-    """Stands for a listening socket; nobody connects to it."""
-
-    def getsockname(self) -> tuple[str, int]:
-        return "127.0.0.1", 9092
-
-    def fileno(self) -> int:
-        return 0
-
-    def close(self) -> None:
-        """Nothing is open."""
-
-
-class SimulatedServer(Server):
-    """The server without sockets."""
-
-    def _bind(self) -> None:
-        for listener in listeners_of(self.config):
-            self._sockets.append((listener, _Socket()))  # type: ignore[arg-type]
 
 
 class BrokerHost:
@@ -65,24 +43,22 @@ class BrokerHost:
         self._config = config
         self._trace = trace
         self._number = 0
-        self._files: SimulatedFiles | None = None
-        self._server: SimulatedServer | None = None
+        # The one that serves, or has served last.
+        self._life: BrokerLife | None = None
 
     @property
     def broker(self) -> Broker:
         """The parts of the broker that serves, or has served last."""
-        assert self._server is not None
-        assert self._server.broker is not None
-        return self._server.broker
+        assert self._life is not None
+        return self._life.broker
 
     def check(self) -> None:
         """Assert the laws of all that is in the broker."""
         self.check_groups()
         for partition in self.broker.replicas:
             partition.log.check()
-        assert self._server is not None
-        assert self._server._table is not None
-        self._server._table.check()
+        assert self._life is not None
+        self._life.table.check()
 
     def check_groups(self) -> None:
         """Assert the laws of the groups."""
@@ -93,28 +69,47 @@ class BrokerHost:
         """Start a broker; one start in five is killed on its way, and done again."""
         random = self._network.random
         while True:
-            process, files = self._new_process()
+            life = self._new_life()
             if self._number > 1 and random.random() < 0.2:
-                files.dies_at_write = random.randint(1, _MOST_WRITES_OF_A_START)
-            clock = SimulatedClock(self._network.loop)
-            server = SimulatedServer(self._config, clock=clock, files=files)
-            started = process.spawn(server.start())
+                life.files.dies_at_write = random.randint(1, _MOST_WRITES_OF_A_START)
+            process = life.process
+            started = process.spawn(life.server.start())
             while process.is_alive and not started.done():
                 await pause(0.001)
             if process.is_alive:
                 started.result()
                 break
-        files.dies_at_write = None
-        self._server, self._files = server, files
-        assert server._table is not None
-        self._network.host = Host(process, server._table)
+        life.files.dies_at_write = None
+        self._life = life
+        self._network.host = life.host()
         self._trace(f"! {process.name} serves")
 
     async def restart(self) -> None:
         """Kill the broker somewhere in what it does next, and start it again."""
+        await self._die_soon()
+        await pause(self._network.random.choice([0.0, 0.2, 4.0]))
+        await self.start()
+
+    async def lose_power(self, kind: CrashKind) -> None:
+        """Let the machine fail in what the broker does next, and start both again."""
+        await self._die_soon()
+        self.disk = crash(self.disk, kind, self._network.random)
+        self._trace(f"! {kind}")
+        await pause(self._network.random.choice([0.0, 0.2, 4.0]))
+        await self.start()
+
+    async def stop_and_start(self) -> None:
+        """Stop the broker cleanly, and start it again."""
+        assert self._life is not None
+        process = self.process
+        await process.spawn(self._life.server.stop())
+        process.kill()
+        await self.start()
+
+    async def _die_soon(self) -> None:
         random = self._network.random
-        process, files = self.process, self._files
-        assert files is not None
+        assert self._life is not None
+        process, files = self.process, self._life.files
         died = self._network.loop.create_future()
         on_death = process.on_death
 
@@ -129,21 +124,20 @@ class BrokerHost:
             files.dies_at_write = files.writes + random.randint(1, _MOST_WRITES)
         await asyncio.wait([died], timeout=_LONGEST_AGONY_S)
         process.kill()
-        await pause(random.choice([0.0, 0.2, 4.0]))
-        await self.start()
 
-    def _new_process(self) -> tuple[Process, SimulatedFiles]:
+    def _new_life(self) -> BrokerLife:
         self._number += 1
-        process = self.process = Process(self._network.loop, f"broker {self._number}")
-        clock = SimulatedClock(self._network.loop)
-        files = SimulatedFiles(self.disk, clock, process.kill)
+        life = BrokerLife(
+            self._network.loop,
+            self.disk,
+            self._config,
+            name=f"broker {self._number}",
+            on_death=self._note_death,
+        )
+        self.process = life.process
+        return life
 
-        def on_death() -> None:
-            self._trace(f"! {process.name} dies after {process.steps} steps")
-            self.deaths += 1
-            files.is_dead = True
-            self.disk.locks.clear()
-            self._network.broker_died()
-
-        process.on_death = on_death
-        return process, files
+    def _note_death(self, life: BrokerLife) -> None:
+        self._trace(f"! {life.process.name} dies after {life.process.steps} steps")
+        self.deaths += 1
+        self._network.broker_died()

@@ -19,7 +19,7 @@ from tests.support.requests import FETCH_VERSION, fetch_request
 from wirebroker.clock import pause
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
-from wirebroker.codecs.record_batch import iterate_batches, iterate_records
+from wirebroker.codecs.records.batch import iterate_batches, iterate_records
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

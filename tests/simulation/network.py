@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from tests.support.raw_client import answer_of, request_frame
-from wirebroker.api.registry import CloseConnectionError
 from wirebroker.codecs.errors import MalformedFrameError
 from wirebroker.net.memory_shell import MemoryConnection
+from wirebroker.request import CloseConnectionError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -18,14 +18,16 @@ from tests.simulation.disk import (
     missing,
 )
 from tests.simulation.loop import KilledError
-from wirebroker.storage.files import DataFile, DirectoryLock, Files
+from wirebroker.storage.descriptors import DirectoryLock
+from wirebroker.storage.files import DataFile, Files
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from tests.simulation.disk import Disk, Event
     from wirebroker.clock import Clock
-    from wirebroker.storage.files import Buffer, Volume
+    from wirebroker.storage.descriptors import Volume
+    from wirebroker.storage.files import Buffer
 
 
 class SimulatedFiles(Files):
@@ -192,6 +194,13 @@ class _SimulatedFile(DataFile):
     def create(self) -> None:
         self._made()
 
+    def reserve(self, length: int) -> None:
+        del length  # a simulated file is as long as what was written
+        self._made()
+
+    def trim(self) -> None:
+        """Nothing was reserved."""
+
     def write_at(self, position: int, buffers: Buffer | Sequence[Buffer]) -> None:
         inode = self._made()
         if self._files.change(Write(inode.number, position, _joined(buffers))):
@@ -229,6 +238,10 @@ class _SimulatedFile(DataFile):
     def is_resident(self, position: int) -> bool:
         del position
         return True
+
+    def read_now(self, position: int, length: int, *, least: int) -> bytes:
+        del least
+        return self.read_at(position, length)
 
     def warm(self, position: int, length: int) -> None:
         """All is in memory."""

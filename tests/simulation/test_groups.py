@@ -12,18 +12,18 @@ from unittest import mock
 
 import pytest
 
-from tests.property.budget import Budget
 from tests.simulation.traces import traces_of_processes
 from tests.simulation.world import SimulationError, World
+from tests.support.budget import Budget
 from wirebroker.cluster import coordinator_loading
-from wirebroker.codecs.coordinator_batches import BatchWalk
-from wirebroker.coordinator import group_offsets
+from wirebroker.codecs.records.coordinator_batches import KeyValueWalk
+from wirebroker.coordinator.groups.classic_group import ClassicGroup
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from contextlib import AbstractContextManager
 
-    from wirebroker.coordinator.classic_group import ClassicGroup
+    from wirebroker.coordinator.outcome import Moment, Timers
 
 SECONDS = 20
 # Within so many schedules a planted mistake must be seen.
@@ -80,11 +80,11 @@ def _quiet(caplog: pytest.LogCaptureFixture) -> None:
 
 
 def test_commits_by_former_members_are_seen_if_they_are_taken() -> None:
-    def trusting(group: ClassicGroup, body: Any) -> None:
+    def trusting(group: ClassicGroup, body: Any, _timers: Timers, _moment: Moment) -> None:
         if group.members and body.member_id not in group.members:
             body.member_id = next(iter(group.members))
 
-    with mock.patch.object(group_offsets, "validate_commit", trusting):
+    with mock.patch.object(ClassicGroup, "admit_commit", trusting):
         assert "goes back" in _first_failure()
 
 
@@ -105,11 +105,11 @@ def test_two_owners_are_seen_if_a_load_leaves_out_the_generation() -> None:
 def _loading(choose: Callable[[list[Any]], list[Any]]) -> AbstractContextManager[Any]:
     """Have a broker load only what is chosen of each read."""
 
-    class Partial(BatchWalk):
+    class Partial(KeyValueWalk):
         def __iter__(self) -> Iterator[Any]:
             yield from choose(list(super().__iter__()))
 
-    return mock.patch.object(coordinator_loading, "BatchWalk", Partial)
+    return mock.patch.object(coordinator_loading, "KeyValueWalk", Partial)
 
 
 def _first_failure() -> str:

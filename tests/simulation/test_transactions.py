@@ -19,15 +19,16 @@ from unittest import mock
 
 import pytest
 
-from tests.property.budget import Budget
 from tests.simulation.group_transaction_world import GroupTransactionWorld
 from tests.simulation.traces import traces_of_processes
 from tests.simulation.transaction_world import TransactionWorld
 from tests.simulation.transactional_producer import GROUP_FENCES
 from tests.simulation.world import SimulationError
+from tests.support.budget import Budget
 from wirebroker.api import partition_reads
-from wirebroker.coordinator import group_txn_offsets, transaction_end
-from wirebroker.coordinator.pending_offsets import PendingOffsets
+from wirebroker.coordinator.groups.classic_group import ClassicGroup
+from wirebroker.coordinator.groups.pending_offsets import PendingOffsets
+from wirebroker.coordinator.transactions import end as transaction_end
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -131,7 +132,7 @@ def test_what_comes_late_before_transaction_version_2_ends_a_newer_transaction()
 
 
 def test_offsets_of_former_members_are_seen_if_the_group_takes_them() -> None:
-    with mock.patch.object(group_txn_offsets, "_validate"):
+    with mock.patch.object(ClassicGroup, "check_transactional_commit"):
         assert _copies_twice(_first_failure(GroupTransactionWorld))
 
 

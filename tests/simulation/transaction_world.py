@@ -25,8 +25,8 @@ from tests.simulation.world import World
 from wirebroker.clock import pause
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
-from wirebroker.coordinator.feature_control import TRANSACTION_VERSION
-from wirebroker.coordinator.feature_updates import UpgradeType
+from wirebroker.coordinator.controller.feature_control import TRANSACTION_VERSION
+from wirebroker.coordinator.controller.feature_updates import UpgradeType
 
 if TYPE_CHECKING:
     import asyncio

@@ -1,24 +1,26 @@
 """A transactional producer as Kafka's clients of several ages are, one incarnation of an id.
 
-    ApiVersions (which transaction.version?) -> InitProducerId
-        -> [AddPartitionsToTxn] Produce, [AddOffsetsToTxn] TxnOffsetCommit, EndTxn
-
-It repeats what was not answered; a refusal ends it, as Kafka's producer is closed by a fatal error.
-From transaction.version 2 on a client of that age sends nothing in brackets, and has a new epoch
-after each EndTxn (KIP-890).
+Which age it has: by the transaction.version that ApiVersions tells. It repeats what was not
+answered; a refusal ends it, as Kafka's producer is closed by a fatal error. What it asks:
+support/transactional_producer.py.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from tests.simulation.network import Link, LinkLostError
-from tests.support.batches import batch
-from tests.support.requests import FETCH_VERSION, fetch_request, produce_request
+from tests.support.requests import FETCH_VERSION, fetch_request
+from tests.support.transactional_producer import (
+    NEW_AGE,
+    OLD_AGES,
+    TransactionalProducer,
+    error_of,
+)
 from wirebroker.clock import pause
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
-from wirebroker.coordinator.feature_control import TRANSACTION_VERSION
+from wirebroker.coordinator.controller.feature_control import TRANSACTION_VERSION
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
 
     from tests.simulation.loop import Process
     from tests.simulation.network import Network
+    from tests.support.transactional_producer import Ask
 
 _REQUEST_TIMEOUT_S = 5.0
 _BACKOFF_S = 0.1
@@ -58,19 +61,6 @@ GROUP_FENCES = {
 _VERSIONS = {ApiKey.API_VERSIONS: 3, ApiKey.FIND_COORDINATOR: 1, ApiKey.FETCH: FETCH_VERSION}
 
 
-class Versions(NamedTuple):
-    """The requests of a client of some age."""
-
-    init: int
-    produce: int
-    commit_offsets: int
-    end: int
-    adds: bool  # partitions and groups by requests of their own
-
-
-# Before KIP-890; with TRANSACTION_ABORTABLE, for transaction.version 0 and 1; for 2.
-_OLD_AGES = (Versions(4, 9, 3, 3, adds=True), Versions(5, 11, 4, 4, adds=True))
-_NEW_AGE = Versions(5, 12, 5, 5, adds=False)
 # KIP-890 is why these are safe however late they arrive.
 SAFE_WHEN_LATE = {ApiKey.TXN_OFFSET_COMMIT: 5, ApiKey.END_TXN: 5}
 
@@ -151,20 +141,16 @@ class Producer(Client):
 
     def __init__(self, process: Process, network: Network, *, name: str, timeout_ms: int) -> None:
         super().__init__(process, network, name=name)
-        self._timeout_ms = timeout_ms
         self._random: Random = network.random
-        self._versions = _NEW_AGE
-        self._producer = (-1, -1)
+        self._id = TransactionalProducer(name, timeout_ms=timeout_ms)
         # Whether several transactions may have the present epoch.
         self._shares_epoch = False
-        self._sequences: dict[tuple[str, int], int] = {}
 
     async def begin(self) -> None:
         """Fence who was there before; what it had begun is aborted."""
         await self.look_at_features()
-        request = {"transactional_id": self.name, "transaction_timeout_ms": self._timeout_ms}
-        version = self._versions.init
-        self._become(await self.ask(ApiKey.INIT_PRODUCER_ID, request, version=version))
+        self._id.become(await self._send(self._id.init()))
+        self._shares_epoch = False
 
     async def look_at_features(self) -> None:
         """Go by the transaction.version that is finalized; some clients know none but the first."""
@@ -172,28 +158,15 @@ class Producer(Client):
         answer = await self.ask(ApiKey.API_VERSIONS, request)
         levels = {each.name: each.max_version_level for each in answer.finalized_features}
         is_new = levels.get(TRANSACTION_VERSION, 0) >= 2 and self._random.random() < 0.8
-        self._versions = _NEW_AGE if is_new else self._random.choice(_OLD_AGES)
+        self._id.versions = NEW_AGE if is_new else self._random.choice(OLD_AGES)
 
     async def produce(self, topic: str, index: int, values: list[bytes]) -> None:
         """Append a batch in the transaction."""
-        versions = self._versions
-        if versions.adds:
-            request = {f"v3_and_below_{name}": each for name, each in self._identity().items()}
-            request["v3_and_below_topics"] = [{"name": topic, "partitions": [index]}]
-            await self.ask(ApiKey.ADD_PARTITIONS_TO_TXN, request, version=3)
-        sequence = self._sequences.get((topic, index), 0)
-        self._sequences[topic, index] = sequence + len(values)
-        data = batch(
-            *values,
-            producer_id=self._producer[0],
-            producer_epoch=self._producer[1],
-            base_sequence=sequence,
-            is_transactional=True,
-        )
-        request = produce_request({(topic, index): data}, transactional_id=self.name)
-        self._shares_epoch |= versions.adds
-        refusals = _FATAL_IN_SHARED_EPOCH if self._shares_epoch else _FATAL
-        await self.ask(ApiKey.PRODUCE, request, version=versions.produce, refusals=refusals)
+        *before, produce = self._id.appending({(topic, index): values})
+        for ask in before:
+            await self._send(ask)
+        self._shares_epoch |= self._id.versions.adds
+        await self._send(produce, _FATAL_IN_SHARED_EPOCH if self._shares_epoch else _FATAL)
 
     async def commit_offsets(
         self, member: Mapping[str, Any], topic: str, offsets: Mapping[int, int]
@@ -208,60 +181,16 @@ class Producer(Client):
         Raises:
             RefusedError: With one of GROUP_FENCES: this transaction has to be aborted.
         """
-        versions = self._versions
-        if versions.adds:
-            request = {**self._identity(), "group_id": member["group_id"]}
-            await self.ask(ApiKey.ADD_OFFSETS_TO_TXN, request, version=3)
-        partitions = [
-            {"partition_index": index, "committed_offset": offset, "committed_metadata": ""}
-            for index, offset in offsets.items()
-        ]
-        topics = [{"name": topic, "partitions": partitions}]
-        await self.ask(
-            ApiKey.TXN_OFFSET_COMMIT,
-            {**self._identity(), **member, "topics": topics},
-            version=versions.commit_offsets,
-            refusals=_FATAL | GROUP_FENCES,
-        )
+        *before, commit = self._id.committing(member, topic, offsets)
+        for ask in before:
+            await self._send(ask)
+        await self._send(commit, _FATAL | GROUP_FENCES)
 
     async def end(self, *, is_commit: bool) -> None:
         """Commit or abort the transaction."""
-        request = {**self._identity(), "committed": is_commit}
-        answer = await self.ask(ApiKey.END_TXN, request, version=self._versions.end)
-        if not self._versions.adds:
-            self._become(answer)
+        ends_epoch = not self._id.versions.adds
+        self._id.ended(await self._send(self._id.end(is_commit=is_commit)))
+        self._shares_epoch &= not ends_epoch
 
-    def _identity(self) -> dict[str, Any]:
-        producer_id, epoch = self._producer
-        return {
-            "transactional_id": self.name,
-            "producer_id": producer_id,
-            "producer_epoch": epoch,
-        }
-
-    def _become(self, answer: Any) -> None:
-        self._producer = answer.producer_id, answer.producer_epoch
-        self._shares_epoch = False
-        self._sequences.clear()
-
-
-def error_of(key: ApiKey, answer: Any) -> int:
-    """Return the one error of an answer; of several partitions the first that has any."""
-    errors = [0]
-    match key:
-        case ApiKey.PRODUCE:
-            errors = [each.error_code for each in answer.responses[0].partition_responses]
-        case ApiKey.ADD_PARTITIONS_TO_TXN:
-            (topic,) = answer.results_by_topic_v3_and_below
-            errors = [each.partition_error_code for each in topic.results_by_partition]
-        case ApiKey.TXN_OFFSET_COMMIT:
-            errors = [each.error_code for each in answer.topics[0].partitions]
-        case ApiKey.OFFSET_FETCH:
-            errors = [answer.error_code]
-            errors += [each.error_code for topic in answer.topics for each in topic.partitions]
-        case ApiKey.FETCH:
-            errors = [answer.error_code]
-            errors += [each.error_code for topic in answer.responses for each in topic.partitions]
-        case _:
-            errors = [answer.error_code]
-    return int(next(filter(None, errors), 0))
+    async def _send(self, ask: Ask, refusals: Collection[ErrorCode] = _FATAL) -> Any:
+        return await self.ask(ask.key, ask.request, version=ask.version, refusals=refusals)

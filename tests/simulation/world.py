@@ -28,7 +28,7 @@ from wirebroker.codecs import primitives
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
 from wirebroker.config import Config
-from wirebroker.coordinator.classic_group import GroupState
+from wirebroker.coordinator.groups.classic_group import GroupState
 
 if TYPE_CHECKING:
     import asyncio
@@ -54,6 +54,8 @@ class World:
 
     # How often nobody is left of a static member when it is started again.
     FORMER_ARE_KILLED = 0.7
+    # When records count as committed.
+    DURABILITY = "os"
 
     def __init__(self, seed: int) -> None:
         self.seed = seed
@@ -77,6 +79,7 @@ class World:
             {
                 "log.dirs": "/data",
                 "listeners": "PLAINTEXT://127.0.0.1:9092",
+                "wirebroker.durability": self.DURABILITY,
                 "auto.create.topics.enable": "false",
                 "offsets.topic.num.partitions": str(random.randint(1, 3)),
                 "offsets.topic.replication.factor": "1",
@@ -266,7 +269,7 @@ class World:
         """Return why the world has not come to rest yet."""
         for group_id in self._groups:
             members = [member for member in self._members if member.group == group_id]
-            found = [shard.groups.get(group_id) for shard in self.host.broker.groups.shards()]
+            found = [shard.classic(group_id) for shard in self.host.broker.groups.shards()]
             group = next((each for each in found if each is not None), None)
             if group is None or group.state is not GroupState.STABLE:
                 return f"{group_id} is {group and group.state}"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from wirebroker.codecs.compression import Codec
-from wirebroker.codecs.record_batch import build_batch, iterate_batches, iterate_records
-from wirebroker.codecs.records import Record
+from wirebroker.codecs.records.batch import build_batch, iterate_batches, iterate_records
+from wirebroker.codecs.records.compression import Codec
+from wirebroker.codecs.records.record import Record
 
 # What batches say unless a test cares: some time in 2023.
 TIMESTAMP_MS = 1_700_000_000_000

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from wirebroker.codecs.record_batch import iterate_batches, iterate_records
+from wirebroker.codecs.records.batch import iterate_batches, iterate_records
 
 _ABORT_KEY = b"\x00\x00\x00\x00"
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wirebroker.codecs.control_records import EndTransactionMarker, encode_control_record
-from wirebroker.codecs.record_batch import (
+from wirebroker.codecs.records.batch import (
     build_batch,
     iterate_records,
     set_base_offset_and_epoch,
 )
-from wirebroker.storage.compaction import Compaction
-from wirebroker.storage.compaction_map import OffsetMap
-from wirebroker.storage.compaction_range import dirty_range, make_job
-from wirebroker.storage.segment_swap import (
+from wirebroker.codecs.records.control import EndTransactionMarker, encode_control_record
+from wirebroker.storage.compaction.compaction import Compaction
+from wirebroker.storage.compaction.map import OffsetMap
+from wirebroker.storage.compaction.range import dirty_range, make_job
+from wirebroker.storage.compaction.segment_swap import (
     begin_swap,
     enter_swapped,
     finish_swap,
@@ -24,10 +24,10 @@ from wirebroker.storage.segment_swap import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from wirebroker.codecs.record_batch import BatchHeader
-    from wirebroker.codecs.records import Record
+    from wirebroker.codecs.records.batch import BatchHeader
+    from wirebroker.codecs.records.record import Record
     from wirebroker.storage.files import Files
-    from wirebroker.storage.log import Log
+    from wirebroker.storage.log.log import Log
 
 MAP_BYTES = 1 << 20
 

@@ -19,11 +19,11 @@ from tests.support.compaction import (
     compact,
     map_of,
 )
-from wirebroker.codecs.compression import Codec
-from wirebroker.codecs.record_batch import build_batch
-from wirebroker.codecs.records import Record
-from wirebroker.config_topic import TopicSettings
-from wirebroker.storage.log import Log
+from wirebroker.codecs.records.batch import build_batch
+from wirebroker.codecs.records.compression import Codec
+from wirebroker.codecs.records.record import Record
+from wirebroker.config.topic import TopicSettings
+from wirebroker.storage.log.log import Log
 
 if TYPE_CHECKING:
     from random import Random

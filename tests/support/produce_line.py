@@ -1,7 +1,7 @@
 """A client's line to a broker in this process, without sockets, that says which way requests went.
 
 A connection that keeps its memory lets a Produce request like the one before take the short way
-(wirebroker/api/repeated_produce.py); one that is new for each request never does.
+(wirebroker/api/prepared_produce.py); one that is new for each request never does.
 """
 
 from __future__ import annotations
@@ -9,15 +9,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tests.support.servers import broker_of
-from wirebroker.api.registry import REGISTRY, CloseConnectionError
+from wirebroker.api.registry import REGISTRY
 from wirebroker.clock import SystemClock
 from wirebroker.codecs.errors import MalformedFrameError
+from wirebroker.gate import Gate
 from wirebroker.net.dispatch import Dispatcher, HandlerFailedError
 from wirebroker.net.memory_shell import MemoryConnection
+from wirebroker.request import CloseConnectionError
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from wirebroker.cluster.group_commit import GroupCommit
     from wirebroker.cluster.partition import Partition
     from wirebroker.server import Server
 
@@ -38,12 +41,14 @@ class ProduceLine:
     """One client of one broker.
 
     Attributes:
+        gate: What the broker's requests pass.
         short_count: How many requests took the short way.
     """
 
     def __init__(self, server: Server, *, has_memory: bool = True) -> None:
         self._broker = broker_of(server)
-        self._dispatch = Dispatcher(self._broker, REGISTRY)
+        self.gate = Gate()
+        self._dispatch = Dispatcher(self._broker, REGISTRY, gate=self.gate)
         self._has_memory = has_memory
         self._connection = MemoryConnection(self._dispatch)
         self.short_count = 0
@@ -69,7 +74,12 @@ class ProduceLine:
     @property
     def memo(self) -> object | None:
         """What the connection remembers."""
-        return self._connection.info.repeated
+        return self._connection.session.prepared
+
+    @property
+    def commits(self) -> GroupCommit:
+        """The broker's."""
+        return self._broker.replicas.commits
 
     def partition(self, topic: str, index: int = 0) -> Partition:
         """Return the partition as it is found now."""
@@ -81,6 +91,8 @@ def logs_below(folder: Path) -> dict[str, bytes]:
     """Return what lies in the segments of topics' partitions, by file name below the folder."""
     return {
         str(path.relative_to(folder)): path.read_bytes()
-        for path in sorted(folder.rglob("*.log"))
-        if not (path.parent.name.startswith("__") or path.parent.name.endswith("-delete"))
+        for directory in sorted(folder.iterdir())
+        # What is deleted goes after a minute, perhaps while it is looked at.
+        if not (directory.name.startswith("__") or directory.name.endswith("-delete"))
+        for path in sorted(directory.glob("*.log"))
     }

@@ -16,13 +16,15 @@ def pure(name: str, *, package: str = "codecs", twin: str = "_hot") -> Any:
     """Return a module loaded anew as if its twin in C did not exist.
 
     Args:
-        name: The module's.
+        name: The module's, with its rooms: "records.walk".
         package: Below wirebroker.
-        twin: The name of what is in C, in the same package.
+        twin: The name of what is in C, in that package.
     """
     owner = importlib.import_module(f"wirebroker.{package}")
-    path = ROOT / "wirebroker" / package / f"{name}.py"
-    spec = spec_from_file_location(f"wirebroker.{package}.pure_{name}", path)
+    path = (ROOT / "wirebroker" / package).joinpath(*name.split(".")).with_suffix(".py")
+    room, _, last = name.rpartition(".")
+    inside = f"wirebroker.{package}.{room}" if room else f"wirebroker.{package}"
+    spec = spec_from_file_location(f"{inside}.pure_{last}", path)
     assert spec is not None
     assert spec.loader is not None
     module = module_from_spec(spec)

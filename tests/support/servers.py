@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from wirebroker.broker import Broker
     from wirebroker.clock import Clock
+    from wirebroker.cluster.quorum_controller import QuorumController
     from wirebroker.storage.files import Files
 
 # What waits for something that must come waits no longer than this.
@@ -78,6 +79,12 @@ def broker_of(server: Server) -> Broker:
     """Return what the handlers are given."""
     assert server.broker is not None
     return server.broker
+
+
+def controller_of(server: Server) -> QuorumController:
+    """Return the controller in the server's process."""
+    assert server.controller is not None
+    return server.controller
 
 
 class ThreadedServer:

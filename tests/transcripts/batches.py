@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import importlib
 import struct
 from typing import TYPE_CHECKING, Any
 
-from wirebroker.codecs.compression import Codec
-from wirebroker.codecs.record_batch import build_batch, write_crc
-from wirebroker.codecs.records import Record
+import cramjam
+
+from tests.transcripts.raw_records import batch_of, record, wide
+from wirebroker.codecs.records.batch import build_batch, write_crc
+from wirebroker.codecs.records.compression import Codec, compress
+from wirebroker.codecs.records.record import Record
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -115,7 +119,29 @@ def hex_bytes(text: str) -> bytes:
     return bytes.fromhex(text)
 
 
+def packed(codec: str, *pieces: bytes) -> bytes:
+    """Return bytes compressed as a batch's records are."""
+    return compress(Codec[codec.upper()], b"".join(pieces))
+
+
+def raw_snappy(*pieces: bytes) -> bytes:
+    """Return one block of snappy without a stream around it, as librdkafka writes it."""
+    return bytes(cramjam.snappy.compress_raw(b"".join(pieces)))
+
+
+def lz4_frame(*pieces: bytes, **options: Any) -> bytes:
+    """Return a frame with the options of the lz4 package."""
+    frame: bytes = importlib.import_module("lz4.frame").compress(b"".join(pieces), **options)
+    return frame
+
+
 HELPERS: dict[str, Callable[..., Any]] = {
+    "record": record,
+    "batch_of": batch_of,
+    "wide": wide,
+    "packed": packed,
+    "raw_snappy": raw_snappy,
+    "lz4_frame": lz4_frame,
     "batch": batch,
     "old_message": old_message,
     "marker": marker,

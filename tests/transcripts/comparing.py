@@ -16,10 +16,11 @@ def differences(recorded: Step, answered: Sequence[str]) -> list[str]:
         return []
     what = " ".join(recorded.command)
     heading = f"line {recorded.line_number}, {what}:"
-    return [heading, *(f"  {sentence}" for sentence in _sentences(recorded.answer, answered))]
+    return [heading, *(f"  {sentence}" for sentence in sentences(recorded.answer, answered))]
 
 
-def _sentences(recorded: Sequence[str], answered: Sequence[str]) -> Iterator[str]:
+def sentences(recorded: Sequence[str], answered: Sequence[str]) -> Iterator[str]:
+    """Yield how two printed answers differ."""
     kafka, ours = _by_path(recorded), _by_path(answered)
     if kafka == ours:
         yield "the same in another order"

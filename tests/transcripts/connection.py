@@ -13,8 +13,8 @@ _CLIENT_ID = b"transcript"
 class Connection:
     """One connection that sends a frame and waits for the answer's."""
 
-    def __init__(self, host: str, port: int) -> None:
-        self._socket = socket.create_connection((host, port), timeout=TIMEOUT_S)
+    def __init__(self, host: str, port: int, *, timeout_s: float = TIMEOUT_S) -> None:
+        self._socket = socket.create_connection((host, port), timeout=timeout_s)
         self._correlation_id = 0
 
     def close(self) -> None:

@@ -10,12 +10,14 @@ The commands:
     append TOPIC PARTITION    Produce, acks -1: `records = batch(…)`, and print what was answered
     wait TOPIC PARTITIONS     until Metadata has so many partitions with leaders; 0: is deleted
     wait-config TOPIC NAME VALUE
+    wait-broker-config NAME VALUE
     begin API VERSION as NAME a request that is answered later, on a connection of its own
     await NAME                its answer
     coordinator               until groups are served: `__consumer_offsets` is there and loaded
     wait-group GROUP STATE MEMBERS
     transactions              until transactional ids are served: `__transaction_state` is there
     wait-transaction ID STATE until all markers are written, for example
+    settle ID                 until no markers of its last transaction are left to write
     wait-offsets GROUP COUNT  until the group has committed for so many partitions
     restart                   stop the broker and start it again
 
@@ -28,6 +30,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
+from tests.support.message_schemas import schema_of
 from tests.transcripts.arguments import evaluate
 from tests.transcripts.batches import HELPERS
 from tests.transcripts.connection import TIMEOUT_S, Connection
@@ -57,7 +60,8 @@ _OFFSETS_VERSION = 7
 _FIND_COORDINATOR_VERSION = 2
 _DESCRIBE_GROUPS_VERSION = 5
 _OFFSET_FETCH_VERSION = 2
-_TOPIC_RESOURCE = 2
+_TOPIC_RESOURCE, _BROKER_RESOURCE = 2, 4
+_NODE_ID = "1"
 _LOADING = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
 
 
@@ -68,11 +72,20 @@ class Driver:
         host: Where the broker listens.
         port: Where the broker listens.
         restart: Stops and starts the broker on the same port, for `restart`.
+        timeout_s: How long each answer, and what a step waits for, may take.
     """
 
-    def __init__(self, host: str, port: int, *, restart: Callable[[], None] | None = None) -> None:
+    def __init__(
+        self,
+        host: str,
+        port: int,
+        *,
+        restart: Callable[[], None] | None = None,
+        timeout_s: float = TIMEOUT_S,
+    ) -> None:
         self._host, self._port = host, port
         self._restart = restart
+        self._timeout_s = timeout_s
         self._connections: dict[str, Connection] = {}
         # Requests that were begun, by connection: key, version, correlation id.
         self._begun: dict[str, tuple[ApiKey, int, int]] = {}
@@ -103,12 +116,14 @@ class Driver:
             "append": self._append,
             "wait": self._wait,
             "wait-config": self._wait_config,
+            "wait-broker-config": self._wait_broker_config,
             "begin": self._begin,
             "await": self._await,
             "coordinator": self._coordinator,
             "wait-group": self._wait_group,
             "transactions": self._transactions,
             "wait-transaction": self._wait_transaction,
+            "settle": self._settle,
             "wait-offsets": self._wait_offsets,
             "restart": self._restart_broker,
         }
@@ -137,7 +152,7 @@ class Driver:
         if key == ApiKey.INIT_PRODUCER_ID and decoded.error_code == _LOADING:
             time.sleep(_POLL_S)  # Apache Kafka is still fetching its first block of ids
             return self._send(step, arguments)
-        return lines_of(response.schema, version, decoded, self.names)
+        return lines_of(schema_of(response), version, decoded, self.names)
 
     def _frame(self, step: Step, arguments: dict[str, Any]) -> list[str]:
         key, version = ApiKey[_constant(step.command[1])], int(step.command[2])
@@ -160,7 +175,9 @@ class Driver:
     def _connect(self, name: str) -> Connection:
         connection = self._connections.get(name)
         if connection is None:
-            connection = self._connections[name] = Connection(self._host, self._port)
+            connection = self._connections[name] = Connection(
+                self._host, self._port, timeout_s=self._timeout_s
+            )
         return connection
 
     def _receive(self, name: str, expected: int) -> bytes | str:
@@ -190,7 +207,7 @@ class Driver:
         if isinstance(frame, str):
             return [frame]
         decoded = decode_response(key, version, frame, len(response_header(key, version, 0)))
-        return lines_of(response_message(key).schema, version, decoded, self.names)
+        return lines_of(schema_of(response_message(key)), version, decoded, self.names)
 
     def _create(self, step: Step, arguments: dict[str, Any]) -> list[str]:
         name, partitions = step.command[1], int(step.command[2])
@@ -223,7 +240,15 @@ class Driver:
     def _wait_config(self, step: Step, arguments: dict[str, Any]) -> list[str]:
         del arguments
         _, topic, name, expected = step.command
-        resource = {"resource_type": _TOPIC_RESOURCE, "resource_name": topic}
+        return self._wait_for_config(_TOPIC_RESOURCE, topic, name, expected)
+
+    def _wait_broker_config(self, step: Step, arguments: dict[str, Any]) -> list[str]:
+        del arguments
+        _, name, expected = step.command
+        return self._wait_for_config(_BROKER_RESOURCE, _NODE_ID, name, expected)
+
+    def _wait_for_config(self, kind: int, of: str, name: str, expected: str) -> list[str]:
+        resource = {"resource_type": kind, "resource_name": of}
         request = {"resources": [{**resource, "configuration_keys": [name]}]}
 
         def value() -> str | None:
@@ -264,6 +289,15 @@ class Driver:
         del arguments
         _, transactional_id, state = step.command
         self._poll(lambda: self._transaction(transactional_id).transaction_state == state)
+        return ["done"]
+
+    def _settle(self, step: Step, arguments: dict[str, Any]) -> list[str]:
+        del arguments
+        transactional_id = step.command[1]
+        markers_left = {"PrepareCommit", "PrepareAbort"}
+        self._poll(
+            lambda: self._transaction(transactional_id).transaction_state not in markers_left
+        )
         return ["done"]
 
     def _transaction(self, transactional_id: str) -> Any:
@@ -328,7 +362,7 @@ class Driver:
         return all(found.error_code == 0 for found in decoded.topics[0].partitions)
 
     def _poll(self, condition: Callable[[], bool]) -> None:
-        deadline = time.monotonic() + TIMEOUT_S
+        deadline = time.monotonic() + self._timeout_s
         while not condition():
             assert time.monotonic() < deadline, "it does not become true"
             time.sleep(_POLL_S)

@@ -13,12 +13,12 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from wirebroker.codecs.errors import ErrorCode, KafkaError
-from wirebroker.codecs.record_batch import iterate_records, read_batch_header
+from wirebroker.codecs.records.batch import iterate_records, read_batch_header
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from wirebroker.codecs.schema import Field, MessageSchema, StructSchema
+    from compiling.messages.schema import Field, MessageSchema, StructSchema
 
 _ZERO_UUID = bytes(16)
 _NEAR_MS = 600_000  # a transcript takes seconds; its own times are years away or NOW exactly
@@ -68,6 +68,9 @@ _SORTED_BY = {
     "results_by_transaction": ("transactional_id",),
     "topic_results": ("name",),
 }
+# The same where topics have ids instead of names: in the order in which the ids were met.
+_SORTED_BY_ID = frozenset({("OffsetFetchResponse", "topics"), ("ProduceResponse", "responses")})
+_SORTED_ITSELF = frozenset({("DescribeTransactionsResponse", "partitions")})
 # Where an element is short and they are many.
 _ON_ONE_LINE = frozenset(
     {
@@ -95,10 +98,16 @@ _COVERED_FEATURES = frozenset({"metadata.version"})
 
 
 class Names:
-    """The names given to ids in the order they are met, and what they stand for."""
+    """The names given to ids in the order they are met, and what they stand for.
 
-    def __init__(self, *, now_ms: int) -> None:
+    Args:
+        now_ms: What NOW is.
+        near_ms: Times so near to it are the broker's clock.
+    """
+
+    def __init__(self, *, now_ms: int, near_ms: int = _NEAR_MS) -> None:
         self.now_ms = now_ms
+        self._near_ms = near_ms
         self.values: dict[str, Any] = {"NOW": now_ms}
         self._known: dict[tuple[str, Any], str] = {}
 
@@ -106,11 +115,14 @@ class Names:
         """Return the name of an id, a new one if it has not been met."""
         known = self._known.get((letter, value))
         if known is None:
-            count = sum(1 for key in self._known if key[0] == letter)
-            known = f"{letter}{count + 1}"
+            known = self.new_name(letter)
             self._known[letter, value] = known
             self.values[known] = value
         return known
+
+    def new_name(self, letter: str) -> str:
+        """Choose the name of an id that has not been met."""
+        return f"{letter}{1 + sum(1 for key in self._known if key[0] == letter)}"
 
     def member(self, member_id: str) -> str | None:
         """Return a member id as it may be compared; None if it was not generated."""
@@ -127,7 +139,7 @@ class Names:
         difference_ms = timestamp_ms - self.now_ms
         if difference_ms == 0:
             return "NOW"
-        if abs(difference_ms) < _NEAR_MS:
+        if abs(difference_ms) < self._near_ms:
             return "the broker's clock"
         return str(timestamp_ms) if abs(difference_ms) > _DAY_MS else f"NOW + {difference_ms}"
 
@@ -158,7 +170,8 @@ class _Printer:
         elif field.is_array and field.struct:
             yield from self._array(path, field, value)
         elif field.is_array:
-            yield f"{path} = [{', '.join(self._scalar(field, item) for item in value)}]"
+            kept = sorted(value) if (self._message, field.name) in _SORTED_ITSELF else value
+            yield f"{path} = [{', '.join(self._scalar(field, item) for item in kept)}]"
         elif field.struct:
             yield from self.struct(path, field.struct, value)
         else:
@@ -202,20 +215,26 @@ class _Printer:
             values = [value for value in values if value.name in _COVERED_FEATURES]
         if field.name == "members" and self._message not in _IN_ORDER:
             return sorted(values, key=self._member_order)
-        if (
-            self._message == "OffsetFetchResponse"
-            and field.name == "topics"
-            and not self._keys(field)
-        ):
+        if field.name == "active_producers":
+            return sorted(values, key=self._producer_order)
+        if self._is_by_id(field):
             return sorted(values, key=lambda topic: self._names.age("T", topic.topic_id))
         keys = self._keys(field)
         if not keys or self._message in _IN_ORDER:
             return values
         return sorted(values, key=lambda value: [_sortable(getattr(value, key)) for key in keys])
 
+    def _is_by_id(self, field: Field) -> bool:
+        """Tell whether a hash table orders these topics, which have ids and no names."""
+        place = (self._message, field.name)
+        return place in _SORTED_BY_ID and not self._keys(field)
+
     def _member_order(self, member: Any) -> list[Any]:
         told = (getattr(member, name, None) for name in ("group_instance_id", "metadata"))
         return [self._names.age("M", member.member_id), *map(repr, told)]
+
+    def _producer_order(self, producer: Any) -> tuple[int, int]:
+        return self._names.age("P", producer.producer_id), producer.producer_id
 
     def _scalar(self, field: Field, value: Any) -> str:
         if field.type == "uuid":

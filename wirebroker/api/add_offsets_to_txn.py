@@ -10,28 +10,31 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from wirebroker.api.registry import Request, handles
+from wirebroker.api.registry import handles
 from wirebroker.api.transaction_errors import known_error
 from wirebroker.codecs.api_keys import ApiKey
-from wirebroker.coordinator import transaction_partitions
-from wirebroker.coordinator.group_partitions import CONSUMER_OFFSETS
-from wirebroker.coordinator.transaction_metadata import TV_0
-from wirebroker.coordinator.transaction_partitions import Claim
+from wirebroker.coordinator.groups.partitions import CONSUMER_OFFSETS
+from wirebroker.coordinator.transactions import partitions as transaction_partitions
+from wirebroker.coordinator.transactions.metadata import TV_0
+from wirebroker.coordinator.transactions.partitions import Claim
+from wirebroker.handlers import Cost
+from wirebroker.needs import READ_GROUP, WRITE_TRANSACTIONAL_ID
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Mapping
 
     from wirebroker.broker import Broker
     from wirebroker.codecs.errors import ErrorCode
-    from wirebroker.coordinator.runtime import Moment, Outcome, Token
-    from wirebroker.coordinator.transactions import TransactionShard
+    from wirebroker.coordinator.outcome import Moment, Outcome, Token
+    from wirebroker.coordinator.transactions.shard import TransactionShard
+    from wirebroker.request import Request
 
     Response = Mapping[str, Any]
 
 _FIRST_FENCED_VERSION = 2
 
 
-@handles(ApiKey.ADD_OFFSETS_TO_TXN)
+@handles(ApiKey.ADD_OFFSETS_TO_TXN, needs=(WRITE_TRANSACTIONAL_ID, READ_GROUP), cost=Cost.LOG)
 def add_offsets_to_txn(
     broker: Broker, request: Request, body: Any
 ) -> Response | Awaitable[Response]:

@@ -14,23 +14,26 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from wirebroker.api.group_errors import response_of
-from wirebroker.api.registry import Request, handles
+from wirebroker.api.registry import handles
 from wirebroker.api.transaction_errors import known_error
 from wirebroker.clock import next_turn
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode, KafkaError
-from wirebroker.coordinator import transaction_partitions
-from wirebroker.coordinator.topic_names import is_internal
-from wirebroker.coordinator.transaction_metadata import EPOCH_BUMP, TV_0
-from wirebroker.coordinator.transaction_partitions import Claim
+from wirebroker.coordinator.controller.topic_names import is_internal
+from wirebroker.coordinator.transactions import partitions as transaction_partitions
+from wirebroker.coordinator.transactions.metadata import EPOCH_BUMP, TV_0
+from wirebroker.coordinator.transactions.partitions import Claim
+from wirebroker.handlers import Cost
+from wirebroker.needs import CLUSTER_ACTION, WRITE_TOPIC, WRITE_TRANSACTIONAL_ID
 
 if TYPE_CHECKING:
     import asyncio
     from collections.abc import Awaitable, Callable, Iterable, Mapping
 
     from wirebroker.broker import Broker
-    from wirebroker.coordinator.runtime import Moment, Outcome, Token
-    from wirebroker.coordinator.transactions import TransactionShard
+    from wirebroker.coordinator.outcome import Moment, Outcome, Token
+    from wirebroker.coordinator.transactions.shard import TransactionShard
+    from wirebroker.request import Request
 
     Response = Mapping[str, Any]
     Topics = list[dict[str, Any]]
@@ -41,7 +44,11 @@ FIRST_BATCH_VERSION = 4
 _AT_ONCE = 500
 
 
-@handles(ApiKey.ADD_PARTITIONS_TO_TXN)
+@handles(
+    ApiKey.ADD_PARTITIONS_TO_TXN,
+    needs=(WRITE_TRANSACTIONAL_ID, WRITE_TOPIC, CLUSTER_ACTION),
+    cost=Cost.LOG,
+)
 def add_partitions_to_txn(
     broker: Broker, request: Request, body: Any
 ) -> Response | Awaitable[Response]:

@@ -1,6 +1,7 @@
-"""IncrementalAlterConfigs: configs set, removed, and lists edited (KIP-339).
+"""AlterConfigs and IncrementalAlterConfigs: configs set, removed, lists edited (KIP-133, KIP-339).
 
-v0, v1 flexible. The rules are coordinator/config_control.py's.
+AlterConfigs: v0, v1 as v0, v2 flexible. It replaces all configs of a resource.
+IncrementalAlterConfigs: v0, v1 flexible. The rules are coordinator/controller/config_control.py's.
 
 Source: Kafka's ConfigAdminManager and ControllerApis.handleIncrementalAlterConfigs.
 """
@@ -9,28 +10,50 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from wirebroker.api.registry import Request, handles
+from wirebroker.api.forwarding import elements_of, forward
+from wirebroker.api.registry import forwarded, handles
 from wirebroker.codecs.api_keys import ApiKey
-from wirebroker.codecs.errors import KafkaError
+from wirebroker.coordinator.controller.config_control import altered, not_for_others
+from wirebroker.handlers import Cost
+from wirebroker.needs import ALTER_CLUSTER_CONFIGS, ALTER_GROUP_CONFIGS, ALTER_TOPIC_CONFIGS
 
 if TYPE_CHECKING:
     from wirebroker.broker import Broker
+    from wirebroker.request import Request
 
 
-@handles(ApiKey.INCREMENTAL_ALTER_CONFIGS)
-async def incremental_alter_configs(broker: Broker, request: Request, body: Any) -> dict[str, Any]:
+@forwarded
+@handles(
+    ApiKey.ALTER_CONFIGS, needs=(ALTER_TOPIC_CONFIGS, ALTER_CLUSTER_CONFIGS), cost=Cost.CONTROLLER
+)
+async def alter_configs(broker: Broker, request: Request, body: Any) -> Any:
+    """Replace the configs of each resource; they are in force when the answer leaves."""
+    return await _altered(broker, request, body, is_incremental=False)
+
+
+@forwarded
+@handles(
+    ApiKey.INCREMENTAL_ALTER_CONFIGS,
+    needs=(ALTER_TOPIC_CONFIGS, ALTER_CLUSTER_CONFIGS, ALTER_GROUP_CONFIGS),
+    cost=Cost.CONTROLLER,
+)
+async def incremental_alter_configs(broker: Broker, request: Request, body: Any) -> Any:
     """Change configs; they are in force when the answer leaves."""
-    del request
-    try:
-        responses = await broker.metadata.submit(broker.controller.alter_configs(body))
-    except KafkaError as error:
-        responses = [
-            {
-                "error_code": int(error.code),
-                "error_message": error.message,
-                "resource_type": resource.resource_type,
-                "resource_name": resource.resource_name,
-            }
-            for resource in body.resources
+    return await _altered(broker, request, body, is_incremental=True)
+
+
+async def _altered(broker: Broker, request: Request, body: Any, *, is_incremental: bool) -> Any:
+    """Refuse what is another broker's own, and ask the controller for the rest."""
+    refused = not_for_others(body, node_id=broker.node_id, is_incremental=is_incremental)
+    if not refused:
+        return await forward(broker, request, body)
+    wanted = list(body.resources)
+    body.resources = [each for place, each in enumerate(wanted) if place not in refused]
+    answer = await forward(broker, request, body)
+    answered = iter(elements_of(answer, "responses"))
+    return {
+        "responses": [
+            altered(each, refused[place]) if place in refused else next(answered)
+            for place, each in enumerate(wanted)
         ]
-    return {"responses": responses}
+    }

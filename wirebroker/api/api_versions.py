@@ -11,14 +11,16 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from wirebroker.api.registry import Reply, Request, handles_raw, registered_keys
+from wirebroker.api.registry import handles_raw, registered_keys
 from wirebroker.codecs.api_keys import API_VERSIONS, ApiKey
-from wirebroker.codecs.api_versions import encode_api_versions, parse_api_versions
 from wirebroker.codecs.errors import ErrorCode
-from wirebroker.coordinator.feature_control import SERVED_FEATURES
+from wirebroker.codecs.hot.api_versions import encode_api_versions, parse_api_versions
+from wirebroker.coordinator.controller.feature_control import SERVED_FEATURES
+from wirebroker.handlers import Cost
 
 if TYPE_CHECKING:
     from wirebroker.broker import Broker
+    from wirebroker.request import Reply, Request
 
 FIRST_NAMED_CLIENT = 3
 
@@ -26,7 +28,7 @@ FIRST_NAMED_CLIENT = 3
 _CLIENT_NAME = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 
-@handles_raw(ApiKey.API_VERSIONS)
+@handles_raw(ApiKey.API_VERSIONS, needs=(), cost=Cost.BOUNDED)
 def api_versions(broker: Broker, request: Request) -> Reply:
     """Answer with every key that has a handler."""
     version = request.version
@@ -36,8 +38,8 @@ def api_versions(broker: Broker, request: Request) -> Reply:
         if not (_CLIENT_NAME.fullmatch(name) and _CLIENT_NAME.fullmatch(software_version)):
             error = ErrorCode.INVALID_REQUEST
             return [encode_api_versions(version, api_keys=(), error_code=error)]
-        request.connection.client_software_name = name
-        request.connection.client_software_version = software_version
+        request.session.client_software_name = name
+        request.session.client_software_version = software_version
     image = broker.metadata.image
     return [
         encode_api_versions(

@@ -1,6 +1,7 @@
 """CreatePartitions: more partitions for topics that exist.
 
-v0-1, v2 flexible, v3 quota errors (KIP-599). The rules are coordinator/topic_control.py's.
+v0-1, v2 flexible, v3 quota errors (KIP-599).
+The rules are coordinator/controller/topic_control.py's.
 
 Source: Kafka's ControllerApis.createPartitions.
 """
@@ -9,23 +10,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from wirebroker.api.registry import Request, handles
+from wirebroker.api.forwarding import forward
+from wirebroker.api.registry import forwarded, handles
 from wirebroker.codecs.api_keys import ApiKey
-from wirebroker.codecs.errors import KafkaError
+from wirebroker.handlers import Cost
+from wirebroker.needs import ALTER_TOPIC
 
 if TYPE_CHECKING:
     from wirebroker.broker import Broker
+    from wirebroker.request import Request
 
 
-@handles(ApiKey.CREATE_PARTITIONS)
-async def create_partitions(broker: Broker, request: Request, body: Any) -> dict[str, Any]:
+@forwarded
+@handles(ApiKey.CREATE_PARTITIONS, needs=(ALTER_TOPIC,), cost=Cost.CONTROLLER)
+async def create_partitions(broker: Broker, request: Request, body: Any) -> Any:
     """Add partitions; they are ready when the answer leaves."""
-    del request
-    try:
-        results = await broker.metadata.submit(broker.controller.create_partitions(body))
-    except KafkaError as error:
-        results = [
-            {"name": topic.name, "error_code": int(error.code), "error_message": error.message}
-            for topic in body.topics
-        ]
-    return {"results": results}
+    return await forward(broker, request, body)

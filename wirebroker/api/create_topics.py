@@ -1,7 +1,7 @@
 """CreateTopics: new topics with partitions, replicas and configs.
 
 v2-3 the first served, v4 defaults by -1 (KIP-464), v5 flexible, answers with configs (KIP-525),
-v6 quota errors, v7 topic ids. The rules are coordinator/topic_control.py's.
+v6 quota errors, v7 topic ids. The rules are coordinator/controller/topic_control.py's.
 
 Source: Kafka's ControllerApis.createTopics.
 """
@@ -10,31 +10,39 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from wirebroker.api.in_slices import encode_in_slices
-from wirebroker.api.registry import Reply, Request, handles_raw
+from wirebroker.api.forwarding import elements_of, forward
+from wirebroker.api.registry import forwarded, handles_raw
+from wirebroker.api.sliced_answer import encode_sliced_answer
+from wirebroker.api.topic_log import log_topics
 from wirebroker.codecs.api_keys import ApiKey
-from wirebroker.codecs.errors import KafkaError
 from wirebroker.codecs.messages import decode_request
+from wirebroker.handlers import Cost
+from wirebroker.needs import CREATE_IN_CLUSTER, CREATE_TOPIC, DESCRIBE_TOPIC_CONFIGS
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
 
     from wirebroker.broker import Broker
+    from wirebroker.request import Reply, Request
 
 
-@handles_raw(ApiKey.CREATE_TOPICS)
+@forwarded
+@handles_raw(
+    ApiKey.CREATE_TOPICS,
+    needs=(CREATE_IN_CLUSTER, CREATE_TOPIC, DESCRIBE_TOPIC_CONFIGS),
+    cost=Cost.CONTROLLER,
+)
 def create_topics(broker: Broker, request: Request) -> Awaitable[Reply]:
     """Create topics; they are ready when the answer leaves."""
     body = decode_request(request.key, request.version, request.frame, request.position)
-    return _create(broker, request.version, body)
+    return _create(broker, request, body)
 
 
-async def _create(broker: Broker, version: int, body: Any) -> Reply:
-    try:
-        topics = await broker.metadata.submit(broker.controller.create_topics(body))
-    except KafkaError as error:
-        topics = [
-            {"name": topic.name, "error_code": int(error.code), "error_message": error.message}
-            for topic in body.topics
-        ]
-    return await encode_in_slices(ApiKey.CREATE_TOPICS, version, "topics", topics, broker.clock)
+async def _create(broker: Broker, request: Request, body: Any) -> Reply:
+    answer = await forward(broker, request, body)
+    topics = elements_of(answer, "topics")
+    if not body.validate_only:
+        log_topics("created", topics, request.session)
+    return await encode_sliced_answer(
+        ApiKey.CREATE_TOPICS, request.version, "topics", topics, broker.clock
+    )

@@ -1,12 +1,15 @@
-"""A Produce that waits until what it appended is committed: the high watermark has passed it.
+"""A Produce that waits until what it appended may be acknowledged.
 
-Nothing but callbacks: no task is made. Each partition tells when its high watermark moves or when
-it goes; the last one to be settled, or the request's own timeout, completes the wait.
+    acks=1    until it is stored here: on the disk, where wirebroker.durability or flush.messages
+              demand that
+    acks=all  until it is committed: every in-sync replica has it. Then fewer than
+              min.insync.replicas may be left, which is told (NOT_ENOUGH_REPLICAS_AFTER_APPEND)
 
-With one replica records are committed at once, unless they must be on the disk first
-(wirebroker.durability, flush.messages). Replicas to come move the same high watermark.
+Nothing but callbacks: no task is made. Each partition tells when one of the two offsets moves or
+when it is served no more; the last one to be settled, or the request's own timeout, completes the
+wait.
 
-Source: Kafka's DelayedProduce.
+Source: Kafka's DelayedProduce, Partition.checkEnoughReplicasReachOffset.
 """
 
 from __future__ import annotations
@@ -14,8 +17,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from wirebroker.cluster.partition import Partition  # noqa: TC001 - compiled tuples look for it
+from wirebroker.cluster.replica_standing import ACKS_ALL
 from wirebroker.codecs.errors import ErrorCode, KafkaError
-from wirebroker.codecs.produce_response import PartitionResult  # noqa: TC001 - compiled tuples look for it
+from wirebroker.codecs.hot.produce_response import PartitionResult  # noqa: TC001 - compiled tuples look for it
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -34,39 +38,55 @@ class Appended(NamedTuple):
     result: PartitionResult
     end_offset: int  # behind its last record
 
-    @property
-    def is_committed(self) -> bool:
-        """Whether it may be acknowledged."""
-        return self.partition.log.high_watermark >= self.end_offset
-
 
 class DelayedProduce:
     """The wait of one Produce."""
 
-    __slots__ = ("_deadline", "_deadlines", "_on_done", "_waits")
+    __slots__ = ("_acks", "_deadline", "_deadlines", "_on_done", "_waits")
 
     def __init__(
         self,
         appended: Iterable[Appended],
         *,
+        acks: int,
         timeout_ms: int,
         deadlines: Deadlines,
         on_done: Callable[[], None],
     ) -> None:
         """Begin to wait; `on_done` is called when every result says what became of its records."""
+        assert acks in {1, ACKS_ALL}, acks
+        self._acks = acks
         self._on_done = on_done
         self._waits: set[_Wait] = set()
+        waits_for_others = False
         for each in appended:
-            if not each.is_committed:
-                wait = _Wait(self, each)
+            wait = _Wait(self, each)
+            if not wait.is_over(acks):
                 self._waits.add(wait)
                 each.partition.watch(wait)
+                leading = each.partition.leading
+                waits_for_others |= (
+                    acks == ACKS_ALL and leading is not None and not leading.is_alone
+                )
+        if not waits_for_others:
+            timeout_ms = max(LEAST_WAIT_MS, timeout_ms)
         self._deadlines = deadlines
-        self._deadline = deadlines.add(self._give_up, delay_s=max(LEAST_WAIT_MS, timeout_ms) / 1000)
+        self._deadline = deadlines.add(self._give_up, delay_s=max(0, timeout_ms) / 1000)
         if not self._waits:
             self._settle()
         for wait in tuple(self._waits):
             wait()  # its disk may have failed before
+
+    @property
+    def acks(self) -> int:
+        """What the request asks for."""
+        return self._acks
+
+    def give_up_soon(self) -> None:
+        """Wait no longer than for our own disk: nobody may be there to hear of more."""
+        if self._waits:
+            self._deadlines.discard(self._deadline)
+            self._deadline = self._deadlines.add(self._give_up, delay_s=LEAST_WAIT_MS / 1000)
 
     def settled(self, wait: _Wait) -> None:
         """Note that one of the parts waits no more."""
@@ -101,9 +121,18 @@ class _Wait:
         except KafkaError as error:
             withdraw(self.appended.result, error.code)
         else:
-            if not self.appended.is_committed:
+            if not self.is_over(self._owner.acks):
                 return
         self._owner.settled(self)
+
+    def is_over(self, acks: int) -> bool:
+        """Tell whether the records may be acknowledged, or too few replicas are left for that."""
+        partition, result, end_offset = self.appended
+        if partition.acknowledged_offset(acks) < end_offset:
+            return False
+        if acks == ACKS_ALL and partition.lacks_replicas:
+            result.error_code = ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
+        return True
 
 
 def withdraw(result: PartitionResult, code: ErrorCode) -> None:

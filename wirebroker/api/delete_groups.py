@@ -11,19 +11,22 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from wirebroker.api.group_errors import response_of
-from wirebroker.api.registry import Request, handles
+from wirebroker.api.registry import handles
 from wirebroker.clock import Slices
 from wirebroker.codecs.api_keys import ApiKey
-from wirebroker.coordinator import group_admin
+from wirebroker.coordinator.groups import admin as group_admin
+from wirebroker.handlers import Cost
+from wirebroker.needs import DELETE_GROUP
 
 if TYPE_CHECKING:
     from wirebroker.broker import Broker
     from wirebroker.codecs.errors import ErrorCode
-    from wirebroker.coordinator.groups import GroupShard
-    from wirebroker.coordinator.runtime import Outcome
+    from wirebroker.coordinator.groups.shard import GroupShard
+    from wirebroker.coordinator.outcome import Outcome
+    from wirebroker.request import Request
 
 
-@handles(ApiKey.DELETE_GROUPS)
+@handles(ApiKey.DELETE_GROUPS, needs=(DELETE_GROUP,), cost=Cost.LOG)
 async def delete_groups(broker: Broker, request: Request, body: Any) -> dict[str, Any]:
     """Delete each group that is named, once."""
     del request

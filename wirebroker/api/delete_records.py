@@ -16,23 +16,26 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from wirebroker.api.registry import Request, handles
+from wirebroker.api.registry import handles
 from wirebroker.clock import Slices
 from wirebroker.cluster.data_directory import Checkpoint
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode, KafkaError
-from wirebroker.coordinator.topic_names import is_internal
+from wirebroker.coordinator.controller.topic_names import is_internal
+from wirebroker.handlers import Cost
+from wirebroker.needs import DELETE_TOPIC
 
 if TYPE_CHECKING:
     from wirebroker.broker import Broker
     from wirebroker.cluster.data_directory import DataDirectory
     from wirebroker.cluster.partition import Partition
+    from wirebroker.request import Request
 
 _HIGH_WATERMARK: Final = -1
 _NO_LOW_WATERMARK: Final = -1
 
 
-@handles(ApiKey.DELETE_RECORDS)
+@handles(ApiKey.DELETE_RECORDS, needs=(DELETE_TOPIC,), cost=Cost.SLICES)
 async def delete_records(broker: Broker, request: Request, body: Any) -> dict[str, Any]:
     """Move the starts of logs."""
     del request

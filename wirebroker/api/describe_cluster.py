@@ -10,42 +10,46 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from wirebroker.api.authorized_operations import ALL_ON_CLUSTER, NOT_ASKED
-from wirebroker.api.metadata import advertised
-from wirebroker.api.registry import Request, handles
+from wirebroker.api.metadata import advertised, any_live_broker
+from wirebroker.api.registry import handles
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
+from wirebroker.handlers import Cost
+from wirebroker.needs import DESCRIBE_CLUSTER
 
 if TYPE_CHECKING:
     from wirebroker.broker import Broker
+    from wirebroker.request import Request
 
 _BROKERS = 1
 _CONTROLLERS = 2
 
 
-@handles(ApiKey.DESCRIBE_CLUSTER)
+@handles(ApiKey.DESCRIBE_CLUSTER, needs=(DESCRIBE_CLUSTER,), cost=Cost.BOUNDED)
 def describe_cluster(broker: Broker, request: Request, body: Any) -> dict[str, Any]:
     """Answer from the committed image."""
     if body.endpoint_type != _BROKERS:
         return _wrong_endpoint(body.endpoint_type, request.version)
     brokers = [
         {"broker_id": node_id, "host": host, "port": port, "rack": rack, "is_fenced": False}
-        for node_id, host, port, rack in advertised(broker, request.connection)
+        for node_id, host, port, rack in advertised(broker, request.session)
     ]
     known = {each["broker_id"] for each in brokers}
+    controller_id = any_live_broker(broker)
     if body.include_fenced_brokers:
         brokers += _fenced(broker, request)
     asked = body.include_cluster_authorized_operations
     return {
         "endpoint_type": _BROKERS,
         "cluster_id": broker.cluster_id,
-        "controller_id": broker.node_id if broker.node_id in known else -1,
+        "controller_id": controller_id if controller_id in known else -1,
         "brokers": brokers,
         "cluster_authorized_operations": ALL_ON_CLUSTER if asked else NOT_ASKED,
     }
 
 
 def _fenced(broker: Broker, request: Request) -> list[dict[str, Any]]:
-    listener = request.connection.listener_name
+    listener = request.session.listener_name
     return [
         {
             "broker_id": node.node_id,

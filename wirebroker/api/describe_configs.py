@@ -12,30 +12,41 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from wirebroker.api.in_slices import encode_in_slices
-from wirebroker.api.registry import Reply, Request, handles_raw
+from wirebroker.api.registry import handles_raw
+from wirebroker.api.sliced_answer import encode_sliced_answer
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.codecs.messages import decode_request
-from wirebroker.coordinator.cluster_image import ResourceType
-from wirebroker.coordinator.topic_names import check_topic_name
+from wirebroker.coordinator.controller.cluster_image import ResourceType
+from wirebroker.coordinator.controller.topic_names import check_topic_name
+from wirebroker.handlers import Cost
+from wirebroker.needs import (
+    DESCRIBE_CLUSTER_CONFIGS,
+    DESCRIBE_GROUP_CONFIGS,
+    DESCRIBE_TOPIC_CONFIGS,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Iterator
 
     from wirebroker.broker import Broker
     from wirebroker.config import DescribedConfig
+    from wirebroker.request import Reply, Request
 
 # DescribeConfigsResponse's ConfigSource of what config.py's rows do not have.
 _CLIENT_METRICS_CONFIG = 7
 _GROUP_CONFIG = 8
 
 
-@handles_raw(ApiKey.DESCRIBE_CONFIGS)
+@handles_raw(
+    ApiKey.DESCRIBE_CONFIGS,
+    needs=(DESCRIBE_TOPIC_CONFIGS, DESCRIBE_CLUSTER_CONFIGS, DESCRIBE_GROUP_CONFIGS),
+    cost=Cost.SLICES,
+)
 def describe_configs(broker: Broker, request: Request) -> Awaitable[Reply]:
     """Describe each resource by itself; a resource of no known type refuses the whole request."""
     body = decode_request(request.key, request.version, request.frame, request.position)
-    return encode_in_slices(
+    return encode_sliced_answer(
         request.key, request.version, "results", _results(broker, body), broker.clock
     )
 

@@ -12,21 +12,24 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from wirebroker.api.group_errors import ALL_ON_GROUP, response_of
-from wirebroker.api.registry import Request, handles
+from wirebroker.api.registry import handles
 from wirebroker.clock import Slices
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
-from wirebroker.coordinator import group_admin
-from wirebroker.coordinator.runtime import Outcome
+from wirebroker.coordinator.groups import admin as group_admin
+from wirebroker.coordinator.outcome import Outcome
+from wirebroker.handlers import Cost
+from wirebroker.needs import DESCRIBE_GROUP
 
 if TYPE_CHECKING:
     from wirebroker.broker import Broker
-    from wirebroker.coordinator.groups import GroupShard
+    from wirebroker.coordinator.groups.shard import GroupShard
+    from wirebroker.request import Request
 
 FIRST_OPERATIONS_VERSION = 3
 
 
-@handles(ApiKey.DESCRIBE_GROUPS)
+@handles(ApiKey.DESCRIBE_GROUPS, needs=(DESCRIBE_GROUP,), cost=Cost.SLICES)
 async def describe_groups(broker: Broker, request: Request, body: Any) -> dict[str, Any]:
     """Describe each group that is asked for."""
     slices = Slices(broker.clock)

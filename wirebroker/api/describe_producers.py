@@ -7,17 +7,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from wirebroker.api.registry import Request, handles
+from wirebroker.api.registry import handles
 from wirebroker.clock import Slices
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode, KafkaError
+from wirebroker.handlers import Cost
+from wirebroker.needs import READ_TOPIC
 
 if TYPE_CHECKING:
     from wirebroker.broker import Broker
     from wirebroker.cluster.partition import Partition
+    from wirebroker.request import Request
 
 
-@handles(ApiKey.DESCRIBE_PRODUCERS)
+@handles(ApiKey.DESCRIBE_PRODUCERS, needs=(READ_TOPIC,), cost=Cost.BOUNDED)
 async def describe_producers(broker: Broker, request: Request, body: Any) -> dict[str, Any]:
     """List the producers that partitions remember."""
     del request

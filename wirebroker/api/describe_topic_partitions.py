@@ -11,18 +11,25 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from wirebroker.api.authorized_operations import ALL_ON_TOPIC
-from wirebroker.api.registry import Request, handles
+from wirebroker.api.registry import handles
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode, KafkaError
-from wirebroker.coordinator.cluster_image import NO_LEADER
-from wirebroker.coordinator.topic_names import check_topic_name, is_internal
+from wirebroker.coordinator.controller.cluster_image import NO_LEADER
+from wirebroker.coordinator.controller.topic_names import check_topic_name, is_internal
+from wirebroker.handlers import Cost
+from wirebroker.needs import DESCRIBE_TOPIC
 
 if TYPE_CHECKING:
     from wirebroker.broker import Broker
-    from wirebroker.coordinator.cluster_image import ClusterImage, PartitionImage, TopicImage
+    from wirebroker.coordinator.controller.cluster_image import (
+        ClusterImage,
+        PartitionImage,
+        TopicImage,
+    )
+    from wirebroker.request import Request
 
 
-@handles(ApiKey.DESCRIBE_TOPIC_PARTITIONS)
+@handles(ApiKey.DESCRIBE_TOPIC_PARTITIONS, needs=(DESCRIBE_TOPIC,), cost=Cost.SLICES)
 def describe_topic_partitions(broker: Broker, request: Request, body: Any) -> dict[str, Any]:
     """Answer one page from the committed image."""
     image = broker.metadata.image
@@ -39,7 +46,7 @@ def describe_topic_partitions(broker: Broker, request: Request, body: Any) -> di
     limit = min(
         broker.config.int("max.request.partition.size.limit"), body.response_partition_limit
     )
-    page = _Page(image, request.connection.listener_name, limit=max(limit, 1))
+    page = _Page(image, request.session.listener_name, limit=max(limit, 1))
     for name in sorted(name for name in names if name >= first):
         start = cursor.partition_index if cursor is not None and name == first else 0
         if not page.add(name, start):

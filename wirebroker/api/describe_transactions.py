@@ -7,16 +7,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from wirebroker.api.registry import Request, handles
+from wirebroker.api.registry import handles
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import KafkaError
-from wirebroker.coordinator import transaction_admin
+from wirebroker.coordinator.transactions import admin as transaction_admin
+from wirebroker.handlers import Cost
+from wirebroker.needs import DESCRIBE_TOPIC, DESCRIBE_TRANSACTIONAL_ID
 
 if TYPE_CHECKING:
     from wirebroker.broker import Broker
+    from wirebroker.request import Request
 
 
-@handles(ApiKey.DESCRIBE_TRANSACTIONS)
+@handles(
+    ApiKey.DESCRIBE_TRANSACTIONS,
+    needs=(DESCRIBE_TRANSACTIONAL_ID, DESCRIBE_TOPIC),
+    cost=Cost.BOUNDED,
+)
 def describe_transactions(broker: Broker, request: Request, body: Any) -> dict[str, Any]:
     """Describe each transactional id that is named."""
     del request

@@ -13,21 +13,24 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from wirebroker.api.group_errors import response_of
-from wirebroker.api.registry import Request, handles
+from wirebroker.api.registry import handles
 from wirebroker.api.transaction_errors import known_error
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode, KafkaError
-from wirebroker.coordinator.transaction_end import End, end_transaction
-from wirebroker.coordinator.transaction_init import refusal
-from wirebroker.coordinator.transaction_metadata import EPOCH_BUMP, TV_0
+from wirebroker.coordinator.transactions.end import End, end_transaction
+from wirebroker.coordinator.transactions.init import refusal
+from wirebroker.coordinator.transactions.metadata import EPOCH_BUMP, TV_0
+from wirebroker.handlers import Cost
+from wirebroker.needs import WRITE_TRANSACTIONAL_ID
 
 if TYPE_CHECKING:
     import asyncio
     from collections.abc import Awaitable, Mapping
 
     from wirebroker.broker import Broker
-    from wirebroker.coordinator.runtime import Moment, Outcome, Token
-    from wirebroker.coordinator.transactions import TransactionShard
+    from wirebroker.coordinator.outcome import Moment, Outcome, Token
+    from wirebroker.coordinator.transactions.shard import TransactionShard
+    from wirebroker.request import Request
 
     Response = Mapping[str, Any]
 
@@ -35,7 +38,7 @@ _FIRST_FENCED_VERSION = 2
 _FIRST_EPOCH_BUMP_VERSION = 5
 
 
-@handles(ApiKey.END_TXN)
+@handles(ApiKey.END_TXN, needs=(WRITE_TRANSACTIONAL_ID,), cost=Cost.LOG)
 def end_txn(broker: Broker, request: Request, body: Any) -> Response | Awaitable[Response]:
     """Decide a transaction."""
     version = request.version

@@ -1,4 +1,4 @@
-"""Fetch: records as slices of segment files (hot path; see DESIGN "One Fetch").
+"""Fetch: records as slices of segment files (hot path; docs/design.md, "One Fetch").
 
 v4-12 name topics, v13 gives ids; v7 sessions (KIP-227); v9 leader epochs (KIP-320); v12 flexible
 and diverging epochs (KIP-595); v15 replica state (KIP-903); v16 leader endpoints (KIP-951); v17
@@ -16,31 +16,47 @@ Source: Kafka's KafkaApis.handleFetchRequest, ReplicaManager.readFromLog.
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING
 
-from wirebroker.api.fetch_sessions import FetchContext, SessionPartition, asked_partitions
 from wirebroker.api.fetch_wait import FetchWait
+from wirebroker.api.leader_endpoints import leader_endpoints
 from wirebroker.api.partition_reads import PartitionReads
-from wirebroker.api.registry import Reply, Request, handles_raw
+from wirebroker.api.registry import handles_raw
 from wirebroker.clock import Slices, finish, in_one_go
 from wirebroker.codecs.api_keys import ApiKey
-from wirebroker.codecs.fetch import FetchRequest, parse_fetch
-from wirebroker.codecs.fetch_response import FetchPartitionResult, encode_fetch
+from wirebroker.codecs.hot.fetch import FetchRequest, parse_fetch
+from wirebroker.codecs.hot.fetch_response import FetchPartitionResult, encode_fetch
+from wirebroker.fetch_sessions import (
+    TOPIC_ID_VERSION,
+    FetchContext,
+    SessionPartition,
+    asked_partitions,
+)
+from wirebroker.handlers import Cost
+from wirebroker.needs import CLUSTER_ACTION, READ_TOPIC
+from wirebroker.storage.files import ColdPagesError
+from wirebroker.threads import Work, coding, in_thread
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable
+    from collections.abc import Awaitable, Sequence
 
     from wirebroker.broker import Broker
+    from wirebroker.codecs.hot.produce_response import NodeEndpoint
+    from wirebroker.request import Reply, Request
 
 # A longer request is parsed in a thread: it can name 2,000 partitions, which take 4 ms.
 _LONGEST_AT_ONCE_BYTES = 64 << 10
+
+# What a thread reads where a batch begins: as much as the sender's next probe will speak for.
+_WARMED_BYTES = 256 << 10
+# After so many places that were cold a Fetch waits for the disk on the loop.
+_MOST_WARMED = 20
 
 # Over more partitions every step is sliced: reading one takes about 4 us.
 _MANY_PARTITIONS = 1_000
 
 
-@handles_raw(ApiKey.FETCH)
+@handles_raw(ApiKey.FETCH, needs=(READ_TOPIC, CLUSTER_ACTION), cost=Cost.WAITS)
 def fetch(broker: Broker, request: Request) -> Reply | Awaitable[Reply]:
     """Answer with what is there, or wait for more."""
     version = request.version
@@ -55,29 +71,31 @@ def fetch(broker: Broker, request: Request) -> Reply | Awaitable[Reply]:
     )
     reads = PartitionReads(broker, wanted, version)
     if len(context.partitions) > _MANY_PARTITIONS:
-        return _fetch_many(broker, version, context, reads)
+        return _fetch_many(broker, request, context, reads)
     finish(reads.find(context.partitions))
-    finish(reads.look())
+    try:
+        finish(reads.look())
+    except ColdPagesError:
+        return _fetch_found(broker, request, context, reads)
     if reads.is_ready():
         finish(context.select(reads.results, version=version, now_ms=broker.clock.now_ms()))
-        return _encode(version, context)
+        return _encode(version, context, _endpoints(broker, request, reads))
     # Watching begins here and now: what is appended before the task runs must not be missed.
     wait = FetchWait(reads)
     finish(wait.begin())
-    return _fetch_later(broker, version, context, reads, wait)
+    request.session.when_ended(wait.give_up)
+    return _fetch_later(broker, request, context, reads, wait)
 
 
 async def _fetch_long(broker: Broker, request: Request) -> Reply:
     """Serve a request that takes long to parse."""
     version = request.version
-    loop = asyncio.get_running_loop()
-    wanted, asked = await loop.run_in_executor(
-        None, _parse, request.frame, request.position, version
-    )
+    work = coding(len(request.frame))
+    wanted, asked = await in_thread(work, _parse, request.frame, request.position, version)
     context = await Slices(broker.clock).run(
         broker.fetch_sessions.context(wanted, asked, version=version, now_ms=broker.clock.now_ms())
     )
-    return await _fetch_many(broker, version, context, PartitionReads(broker, wanted, version))
+    return await _fetch_many(broker, request, context, PartitionReads(broker, wanted, version))
 
 
 def _parse(
@@ -88,41 +106,78 @@ def _parse(
 
 
 async def _fetch_many(
-    broker: Broker, version: int, context: FetchContext, reads: PartitionReads
+    broker: Broker, request: Request, context: FetchContext, reads: PartitionReads
 ) -> Reply:
     """Do the first steps of `fetch` without holding the loop."""
+    await Slices(broker.clock).run(reads.find(context.partitions))
+    return await _fetch_found(broker, request, context, reads)
+
+
+async def _fetch_found(
+    broker: Broker, request: Request, context: FetchContext, reads: PartitionReads
+) -> Reply:
+    """Do the next steps of `fetch` without holding the loop or waiting for the disk on it."""
     slices = Slices(broker.clock)
-    await slices.run(reads.find(context.partitions))
     wait = FetchWait(reads)
     if reads.max_wait_ms > 0:
         await slices.run(wait.begin())
-    await slices.run(reads.look())
-    return await _fetch_later(broker, version, context, reads, wait)
+    request.session.when_ended(wait.give_up)
+    await _look(reads, slices)
+    return await _fetch_later(broker, request, context, reads, wait)
 
 
 async def _fetch_later(
-    broker: Broker, version: int, context: FetchContext, reads: PartitionReads, wait: FetchWait
+    broker: Broker, request: Request, context: FetchContext, reads: PartitionReads, wait: FetchWait
 ) -> Reply:
     """Wait if need be, then answer."""
+    version = request.version
     slices = Slices(broker.clock)
     try:
         if not reads.is_ready() and await wait.until_ready():
-            await slices.run(reads.look())
+            await _look(reads, slices)
     finally:
         await slices.run(wait.end())
     await slices.run(context.select(reads.results, version=version, now_ms=broker.clock.now_ms()))
+    endpoints = _endpoints(broker, request, reads)
     if len(context.chosen) <= _MANY_PARTITIONS:
-        return _encode(version, context)
-    return await asyncio.get_running_loop().run_in_executor(None, _encode, version, context)
+        return _encode(version, context, endpoints)
+    return await in_thread(Work.CODING, _encode, version, context, endpoints)
 
 
-def _encode(version: int, context: FetchContext) -> Reply:
+async def _look(reads: PartitionReads, slices: Slices) -> None:
+    """Read every partition; where a batch's header is on the disk a thread reads it first."""
+    for _ in range(_MOST_WARMED):
+        try:
+            await slices.run(reads.look())
+        except ColdPagesError as cold:
+            try:
+                await in_thread(Work.WARMING, cold.file.warm, cold.position, _WARMED_BYTES)
+            except OSError:
+                break  # `look` will find it, and say whose it is
+        else:
+            return
+    # Many partitions, or a kernel that drops pages at once: go on, whatever it costs.
+    reads.may_block = True
+    await slices.run(reads.look())
+
+
+def _endpoints(broker: Broker, request: Request, reads: PartitionReads) -> Sequence[NodeEndpoint]:
+    return leader_endpoints(broker, request, reads.leaders) if reads.leaders else ()
+
+
+def _encode(version: int, context: FetchContext, endpoints: Sequence[NodeEndpoint]) -> Reply:
     topics: list[tuple[str, bytes, list[FetchPartitionResult]]] = []
+    by_id = version >= TOPIC_ID_VERSION
     for asked, result in context.chosen:
-        if topics and topics[-1][0] == asked.topic and topics[-1][1] == asked.topic_id:
+        last = topics[-1] if topics else None
+        if last and (last[1] == asked.topic_id if by_id else last[0] == asked.topic):
             topics[-1][2].append(result)
         else:
             topics.append((asked.topic, asked.topic_id, [result]))
     return encode_fetch(
-        version, error_code=context.error, session_id=context.session_id, topics=topics
+        version,
+        error_code=context.error,
+        session_id=context.session_id,
+        topics=topics,
+        node_endpoints=endpoints,
     )

@@ -12,14 +12,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wirebroker.api.metadata import advertised
-from wirebroker.api.registry import Request, handles
+from wirebroker.api.registry import handles
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
 from wirebroker.codecs.primitives import uuid_from_text
-from wirebroker.coordinator.group_partitions import CONSUMER_OFFSETS, TRANSACTION_STATE
+from wirebroker.coordinator.groups.partitions import CONSUMER_OFFSETS, TRANSACTION_STATE
+from wirebroker.handlers import Cost
+from wirebroker.needs import CLUSTER_ACTION, DESCRIBE_GROUP, DESCRIBE_TRANSACTIONAL_ID
 
 if TYPE_CHECKING:
     from wirebroker.broker import Broker
+    from wirebroker.request import Request
 
 GROUP, TRANSACTION, SHARE = 0, 1, 2
 
@@ -42,7 +45,11 @@ class _Found(NamedTuple):
     port: int = -1
 
 
-@handles(ApiKey.FIND_COORDINATOR)
+@handles(
+    ApiKey.FIND_COORDINATOR,
+    needs=(DESCRIBE_GROUP, DESCRIBE_TRANSACTIONAL_ID, CLUSTER_ACTION),
+    cost=Cost.BOUNDED,
+)
 def find_coordinator(broker: Broker, request: Request, body: Any) -> dict[str, Any]:
     """Look up one coordinator, or several."""
     if request.version < FIRST_BATCH_VERSION:
@@ -86,8 +93,10 @@ def _find(broker: Broker, request: Request, key_type: int, key: str) -> _Found:
         return _Found(ErrorCode.COORDINATOR_NOT_AVAILABLE)
     partition = topic.partitions.get(coordinator.partition_for(key))
     if partition is not None:
-        for node_id, host, port, _ in advertised(broker, request.connection):
+        for node_id, host, port, _ in advertised(broker, request.session):
             if node_id == partition.leader:
+                if is_group:
+                    broker.groups.lookups.add(key, request.session, broker.clock.monotonic())
                 return _Found(ErrorCode.NONE, node_id, host, port)
     return _Found(ErrorCode.COORDINATOR_NOT_AVAILABLE)
 

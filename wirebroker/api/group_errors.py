@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from ipaddress import IPv6Address
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
 
-    from wirebroker.api.registry import Request
     from wirebroker.codecs.errors import ErrorCode
+    from wirebroker.request import Request
+
+_Result = TypeVar("_Result")
 
 # Kafka's own bits for a group: READ, DELETE, DESCRIBE, DESCRIBE_CONFIGS, ALTER_CONFIGS.
 _GROUP_OPERATIONS = (3, 6, 8, 10, 11)
@@ -29,9 +32,17 @@ async def response_of(
     return result if isinstance(result, Mapping) else await result
 
 
+def given_up_with_peer(request: Request, result: _Result) -> _Result:
+    """Drop the answer when the peer has gone; what becomes of its member is not changed by that."""
+    future: Any = result
+    if isinstance(future, asyncio.Future):
+        request.session.when_ended(future.cancel)  # pyright: ignore[reportUnknownMemberType]
+    return result
+
+
 def client_host(request: Request) -> str:
     """Return the address of the client as Java prints it: with a slash, IPv6 in full."""
-    host = request.connection.peer.rpartition(":")[0].strip("[]")
+    host = request.session.peer.rpartition(":")[0].strip("[]")
     if ":" not in host:
         return f"/{host}"
     words = IPv6Address(host.partition("%")[0]).exploded.split(":")

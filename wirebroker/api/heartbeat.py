@@ -10,18 +10,21 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from wirebroker.api.group_errors import error_only
-from wirebroker.api.registry import Request, handles
+from wirebroker.api.registry import handles
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
-from wirebroker.coordinator import group_heartbeat
+from wirebroker.coordinator.groups import heartbeat as group_heartbeat
+from wirebroker.handlers import Cost
+from wirebroker.needs import READ_GROUP
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Mapping
 
     from wirebroker.broker import Broker
+    from wirebroker.request import Request
 
 
-@handles(ApiKey.HEARTBEAT)
+@handles(ApiKey.HEARTBEAT, needs=(READ_GROUP,), cost=Cost.BOUNDED)
 def heartbeat(
     broker: Broker, request: Request, body: Any
 ) -> Mapping[str, Any] | Awaitable[Mapping[str, Any]]:

@@ -12,20 +12,23 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from wirebroker.api.group_errors import response_of
-from wirebroker.api.registry import Request, handles
+from wirebroker.api.registry import handles
 from wirebroker.api.transaction_errors import known_error
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode, KafkaError
-from wirebroker.coordinator.runtime import ProducerEpoch
-from wirebroker.coordinator.transaction_init import Init, check, init_producer_id, refusal
+from wirebroker.coordinator.outcome import ProducerEpoch
+from wirebroker.coordinator.transactions.init import Init, check, init_producer_id, refusal
+from wirebroker.handlers import Cost
+from wirebroker.needs import IDEMPOTENT_WRITE, WRITE_TOPIC, WRITE_TRANSACTIONAL_ID
 
 if TYPE_CHECKING:
     import asyncio
     from collections.abc import Awaitable, Mapping
 
     from wirebroker.broker import Broker
-    from wirebroker.coordinator.runtime import Moment, Outcome, Token
-    from wirebroker.coordinator.transactions import TransactionShard
+    from wirebroker.coordinator.outcome import Moment, Outcome, Token
+    from wirebroker.coordinator.transactions.shard import TransactionShard
+    from wirebroker.request import Request
 
     Response = Mapping[str, Any]
 
@@ -34,7 +37,11 @@ _NO_ID = -1
 _NO_EPOCH = -1
 
 
-@handles(ApiKey.INIT_PRODUCER_ID)
+@handles(
+    ApiKey.INIT_PRODUCER_ID,
+    needs=(WRITE_TRANSACTIONAL_ID, IDEMPOTENT_WRITE, WRITE_TOPIC),
+    cost=Cost.LOG,
+)
 def handle_init_producer_id(
     broker: Broker, request: Request, body: Any
 ) -> Response | Awaitable[Response]:

@@ -11,22 +11,25 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from wirebroker.api.group_errors import client_host
-from wirebroker.api.registry import Request, handles
+from wirebroker.api.group_errors import client_host, given_up_with_peer
+from wirebroker.api.registry import handles
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
-from wirebroker.coordinator.group_join import Join, join
+from wirebroker.coordinator.groups.join import Join, join
+from wirebroker.handlers import Cost
+from wirebroker.needs import READ_GROUP
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Mapping
 
     from wirebroker.broker import Broker
+    from wirebroker.request import Request
 
 # From this version on the protocol's name may be null, and is where it would be empty.
 FIRST_NULL_PROTOCOL_VERSION = 7
 
 
-@handles(ApiKey.JOIN_GROUP)
+@handles(ApiKey.JOIN_GROUP, needs=(READ_GROUP,), cost=Cost.WAITS)
 def join_group(
     broker: Broker, request: Request, body: Any
 ) -> Mapping[str, Any] | Awaitable[Mapping[str, Any]]:
@@ -40,7 +43,7 @@ def join_group(
     if not lowest <= body.session_timeout_ms <= highest:
         error = ErrorCode.INVALID_SESSION_TIMEOUT
         return respond({"member_id": body.member_id, "error_code": error})
-    return groups.submit(
+    answer = groups.submit(
         body.group_id,
         partial(
             _join,
@@ -54,6 +57,7 @@ def join_group(
         on_error=lambda error: respond({"error_code": error}),
         finish=respond,
     )
+    return given_up_with_peer(request, answer)
 
 
 def _join(request: Join, shard: Any, token: Any, moment: Any) -> Any:

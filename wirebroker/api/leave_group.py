@@ -12,20 +12,23 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from wirebroker.api.group_errors import error_only
-from wirebroker.api.registry import Request, handles
+from wirebroker.api.registry import handles
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
-from wirebroker.coordinator.group_leave import leave
+from wirebroker.coordinator.groups.leave import leave
+from wirebroker.handlers import Cost
+from wirebroker.needs import READ_GROUP
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Mapping, Sequence
 
     from wirebroker.broker import Broker
+    from wirebroker.request import Request
 
 FIRST_BATCH_VERSION = 3
 
 
-@handles(ApiKey.LEAVE_GROUP)
+@handles(ApiKey.LEAVE_GROUP, needs=(READ_GROUP,), cost=Cost.LOG)
 def leave_group(
     broker: Broker, request: Request, body: Any
 ) -> Mapping[str, Any] | Awaitable[Mapping[str, Any]]:

@@ -9,21 +9,24 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wirebroker.api.in_slices import encode_in_slices
-from wirebroker.api.registry import Reply, Request, handles_raw
+from wirebroker.api.registry import handles_raw
+from wirebroker.api.sliced_answer import encode_sliced_answer
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
 from wirebroker.codecs.messages import decode_request, encode_response
-from wirebroker.coordinator.cluster_image import ResourceType
+from wirebroker.coordinator.controller.cluster_image import ResourceType
+from wirebroker.handlers import Cost
+from wirebroker.needs import DESCRIBE_CLUSTER_CONFIGS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from wirebroker.broker import Broker
-    from wirebroker.coordinator.cluster_image import ClusterImage
+    from wirebroker.coordinator.controller.cluster_image import ClusterImage
+    from wirebroker.request import Reply, Request
 
 
-@handles_raw(ApiKey.LIST_CONFIG_RESOURCES)
+@handles_raw(ApiKey.LIST_CONFIG_RESOURCES, needs=(DESCRIBE_CLUSTER_CONFIGS,), cost=Cost.SLICES)
 async def list_config_resources(broker: Broker, request: Request) -> Reply:
     """Answer from the committed image."""
     key, version = request.key, request.version
@@ -41,7 +44,7 @@ async def list_config_resources(broker: Broker, request: Request) -> Reply:
         for kind in sorted(wanted)
         for name in _names(image, kind)
     )
-    return await encode_in_slices(
+    return await encode_sliced_answer(
         key, version, "config_resources", resources, broker.clock, has_error_code=True
     )
 

@@ -10,19 +10,22 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from wirebroker.api.group_errors import response_of
-from wirebroker.api.registry import Request, handles
+from wirebroker.api.registry import handles
 from wirebroker.clock import Slices
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
-from wirebroker.coordinator import group_admin
-from wirebroker.coordinator.runtime import Outcome
+from wirebroker.coordinator.groups import admin as group_admin
+from wirebroker.coordinator.outcome import Outcome
+from wirebroker.handlers import Cost
+from wirebroker.needs import DESCRIBE_CLUSTER, DESCRIBE_GROUP
 
 if TYPE_CHECKING:
     from wirebroker.broker import Broker
-    from wirebroker.coordinator.groups import GroupShard
+    from wirebroker.coordinator.groups.shard import GroupShard
+    from wirebroker.request import Request
 
 
-@handles(ApiKey.LIST_GROUPS)
+@handles(ApiKey.LIST_GROUPS, needs=(DESCRIBE_CLUSTER, DESCRIBE_GROUP), cost=Cost.SLICES)
 async def list_groups(broker: Broker, request: Request, body: Any) -> dict[str, Any]:
     """Collect the groups of every partition; one that is being loaded is an error for all."""
     del request

@@ -4,28 +4,37 @@ v2 isolation level (KIP-98), v4 leader epochs (KIP-320), v6 flexible, v7 max tim
 v8 earliest local (KIP-405), v9 latest tiered (KIP-1005), v10 timeout (KIP-1075), v11 earliest
 pending upload (KIP-1023).
 
-The ends of a log are known. A search by timestamp reads files, and decompresses and walks a whole
-batch in the end, so all searches of a request are done one after the other in a thread.
+The ends of a log are known. A search by timestamp looks into indexes, headers and one batch. One
+that is brief, in pages that are warm, is done at once; what may read the disk or has much to unpack
+is done by a thread, 2 ms at a time, and others have their turn in between.
 
 Source: Kafka's ListOffsetsHandler, Partition.fetchOffsetForTimestamp, UnifiedLog.
 """
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from wirebroker.api.registry import Request, handles
-from wirebroker.clock import Slices
+from wirebroker.api.registry import handles
+from wirebroker.clock import Slices, finish
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode, KafkaError
-from wirebroker.storage.log_read import DetachedLog
+from wirebroker.handlers import Cost
+from wirebroker.needs import DESCRIBE_TOPIC
+from wirebroker.storage.files import ColdPagesError
+from wirebroker.storage.log.brief_work import TakesLongError
+from wirebroker.storage.log.search_by_time import DetachedLog, find_quickly, note_searched
+from wirebroker.threads import Work, in_thread
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Mapping
+
     from wirebroker.broker import Broker
+    from wirebroker.clock import Clock, Steps
     from wirebroker.cluster.partition import Partition
-    from wirebroker.storage.segment import TimestampedOffset
+    from wirebroker.request import Request
+    from wirebroker.storage.log.time_search import TimestampedOffset
 
 LATEST = -1
 EARLIEST = -2
@@ -48,6 +57,12 @@ _LEADER_EPOCH_VERSION = 4
 _CONSUMER_REPLICA_ID = -1
 _READ_COMMITTED = 1
 
+# More partitions are looked up in slices: one takes about 10 us.
+_AT_ONCE = 100
+
+# A thread that walks records holds the GIL: the loop waits no longer than this for it.
+_PIECE_S = 0.002
+
 
 class _Found(NamedTuple):
     """What is answered; the defaults if there is no such record."""
@@ -58,57 +73,98 @@ class _Found(NamedTuple):
 
 
 class _Search(NamedTuple):
-    """A search by timestamp: it reads files, so a thread does it."""
+    """A search by timestamp."""
 
     partition: Partition
-    log: DetachedLog
     timestamp: int
     # Records at or above it are not shown.
     end: int
     answer: dict[str, Any]
 
 
-@handles(ApiKey.LIST_OFFSETS)
-async def list_offsets(broker: Broker, request: Request, body: Any) -> dict[str, Any]:
+@handles(ApiKey.LIST_OFFSETS, needs=(DESCRIBE_TOPIC,), cost=Cost.THREADS)
+def list_offsets(
+    broker: Broker, request: Request, body: Any
+) -> Mapping[str, Any] | Awaitable[Mapping[str, Any]]:
     """Look up one offset per partition."""
-    times_asked = Counter(
-        (topic.name, partition.partition_index)
-        for topic in body.topics
-        for partition in topic.partitions
-    )
-    slices = Slices(broker.clock)
-    topics: list[dict[str, Any]] = []
-    searches: list[_Search] = []
-    for topic in body.topics:
-        partitions, missing = broker.replicas.find(topic.name, b"", by_id=False)
-        answers: list[dict[str, Any]] = []
-        for asked in topic.partitions:
-            answer: dict[str, Any] = {"partition_index": asked.partition_index}
-            times = times_asked.pop((topic.name, asked.partition_index), 0)
-            if times == 0:
-                continue  # asked for several times, which was answered once
-            answers.append(answer)
-            try:
-                if times > 1:
-                    raise KafkaError(ErrorCode.INVALID_REQUEST)  # noqa: TRY301 - likewise
-                _check_timestamp(asked.timestamp, request.version)
-                partition = partitions.get(asked.partition_index)
-                if partition is None:
-                    raise KafkaError(missing)  # noqa: TRY301 - one place turns errors into codes
-                found = _look_up(partition, asked, body)
-            except KafkaError as error:
-                answer["error_code"] = error.code
-            else:
-                if isinstance(found, int):
-                    log = DetachedLog.of(partition.log)
-                    searches.append(_Search(partition, log, asked.timestamp, found, answer))
+    answer = _Answer(broker, request, body)
+    if sum(len(topic.partitions) for topic in body.topics) > _AT_ONCE:
+        return answer.answer_in_slices()
+    finish(answer.steps())
+    return answer.searched() if answer.searches else answer.response
+
+
+class _Answer:
+    """The answer to one request: what is known at once, then what has to be searched for.
+
+    Attributes:
+        response: What is answered.
+        searches: Those that are still to be done.
+    """
+
+    __slots__ = ("_body", "_broker", "_version", "response", "searches")
+
+    def __init__(self, broker: Broker, request: Request, body: Any) -> None:
+        self._broker = broker
+        self._version = request.version
+        self._body = body
+        self.response: dict[str, Any] = {"topics": []}
+        self.searches: list[_Search] = []
+
+    async def answer_in_slices(self) -> Mapping[str, Any]:
+        """Look up many without holding the loop."""
+        await Slices(self._broker.clock).run(self.steps())
+        return await self.searched()
+
+    async def searched(self) -> Mapping[str, Any]:
+        """Have threads do the searches that are left."""
+        for search in self.searches:
+            await _search(self._broker, search, self._version)
+        return self.response
+
+    def steps(self) -> Steps[None]:
+        """Look everything up that takes no time worth mentioning."""
+        times_asked = Counter(
+            (topic.name, partition.partition_index)
+            for topic in self._body.topics
+            for partition in topic.partitions
+        )
+        for topic in self._body.topics:
+            partitions, missing = self._broker.replicas.find(topic.name, b"", by_id=False)
+            answers: list[dict[str, Any]] = []
+            self.response["topics"].append({"name": topic.name, "partitions": answers})
+            for asked in topic.partitions:
+                answer: dict[str, Any] = {"partition_index": asked.partition_index}
+                times = times_asked.pop((topic.name, asked.partition_index), 0)
+                if times == 0:
+                    continue  # asked for several times, which was answered once
+                answers.append(answer)
+                try:
+                    if times > 1:
+                        raise KafkaError(ErrorCode.INVALID_REQUEST)  # noqa: TRY301 - likewise
+                    _check_timestamp(asked.timestamp, self._version)
+                    partition = partitions.get(asked.partition_index)
+                    if partition is None:
+                        raise KafkaError(missing)  # noqa: TRY301 - one place makes codes of errors
+                    found = self._look_up(partition, asked, answer)
+                except KafkaError as error:
+                    answer["error_code"] = error.code
                 else:
-                    _fill(answer, found, request.version)
-            await slices.turn()
-        topics.append({"name": topic.name, "partitions": answers})
-    if searches:
-        await _search(broker, searches, request.version)
-    return {"topics": topics}
+                    _fill(answer, found, self._version)
+                yield
+
+    def _look_up(self, partition: Partition, asked: Any, answer: dict[str, Any]) -> _Found:
+        """Return what is found at once; of what isn't, nothing, and note the search."""
+        found = _look_up(partition, asked, self._body)
+        if not isinstance(found, int):
+            return found
+        search = _Search(partition, asked.timestamp, found, answer)
+        try:
+            hit = _find_at_once(search)
+        except (TakesLongError, ColdPagesError, OSError):
+            self.searches.append(search)  # a disk that fails, fails again
+            return _Found()
+        return _Found() if hit is None else _Found(hit.timestamp, hit.offset, hit.leader_epoch)
 
 
 def _check_timestamp(timestamp: int, version: int) -> None:
@@ -137,43 +193,68 @@ def _look_up(partition: Partition, asked: Any, body: Any) -> _Found | int:
     return end
 
 
-async def _search(broker: Broker, searches: list[_Search], version: int) -> None:
-    loop = asyncio.get_running_loop()
-    found = await loop.run_in_executor(None, lambda: [_find(each) for each in searches])
-    for search in searches:
-        search.log.note_learned()
-    for search, hit in zip(searches, found, strict=True):
-        if isinstance(hit, FileNotFoundError) and not search.partition.is_retired:
-            hit = await _find_again(search)  # noqa: PLW2901 - what counts is found now
-        if isinstance(hit, OSError):
-            try:
-                # A deletion moves the files away under the search.
-                search.partition.check_leader()
-            except KafkaError as error:
-                search.answer["error_code"] = error.code
-            else:
-                broker.replicas.disk_failed(search.partition, hit)
-                search.answer["error_code"] = ErrorCode.KAFKA_STORAGE_ERROR
-        elif isinstance(hit, KafkaError):
-            search.answer["error_code"] = hit.code
-        elif hit is not None:
-            _fill(search.answer, _Found(hit.timestamp, hit.offset, hit.leader_epoch), version)
-
-
-async def _find_again(search: _Search) -> TimestampedOffset | KafkaError | OSError | None:
-    """Search what is there if retention or compaction has removed segments under the search."""
-    again = search._replace(log=DetachedLog.of(search.partition.log))
-    return await asyncio.get_running_loop().run_in_executor(None, _find, again)
-
-
-def _find(search: _Search) -> TimestampedOffset | KafkaError | OSError | None:
-    log = search.log
+async def _search(broker: Broker, search: _Search, version: int) -> None:
+    """Fill in what a search finds."""
+    partition = search.partition
     try:
-        if search.timestamp == MAX_TIMESTAMP:
-            return log.offset_of_max_timestamp(up_to_offset=search.end)
-        return log.offset_for_timestamp(search.timestamp, up_to_offset=search.end)
-    except (KafkaError, OSError) as error:
-        return error
+        try:
+            found = await _find_in_thread(search, broker.clock)
+        except FileNotFoundError:
+            if partition.is_retired:
+                raise
+            # Retention or compaction has removed segments meanwhile: what counts is there now.
+            found = await _find_in_thread(search, broker.clock)
+        partition.check_leader()  # who leads now may have something else there
+    except KafkaError as error:
+        search.answer["error_code"] = error.code
+    except OSError as fault:
+        try:
+            # A deletion moves the files away under the search.
+            partition.check_leader()
+        except KafkaError as error:
+            search.answer["error_code"] = error.code
+        else:
+            broker.replicas.disk_failed(partition, fault)
+            search.answer["error_code"] = ErrorCode.KAFKA_STORAGE_ERROR
+    else:
+        if found is not None:
+            note_searched(partition.log, found.offset)
+            _fill(search.answer, _Found(found.timestamp, found.offset, found.leader_epoch), version)
+
+
+def _find_at_once(search: _Search) -> TimestampedOffset | None:
+    if search.timestamp == MAX_TIMESTAMP:
+        raise TakesLongError
+    return find_quickly(search.partition.log, search.timestamp, up_to_offset=search.end)
+
+
+async def _find_in_thread(search: _Search, clock: Clock) -> TimestampedOffset | None:
+    """Search the log as it is now, a piece at a time."""
+    log = DetachedLog.of(search.partition.log)
+    if search.timestamp == MAX_TIMESTAMP:
+        steps = log.offset_of_max_timestamp(up_to_offset=search.end)
+    else:
+        steps = log.offset_for_timestamp(search.timestamp, up_to_offset=search.end)
+    try:
+        while not (outcome := await in_thread(Work.SEARCHES, _take_some, steps, clock)):
+            pass
+    finally:
+        log.note_learned()
+    return outcome[0]
+
+
+def _take_some(
+    steps: Steps[TimestampedOffset | None], clock: Clock
+) -> tuple[TimestampedOffset | None] | None:
+    """Go on with a search for a while; return what it has found if that is its end."""
+    end = clock.monotonic() + _PIECE_S
+    while True:
+        try:
+            next(steps)
+        except StopIteration as stop:
+            return (stop.value,)
+        if clock.monotonic() >= end:
+            return None
 
 
 def _fill(answer: dict[str, Any], found: _Found, version: int) -> None:

@@ -9,18 +9,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from wirebroker.api.registry import Request, handles
+from wirebroker.api.registry import handles
 from wirebroker.clock import Slices
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import KafkaError
-from wirebroker.coordinator.transaction_admin import Filters, list_transactions
+from wirebroker.coordinator.transactions.admin import Filters, list_transactions
+from wirebroker.handlers import Cost
+from wirebroker.needs import DESCRIBE_TRANSACTIONAL_ID
 from wirebroker.patterns import compile_pattern
 
 if TYPE_CHECKING:
     from wirebroker.broker import Broker
+    from wirebroker.request import Request
 
 
-@handles(ApiKey.LIST_TRANSACTIONS)
+@handles(ApiKey.LIST_TRANSACTIONS, needs=(DESCRIBE_TRANSACTIONAL_ID,), cost=Cost.SLICES)
 async def handle_list_transactions(broker: Broker, request: Request, body: Any) -> dict[str, Any]:
     """List what the filters let pass."""
     del request

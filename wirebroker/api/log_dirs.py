@@ -11,18 +11,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from wirebroker.api.registry import Reply, Request, handles, handles_raw
+from wirebroker.api.registry import handles, handles_raw
 from wirebroker.clock import Slices
 from wirebroker.codecs.api_keys import ApiKey, is_flexible
 from wirebroker.codecs.errors import ErrorCode
 from wirebroker.codecs.messages import decode_request, encode_response
 from wirebroker.codecs.primitives import ZERO_UUID, uvarint
+from wirebroker.handlers import Cost
+from wirebroker.needs import ALTER_CLUSTER, DESCRIBE_CLUSTER
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from wirebroker.broker import Broker
     from wirebroker.cluster.data_directory import DataDirectory
+    from wirebroker.request import Reply, Request
 
 # Elements of DescribeLogDirsTopic.partitions by topic.
 _Topics: TypeAlias = dict[str, list[dict[str, Any]]]
@@ -33,7 +36,7 @@ _NO_TAGS: Final = b"\x00"
 _AFTER_TOPICS: Final = {1: 0, 2: 1, 3: 1, 4: 8 + 8 + 1, 5: 8 + 8 + 1 + 1}
 
 
-@handles_raw(ApiKey.DESCRIBE_LOG_DIRS)
+@handles_raw(ApiKey.DESCRIBE_LOG_DIRS, needs=(DESCRIBE_CLUSTER,), cost=Cost.SLICES)
 async def describe_log_dirs(broker: Broker, request: Request) -> Reply:
     """Describe every directory, with those of its partitions that were asked for."""
     version = request.version
@@ -111,7 +114,7 @@ def _count(version: int, count: int) -> bytes:
     return count.to_bytes(4, "big")
 
 
-@handles(ApiKey.ALTER_REPLICA_LOG_DIRS)
+@handles(ApiKey.ALTER_REPLICA_LOG_DIRS, needs=(ALTER_CLUSTER,), cost=Cost.BOUNDED)
 def alter_replica_log_dirs(broker: Broker, request: Request, body: Any) -> dict[str, Any]:
     """Judge each partition by itself."""
     del request

@@ -12,16 +12,15 @@ Source: Kafka's KafkaApis.handleTopicMetadataRequest.
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING
 
 from wirebroker.api.authorized_operations import ALL_ON_CLUSTER, ALL_ON_TOPIC, NOT_ASKED
-from wirebroker.api.metadata_cache import Variant, encode
-from wirebroker.api.registry import Reply, Request, handles_raw
+from wirebroker.api.registry import handles_raw
 from wirebroker.clock import Slices
+from wirebroker.cluster.metadata_cache import Variant, encode
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode, KafkaError
-from wirebroker.codecs.metadata import (
+from wirebroker.codecs.hot.metadata import (
     MetadataRequest,
     TopicView,
     encode_metadata,
@@ -29,14 +28,18 @@ from wirebroker.codecs.metadata import (
     parse_metadata,
 )
 from wirebroker.codecs.primitives import ZERO_UUID
-from wirebroker.coordinator.cluster_image import TopicImage
-from wirebroker.coordinator.topic_names import check_topic_name, is_internal
+from wirebroker.coordinator.controller.cluster_image import TopicImage
+from wirebroker.coordinator.controller.topic_names import check_topic_name, is_internal
+from wirebroker.handlers import Cost
+from wirebroker.needs import CREATE_IN_CLUSTER, CREATE_TOPIC, DESCRIBE_TOPIC
+from wirebroker.threads import Work, coding, in_thread
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Iterator
 
-    from wirebroker.api.registry import ConnectionInfo
     from wirebroker.broker import Broker
+    from wirebroker.request import Reply, Request
+    from wirebroker.session import Session
 
 # From this version on a topic may be asked for by its id.
 BY_ID_VERSION = 12
@@ -54,7 +57,9 @@ _MANY_PARTITIONS = 1_000
 _Element = TopicImage | TopicView
 
 
-@handles_raw(ApiKey.METADATA)
+@handles_raw(
+    ApiKey.METADATA, needs=(DESCRIBE_TOPIC, CREATE_TOPIC, CREATE_IN_CLUSTER), cost=Cost.SLICES
+)
 def metadata(broker: Broker, request: Request) -> Reply | Awaitable[Reply]:
     """Answer from the committed image."""
     if len(request.frame) - request.position > _LONGEST_AT_ONCE_BYTES:
@@ -63,33 +68,44 @@ def metadata(broker: Broker, request: Request) -> Reply | Awaitable[Reply]:
     wanted = parse_metadata(request.frame, request.position, request.version)
     answer = _Answer(broker, request, wanted)
     if answer.topic_count > _AT_ONCE:
-        return answer.in_slices()
+        return answer.answer_in_slices()
     elements = list(answer.elements())
     if sum(len(each.partitions) for each in elements) > _AT_ONCE:
-        return answer.in_slices()
+        return answer.answer_in_slices()
     return answer.reply([answer.encode(each) for each in elements])
 
 
 async def _serve_long(broker: Broker, request: Request) -> Reply:
     frame, position, version = request.frame, request.position, request.version
-    wanted = await asyncio.get_running_loop().run_in_executor(
-        None, parse_metadata, frame, position, version
-    )
-    return await _Answer(broker, request, wanted).in_slices()
+    wanted = await in_thread(coding(len(frame)), parse_metadata, frame, position, version)
+    return await _Answer(broker, request, wanted).answer_in_slices()
 
 
-def advertised(
-    broker: Broker, connection: ConnectionInfo
-) -> list[tuple[int, str, int, str | None]]:
+def any_live_broker(broker: Broker) -> int:
+    """Return the broker that takes what is the controller's: this one if it serves; -1 if none.
+
+    As in Kafka, clients are never told of the controller itself, which talks to brokers only.
+    """
+    brokers = broker.metadata.image.brokers
+    own = brokers.get(broker.node_id)
+    if own is not None and not own.fenced:
+        return broker.node_id
+    return min((each.node_id for each in brokers.values() if not each.fenced), default=-1)
+
+
+def advertised(broker: Broker, connection: Session) -> list[tuple[int, str, int, str | None]]:
     """Return (id, host, port, rack) of each live broker, as this connection can reach it."""
     known: list[tuple[int, str, int, str | None]] = []
     for node in broker.metadata.image.brokers.values():
         endpoint = node.endpoints.get(connection.listener_name)
-        if node.fenced or endpoint is None:
+        if node.fenced:
             continue
-        host, port = endpoint.host, endpoint.port
         if node.node_id == broker.node_id and connection.listener_name in broker.auto_listeners:
             host, port = connection.local_host, connection.local_port
+        elif endpoint is not None:
+            host, port = endpoint.host, endpoint.port
+        else:
+            continue
         known.append((node.node_id, host, port, node.rack))
     return known
 
@@ -107,7 +123,7 @@ class _Answer:
         self._variant = Variant(
             request.version,
             ALL_ON_TOPIC if wanted.include_topic_authorized_operations else NOT_ASKED,
-            request.connection.listener_name,
+            request.session.listener_name,
         )
         self._error = ErrorCode.NONE
 
@@ -185,7 +201,7 @@ class _Answer:
             cache.keep(self._image, element, self._variant, encoded)
         return encoded
 
-    async def in_slices(self) -> Reply:
+    async def answer_in_slices(self) -> Reply:
         """Make the answer without holding the loop."""
         slices = Slices(self._broker.clock)
         cache = self._broker.metadata_cache
@@ -196,8 +212,8 @@ class _Answer:
             else:
                 encoded = cache.find(self._image, element, self._variant)
                 if encoded is None:
-                    encoded = await asyncio.get_running_loop().run_in_executor(
-                        None, encode, self._image, element, self._variant
+                    encoded = await in_thread(
+                        Work.CODING, encode, self._image, element, self._variant
                     )
                     cache.keep(self._image, element, self._variant, encoded)
                 topics.append(encoded)
@@ -222,9 +238,9 @@ class _Answer:
         return [
             *encode_metadata(
                 request.version,
-                brokers=advertised(broker, request.connection),
+                brokers=advertised(broker, request.session),
                 cluster_id=broker.cluster_id,
-                controller_id=broker.node_id,
+                controller_id=any_live_broker(broker),
                 topics=topics,
                 cluster_authorized_operations=ALL_ON_CLUSTER if operations else NOT_ASKED,
             )

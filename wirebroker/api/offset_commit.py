@@ -11,21 +11,24 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from wirebroker.api.commit_portions import are_many, commit_portions
 from wirebroker.api.group_errors import response_of
-from wirebroker.api.offset_parts import are_many, offset_parts
-from wirebroker.api.registry import Request, handles
+from wirebroker.api.registry import handles
 from wirebroker.clock import next_turn
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
-from wirebroker.coordinator import group_offsets
-from wirebroker.coordinator.group_offsets import Commit
+from wirebroker.coordinator.groups import offsets as group_offsets
+from wirebroker.coordinator.groups.offsets import Commit
+from wirebroker.handlers import Cost
+from wirebroker.needs import READ_GROUP, READ_TOPIC
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 
     from wirebroker.broker import Broker
-    from wirebroker.coordinator.groups import GroupShard
-    from wirebroker.coordinator.runtime import Moment, Outcome, Token
+    from wirebroker.coordinator.groups.shard import GroupShard
+    from wirebroker.coordinator.outcome import Moment, Outcome, Token
+    from wirebroker.request import Request
 
 FIRST_TOPIC_ID_VERSION = 10
 
@@ -33,7 +36,7 @@ Valid = list[tuple[str, bytes, "Sequence[Any]"]]
 Topics = list[dict[str, Any]]
 
 
-@handles(ApiKey.OFFSET_COMMIT)
+@handles(ApiKey.OFFSET_COMMIT, needs=(READ_GROUP, READ_TOPIC), cost=Cost.LOG)
 def offset_commit(
     broker: Broker, request: Request, body: Any
 ) -> Mapping[str, Any] | Awaitable[Mapping[str, Any]]:
@@ -66,7 +69,7 @@ async def _commit_in_parts(
     Each partition has an error of its own: a rebalance meanwhile refuses those that come later.
     """
     topics: Topics = []
-    for part in offset_parts(valid):
+    for part in commit_portions(valid):
         result = broker.groups.submit(
             body.group_id,
             partial(_commit, Commit(body, version, part)),
@@ -126,6 +129,8 @@ def _with_error(topics: Valid, error: ErrorCode) -> Topics:
 
 def _merge(refused: Topics, by_id: bool, answer: Mapping[str, Any]) -> dict[str, Any]:
     """Put the refused partitions before the others, each topic once."""
+    if not refused and len(answer["topics"]) == 1:
+        return {"topics": answer["topics"]}
     key = "topic_id" if by_id else "name"
     merged = {topic[key]: topic for topic in refused}
     for topic in answer["topics"]:

@@ -8,18 +8,21 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from wirebroker.api.group_errors import error_only
-from wirebroker.api.registry import Request, handles
+from wirebroker.api.registry import handles
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
-from wirebroker.coordinator import group_offsets
+from wirebroker.coordinator.groups import offsets as group_offsets
+from wirebroker.handlers import Cost
+from wirebroker.needs import DELETE_GROUP, READ_TOPIC
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Mapping
 
     from wirebroker.broker import Broker
+    from wirebroker.request import Request
 
 
-@handles(ApiKey.OFFSET_DELETE)
+@handles(ApiKey.OFFSET_DELETE, needs=(DELETE_GROUP, READ_TOPIC), cost=Cost.LOG)
 def offset_delete(
     broker: Broker, request: Request, body: Any
 ) -> Mapping[str, Any] | Awaitable[Mapping[str, Any]]:

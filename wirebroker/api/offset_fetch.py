@@ -14,21 +14,25 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from wirebroker.api.group_errors import response_of
-from wirebroker.api.registry import LargeResponse, Request, handles
+from wirebroker.api.registry import handles
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
 from wirebroker.codecs.primitives import ZERO_UUID
-from wirebroker.coordinator import group_offsets
-from wirebroker.coordinator.group_offsets import DetachedOffsets
-from wirebroker.coordinator.runtime import Outcome
+from wirebroker.coordinator.groups import offsets as group_offsets
+from wirebroker.coordinator.groups.offsets import DetachedOffsets
+from wirebroker.coordinator.outcome import Outcome
+from wirebroker.handlers import Cost
+from wirebroker.needs import DESCRIBE_GROUP, DESCRIBE_TOPIC
+from wirebroker.request import LargeResponse, Request
+from wirebroker.threads import Work, in_thread
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from wirebroker.broker import Broker
-    from wirebroker.coordinator.cluster_image import ClusterImage
-    from wirebroker.coordinator.group_offsets import HasOffsets
-    from wirebroker.coordinator.groups import GroupShard
+    from wirebroker.coordinator.controller.cluster_image import ClusterImage
+    from wirebroker.coordinator.groups.offsets import HasOffsets
+    from wirebroker.coordinator.groups.shard import GroupShard
 
     Response = Mapping[str, Any]
 
@@ -46,7 +50,7 @@ Topics = list[dict[str, Any]]
 Result: TypeAlias = "Response | asyncio.Future[Response]"
 
 
-@handles(ApiKey.OFFSET_FETCH)
+@handles(ApiKey.OFFSET_FETCH, needs=(DESCRIBE_GROUP, DESCRIBE_TOPIC), cost=Cost.SLICES)
 def offset_fetch(broker: Broker, request: Request, body: Any) -> Response | Awaitable[Response]:
     """Look up the offsets of one group, or of several."""
     if request.version < FIRST_GROUPS_VERSION:
@@ -92,7 +96,7 @@ async def _resolve(result: Result, respond: Callable[[dict[str, Any]], Response]
     look_up = group.get(_LOOK_UP)
     if look_up is None:
         return group
-    topics = await asyncio.get_running_loop().run_in_executor(None, look_up)
+    topics = await in_thread(Work.CODING, look_up)
     return LargeResponse(respond({"group_id": group["group_id"], "topics": topics}))
 
 

@@ -8,16 +8,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from wirebroker.api.registry import Request, handles
+from wirebroker.api.registry import handles
 from wirebroker.clock import Slices
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode, KafkaError
+from wirebroker.handlers import Cost
+from wirebroker.needs import CLUSTER_ACTION, DESCRIBE_TOPIC
 
 if TYPE_CHECKING:
     from wirebroker.broker import Broker
+    from wirebroker.request import Request
 
 
-@handles(ApiKey.OFFSET_FOR_LEADER_EPOCH)
+@handles(ApiKey.OFFSET_FOR_LEADER_EPOCH, needs=(CLUSTER_ACTION, DESCRIBE_TOPIC), cost=Cost.BOUNDED)
 async def offset_for_leader_epoch(broker: Broker, request: Request, body: Any) -> dict[str, Any]:
     """Answer the end offset of the largest epoch that is not above the one asked for."""
     del request

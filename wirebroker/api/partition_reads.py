@@ -4,8 +4,9 @@ Each read gives a slice of a segment file, no payload. At most max_bytes in all,
 its own; the first partition that has anything gives at least one batch, however large, so that a
 consumer never gets stuck.
 
-Partitions that are not known when the request comes are answered last and hurry nobody; one that
-fails while it is read has the answer sent at once. Both as in Kafka.
+Partitions that are not known when the request comes are answered last, those of unknown ids first
+among them, and hurry nobody; one that fails while it is read has the answer sent at once. All as
+in Kafka.
 
 Source: Kafka's KafkaApis.handleFetchRequest, ReplicaManager.readFromLog, Partition.readRecords.
 """
@@ -14,25 +15,30 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wirebroker.api.fetch_sessions import (
+from wirebroker.codecs.errors import ErrorCode, KafkaError
+from wirebroker.codecs.hot.fetch_response import FetchPartitionResult
+from wirebroker.fetch_sessions import (
     TOPIC_ID_VERSION,
     Results,
     SessionPartition,
     records_length,
 )
-from wirebroker.codecs.errors import ErrorCode, KafkaError
-from wirebroker.codecs.fetch_response import FetchPartitionResult
-from wirebroker.storage.log_read import aborted_in
+from wirebroker.storage.files import FileSlice
+from wirebroker.storage.log.read import aborted_in
 
 if TYPE_CHECKING:
     from wirebroker.broker import Broker
     from wirebroker.clock import Steps
     from wirebroker.cluster.partition import Partition
-    from wirebroker.codecs.fetch import FetchRequest
+    from wirebroker.codecs.hot.fetch import FetchRequest
+    from wirebroker.storage.log.log import Log
 
 READ_COMMITTED = 1
 # From this version on, clients know KAFKA_STORAGE_ERROR (KIP-112).
 _STORAGE_ERROR_VERSION = 6
+# From this version on, they are told who leads instead (KIP-951), with these errors.
+_LEADER_VERSION = 16
+_MOVED = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH})
 
 
 class PartitionReads:
@@ -43,8 +49,10 @@ class PartitionReads:
         results: What to answer, after `look`: of those found, then of the others.
         size: Bytes of records in the results.
         has_failed: Whether the answer is urgent because something is wrong.
+        leaders: The node ids that the results name as leaders, whom a consumer wants to reach.
         min_bytes: As many are worth an answer.
         max_wait_ms: So long may be waited for them.
+        may_block: Whether `look` waits for the disk; else it raises ColdPagesError where it had to.
     """
 
     __slots__ = (
@@ -53,10 +61,13 @@ class PartitionReads:
         "_is_read_committed",
         "_max_bytes",
         "_unknown",
+        "_unnamed",
         "_version",
         "found",
         "has_failed",
+        "leaders",
         "max_wait_ms",
+        "may_block",
         "min_bytes",
         "results",
         "size",
@@ -71,11 +82,15 @@ class PartitionReads:
         self._max_bytes = min(request.max_bytes, broker.config.int("fetch.max.bytes"))
         self.min_bytes = min(request.min_bytes, self._max_bytes)
         self.max_wait_ms = request.max_wait_ms
+        self.may_block = False
         self.found: list[tuple[SessionPartition, Partition]] = []
+        # Of topics whose id says nothing, and the others that are not here.
+        self._unnamed: Results = []
         self._unknown: Results = []
         self.results: Results = []
         self.size = 0
         self.has_failed = False
+        self.leaders: set[int] = set()
 
     def find(self, partitions: list[SessionPartition]) -> Steps[None]:
         """Look up what is asked for."""
@@ -84,10 +99,24 @@ class PartitionReads:
         for asked in partitions:
             known, missing = find(asked.topic, asked.topic_id, by_id=by_id)
             partition = known.get(asked.wanted.index)
+            if by_id and known and not asked.topic:
+                # Sessions keep the name that was found; all partitions have it.
+                name = next(iter(known.values())).topic
+                asked = SessionPartition(name, asked.topic_id, asked.wanted)  # noqa: PLW2901 - the same, with its name
+            if (
+                partition is None
+                and by_id
+                and missing == ErrorCode.UNKNOWN_TOPIC_ID
+                and asked.topic
+            ):
+                # The session has seen the topic: it was deleted meanwhile, perhaps made anew.
+                partition = find(asked.topic, b"", by_id=False)[0].get(asked.wanted.index)
+                missing = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
             if partition is None:
                 result = _failure(asked, missing)
                 result.aborted_transactions = ()
-                self._unknown.append((asked, result))
+                is_unnamed = missing == ErrorCode.UNKNOWN_TOPIC_ID
+                (self._unnamed if is_unnamed else self._unknown).append((asked, result))
             else:
                 self.found.append((asked, partition))
             yield
@@ -102,11 +131,15 @@ class PartitionReads:
             try:
                 # Once there is something, nobody gets more than the limits any more.
                 result = self._read(
-                    asked, partition, min(asked.wanted.max_bytes, left), min_one=not size
+                    asked,
+                    partition,
+                    min(asked.wanted.max_bytes, left),
+                    min_one=not size,
+                    may_block=self.may_block,
                 )
             except KafkaError as error:
                 has_failed = True
-                result = _failure(asked, self._code(error.code))
+                result = self._failed(asked, partition, self._code(error.code))
             if result.diverging_epoch is not None:
                 has_failed = True
             length = records_length(result)
@@ -114,7 +147,7 @@ class PartitionReads:
             left = max(0, left - length)
             results.append((asked, result))
             yield
-        self.results = results + self._unknown
+        self.results = results + self._unnamed + self._unknown
         self.size = size
         self.has_failed = has_failed
 
@@ -126,6 +159,7 @@ class PartitionReads:
             or self.max_wait_ms <= 0
             or self.is_hurried
             or not self.found
+            or any(map(self._ends_early, range(len(self.found))))
         )
 
     @property
@@ -134,18 +168,48 @@ class PartitionReads:
         return self._broker.is_stopping
 
     def available(self, number: int) -> int | None:
-        """Return how much one partition has now; None if it is to be told of something else."""
+        """Return how much one partition has now; None if it is to be told without waiting."""
         asked, partition = self.found[number]
         try:
-            result = self._read(asked, partition, asked.wanted.max_bytes, min_one=True)
+            result = self._read(
+                asked, partition, asked.wanted.max_bytes, min_one=True, may_block=True
+            )
         except KafkaError:
             return None
-        return None if result.diverging_epoch is not None else records_length(result)
+        if result.diverging_epoch is not None or self._is_of_old_segment(partition, result):
+            return None
+        return records_length(result)
+
+    def sees_all(self, log: Log) -> bool:
+        """Say whether this reader sees all that a log has."""
+        end = log.last_stable_offset if self._is_read_committed else log.high_watermark
+        return end == log.log_end_offset
+
+    def _ends_early(self, number: int) -> bool:
+        """Say whether a found partition's result can't grow: then nobody waits, as in Kafka."""
+        return self._is_of_old_segment(self.found[number][1], self.results[number][1])
+
+    def _is_of_old_segment(self, partition: Partition, result: FetchPartitionResult) -> bool:
+        """Say whether records come from a segment before the one that the visible log ends in."""
+        records = result.records
+        if not isinstance(records, FileSlice):
+            return False
+        log = partition.log
+        end = log.last_stable_offset if self._is_read_committed else log.high_watermark
+        return records.file is not log.segments[log.segments.floor_index(end)].log
 
     def _read(
-        self, asked: SessionPartition, partition: Partition, max_bytes: int, *, min_one: bool
+        self,
+        asked: SessionPartition,
+        partition: Partition,
+        max_bytes: int,
+        *,
+        min_one: bool,
+        may_block: bool,
     ) -> FetchPartitionResult:
         wanted = asked.wanted
+        if self._version >= TOPIC_ID_VERSION and asked.topic_id != partition.topic_id:
+            raise KafkaError(ErrorCode.INCONSISTENT_TOPIC_ID)
         # Here, unlike in ListOffsets, every negative epoch means that none was named.
         partition.check_leader(max(wanted.current_leader_epoch, -1))
         log = partition.log
@@ -173,7 +237,11 @@ class PartitionReads:
             raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
         try:
             read = log.read(
-                wanted.fetch_offset, max_bytes, up_to_offset=up_to_offset, min_one=min_one
+                wanted.fetch_offset,
+                max_bytes,
+                up_to_offset=up_to_offset,
+                min_one=min_one,
+                may_block=may_block,
             )
             if self._is_read_committed:
                 result.aborted_transactions = [entry[:2] for entry in aborted_in(log, read)]
@@ -182,6 +250,20 @@ class PartitionReads:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR) from error
         if read.slice is not None:
             result.records = read.slice
+        elif max_bytes > 0 and wanted.fetch_offset < up_to_offset:
+            # There is a batch, and it does not fit: as in Kafka nothing is said of transactions.
+            result.aborted_transactions = None
+        return result
+
+    def _failed(
+        self, asked: SessionPartition, partition: Partition, code: ErrorCode
+    ) -> FetchPartitionResult:
+        """Return what is told of a partition that cannot be read, with its leader if it moved."""
+        result = _failure(asked, code)
+        if code in _MOVED and self._version >= _LEADER_VERSION:
+            result.current_leader = (partition.leader, partition.leader_epoch)
+            if self._is_from_consumer:
+                self.leaders.add(partition.leader)
         return result
 
     def _code(self, code: ErrorCode) -> ErrorCode:

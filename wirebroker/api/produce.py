@@ -1,12 +1,13 @@
-"""Produce: append record batches to partitions (hot path; see DESIGN "One Produce").
+"""Produce: append record batches to partitions (hot path; docs/design.md, "One Produce").
 
 v3-12 name topics, v13 gives ids (KIP-516); v7 allows zstd (KIP-110); v8 adds record errors
 (KIP-467); v9 is flexible; v10 names the current leader (KIP-951).
 
 acks 0 gets no answer, and a fault closes the connection, which is all that such a producer can
-notice. With one replica acks 1 and -1 are the same: the record is committed once it is written, or
-on the disk where that is asked for (delayed_produce.py). No task is made unless a partition's
-append is large, another one is under way there, or the request names hundreds of partitions.
+notice. acks 1 is answered once the record is written, or on the disk where that is asked for; acks
+-1 once it is committed, which with one replica is the same (delayed_produce.py). No task is made
+unless a partition's append is large, another one is under way there, or the request names hundreds
+of partitions.
 
 A partition that is named twice takes its last records only, as Kafka's map of them does.
 
@@ -20,32 +21,53 @@ from collections.abc import Awaitable, Mapping
 from typing import TYPE_CHECKING
 
 from wirebroker.api.delayed_produce import Appended, DelayedProduce, withdraw
-from wirebroker.api.produce_admission import Refusal, admit
-from wirebroker.api.registry import CloseConnectionError, handles_raw
-from wirebroker.api.repeated_produce import remember
-from wirebroker.clock import Slices, finish
-from wirebroker.cluster.partition import LARGE_APPEND_BYTES
+from wirebroker.api.leader_endpoints import leader_endpoints
+from wirebroker.api.prepared_produce import PreparedProduce, prepare
+from wirebroker.api.registry import handles_raw
+from wirebroker.api.transaction_guards import Refusal, guards_for
+from wirebroker.clock import Slices, next_turn
+from wirebroker.cluster.local_replica import LARGE_APPEND_BYTES
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode, KafkaError
-from wirebroker.codecs.produce import ProduceTopic, parse_produce
-from wirebroker.codecs.produce_response import PartitionResult, encode_produce
-from wirebroker.codecs.record_batch import HEADER_BYTES, TRANSACTIONAL_FLAG
-from wirebroker.coordinator.topic_names import is_internal
-from wirebroker.storage.batch_validation import RefusedBatchError
+from wirebroker.codecs.hot.produce import ProduceTopic, parse_produce
+from wirebroker.codecs.hot.produce_response import PartitionResult, encode_produce
+from wirebroker.codecs.records.compression import Codec
+from wirebroker.codecs.records.layout import (
+    CODEC_MASK,
+    HEADER_BYTES,
+    LENGTH_MAGIC_FLAGS,
+    MAGIC,
+    OVERHEAD_BYTES,
+    TRANSACTIONAL_FLAG,
+)
+from wirebroker.codecs.records.walk import MAX_REFUSED
+from wirebroker.coordinator.controller.topic_names import is_internal
+from wirebroker.handlers import Cost
+from wirebroker.needs import WRITE_TOPIC, WRITE_TRANSACTIONAL_ID
+from wirebroker.request import CloseConnectionError
+from wirebroker.storage.log.batch_shape import (
+    LARGEST_LENGTH,
+    SMALLEST_LENGTH,
+    ZSTD_VERSION,
+    RefusedBatchError,
+    check_codec,
+    check_start,
+    only_header,
+)
+from wirebroker.storage.log.brief_work import TakesLongError
 
 if TYPE_CHECKING:
-    from wirebroker.api.produce_admission import Admission
-    from wirebroker.api.registry import Reply, Request
+    from wirebroker.api.transaction_guards import Guards
     from wirebroker.broker import Broker
     from wirebroker.clock import Steps
     from wirebroker.cluster.partition import Partition
-    from wirebroker.codecs.produce import ProducePartition, ProduceRequest
-    from wirebroker.storage.log_append import AppendResult
+    from wirebroker.codecs.hot.produce import ProducePartition, ProduceRequest
+    from wirebroker.request import Reply, Request
+    from wirebroker.storage.log.append import AppendResult
+    from wirebroker.storage.log.verification import VerificationGuard
 
+_LEADER_VERSION = 10
 _TOPIC_ID_VERSION = 13
-
-# Of a batch header, for a check that needs no parsing.
-_ATTRIBUTES_POSITION = 22
 
 # The only client that may append to internal topics (Kafka's AdminUtils.ADMIN_CLIENT_ID).
 _ADMIN_CLIENT_ID = "__admin_client"
@@ -71,55 +93,82 @@ _MANY_PARTITIONS = 400
 # And so are several partitions that together would hold the loop as one large append does.
 _MANY_BYTES = LARGE_APPEND_BYTES
 
+# Sentences about single records that one answer has, of all partitions: each takes 1 us and 100
+# bytes, and a request of a megabyte could ask for gigabytes. Kafka has no such bound.
+_MOST_RECORD_ERRORS = MAX_REFUSED
+
+# Whatever the records of such a frame unpack to, it holds the loop for 15 ms at most.
+_FEW_BYTES = 4096
+
 
 class _Produce:
     """One Produce request: what is asked, and the answer as it grows."""
 
     __slots__ = (
-        "_admission",
         "_appended",
+        "_begun",
         "_broker",
         "_delayed",
+        "_guards",
+        "_leaders",
         "_must_wait",
+        "_now_ms",
+        "_record_error_count",
         "_request",
         "_results",
         "_wanted",
     )
 
-    def __init__(self, broker: Broker, request: Request, wanted: ProduceRequest) -> None:
+    def __init__(
+        self,
+        broker: Broker,
+        request: Request,
+        wanted: ProduceRequest,
+        begun: Mapping[int, AppendResult] | None,
+    ) -> None:
         self._broker = broker
+        # By index: what has been appended to the only topic's partitions (prepared_produce.py).
+        self._begun = begun
         self._request = request
         self._wanted = wanted
         # Of partitions in which a transaction begins.
-        self._admission: Admission = {}
+        self._guards: Guards = {}
         self._results: list[tuple[ProduceTopic, list[PartitionResult]]] = []
         # Appends that have to wait for their turn.
         self._delayed: list[tuple[Partition, memoryview, PartitionResult]] = []
         # What Appended is made of when one has to wait.
         self._appended: list[tuple[Partition, PartitionResult, int]] = []
+        # The node ids that the answer names as leaders (KIP-951).
+        self._leaders: set[int] = set()
+        self._now_ms = 0  # set before the first append
         # Whether something was not committed as soon as it was appended.
         self._must_wait = False
+        self._record_error_count = 0
 
     def serve(self) -> Reply | Awaitable[Reply]:
         """Append at once whatever can be, and answer unless something has to wait."""
         wanted = self._wanted
+        try:
+            _look_first(wanted)
+            if self._request.version < ZSTD_VERSION:
+                _look_for_unknown_codecs(wanted)
+        except KafkaError as error:
+            return self._refuse(error)
         if _names_one_twice(wanted.topics):
             wanted.topics = _last_of_each(wanted.topics)
-        if wanted.transactional_id is None and _has_transactional_records(wanted):
-            return self._refuse(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
         if wanted.transactional_id is not None:
             try:
-                admission = admit(self._broker, self._request, wanted)
+                guards = guards_for(self._broker, self._request, wanted)
             except KafkaError as error:
-                return self._refuse(error.code)
-            if not isinstance(admission, Mapping):
+                return self._refuse(error)
+            if not isinstance(guards, Mapping):
                 self._request.keep()
-                return self._serve_when_admitted(admission)
-            self._admission = admission
+                return self._serve_when_admitted(guards)
+            self._guards = guards
         return self._serve()
 
-    async def _serve_when_admitted(self, admission: Awaitable[Admission]) -> Reply:
-        self._admission = await admission
+    async def _serve_when_admitted(self, guards: Awaitable[Guards]) -> Reply:
+        self._guards = await guards
         reply = self._serve()
         return await reply if isinstance(reply, Awaitable) else reply
 
@@ -128,11 +177,18 @@ class _Produce:
         count = len(topics[0].partitions) if len(topics) == 1 else _count_partitions(topics)
         if count > _MANY_PARTITIONS or (count > 1 and len(self._request.frame) > _MANY_BYTES):
             self._request.keep()
-            return self._serve_many()
+            return self._serve_rest(Slices(self._broker.clock), self._append_all())
         if count == 1 == len(topics):  # nearly always, and spares a generator
             self._append_one(topics[0])
+        elif len(self._request.frame) <= _FEW_BYTES:
+            self._append_few(topics)
         else:
-            finish(self._append_all())
+            steps = self._append_all()
+            slices = Slices(self._broker.clock)
+            for _ in steps:
+                if slices.is_over:  # they unpacked to more than they seemed to be
+                    self._request.keep()
+                    return self._serve_rest(slices, steps)
         if self._delayed:
             # Small batches behind a large append are copied out of the shared memory.
             kept = self._request.kept
@@ -140,16 +196,23 @@ class _Produce:
             return self._finish()
         return self._reply_when_committed() if self._must_wait else self._reply()
 
-    def _refuse(self, code: ErrorCode) -> Reply:
+    def _refuse(self, error: KafkaError) -> Reply:
         """Give every partition the same error."""
+        topics = self._wanted.topics
+        if _names_one_twice(topics):
+            topics = _last_of_each(topics)
         self._results = [
-            (topic, [PartitionResult(index, code) for index, _ in topic.partitions])
-            for topic in self._wanted.topics
+            (topic, [PartitionResult(index, error.code) for index, _ in topic.partitions])
+            for topic in topics
         ]
+        if error.code != ErrorCode.UNKNOWN_SERVER_ERROR:  # of which Kafka says nothing more
+            for _, results in self._results:
+                for result in results:
+                    result.error_message = error.message
         return self._reply()
 
-    async def _serve_many(self) -> Reply:
-        await Slices(self._broker.clock).run(self._append_all())
+    async def _serve_rest(self, slices: Slices, steps: Steps[None]) -> Reply:
+        await slices.run(steps)
         return await self._finish()
 
     def _append_all(self) -> Steps[None]:
@@ -158,31 +221,41 @@ class _Produce:
                 continue
             answers, partitions, missing = self._begin(topic)
             for index, records in topic.partitions:
+                self._now_ms = self._broker.clock.now_ms()  # of a small request once is enough
                 answers.append(self._append(partitions.get(index), index, records, missing))
                 yield
 
-    def note_repetition(self) -> None:
-        """Let the next request go the short way if it will be like this one and the one before."""
-        connection = self._request.connection
-        connection.repeated = None
-        partition = self._only_partition()
-        if partition is not None and partition is connection.last_produced:
-            connection.repeated = remember(self._broker, self._request, self._wanted, partition)
-        connection.last_produced = partition
+    def _append_few(self, topics: list[ProduceTopic]) -> None:
+        """Do as `_append_all`, without a generator: small requests to some partitions."""
+        for topic in topics:
+            if topic.partitions:
+                answers, partitions, missing = self._begin(topic)
+                for index, records in topic.partitions:
+                    answers.append(self._append(partitions.get(index), index, records, missing))
 
-    def _only_partition(self) -> Partition | None:
-        """Return the partition to which all went, at once and without a transaction."""
+    def prepare_next(self) -> None:
+        """Let the next request go the short way if it will be like this one and the one before."""
+        session = self._request.session
+        last, session.prepared = session.prepared, None
+        partitions = self._plain_partitions()
+        topic_id = partitions[0].topic_id if partitions else b""
+        if partitions and topic_id == session.last_produced:
+            session.prepared = prepare(self._broker, self._request, self._wanted, partitions, last)
+        session.last_produced = topic_id
+
+    def _plain_partitions(self) -> list[Partition]:
+        """Return the partitions if all went to one topic, at once and without a transaction."""
         wanted = self._wanted
+        appended = self._appended
         if (
-            len(self._appended) != 1
-            or self._must_wait
+            self._must_wait
             or wanted.acks == 0
             or wanted.transactional_id is not None
             or len(wanted.topics) != 1
-            or len(wanted.topics[0].partitions) != 1
+            or len(wanted.topics[0].partitions) != len(appended)
         ):
-            return None
-        return self._appended[0][0]
+            return []
+        return [partition for partition, _, _ in appended]
 
     def _append_one(self, topic: ProduceTopic) -> None:
         answers, partitions, missing = self._begin(topic)
@@ -194,6 +267,7 @@ class _Produce:
     ) -> tuple[list[PartitionResult], Mapping[int, Partition], ErrorCode]:
         answers: list[PartitionResult] = []
         self._results.append((topic, answers))
+        self._now_ms = self._broker.clock.now_ms()
         by_id = self._request.version >= _TOPIC_ID_VERSION
         partitions, missing = self._broker.replicas.find(topic.name, topic.topic_id, by_id=by_id)
         return answers, partitions, missing
@@ -209,22 +283,32 @@ class _Produce:
         if partition is None:
             result.error_code = missing
             return result
-        admission = self._admission
-        guard = admission.get((partition.topic, index)) if admission else None
-        if isinstance(guard, Refusal):
-            result.error_code, result.error_message = guard
-            return result
+        if self._begun is not None:
+            begun = self._begun.get(index)
+            if begun is not None:
+                self._note_done(result, begun, partition)
+                return result
+        guards = self._guards
+        guard = guards.get((partition.topic, index)) if guards else None
         try:
-            checked = _check(partition, records, self._request, self._wanted)
-            now_ms = self._broker.clock.now_ms()
-            if partition.is_appending or partition.takes_long(checked, now_ms=now_ms):
+            checked = _check(partition, records, self._request, self._wanted, guard)
+            if isinstance(guard, Refusal):
+                result.error_code, result.error_message = guard
+                self._name_leader(result, partition)
+                return result
+            if partition.is_appending or partition.takes_long(checked):
                 self._delayed.append((partition, checked, result))
                 return result
             version = self._request.version
-            done = partition.append(checked, now_ms=now_ms, request_version=version, guard=guard)
+            done = partition.append(
+                checked, now_ms=self._now_ms, request_version=version, guard=guard
+            )
+        except TakesLongError:
+            assert records is not None, "there are some to unpack"
+            self._delayed.append((partition, records, result))
         except KafkaError as error:
-            _note_error(result, error, partition)
-        except OSError as fault:  # another name: a compiled one has one type
+            self._note_error(result, error, partition)
+        except OSError as fault:
             self._note_disk(result, fault, partition)
         else:
             self._note_done(result, done, partition)
@@ -232,17 +316,21 @@ class _Produce:
 
     async def _finish(self) -> Reply:
         """Do the appends that wait for a turn or a thread, and the flushes that are due; answer."""
+        if self._delayed:
+            await next_turn()  # to find out that they take long has taken a while
+        slices = Slices(self._broker.clock)
         for partition, records, result in self._delayed:
+            await slices.turn()
             now_ms = self._broker.clock.now_ms()
             version = self._request.version
-            guard = self._admission.get((partition.topic, partition.index))
+            guard = self._guards.get((partition.topic, partition.index))
             assert not isinstance(guard, Refusal), "what is refused is not delayed"
             try:
                 done = await partition.append_in_turn(
-                    records, now_ms=now_ms, request_version=version, guard=guard
+                    records, now_ms=now_ms, request_version=version, slices=slices, guard=guard
                 )
             except KafkaError as error:
-                _note_error(result, error, partition)
+                self._note_error(result, error, partition)
             except OSError as fault:
                 self._note_disk(result, fault, partition)
             else:
@@ -257,16 +345,20 @@ class _Produce:
 
         def answer() -> None:
             self._withdraw_lost()
+            for partition, result, _ in self._appended:
+                self._name_leader(result, partition)  # it may have moved meanwhile
             if not reply.done():  # the connection may have gone meanwhile
                 reply.set_result(self._reply())
 
         appended = [Appended(*each) for each in self._appended]
-        DelayedProduce(
+        delayed = DelayedProduce(
             appended,
+            acks=self._wanted.acks,
             timeout_ms=self._wanted.timeout_ms,
             deadlines=self._broker.replicas.commits.deadlines,
             on_done=answer,
         )
+        self._request.session.when_ended(delayed.give_up_soon)
         return reply
 
     def _withdraw_lost(self) -> None:
@@ -281,8 +373,31 @@ class _Produce:
         result.log_start_offset = done.log_start_offset
         end_offset = done.last_offset + 1
         self._appended.append((partition, result, end_offset))
-        if partition.log.high_watermark < end_offset and self._wanted.acks != 0:
+        acks = self._wanted.acks
+        if acks != 0 and partition.acknowledged_offset(acks) < end_offset:
             self._must_wait = True
+
+    def _note_error(self, result: PartitionResult, error: KafkaError, partition: Partition) -> None:
+        result.error_code = error.code
+        is_request_fault = isinstance(error, RefusedBatchError) and error.is_request_fault
+        if result.error_code not in _SILENT and not is_request_fault:
+            result.log_start_offset = partition.log.log_start_offset
+        # As in Kafka a sentence goes out only about single records, or bytes that are no batch.
+        if isinstance(error, RefusedBatchError) and error.record_errors:
+            left = _MOST_RECORD_ERRORS - self._record_error_count
+            result.record_errors = error.record_errors[:left]
+            result.error_message = error.message
+            self._record_error_count += len(result.record_errors)
+        self._name_leader(result, partition)
+
+    def _name_leader(self, result: PartitionResult, partition: Partition) -> None:
+        """Tell who leads a partition that this node doesn't, if the version can."""
+        if (
+            result.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+            and self._request.version >= _LEADER_VERSION
+        ):
+            result.current_leader = (partition.leader, partition.leader_epoch)
+            self._leaders.add(partition.leader)
 
     def _note_disk(self, result: PartitionResult, error: OSError, partition: Partition) -> None:
         self._broker.replicas.disk_failed(partition, error)
@@ -290,7 +405,13 @@ class _Produce:
 
     def _reply(self) -> Reply:
         if self._wanted.acks != 0:
-            return [encode_produce(self._request.version, self._results)]
+            endpoints = (
+                leader_endpoints(self._broker, self._request, self._leaders)
+                if self._leaders
+                else ()
+            )
+            version = self._request.version
+            return [encode_produce(version, self._results, node_endpoints=endpoints)]
         failed = [
             f"{topic.name or topic.topic_id.hex()}-{result.index} "
             f"{ErrorCode(result.error_code).name}"
@@ -303,20 +424,29 @@ class _Produce:
         return None
 
 
-@handles_raw(ApiKey.PRODUCE)
+@handles_raw(ApiKey.PRODUCE, needs=(WRITE_TOPIC, WRITE_TRANSACTIONAL_ID), cost=Cost.SLICES)
 def produce(broker: Broker, request: Request) -> Reply | Awaitable[Reply]:
     """Append what the request holds and answer per partition."""
     wanted = parse_produce(request.frame, request.position, request.version)
-    produced = _Produce(broker, request, wanted)
+    prepared = request.session.prepared
+    begun = prepared.take_begun() if isinstance(prepared, PreparedProduce) else None
+    produced = _Produce(broker, request, wanted, begun)
     reply = produced.serve()
-    produced.note_repetition()
+    produced.prepare_next()
     return reply
 
 
 def _check(
-    partition: Partition, records: memoryview | None, request: Request, wanted: ProduceRequest
+    partition: Partition,
+    records: memoryview | None,
+    request: Request,
+    wanted: ProduceRequest,
+    guard: VerificationGuard | Refusal | None,
 ) -> memoryview:
     """Refuse what can be told without the log (Kafka's ProduceRequest.validateRecords first).
+
+    Whether the records are one batch is left to the log, unless something else would be answered
+    before it looks.
 
     Raises:
         KafkaError: Why the records are not looked at any further.
@@ -325,7 +455,11 @@ def _check(
         raise RefusedBatchError(
             ErrorCode.INVALID_RECORD, "there is no record batch", is_request_fault=True
         )
+    if isinstance(guard, Refusal):
+        _check_shape(records, request)
+        return records
     if not -1 <= wanted.acks <= 1:
+        _check_shape(records, request)
         raise KafkaError(ErrorCode.INVALID_REQUIRED_ACKS)
     if is_internal(partition.topic) and request.client_id != _ADMIN_CLIENT_ID:
         raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION)
@@ -333,6 +467,11 @@ def _check(
     if wanted.acks == -1:
         partition.check_in_sync()
     return records
+
+
+def _check_shape(records: memoryview, request: Request) -> None:
+    _, header = only_header(records)
+    check_codec(header, request.version)
 
 
 def _names_one_twice(topics: list[ProduceTopic]) -> bool:
@@ -359,32 +498,51 @@ def _last_of_each(topics: list[ProduceTopic]) -> list[ProduceTopic]:
     ]
 
 
-def _note_error(result: PartitionResult, error: KafkaError, partition: Partition) -> None:
-    result.error_code = error.code
-    if error.code == ErrorCode.CORRUPT_MESSAGE and not isinstance(error, RefusedBatchError):
-        # The records of a good batch that don't unpack: Kafka has no better code for it.
-        result.error_code = ErrorCode.UNKNOWN_SERVER_ERROR
-    is_request_fault = isinstance(error, RefusedBatchError) and error.is_request_fault
-    if result.error_code not in _SILENT and not is_request_fault:
-        result.log_start_offset = partition.log.log_start_offset
-    # As in Kafka a sentence goes out only about single records, or bytes that are no batch.
-    if isinstance(error, RefusedBatchError) and error.record_errors:
-        result.record_errors = error.record_errors
-        result.error_message = error.message
-    elif is_request_fault and error.code == ErrorCode.CORRUPT_MESSAGE:
-        result.error_message = error.message
+def _look_first(wanted: ProduceRequest) -> None:
+    """Look at the first batch of each partition, as Kafka's RequestUtils.hasTransactionalRecords.
 
+    It ends with the first transactional one: what is behind it is not found corrupt here.
 
-def _has_transactional_records(wanted: ProduceRequest) -> bool:
+    Raises:
+        KafkaError: The request is refused as a whole.
+    """
     for topic in wanted.topics:
         for _, records in topic.partitions:
+            if records is None:
+                continue
+            if len(records) < HEADER_BYTES:
+                check_start(records)
+                continue
+            length, magic, attributes = LENGTH_MAGIC_FLAGS.unpack_from(records)
+            if not SMALLEST_LENGTH <= length <= LARGEST_LENGTH or magic > MAGIC:
+                check_start(records)
             if (
-                records is not None
-                and len(records) >= HEADER_BYTES
-                and records[_ATTRIBUTES_POSITION] & TRANSACTIONAL_FLAG
+                attributes & TRANSACTIONAL_FLAG
+                and magic == MAGIC
+                and length + OVERHEAD_BYTES <= len(records)
             ):
-                return True
-    return False
+                if wanted.transactional_id is None:
+                    raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+                return
+
+
+def _look_for_unknown_codecs(wanted: ProduceRequest) -> None:
+    """Fail on a codec that doesn't exist, as Kafka does where it looks for zstd.
+
+    Raises:
+        KafkaError: UNKNOWN_SERVER_ERROR for the request as a whole.
+    """
+    for topic in wanted.topics:
+        for _, records in topic.partitions:
+            if records is None or len(records) < HEADER_BYTES:
+                continue
+            length, magic, attributes = LENGTH_MAGIC_FLAGS.unpack_from(records)
+            if (
+                attributes & CODEC_MASK > Codec.ZSTD
+                and magic == MAGIC
+                and length + OVERHEAD_BYTES <= len(records)
+            ):
+                raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
 
 
 def _count_partitions(topics: list[ProduceTopic]) -> int:

@@ -10,21 +10,24 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from wirebroker.api.group_errors import error_only
-from wirebroker.api.registry import Request, handles
+from wirebroker.api.group_errors import error_only, given_up_with_peer
+from wirebroker.api.registry import handles
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
-from wirebroker.coordinator.group_sync import sync
+from wirebroker.coordinator.groups.sync import sync
+from wirebroker.handlers import Cost
+from wirebroker.needs import READ_GROUP
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Mapping
 
     from wirebroker.broker import Broker
+    from wirebroker.request import Request
 
 FIRST_PROTOCOL_VERSION = 5
 
 
-@handles(ApiKey.SYNC_GROUP)
+@handles(ApiKey.SYNC_GROUP, needs=(READ_GROUP,), cost=Cost.WAITS)
 def sync_group(
     broker: Broker, request: Request, body: Any
 ) -> Mapping[str, Any] | Awaitable[Mapping[str, Any]]:
@@ -34,8 +37,9 @@ def sync_group(
         return error_only(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
     if not body.group_id:
         return error_only(ErrorCode.INVALID_GROUP_ID)
-    return broker.groups.submit(
+    answer = broker.groups.submit(
         body.group_id,
         lambda shard, token, moment: sync(shard, body, token, moment),
         on_error=error_only,
     )
+    return given_up_with_peer(request, answer)

@@ -13,26 +13,29 @@ from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from wirebroker.api.commit_portions import are_many, commit_portions
 from wirebroker.api.group_errors import response_of
-from wirebroker.api.offset_parts import are_many, offset_parts
-from wirebroker.api.registry import Request, handles
+from wirebroker.api.registry import handles
 from wirebroker.clock import next_turn
 from wirebroker.cluster.transaction_admission import Support
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode, KafkaError
-from wirebroker.coordinator import group_txn_offsets
-from wirebroker.coordinator.group_partitions import CONSUMER_OFFSETS
-from wirebroker.coordinator.group_txn_offsets import TxnCommit
-from wirebroker.coordinator.transaction_partitions import Claim
+from wirebroker.coordinator.groups import txn_offsets as group_txn_offsets
+from wirebroker.coordinator.groups.partitions import CONSUMER_OFFSETS
+from wirebroker.coordinator.groups.txn_offsets import TxnCommit
+from wirebroker.coordinator.transactions.partitions import Claim
+from wirebroker.handlers import Cost
+from wirebroker.needs import READ_GROUP, READ_TOPIC, WRITE_TRANSACTIONAL_ID
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Iterable
 
     from wirebroker.broker import Broker
     from wirebroker.cluster.partition import Partition
-    from wirebroker.coordinator.groups import GroupShard
-    from wirebroker.coordinator.runtime import Moment, Outcome, Token
-    from wirebroker.storage.verification import VerificationGuard
+    from wirebroker.coordinator.groups.shard import GroupShard
+    from wirebroker.coordinator.outcome import Moment, Outcome, Token
+    from wirebroker.request import Request
+    from wirebroker.storage.log.verification import VerificationGuard
 
     Response = Mapping[str, Any]
     Topics = list[dict[str, Any]]
@@ -50,7 +53,9 @@ _AS_COORDINATOR_ERROR = {
 }
 
 
-@handles(ApiKey.TXN_OFFSET_COMMIT)
+@handles(
+    ApiKey.TXN_OFFSET_COMMIT, needs=(WRITE_TRANSACTIONAL_ID, READ_GROUP, READ_TOPIC), cost=Cost.LOG
+)
 def txn_offset_commit(
     broker: Broker, request: Request, body: Any
 ) -> Response | Awaitable[Response]:
@@ -144,7 +149,7 @@ class _TxnOffsetCommit:
         What is refused is refused for all, so that the client aborts, or does it all again.
         """
         topics: Topics = []
-        for part in offset_parts(self._valid):
+        for part in commit_portions(self._valid):
             answer = self._broker.groups.submit(
                 self._body.group_id,
                 partial(_operate, TxnCommit(self._body, part)),

@@ -9,16 +9,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from wirebroker.api.registry import Request, handles
+from wirebroker.api.registry import handles
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
-from wirebroker.coordinator.runtime import Marker
+from wirebroker.coordinator.outcome import Marker
+from wirebroker.handlers import Cost
+from wirebroker.needs import ALTER_CLUSTER, CLUSTER_ACTION
 
 if TYPE_CHECKING:
     from wirebroker.broker import Broker
+    from wirebroker.request import Request
 
 
-@handles(ApiKey.WRITE_TXN_MARKERS)
+@handles(ApiKey.WRITE_TXN_MARKERS, needs=(CLUSTER_ACTION, ALTER_CLUSTER), cost=Cost.LOG)
 async def write_txn_markers(broker: Broker, request: Request, body: Any) -> dict[str, Any]:
     """Write each marker into each of its partitions."""
     del request

@@ -17,8 +17,8 @@ import wirebroker
 from wirebroker.clock import next_turn
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.compaction_worker import Limits, encode_order
-from wirebroker.storage.compaction import CleanedGroup, Compaction, CompactionJob
-from wirebroker.storage.compaction_map import OffsetMap
+from wirebroker.storage.compaction.compaction import CleanedGroup, Compaction, CompactionJob
+from wirebroker.storage.compaction.map import OffsetMap
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable

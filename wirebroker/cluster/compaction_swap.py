@@ -7,13 +7,12 @@ segments must be the same at each step.
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 from typing import TYPE_CHECKING, Final
 
 from wirebroker.clock import Slices, pause
 from wirebroker.cluster.data_directory import is_shortage
-from wirebroker.storage.segment_swap import (
+from wirebroker.storage.compaction.segment_swap import (
     begin_swap,
     discard_cleaned,
     enter_swapped,
@@ -23,14 +22,15 @@ from wirebroker.storage.segment_swap import (
     set_aside_old,
     undo_swap,
 )
+from wirebroker.threads import Work, in_thread
 
 if TYPE_CHECKING:
     from wirebroker.clock import Clock
     from wirebroker.cluster.deleted_segments import DeletedSegments
     from wirebroker.cluster.partition import Partition
-    from wirebroker.storage.compaction import CleanedGroup
+    from wirebroker.storage.compaction.compaction import CleanedGroup
     from wirebroker.storage.files import Files
-    from wirebroker.storage.segment import Segment
+    from wirebroker.storage.log.segment import Segment
 
 # A sync that lacked descriptors or memory is done again after this.
 _SHORTAGE_PAUSE_S: Final = 0.1
@@ -114,7 +114,7 @@ async def throw_away(partition: Partition, files: Files) -> None:
             if not partition.is_retired:
                 raise
 
-    await asyncio.to_thread(discard)
+    await in_thread(Work.UPKEEP, discard)
 
 
 def _check(partition: Partition, group: CleanedGroup) -> list[Segment]:
@@ -130,7 +130,7 @@ async def _sync(partition: Partition, files: Files) -> None:
     """Wait until the names are on the disk, and for descriptors and memory if they are short."""
     while True:
         try:
-            await asyncio.to_thread(files.sync_directory, partition.log.directory)
+            await in_thread(Work.UPKEEP, files.sync_directory, partition.log.directory)
         except FileNotFoundError:
             # A deletion moves the directory away under the sync.
             if not partition.is_retired:

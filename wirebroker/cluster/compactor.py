@@ -22,19 +22,20 @@ import logging
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from wirebroker.clock import Slices, pause
+from wirebroker.clock import Slices
 from wirebroker.cluster.cleaner_checkpoints import CleanerCheckpoint
 from wirebroker.cluster.compaction_child import AtWork, Done, WorkerDiedError
 from wirebroker.cluster.compaction_swap import CompactionAbortedError, swap_in, throw_away
 from wirebroker.codecs.errors import KafkaError
 from wirebroker.compaction_worker import Limits
-from wirebroker.storage.compaction_range import DirtyRange, dirty_range, make_job
-from wirebroker.storage.wall_clocks import Moment, WallClocks
+from wirebroker.storage.compaction.range import DirtyRange, dirty_range, make_job
+from wirebroker.storage.log.wall_clocks import ClockReading, WallClocks
+from wirebroker.threads import Work, in_thread
 
 if TYPE_CHECKING:
-    from wirebroker.broker import Broker
     from wirebroker.cluster.compaction_child import Run
     from wirebroker.cluster.data_directory import DataDirectory
+    from wirebroker.cluster.duty_host import DutyHost
     from wirebroker.cluster.partition import Partition
     from wirebroker.storage.files import Files
 
@@ -56,6 +57,7 @@ class Compactor:
 
     __slots__ = (
         "_broker",
+        "_changed",
         "_checkpoints",
         "_clocks",
         "_deaths",
@@ -66,7 +68,7 @@ class Compactor:
         "uncleanable",
     )
 
-    def __init__(self, broker: Broker, files: Files, run: Run) -> None:
+    def __init__(self, broker: DutyHost, files: Files, run: Run) -> None:
         self._broker = broker
         self._files = files
         self._run = run
@@ -75,12 +77,18 @@ class Compactor:
         self._running: dict[Partition, asyncio.Task[bool]] = {}
         self._deaths: dict[Partition, int] = {}
         self._task: asyncio.Task[None] | None = None
+        # Set when a wait that old configs measured is to end.
+        self._changed = asyncio.Event()
         self.uncleanable: set[Partition] = set()
 
     def start(self) -> None:
         """Begin, unless log.cleaner.enable is false."""
         if self._broker.config.bool("log.cleaner.enable"):
             self._task = asyncio.create_task(self._repeat())
+
+    def config_changed(self) -> None:
+        """Look at the logs again now: other configs may say other things."""
+        self._changed.set()
 
     async def stop(self) -> None:
         """End all compactions where they are; what they have not swapped in is lost."""
@@ -93,6 +101,7 @@ class Compactor:
 
     async def _repeat(self) -> None:
         while True:
+            self._changed.clear()
             try:
                 await self.begin_what_is_due()
             except Exception:  # the root of a task: one bad turn must not end the duty
@@ -107,7 +116,13 @@ class Compactor:
                     return_when=asyncio.FIRST_COMPLETED,
                 )
             if not done or not all(task.result() for task in done):
-                await pause(backoff_s)
+                await self._pause(backoff_s)
+
+    async def _pause(self, seconds: float) -> None:
+        """Wait, but not beyond a change of the configuration."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._changed.wait()
 
     async def begin_what_is_due(self) -> list[asyncio.Task[bool]]:
         """Look at all logs, and begin as many compactions as there may be at a time.
@@ -162,7 +177,7 @@ class Compactor:
         for directory, checkpoint in list(self._checkpoints.items()):
             if checkpoint.forget_deleted():
                 try:
-                    await asyncio.to_thread(checkpoint.write)
+                    await in_thread(Work.UPKEEP, checkpoint.write)
                 except OSError as error:
                     self._broker.replicas.write_failed(directory, error)
 
@@ -174,7 +189,7 @@ class Compactor:
         dirty = dirty_range(partition.log, checkpoint.get(partition), now_ms=now_ms)
         if dirty.is_checkpoint_wrong:
             checkpoint.set(partition, dirty.first_dirty_offset)
-            await asyncio.to_thread(checkpoint.write)
+            await in_thread(Work.UPKEEP, checkpoint.write)
         return dirty
 
     async def _compact(self, partition: Partition) -> bool:
@@ -243,7 +258,7 @@ class Compactor:
     async def _finish(self, partition: Partition, next_dirty_offset: int) -> None:
         checkpoint = self._checkpoint(partition.directory)
         checkpoint.set(partition, next_dirty_offset)
-        await asyncio.to_thread(checkpoint.write)
+        await in_thread(Work.UPKEEP, checkpoint.write)
 
     def _failed(self, partition: Partition, error: Exception) -> None:
         """Do what an error under a compaction asks for."""
@@ -268,7 +283,7 @@ class Compactor:
             self._checkpoints[directory] = CleanerCheckpoint(directory, self._files)
         return self._checkpoints[directory]
 
-    def _moment(self) -> Moment:
+    def _moment(self) -> ClockReading:
         clock = self._broker.clock
         return self._clocks.moment(clock.now_ms(), clock.monotonic())
 
@@ -291,7 +306,7 @@ async def _read_producers(partition: Partition) -> None:
     try:
         if not state.read():
             async with partition.append_lock:
-                await asyncio.to_thread(state.replay)
+                await in_thread(Work.LOADING, state.replay)
     except KafkaError as error:
         raise CompactionAbortedError from error
 

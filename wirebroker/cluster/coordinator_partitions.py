@@ -1,12 +1,17 @@
-"""The partitions of an internal topic whose coordinator this node is: loaded, served, given up.
+"""The partitions of an internal topic that this node leads: loaded, served, given up.
 
-    submit(index, operation)    -> that partition's shard, in its CoordinatorPartition
+    elected   --> read from its start and replayed --> served by an engine, until
+    resigned  --> whoever waits gets NOT_COORDINATOR, the state is dropped
 
-A partition is loaded when this node leads it: at start, when the topic appears, or when the first
-request for it comes. Meanwhile its requests get COORDINATOR_LOAD_IN_PROGRESS; the other partitions
-do not notice.
+That is the same at start, at a failover, when a disk fails and at the stop: `follow` is told by the
+replicas (leadership.py) what this node begins and ends to lead, in the turn in which it happens.
+Each term has a shard, a log and an engine of its own, under the leader epoch of its election, which
+is the coordinator's epoch; a partition that is elected again under a later epoch, with or without a
+resignation between, is loaded anew.
 
-Source: Kafka's CoordinatorRuntime, GroupCoordinatorService, TransactionStateManager.
+While a partition is loaded its requests get COORDINATOR_LOAD_IN_PROGRESS; the others do not notice.
+
+Source: Kafka's CoordinatorRuntime.scheduleLoadOperation, scheduleUnloadOperation.
 """
 
 from __future__ import annotations
@@ -17,56 +22,60 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from wirebroker.clock import Slices
 from wirebroker.cluster.coordinator_loading import load
-from wirebroker.cluster.coordinator_partition import CoordinatorPartition, Shard, Waiter
-from wirebroker.cluster.data_directory import is_disk_failure
-from wirebroker.codecs.compression import Codec
+from wirebroker.cluster.engine import Engine
+from wirebroker.cluster.partition_log import PartitionLog
+from wirebroker.cluster.waiter import Waiter
 from wirebroker.codecs.errors import ErrorCode, KafkaError
+from wirebroker.codecs.records.compression import Codec
+from wirebroker.coordinator.machine import Machine
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator
 
     from wirebroker.clock import Clock
+    from wirebroker.cluster.leadership import LeadershipChange
     from wirebroker.cluster.partition import Partition
-    from wirebroker.cluster.replica_manager import ReplicaManager
-    from wirebroker.coordinator.image_builder import ImageChange
-    from wirebroker.coordinator.runtime import Moment, Outcome, Token
-    from wirebroker.storage.verification import VerificationGuard
-
-    Response = Mapping[str, Any]
-    Result = Response | asyncio.Future[Response]
+    from wirebroker.cluster.waiter import Response
+    from wirebroker.coordinator.outcome import Marker, Moment, Outcome, Token
+    from wirebroker.storage.log.verification import VerificationGuard
 
 logger = logging.getLogger(__name__)
 
-LOADING, ACTIVE, FAILED = "loading", "active", "failed"
 
+class Shard(Machine, Protocol):
+    """The machine of one partition: what is loaded from its records."""
 
-class LoadedShard(Shard, Protocol):
-    """A shard as it is loaded and begins to serve."""
+    def replay(self, key: bytes, value: bytes | None, producer_id: int = ..., /) -> None:
+        """Take over a record that is in the log, decided or of a producer's open transaction."""
+        ...
 
-    def on_loaded(self, moment: Moment) -> Outcome:
-        """Begin to serve what was replayed."""
+    def replay_end(self, producer_id: int, is_commit: bool, /) -> None:
+        """Take over a marker: what the producer's open transaction holds counts, or never did."""
         ...
 
     def describe(self) -> str:
-        """Say in a few words what it holds, for the log."""
+        """Say in a few words what it holds, for the operator."""
         ...
 
 
-ShardT = TypeVar("ShardT", bound=LoadedShard)
+ShardT = TypeVar("ShardT", bound=Shard)
 
 
-class Held(Generic[ShardT]):
-    """A partition that this node leads."""
+class _Term(Generic[ShardT]):
+    """This node's leadership of one partition in one leader epoch."""
 
-    __slots__ = ("partition", "runner", "shard", "status", "task")
+    __slots__ = ("engine", "error", "loading", "log", "shard")
 
-    def __init__(self, partition: Partition, shard: ShardT) -> None:
-        self.partition = partition
+    # engine is None <=> error is not None
+
+    def __init__(self, shard: ShardT, log: PartitionLog) -> None:
         self.shard = shard
-        self.status = LOADING
-        # Set once it is active.
-        self.runner: CoordinatorPartition | None = None
-        self.task: asyncio.Task[None] | None = None
+        self.log = log
+        # Set once it is loaded.
+        self.engine: Engine[ShardT] | None = None
+        # What requests are told until then, and what they go on being told if it cannot be loaded.
+        self.error: ErrorCode | None = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        self.loading: asyncio.Task[None] | None = None
 
 
 class CoordinatorPartitions(Generic[ShardT]):
@@ -77,70 +86,128 @@ class CoordinatorPartitions(Generic[ShardT]):
         "_clock",
         "_codec",
         "_commit_timeout_ms",
-        "_held",
         "_is_stopped",
         "_new_shard",
+        "_on_disk_failure",
         "_on_effect",
-        "_on_run",
-        "_replicas",
+        "_terms",
         "_topic",
     )
+
+    # _is_stopped => not _terms
 
     def __init__(
         self,
         topic: str,
         *,
-        new_shard: Callable[[Partition], ShardT],
+        new_shard: Callable[[int], ShardT],
         clock: Clock,
-        replicas: ReplicaManager,
         codec: Codec = Codec.NONE,
         base_sequence: int = 0,
         commit_timeout_ms: int = 5_000,
-        on_effect: Callable[[CoordinatorPartition, Any], None] | None = None,
-        on_run: Callable[[ShardT, Moment], None] | None = None,
+        on_disk_failure: Callable[[Partition, OSError], None],
+        on_effect: Callable[[Engine[ShardT], Any], None] | None = None,
     ) -> None:
+        """Begin without any.
+
+        Args:
+            topic: The internal topic.
+            new_shard: Makes an empty shard for a term under a coordinator epoch.
+            clock: Wall time for records, monotonic time for timers.
+            codec: Of the batches that are written.
+            base_sequence: In each batch that is written.
+            commit_timeout_ms: How long an answer waits for its records to be committed.
+            on_disk_failure: Told of an append that has failed.
+            on_effect: Brings about what outcomes ask for.
+        """
         self._topic = topic
         self._new_shard = new_shard
         self._clock = clock
-        self._replicas = replicas
         self._codec = codec
-        # Kafka's group coordinator has 0 in its batches, its transaction coordinator none.
         self._base_sequence = base_sequence
         self._commit_timeout_ms = commit_timeout_ms
+        self._on_disk_failure = on_disk_failure
         self._on_effect = on_effect
-        # Told after each request what has become of its shard.
-        self._on_run = on_run
-        self._held: dict[int, Held[ShardT]] = {}
+        self._terms: dict[int, _Term[ShardT]] = {}
         self._is_stopped = False
 
-    # -- start and stop ----------------------------------------------------------------------
+    # -- elected and resigned ----------------------------------------------------------------
 
-    def start(self) -> None:
-        """Begin to load what is there; requests are answered meanwhile."""
-        for index, partition in self._led().items():
-            self._elect(index, partition)
+    def follow(self, change: LeadershipChange) -> None:
+        """Begin and end terms; other topics' are passed over."""
+        assert not self._is_stopped, "who has stopped is told nothing any more"
+        for partition, leader_epoch in change.resigned:
+            if partition.topic == self._topic:
+                self._resign(partition, leader_epoch)
+        for partition, leader_epoch in change.elected:
+            if partition.topic == self._topic:
+                self._elect(partition, leader_epoch)
 
     async def stop(self) -> None:
-        """Answer all who wait, and take no more requests. Call it before connections close."""
+        """Resign from all, and take no more requests; `follow` is not called any more."""
         self._is_stopped = True
-        for held in self._held.values():
-            if held.runner is not None:
-                held.runner.close()
-        loading = [held.task for held in self._held.values() if held.task is not None]
-        for task in loading:
-            task.cancel()
+        terms = [self._terms.pop(index) for index in tuple(self._terms)]
+        for term in terms:
+            _end(term)
+        loading = [term.loading for term in terms if term.loading is not None]
         await asyncio.gather(*loading, return_exceptions=True)
-        self._held.clear()
 
-    def follow(self, change: ImageChange) -> None:
-        """Follow a change of the metadata, after the replicas have."""
-        if any(topic.name == self._topic for topic in change.deleted):
-            for index in list(self._held):
-                self._resign(index)
-        if self._topic in change.created | change.changed:
-            for index, partition in self._led().items():
-                if index not in self._held:
-                    self._elect(index, partition)
+    def _elect(self, partition: Partition, leader_epoch: int) -> None:
+        """Begin a term: at once if the partition is empty, else when it is loaded."""
+        index = partition.index
+        former = self._terms.pop(index, None)
+        if former is not None:
+            assert former.log.leader_epoch < leader_epoch, "leader epochs rise"
+            _end(former)
+        log = PartitionLog(
+            partition,
+            leader_epoch,
+            codec=self._codec,
+            base_sequence=self._base_sequence,
+            on_disk_failure=self._on_disk_failure,
+        )
+        term = self._terms[index] = _Term(self._new_shard(leader_epoch), log)
+        if partition.log.log_start_offset == partition.log.log_end_offset:
+            self._activate(term)
+        else:
+            term.loading = asyncio.create_task(self._load(term), name=f"load {log.name}")
+
+    def _resign(self, partition: Partition, leader_epoch: int) -> None:
+        term = self._terms.pop(partition.index)
+        assert term.log.leader_epoch == leader_epoch, "who resigns was elected"
+        _end(term)
+        logger.info("%s has another coordinator than this node now", term.log.name)
+
+    async def _load(self, term: _Term[ShardT]) -> None:
+        log = term.log
+        begun = self._clock.monotonic()
+        try:
+            count = await load(log.partition.log, term.shard, self._clock)
+        except Exception:
+            # A task's root: what is not loaded for good must not seem to be loading for ever.
+            term.error = ErrorCode.NOT_COORDINATOR
+            logger.exception("%s cannot be loaded", log.name)
+            return
+        self._activate(term)
+        logger.info(
+            "loaded %s from %d records of %s in %d ms",
+            term.shard.describe(),
+            count,
+            log.name,
+            (self._clock.monotonic() - begun) * 1000,
+        )
+
+    def _activate(self, term: _Term[ShardT]) -> None:
+        assert self._terms[term.log.partition.index] is term, "a term that was ended is not loaded"
+        term.engine = Engine(
+            term.shard,
+            term.log,
+            self._clock,
+            commit_timeout_ms=self._commit_timeout_ms,
+            on_effect=self._on_effect,
+        )
+        term.error = None
+        term.engine.run(lambda shard, _token, moment: shard.on_loaded(moment))
 
     # -- requests ----------------------------------------------------------------------------
 
@@ -152,7 +219,7 @@ class CoordinatorPartitions(Generic[ShardT]):
         on_error: Callable[[ErrorCode], Response],
         finish: Callable[[dict[str, Any]], Response] | None = None,
         guard: VerificationGuard | None = None,
-    ) -> Result:
+    ) -> Response | asyncio.Future[Response]:
         """Run an operation on the shard of a partition.
 
         Args:
@@ -167,126 +234,71 @@ class CoordinatorPartitions(Generic[ShardT]):
         """
         waiter = Waiter(on_error, finish)
         try:
-            held = self.at(index)
-            assert held.runner is not None, "an active partition has one"
-            held.runner.run(lambda moment: operation(held.shard, waiter, moment), guard=guard)
-            if self._on_run is not None:
-                self._on_run(held.shard, held.runner.now())
+            self.at(index).run(operation, waiter, guard=guard)
         except KafkaError as error:
             waiter.fail(error.code)
         return waiter.result()
 
-    def at(self, index: int) -> Held[ShardT]:
-        """Return a partition that can be served now.
+    def at(self, index: int) -> Engine[ShardT]:
+        """Return what serves a partition now.
 
         Raises:
             KafkaError: NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE.
         """
-        if self._is_stopped:
-            raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
-        partitions, _ = self._replicas.find(self._topic, b"", by_id=False)
-        partition = partitions.get(index)
-        held = self._held.get(index)
-        if held is not None and held.partition is not partition:
-            self._resign(index)
-            held = None
-        if partition is None or not partition.is_leader:
-            raise KafkaError(ErrorCode.NOT_COORDINATOR)
-        if held is None:
-            held = self._elect(index, partition)
-        if held.status is LOADING:
-            raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
-        if held.status is FAILED:
-            raise KafkaError(ErrorCode.NOT_COORDINATOR)
-        return held
+        term = self._terms.get(index)
+        if term is None:
+            stopped, elsewhere = ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR
+            raise KafkaError(stopped if self._is_stopped else elsewhere)
+        if term.engine is None:
+            assert term.error is not None
+            raise KafkaError(term.error)
+        return term.engine
+
+    def end_transaction(self, index: int, marker: Marker) -> int:
+        """Append the end of a producer's transaction and replay it; return the log's end behind it.
+
+        Raises:
+            KafkaError: What `at` raises; what the partition raises; REQUEST_TIMED_OUT: a thread is
+                at work on it.
+            OSError: The disk failed, as was told to whom it concerns.
+        """
+        engine = self.at(index)
+        log = self._terms[index].log
+        try:
+            log.append_marker(marker, self._clock.now_ms())
+        except OSError as error:
+            log.disk_failed(error)
+            raise
+        engine.machine.replay_end(marker.producer_id, marker.is_commit)
+        return log.end_offset
 
     def indexes(self) -> list[int]:
         """Return the partitions of which this node is the coordinator, loading ones included."""
-        return sorted(self._led())
+        return sorted(self._terms)
 
-    def active(self) -> list[Held[ShardT]]:
-        """Return those that can be served."""
-        return [held for held in self._held.values() if held.status is ACTIVE]
+    def active(self) -> list[Engine[ShardT]]:
+        """Return what serves those that can be served."""
+        return [term.engine for term in self._terms.values() if term.engine is not None]
 
     @property
     def is_loading(self) -> bool:
         """Whether one of them is not loaded yet."""
-        return any(held.status is LOADING for held in self._held.values())
+        loading = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        return any(term.error is loading for term in self._terms.values())
 
-    async def sweep(self, held: Held[ShardT], outcomes: Iterator[Outcome]) -> None:
+    async def sweep(self, engine: Engine[ShardT], outcomes: Iterator[Outcome]) -> None:
         """Carry out what a sweep yields, with turns for everybody else in between."""
         slices = Slices(self._clock)
         for outcome in outcomes:
-            if held.status is not ACTIVE or held.runner is None or self._is_stopped:
+            if engine.is_closed:
                 return
-            held.runner.carry_out(outcome, held.runner.now())
+            engine.carry_out(outcome, engine.now())
             await slices.turn()
 
-    # -- partitions --------------------------------------------------------------------------
 
-    def _led(self) -> dict[int, Partition]:
-        partitions, _ = self._replicas.find(self._topic, b"", by_id=False)
-        return {index: each for index, each in partitions.items() if each.is_leader}
-
-    def _elect(self, index: int, partition: Partition) -> Held[ShardT]:
-        """Take a partition over: at once if it is empty, else when it is loaded."""
-        held = Held(partition, self._new_shard(partition))
-        self._held[index] = held
-        if partition.log.log_start_offset == partition.log.log_end_offset:
-            self._activate(held)
-        else:
-            name = f"load {self._topic}-{index}"
-            held.task = asyncio.create_task(self._load(held), name=name)
-        return held
-
-    async def _load(self, held: Held[ShardT]) -> None:
-        partition = held.partition
-        begun = self._clock.monotonic()
-        try:
-            count = await load(partition.log, held.shard, self._clock)
-        except Exception:
-            # A task's root: what is not loaded for good must not seem to be loading for ever.
-            held.status = FAILED
-            logger.exception("%s-%d cannot be loaded", partition.topic, partition.index)
-            return
-        self._activate(held)
-        logger.info(
-            "loaded %s from %d records of %s-%d in %d ms",
-            held.shard.describe(),
-            count,
-            partition.topic,
-            partition.index,
-            (self._clock.monotonic() - begun) * 1000,
-        )
-
-    def _activate(self, held: Held[ShardT]) -> None:
-        runner = CoordinatorPartition(
-            held.partition,
-            held.shard,
-            self._clock,
-            codec=self._codec,
-            base_sequence=self._base_sequence,
-            commit_timeout_ms=self._commit_timeout_ms,
-            on_disk_failure=self._on_disk_failure,
-            on_effect=self._on_effect,
-        )
-        held.runner = runner
-        held.status = ACTIVE
-        runner.run(held.shard.on_loaded)
-
-    def _resign(self, index: int) -> None:
-        held = self._held.pop(index)
-        if held.task is not None:
-            held.task.cancel()
-        if held.runner is not None:
-            held.runner.close()
-
-    def _on_disk_failure(self, runner: CoordinatorPartition, error: OSError) -> None:
-        """Serve a partition no more whose disk has failed: what it holds is not known."""
-        self._replicas.disk_failed(runner.partition, error)
-        if not is_disk_failure(error):
-            return  # a shortage that passes: the log is as before
-        for held in self._held.values():
-            if held.runner is runner:
-                held.status = FAILED
-        runner.close()
+def _end(term: _Term[Any]) -> None:
+    """End a term: answer who waits, or read no further."""
+    if term.engine is not None:
+        term.engine.close()
+    elif term.loading is not None:
+        term.loading.cancel()

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING
 
 from wirebroker.clock import Slices
 from wirebroker.codecs.errors import ErrorCode, KafkaError
+from wirebroker.threads import Work, in_thread
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -113,7 +114,7 @@ class DataDirectory:
         self._names_made = 1
         self._names_synced = 0
         self._names_lock = threading.Lock()
-        self._written = _Offsets()
+        self._written = Offsets()
         # One checkpoint after the other, so that the last to be written is the last gathered.
         self._gathering = asyncio.Lock()
         # A checkpoint that was given up at the stop may still be writing in its thread.
@@ -171,12 +172,13 @@ class DataDirectory:
                     self.files.sync_names()
                     self._names_synced = made
 
-    def read_checkpoints(self) -> tuple[_OffsetsByPartition, _OffsetsByPartition]:
-        """Return the recovery points and the log start offsets of the last run."""
+    def read_checkpoints(self) -> Offsets:
+        """Return what the last run wrote down."""
         written = self._written
         written.recovery_points = self.files.read_recovery_points()
         written.log_start_offsets = self.files.read_log_start_offsets()
-        return written.recovery_points, written.log_start_offsets
+        written.high_watermarks = self.files.read_high_watermarks()
+        return written
 
     async def checkpoint(self, clock: Clock, kinds: Checkpoint = Checkpoint.ALL) -> None:
         """Write down offsets of all partitions if they changed.
@@ -185,13 +187,13 @@ class DataDirectory:
             OSError: The disk failed.
         """
         async with self._gathering:
-            offsets = _Offsets()
+            offsets = Offsets()
             slices = Slices(clock)
             for partition in tuple(self.partitions):
                 offsets.add(partition)
                 await slices.turn()
             if self.is_online:
-                await asyncio.to_thread(self._write, offsets, kinds)
+                await in_thread(Work.TOPICS, self._write, offsets, kinds)
 
     async def forget(self, deleted: Iterable[Partition], clock: Clock) -> None:
         """Take deleted partitions out of the checkpoints.
@@ -229,14 +231,14 @@ class DataDirectory:
         if is_clean and syncs_volume:
             assert self.volume is not None
             self.volume.sync()
-        offsets = _Offsets()
+        offsets = Offsets()
         for partition in self.partitions:
             offsets.add(partition)
         if is_clean:
             self._write(offsets)
             self.files.mark_clean_shutdown(broker_epoch=broker_epoch)
 
-    def _write(self, offsets: _Offsets, kinds: Checkpoint = Checkpoint.ALL) -> None:
+    def _write(self, offsets: Offsets, kinds: Checkpoint = Checkpoint.ALL) -> None:
         with self._write_lock:
             written = self._written
             # Each write waits for the disk: an idle broker leaves the files alone.
@@ -261,8 +263,8 @@ class DataDirectory:
                 written.high_watermarks = offsets.high_watermarks
 
 
-class _Offsets:
-    """What the checkpoint files of a directory hold."""
+class Offsets:
+    """What the checkpoint files of a directory hold, by topic and partition."""
 
     __slots__ = ("high_watermarks", "log_start_offsets", "recovery_points")
 
@@ -272,6 +274,7 @@ class _Offsets:
         self.high_watermarks: _OffsetsByPartition = {}
 
     def add(self, partition: Partition) -> None:
+        """Add what is to be written down of a partition."""
         log = partition.log
         key = (partition.topic, partition.index)
         self.recovery_points[key] = log.recovery_point

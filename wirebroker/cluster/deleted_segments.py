@@ -8,16 +8,17 @@ Source: Kafka's LocalLog.deleteSegmentFiles.
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING
+
+from wirebroker.threads import Work, in_thread
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from wirebroker.clock import Clock
-    from wirebroker.storage.segment import Segment
+    from wirebroker.storage.log.segment import Segment
 
 logger = logging.getLogger(__name__)
 
@@ -53,7 +54,7 @@ class DeletedSegments:
             due: list[Segment] = []
             while self._deletions and self._deletions[0][0] <= now and len(due) < _BATCH:
                 due.append(heappop(self._deletions)[2])
-            await asyncio.to_thread(_remove, due)
+            await in_thread(Work.UPKEEP, _remove, due)
 
 
 def _remove(segments: list[Segment]) -> None:

@@ -24,19 +24,19 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, NamedTuple
 
 from wirebroker.clock import pause
 from wirebroker.cluster.data_directory import is_disk_full, is_shortage
 from wirebroker.cluster.deadlines import Deadlines
+from wirebroker.threads import Work, in_thread
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from wirebroker.cluster.data_directory import DataDirectory
-    from wirebroker.cluster.partition import Partition
-    from wirebroker.storage.log_flush import FlushTarget
+    from wirebroker.cluster.replica_standing import ReplicaStanding
+    from wirebroker.storage.log.flush import FlushTarget
 
 logger = logging.getLogger(__name__)
 
@@ -44,13 +44,13 @@ logger = logging.getLogger(__name__)
 # one and 0.2 ms together.
 MANY_FILES = 8
 # Without syncfs: more threads gained nothing (500 files: 19 ms with 16, 30 ms with 64).
-_THREADS = 16
+_THREADS = Work.SYNCS.most_threads
 # A round that lacked descriptors or memory is done again after this.
 _SHORTAGE_PAUSE_S = 0.1
 
 
 class _Sync(NamedTuple):
-    partition: Partition
+    partition: ReplicaStanding
     target: FlushTarget
 
 
@@ -67,7 +67,6 @@ class GroupCommit:
         "_dirty",
         "_missing",
         "_on_failure",
-        "_pool",
         "_task",
         "deadlines",
         "is_always",
@@ -84,14 +83,12 @@ class GroupCommit:
         self.rounds = 0
         # Takes a directory offline.
         self._on_failure = on_failure
-        self._dirty: dict[Partition, None] = {}
+        self._dirty: dict[ReplicaStanding, None] = {}
         # Whose files were not found in the last round.
-        self._missing: set[Partition] = set()
+        self._missing: set[ReplicaStanding] = set()
         self._task: asyncio.Task[None] | None = None
-        # Its threads are made when needed.
-        self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="sync")
 
-    def add(self, partition: Partition) -> None:
+    def add(self, partition: ReplicaStanding) -> None:
         """Have everything that is appended to a partition by now synced; its waiters are told."""
         self._dirty[partition] = None
         if self._task is None:
@@ -102,10 +99,6 @@ class GroupCommit:
         """Wait until everything that was added is synced or given up."""
         while self._task is not None:
             await asyncio.wait([self._task])
-
-    def close(self) -> None:
-        """Let go of the threads."""
-        self._pool.shutdown(wait=False)
 
     async def _run(self) -> None:
         try:
@@ -151,9 +144,8 @@ class GroupCommit:
                 continue
             count = min(_THREADS, len(of_directory))
             jobs += [(directory, of_directory[number::count]) for number in range(count)]
-        loop = asyncio.get_running_loop()
         errors = await asyncio.gather(
-            *[loop.run_in_executor(self._pool, _sync_all, where, part) for where, part in jobs]
+            *[in_thread(Work.SYNCS, _sync_all, where, part) for where, part in jobs]
         )
         return [(part, found) for (_, part), found in zip(jobs, errors, strict=True)]
 
@@ -169,7 +161,7 @@ class GroupCommit:
                 partition.flushed(target.offset)
         return is_short
 
-    def _failed(self, partition: Partition, error: OSError, *, is_sync: bool = False) -> bool:
+    def _failed(self, partition: ReplicaStanding, error: OSError, *, is_sync: bool = False) -> bool:
         """Give up, or return True to try again a little later."""
         if partition.is_retired or not partition.directory.is_online:
             return False  # a deletion has moved the files away: nobody needs them on the disk

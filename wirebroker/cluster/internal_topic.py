@@ -7,16 +7,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
+from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from wirebroker.cluster.metadata_log import MetadataLog
-    from wirebroker.coordinator.controller import Controller
+    from wirebroker.cluster.controller_channel import ControllerChannel
+    from wirebroker.cluster.metadata_follower import MetadataFollower
 
 logger = logging.getLogger(__name__)
 
@@ -45,8 +45,8 @@ class InternalTopic:
         partition_count: int,
         replication_factor: int,
         configs: Mapping[str, str],
-        metadata: MetadataLog,
-        controller: Controller,
+        metadata: MetadataFollower,
+        controller: ControllerChannel,
     ) -> None:
         self.name = name
         self._partition_count = partition_count
@@ -74,27 +74,23 @@ class InternalTopic:
             await asyncio.gather(self._creation, return_exceptions=True)
 
     async def _create(self) -> None:
-        topic = SimpleNamespace(
-            name=self.name,
-            num_partitions=self._partition_count,
-            replication_factor=self._replication_factor,
-            assignments=[],
-            configs=[
-                SimpleNamespace(name=name, value=value) for name, value in self._configs.items()
-            ],
-        )
-        request = SimpleNamespace(topics=[topic], validate_only=False)
+        topic = {
+            "name": self.name,
+            "num_partitions": self._partition_count,
+            "replication_factor": self._replication_factor,
+            "configs": [{"name": name, "value": value} for name, value in self._configs.items()],
+        }
         try:
-            results = await self._metadata.submit(self._controller.create_topics(request))
+            answer = await self._controller.ask(ApiKey.CREATE_TOPICS, {"topics": [topic]})
         except KafkaError as error:
             logger.warning("%s could not be created: %s", self.name, error)
             return
-        for result in results:
-            code = ErrorCode(result.get("error_code", 0))
+        for result in answer.topics:
+            code = ErrorCode(result.error_code)
             if code not in {ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS}:
                 logger.warning(
                     "%s could not be created: %s: %s",
                     self.name,
                     code.name,
-                    result.get("error_message"),
+                    result.error_message,
                 )

@@ -18,13 +18,14 @@ from wirebroker.clock import Slices, pause
 from wirebroker.cluster.data_directory import Checkpoint, is_shortage
 from wirebroker.cluster.retention import Retention
 from wirebroker.codecs.errors import KafkaError
+from wirebroker.threads import Work, in_thread
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from wirebroker.broker import Broker
+    from wirebroker.cluster.duty_host import DutyHost
     from wirebroker.cluster.partition import Partition
-    from wirebroker.storage.log import Log
+    from wirebroker.storage.log.log import Log
 
 logger = logging.getLogger(__name__)
 
@@ -52,7 +53,7 @@ class Maintenance:
 
     __slots__ = ("_broker", "_flushed_at", "_missing", "_tasks", "retention")
 
-    def __init__(self, broker: Broker) -> None:
+    def __init__(self, broker: DutyHost) -> None:
         self._broker = broker
         self.retention = Retention(broker.replicas, broker.clock)
         self._tasks: list[asyncio.Task[None]] = []
@@ -161,7 +162,7 @@ class Maintenance:
     async def remove_deleted(self) -> None:
         """Remove the files of deleted partitions and segments."""
         replicas = self._broker.replicas
-        while await asyncio.to_thread(replicas.remove_deleted):
+        while await in_thread(Work.UPKEEP, replicas.deleted_partitions.remove_due):
             pass
         await replicas.deleted_segments.remove_due()
 
@@ -199,8 +200,8 @@ class Maintenance:
             return False
         directory = partition.directory
         try:
-            await asyncio.to_thread(target.sync)
-            await asyncio.to_thread(directory.sync_names)
+            await in_thread(Work.UPKEEP, target.sync)
+            await in_thread(Work.UPKEEP, directory.sync_names)
         except OSError as error:
             self._flush_failed(partition, error)
             return False

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from wirebroker.codecs.control_records import encode_control_record
 from wirebroker.codecs.metadata_records import (
     MetadataRecord,
     RecordType,
@@ -16,18 +15,19 @@ from wirebroker.codecs.metadata_records import (
     encode_metadata_record,
     metadata_record,
 )
-from wirebroker.codecs.record_batch import (
+from wirebroker.codecs.records.batch import (
     BatchHeader,
     build_batch,
     iterate_records,
     read_batch_header,
 )
+from wirebroker.codecs.records.control import encode_control_record
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from wirebroker.codecs.control_records import ControlRecord
     from wirebroker.codecs.primitives import Buffer
+    from wirebroker.codecs.records.control import ControlRecord
 
 # Building a batch of as many takes 2 ms.
 BATCH_RECORDS = 512
@@ -107,6 +107,6 @@ def decode_batch(
             INVALID_RECORD for a batch that cannot be read.
         MalformedFrameError: A record's value is no metadata record.
     """
-    for record in iterate_records(batch, header, max_bytes=1 << 30):
+    for record in iterate_records(batch, header):
         if record.offset >= from_offset:
             yield decode_metadata_record(record.value or b"")

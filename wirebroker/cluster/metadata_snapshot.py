@@ -20,7 +20,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from wirebroker.clock import Slices
 from wirebroker.cluster.metadata_batches import BatchBuilder, decode_batch
-from wirebroker.codecs.control_records import (
+from wirebroker.codecs.errors import ErrorCode, KafkaError
+from wirebroker.codecs.records.batch import batch_crc, iterate_batches, iterate_records
+from wirebroker.codecs.records.control import (
+    MAX_CONTROL_BYTES,
     ControlRecord,
     ControlType,
     KRaftVersion,
@@ -30,17 +33,15 @@ from wirebroker.codecs.control_records import (
     control_type,
     decode_control_record,
 )
-from wirebroker.codecs.errors import ErrorCode, KafkaError
-from wirebroker.codecs.record_batch import batch_crc, iterate_batches, iterate_records
-from wirebroker.coordinator.cluster_image import ClusterImage, to_records
-from wirebroker.coordinator.feature_control import new_cluster_levels
+from wirebroker.coordinator.controller.cluster_image import ClusterImage, to_records
+from wirebroker.coordinator.controller.feature_control import new_cluster_levels
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from wirebroker.clock import Clock
     from wirebroker.codecs.metadata_records import MetadataRecord
-    from wirebroker.codecs.record_batch import BatchHeader
+    from wirebroker.codecs.records.batch import BatchHeader
 
 SUFFIX = ".checkpoint"
 BOOTSTRAP_FILE = "bootstrap.checkpoint"
@@ -144,7 +145,7 @@ def read_snapshot(content: bytes) -> SnapshotContents:
 
 def control_records(batch: memoryview | bytes, header: BatchHeader) -> Iterator[ControlRecord]:
     """Walk the known control records of a control batch."""
-    for record in iterate_records(batch, header, max_bytes=1 << 20):
+    for record in iterate_records(batch, header, max_bytes=MAX_CONTROL_BYTES):
         if control_type(record.key) in (ControlType.ABORT, ControlType.COMMIT):
             continue
         decoded = decode_control_record(record.key, record.value)

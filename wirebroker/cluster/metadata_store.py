@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING
 
 from wirebroker.cluster.metadata_snapshot import SnapshotId, snapshot_ids
 from wirebroker.codecs.primitives import uuid_text
-from wirebroker.config_row import StartError
-from wirebroker.storage.leader_epochs import LeaderEpochs
-from wirebroker.storage.segment import Segment
-from wirebroker.storage.segment_files import segment_base_offsets
+from wirebroker.config.row import StartError
+from wirebroker.storage.log.leader_epochs import LeaderEpochs
+from wirebroker.storage.log.segment import Segment
+from wirebroker.storage.log.segment_files import segment_base_offsets
 
 if TYPE_CHECKING:
     from wirebroker.clock import Clock
     from wirebroker.cluster.metadata_batches import EncodedBatches
-    from wirebroker.codecs.record_batch import BatchHeader
+    from wirebroker.codecs.records.batch import BatchHeader
     from wirebroker.storage.files import Files
 
 TOPIC = "__cluster_metadata"
@@ -51,6 +51,7 @@ class MetadataStore:
         "_segments",
         "bytes_since_snapshot",
         "end_offset",
+        "snapshot_bytes",
         "snapshots",
     )
 
@@ -64,6 +65,7 @@ class MetadataStore:
         self.snapshots: list[SnapshotId] = []  # oldest first
         self.end_offset = 0  # of the log, written but perhaps not synced
         self.bytes_since_snapshot = 0
+        self.snapshot_bytes = 0  # of the newest snapshot; 0 if there is none
 
     @property
     def directory(self) -> str:
@@ -107,7 +109,9 @@ class MetadataStore:
         """Return the contents of the newest snapshot, or None if there is none."""
         if not self.snapshots:
             return None
-        return self._files.read_whole(f"{self._directory}/{self.snapshots[-1].file_name}")
+        content = self._files.read_whole(f"{self._directory}/{self.snapshots[-1].file_name}")
+        self.snapshot_bytes = len(content)
+        return content
 
     def recover(self) -> list[Batch]:
         """Check the whole log, cut off what a crash left incomplete, and return what a start needs.
@@ -205,6 +209,7 @@ class MetadataStore:
     def write_snapshot(self, snapshot: SnapshotId, content: bytes) -> None:
         """Write a snapshot's file whole, and wait for the disk. Blocks."""
         self._files.write_whole(f"{self._directory}/{snapshot.file_name}", content)
+        self.snapshot_bytes = len(content)
 
     def advance_start(self, snapshot: SnapshotId) -> None:
         """Remove what a snapshot on the disk makes superfluous."""

@@ -1,26 +1,31 @@
-"""Producer ids for this broker: out of a block, and a new block when that is used up."""
+"""Producer ids for this broker: out of a block, and a new block when that is used up.
+
+Source: Kafka's RPCProducerIdManager.
+"""
 
 from __future__ import annotations
 
 import asyncio
 from typing import TYPE_CHECKING
 
+from wirebroker.cluster.controller_channel import check_answer
+from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode, KafkaError
-from wirebroker.coordinator.producer_ids import ProducerIds
+from wirebroker.coordinator.controller.producer_ids import ProducerIdBlock, ProducerIds
 
 if TYPE_CHECKING:
-    from wirebroker.cluster.metadata_log import MetadataLog
-    from wirebroker.coordinator.controller import Controller
+    from wirebroker.cluster.broker_lifecycle import BrokerLifecycle
+    from wirebroker.cluster.controller_channel import ControllerChannel
 
 
 class ProducerIdSupply:
-    """Gives ids out; a block is allocated by a record of the metadata log."""
+    """Gives ids out; a block is allocated by the controller."""
 
-    __slots__ = ("_controller", "_ids", "_metadata", "_refill")
+    __slots__ = ("_controller", "_ids", "_lifecycle", "_refill")
 
-    def __init__(self, metadata: MetadataLog, controller: Controller) -> None:
-        self._metadata = metadata
+    def __init__(self, controller: ControllerChannel, lifecycle: BrokerLifecycle) -> None:
         self._controller = controller
+        self._lifecycle = lifecycle
         self._ids = ProducerIds()
         # The allocation under way, if any; all who need an id wait for the same one.
         self._refill: asyncio.Task[None] | None = None
@@ -55,7 +60,9 @@ class ProducerIdSupply:
 
     async def _allocate(self) -> None:
         try:
-            block = await self._metadata.submit(self._controller.allocate_producer_ids())
-            self._ids.offer(block)
+            lifecycle = self._lifecycle
+            body = {"broker_id": lifecycle.node_id, "broker_epoch": lifecycle.broker_epoch}
+            answer = check_answer(await self._controller.ask(ApiKey.ALLOCATE_PRODUCER_IDS, body))
+            self._ids.offer(ProducerIdBlock(answer.producer_id_start, answer.producer_id_len))
         finally:
             self._refill = None

@@ -16,7 +16,7 @@ import json
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wirebroker.codecs.primitives import ZERO_UUID, uuid_text
-from wirebroker.config_row import StartError
+from wirebroker.config.row import StartError
 
 if TYPE_CHECKING:
     from wirebroker.storage.files import Files

@@ -7,6 +7,8 @@ many partitions at a time; what is done to thousands of partitions on the loop i
 A disk that fails takes its log directory offline (data_directory.py); partitions are then created
 in the others. With none left they exist all the same, and answer KAFKA_STORAGE_ERROR.
 
+Who lives on leaderships subscribes to `leaderships` (leadership.py).
+
 Source: Kafka's ReplicaManager and LogManager.
 """
 
@@ -17,22 +19,29 @@ import contextlib
 import logging
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from wirebroker.clock import Clock, Slices
 from wirebroker.cluster.data_directory import DataDirectory, is_disk_failure, is_disk_full
+from wirebroker.cluster.deleted_partitions import DeletedPartitions
 from wirebroker.cluster.deleted_segments import DeletedSegments
 from wirebroker.cluster.group_commit import GroupCommit
+from wirebroker.cluster.leadership import Leaderships
 from wirebroker.cluster.partition import Partition
+from wirebroker.cluster.replica_host import ReplicaHost
+from wirebroker.cluster.topic_logs import TopicLogs
+from wirebroker.cluster.transitions import Transitions
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.config import StartError
-from wirebroker.coordinator.cluster_image import ResourceType
-from wirebroker.storage.log import Log
+from wirebroker.coordinator.controller.cluster_image import ClusterImage, ResourceType
+from wirebroker.storage.log.log import Log
+from wirebroker.threads import Work, in_thread
 
 if TYPE_CHECKING:
+    from wirebroker.cluster.data_directory import Offsets
     from wirebroker.config import Config, TopicSettings
-    from wirebroker.coordinator.cluster_image import ClusterImage, PartitionImage, TopicImage
-    from wirebroker.coordinator.image_builder import ImageChange
+    from wirebroker.coordinator.controller.cluster_image import PartitionImage, TopicImage
+    from wirebroker.coordinator.controller.image_change import ImageChange
     from wirebroker.storage.files import Files
     from wirebroker.storage.log_directory import LogDirectory, PartitionDirectory
 
@@ -41,27 +50,19 @@ logger = logging.getLogger(__name__)
 Partitions = Mapping[int, Partition]
 _NONE: Partitions = {}
 
-# Partitions that a thread creates or renames at a time: about 50 ms of a disk that is busy.
+# Partitions that a thread creates at a time: about 50 ms of a disk that is busy.
 _BATCH = 50
-
-# Settings of topics that are kept for topics with the same overrides.
-MOST_SETTINGS = 256
-
-
-class _Removal(NamedTuple):
-    """A deleted partition whose files go when file.delete.delay.ms is over."""
-
-    due: float  # monotonic seconds
-    path: str
-    log: Log | None  # whose open files readers may still be sent from
 
 
 class ReplicaManager:
     """The partitions of this node, by topic name and by topic id.
 
     Attributes:
+        image: The newest that was followed; its partitions' roles may still be on the way.
+        leaderships: What this node leads, and who is told.
         commits: Syncs what must be on the disk before it counts.
         directories: The log directories, online or not.
+        deleted_partitions: Whose files are to be removed.
         deleted_segments: What is no longer part of logs that go on.
         rolled: Logs whose closed segments may have to be flushed; threads append to it.
     """
@@ -70,17 +71,17 @@ class ReplicaManager:
         "_by_id",
         "_by_name",
         "_clock",
-        "_config",
-        "_files",
         "_following",
-        "_image",
-        "_node_id",
-        "_removals",
-        "_settings",
+        "_host",
+        "_logs",
+        "_transitions",
         "_unmade",
         "commits",
+        "deleted_partitions",
         "deleted_segments",
         "directories",
+        "image",
+        "leaderships",
         "rolled",
     )
 
@@ -100,21 +101,31 @@ class ReplicaManager:
             is_always=config.str("wirebroker.durability") == "fsync",
             on_failure=self.directory_failed,
         )
-        self._files = files
-        self._config = config
+        self.leaderships = Leaderships()
+        self._transitions = Transitions(self.leaderships)
+        self.image = ClusterImage()
         self._clock = clock
-        self._node_id = node_id
+        self._host = ReplicaHost(
+            node_id, commits=self.commits, clock=clock, may_join=self._may_be_in_sync
+        )
         self._by_name: dict[str, dict[int, Partition]] = {}
         self._by_id: dict[bytes, dict[int, Partition]] = {}
-        self._removals: list[_Removal] = []
         # Topics that lack partitions here because no disk had room for them.
         self._unmade: set[str] = set()
-        self._image: ClusterImage | None = None  # the newest that was followed
         self._following = asyncio.Lock()  # held while partitions are created and deleted
+        self.deleted_partitions = DeletedPartitions(files, clock, on_failure=self.write_failed)
         self.deleted_segments = DeletedSegments(clock)
         self.rolled: deque[Log] = deque()
-        # Topics with the same overrides share one settings object.
-        self._settings: dict[frozenset[tuple[str, str]], TopicSettings] = {}
+        self._logs = TopicLogs(files, config, on_roll=self.rolled.append)
+
+    @property
+    def node_id(self) -> int:
+        """The node that all this lies on."""
+        return self._host.node_id
+
+    def _may_be_in_sync(self, replica: int, broker_epoch: int) -> bool:
+        broker = self.image.brokers.get(replica)
+        return broker is not None and broker.is_active and broker_epoch in {-1, broker.epoch}
 
     def __iter__(self) -> Iterator[Partition]:
         for partitions in self._by_name.values():
@@ -137,6 +148,7 @@ class ReplicaManager:
         Raises:
             StartError: A log cannot be opened.
         """
+        self.image = image
         slices = Slices(self._clock)
         for directory in self.directories:
             try:
@@ -147,22 +159,21 @@ class ReplicaManager:
                     "check the disk and its permissions, or leave it out of log.dirs",
                 ) from error
         for topic in image.topics.values():
-            await self._follow_topic(image, topic, slices)
+            await self._follow_topic(image, topic, topic.partitions.values(), slices)
+        self._transitions.tell()
 
     async def _load_directory(
         self, directory: DataDirectory, image: ClusterImage, slices: Slices
     ) -> None:
         files = directory.files
-        recovery_points, start_offsets = directory.read_checkpoints()
-        # A broker that stopped before it could remove them.
-        now = self._clock.monotonic()
-        self._removals += [_Removal(now, path, None) for path in files.to_delete]
+        offsets = directory.read_checkpoints()
+        self.deleted_partitions.add_found(files.to_delete)
         for found in files.partitions:
             if found.topic.startswith("__cluster_metadata"):
                 continue
             topic = _topic_of(found, image)
             partition = None if topic is None else topic.partitions.get(found.partition)
-            if topic is None or partition is None or self._node_id not in partition.replicas:
+            if topic is None or partition is None or self.node_id not in partition.replicas:
                 _set_aside(files, found)
                 continue
             if partition.index in self._by_name.get(topic.name, _NONE):
@@ -172,22 +183,31 @@ class ReplicaManager:
                 )
             if found.topic_id is None:
                 files.write_topic_id(found.path, topic.topic_id)
-            log = self._log(found.path, topic, partition.index, self._topic_settings(image, topic))
-            key = (topic.name, partition.index)
-            try:
-                log.load(
-                    recovery_point=recovery_points.get(key, 0),
-                    log_start_offset=start_offsets.get(key, 0),
-                    clean=files.was_clean,
-                    now_ms=self._clock.now_ms(),
-                )
-            except KafkaError as error:
-                raise StartError(
-                    f"the log in {found.path} cannot be opened: {error.message or error}",
-                    "restore it, or move it out of the way",
-                ) from error
-            self._add(log, topic, partition, directory)
+            log = self._logs.make(
+                found.path, topic, partition.index, self._logs.settings(image, topic)
+            )
+            self._load_log(log, offsets, is_clean=files.was_clean)
+            self._add(log, topic, directory)
             await slices.turn()
+
+    def _load_log(self, log: Log, offsets: Offsets, *, is_clean: bool) -> None:
+        key = (log.topic, log.partition)
+        try:
+            log.load(
+                recovery_point=offsets.recovery_points.get(key, 0),
+                log_start_offset=offsets.log_start_offsets.get(key, 0),
+                clean=is_clean,
+                now_ms=self._clock.now_ms(),
+            )
+        except KafkaError as error:
+            raise StartError(
+                f"the log in {log.directory} cannot be opened: {error.message or error}",
+                "restore it, or move it out of the way",
+            ) from error
+        # What was committed when it was written down stays so, whoever leads now.
+        high_watermark = offsets.high_watermarks.get(key, 0)
+        if high_watermark > log.high_watermark:
+            log.set_high_watermark(high_watermark)
 
     def wake_all(self) -> None:
         """Have everyone who waits for records look again."""
@@ -201,11 +221,11 @@ class ReplicaManager:
         would not be known at the next start, and its offsets be given out twice.
         """
         for partition in self:
-            partition.resign()
+            self._transitions.resign(partition)
+        self._transitions.tell()
         for partition in tuple(self):
             await partition.until_settled()
         await self.commits.until_idle()
-        self.commits.close()
 
     def close(self, *, broker_epoch: int) -> None:
         """Flush and close every log, and say in each directory that the stop was clean. Blocks."""
@@ -219,16 +239,14 @@ class ReplicaManager:
                     directory.path,
                     error,
                 )
-        for removal in self._removals:
-            if removal.log is not None:
-                removal.log.close(clean=False)
+        self.deleted_partitions.close()
 
     # -- the metadata changes --------------------------------------------------------------
 
     async def apply(self, change: ImageChange, image: ClusterImage) -> None:
         """Follow a change of the metadata."""
         async with self._following:
-            self._image = image
+            self.image = image
             await self._follow(change, image)
 
     async def make_missing(self) -> None:
@@ -237,54 +255,87 @@ class ReplicaManager:
             names, self._unmade = self._unmade, set()
             slices = Slices(self._clock)
             for name in names:
-                topic = None if self._image is None else self._image.topics.get(name)
-                if topic is not None and self._image is not None:
-                    await self._follow_topic(self._image, topic, slices)
+                topic = self.image.topics.get(name)
+                if topic is not None:
+                    partitions = topic.partitions.values()
+                    await self._follow_topic(self.image, topic, partitions, slices)
+            self._transitions.tell()
 
     async def _follow(self, change: ImageChange, image: ClusterImage) -> None:
         slices = Slices(self._clock)
         gone: list[Partition] = []
         for topic in change.deleted:
-            gone += await self._delete(topic, slices)
+            partitions = self._by_id.pop(topic.topic_id, None)
+            if partitions is not None:
+                del self._by_name[topic.name]
+                gone += partitions.values()
         if gone:
-            await self._forget(gone)
-        for name in change.created | change.changed:
-            topic_now = image.topics.get(name)
+            await self._delete(gone, slices)
+        for topic_change in change.topics.values():
+            topic_now = image.topics_by_id.get(topic_change.topic_id)
             if topic_now is not None:
-                await self._follow_topic(image, topic_now, slices)
-        for resource_type, name in change.configs_changed:
+                changed = [each.after for each in topic_change.partitions.values()]
+                await self._follow_topic(image, topic_now, changed, slices)
+        self._transitions.tell()
+        for resource_type, name in change.configs:
             topic_now = image.topics.get(name)
             if resource_type == ResourceType.TOPIC and topic_now is not None:
                 await self._apply_settings(image, topic_now, slices)
 
     async def use_config(self, config: Config, image: ClusterImage) -> None:
-        """Take over changed defaults of topics (the broker's configs are dynamic)."""
+        """Take over changed defaults of topics, and how long producers are remembered."""
         slices = Slices(self._clock)
-        self._config = config
-        self._settings.clear()
+        self._logs.use_config(config)
         for topic in image.topics.values():
             await self._apply_settings(image, topic, slices)
 
     async def _apply_settings(self, image: ClusterImage, topic: TopicImage, slices: Slices) -> None:
-        settings = self._topic_settings(image, topic)
+        settings = self._logs.settings(image, topic)
+        expiration_ms = self._logs.producer_id_expiration_ms
         for partition in tuple(self._by_name.get(topic.name, _NONE).values()):
-            partition.log.settings = settings
+            partition.use_settings(settings)
+            partition.log.producer_state.expiration_ms = expiration_ms
             await slices.turn()
 
-    async def _follow_topic(self, image: ClusterImage, topic: TopicImage, slices: Slices) -> None:
-        """Tell the partitions what changed, and create those that are new."""
+    async def _follow_topic(
+        self,
+        image: ClusterImage,
+        topic: TopicImage,
+        partitions: Iterable[PartitionImage],
+        slices: Slices,
+    ) -> None:
+        """Give partitions their roles, create those that are new, let go of those that left."""
         held = self._by_name.get(topic.name, _NONE)
         new: list[PartitionImage] = []
-        for partition in topic.partitions.values():
+        gone: list[Partition] = []
+        for partition in partitions:
             existing = held.get(partition.index)
-            if existing is not None:
-                existing.update(partition)
-            elif self._node_id in partition.replicas:
+            if self.node_id not in partition.replicas:
+                if existing is not None:
+                    gone.append(existing)
+            elif existing is None:
                 new.append(partition)
-            await slices.turn()
-        settings = self._topic_settings(image, topic)
+            elif existing.is_appending:
+                await self._transitions.enter_in_turn(existing, partition)
+            else:
+                self._transitions.enter(existing, partition)
+            if slices.is_over:
+                self._transitions.tell()
+                await slices.turn()
+        if gone:
+            for partition_gone in gone:
+                del self._by_id[topic.topic_id][partition_gone.index]
+            await self._delete(gone, slices)
+        if new:
+            await self._add_new(topic, new, self._logs.settings(image, topic))
+
+    async def _add_new(
+        self, topic: TopicImage, new: list[PartitionImage], settings: TopicSettings
+    ) -> None:
+        """Create partitions wherever there is a disk that takes them."""
         full: set[DataDirectory] = set()
         while new:
+            self._transitions.tell()
             online = [directory for directory in self.directories if directory.is_online]
             if not online:
                 self._add_offline(topic, new, settings)
@@ -293,7 +344,8 @@ class ReplicaManager:
             if not usable:
                 self._unmade.add(topic.name)
                 return
-            new[:_BATCH] = await self._create(topic, new[:_BATCH], usable, settings, full)
+            batch, new = new[:_BATCH], new[_BATCH:]
+            new[:0] = await self._create(topic, batch, usable, settings, full)
 
     async def _create(
         self,
@@ -318,11 +370,11 @@ class ReplicaManager:
             return [self._make(topic, each, where, settings) for each, where in placed]
 
         failed: list[PartitionImage] = []
-        made = await asyncio.get_running_loop().run_in_executor(None, make)
+        made = await in_thread(Work.TOPICS, make)
         for (partition, directory), log in zip(placed, made, strict=True):
             if isinstance(log, Log):
                 directory.note_new_names()
-                self._add(log, topic, partition, directory)
+                self._transitions.enter(self._add(log, topic, directory), partition)
             else:
                 self.write_failed(directory, log)
                 full.add(directory)
@@ -341,7 +393,7 @@ class ReplicaManager:
             path = directory.files.create_partition_directory(
                 topic.name, partition.index, topic.topic_id
             )
-            log = self._log(path, topic, partition.index, settings)
+            log = self._logs.make(path, topic, partition.index, settings)
             log.load(recovery_point=0, clean=True, now_ms=self._clock.now_ms())
         except OSError as error:
             # It will be made elsewhere, or again; a start must not find it twice.
@@ -350,38 +402,19 @@ class ReplicaManager:
             return error
         return log
 
-    async def _delete(self, topic: TopicImage, slices: Slices) -> Iterable[Partition]:
-        """Let go of a topic's partitions at once, and of their files after a while; return them."""
-        partitions = self._by_id.pop(topic.topic_id, None)
-        if partitions is None:
-            return ()
-        del self._by_name[topic.name]
-        gone = list(partitions.values())
+    async def _delete(self, gone: list[Partition], slices: Slices) -> None:
+        """Let go of partitions, which nobody finds any more, and of their files after a while."""
         for partition in gone:
-            partition.retire()  # all before anybody has his turn: who knows one finds it no more
-        for partition in gone:
+            self._transitions.retire(partition)
             partition.directory.partitions.discard(partition)
-            await slices.turn()
-        loop = asyncio.get_running_loop()
-        while gone:
-            batch, gone = gone[:_BATCH], gone[_BATCH:]
-            for partition in batch:
-                # Whoever comes after a thread that is writing finds the partition retired.
-                await partition.until_settled()
-            moved = await loop.run_in_executor(None, _move_aside, batch)
-            now = self._clock.monotonic()
-            for partition, path in zip(batch, moved, strict=True):
-                if isinstance(path, OSError):
-                    self.write_failed(partition.directory, path)
-                elif path is not None:
-                    delay_s = partition.log.settings.file_delete_delay_ms / 1000
-                    self._removals.append(_Removal(now + delay_s, path, partition.log))
-        return partitions.values()
-
-    async def _forget(self, deleted: list[Partition]) -> None:
+            if slices.is_over:
+                self._transitions.tell()
+                await slices.turn()
+        self._transitions.tell()
+        await self.deleted_partitions.put_aside(gone)
         for directory in self.directories:
             try:
-                await directory.forget(deleted, self._clock)
+                await directory.forget(gone, self._clock)
             except OSError as error:
                 self.write_failed(directory, error)
 
@@ -419,44 +452,19 @@ class ReplicaManager:
             len(directory.partitions),
         )
         for partition in tuple(directory.partitions):
-            partition.wake_watchers()
-
-    def remove_deleted(self) -> bool:
-        """Remove the files of some deleted partitions whose delay is over. Blocks.
-
-        Returns:
-            Whether there may be more of them.
-        """
-        now = self._clock.monotonic()
-        due = [removal for removal in self._removals if removal.due <= now][:_BATCH]
-        for removal in due:
-            self._removals.remove(removal)
-            if removal.log is not None:
-                removal.log.close(clean=False)
-            try:
-                self._files.remove_tree(removal.path)
-            except OSError as error:
-                logger.warning("%s cannot be removed: %s", removal.path, error)
-        return len(due) == _BATCH
+            self._transitions.resign(partition)
+        self._transitions.tell()
 
     # -- inside ----------------------------------------------------------------------------
 
-    def _add(
-        self, log: Log, topic: TopicImage, image: PartitionImage, directory: DataDirectory
-    ) -> Partition:
-        partition = Partition(
-            log,
-            image,
-            topic=topic.name,
-            node_id=self._node_id,
-            directory=directory,
-            commits=self.commits,
-        )
+    def _add(self, log: Log, topic: TopicImage, directory: DataDirectory) -> Partition:
+        partition = Partition(log, directory=directory, host=self._host)
         partitions = self._by_name.get(topic.name)
         if partitions is None:
             partitions = self._by_name[topic.name] = {}
             self._by_id[topic.topic_id] = partitions
-        partitions[image.index] = partition
+        assert partition.index not in partitions, f"{partition} is here already"
+        partitions[partition.index] = partition
         directory.partitions.add(partition)
         return partition
 
@@ -465,33 +473,12 @@ class ReplicaManager:
     ) -> None:
         """Add partitions that no disk is left for; their logs are never opened."""
         directory = self.directories[0]
-        for partition in new:
-            path = directory.files.partition_path(topic.name, partition.index)
-            log = self._log(path, topic, partition.index, settings)
-            directory.partitions.discard(self._add(log, topic, partition, directory))
-
-    def _log(self, path: str, topic: TopicImage, index: int, settings: TopicSettings) -> Log:
-        log = Log(
-            path,
-            self._files,
-            topic=topic.name,
-            partition=index,
-            topic_id=topic.topic_id,
-            settings=settings,
-            producer_id_expiration_ms=self._config.int("producer.id.expiration.ms"),
-        )
-        log.on_roll = self.rolled.append
-        return log
-
-    def _topic_settings(self, image: ClusterImage, topic: TopicImage) -> TopicSettings:
-        overrides = image.topic_config(topic.name)
-        key = frozenset(overrides.items())
-        settings = self._settings.get(key)
-        if settings is None:
-            if len(self._settings) >= MOST_SETTINGS:
-                self._settings.clear()  # most of them are of topics or overrides that are gone
-            settings = self._settings[key] = self._config.topic_settings(overrides)
-        return settings
+        for image in new:
+            path = directory.files.partition_path(topic.name, image.index)
+            log = self._logs.make(path, topic, image.index, settings)
+            partition = self._add(log, topic, directory)
+            directory.partitions.discard(partition)
+            self._transitions.enter(partition, image)
 
 
 def _topic_of(found: PartitionDirectory, image: ClusterImage) -> TopicImage | None:
@@ -509,34 +496,3 @@ def _set_aside(files: LogDirectory, found: PartitionDirectory) -> None:
         found.partition,
         path,
     )
-
-
-def _move_aside(partitions: list[Partition]) -> list[str | OSError | None]:
-    """Rename the directories of deleted partitions. Blocks.
-
-    Open files stay open, so that answers that are being sent from them are finished.
-
-    Returns:
-        Each one's new path or what went wrong; None where the disk has failed before.
-    """
-    moved: list[str | OSError | None] = []
-    for partition in partitions:
-        if not partition.directory.is_online:
-            moved.append(None)
-            continue
-        files = partition.directory.files
-        try:
-            path = files.delete_partition_directory(partition.topic, partition.index)
-        except OSError as error:
-            if not is_disk_failure(error):
-                # No room for a second name: the files go at once.
-                with contextlib.suppress(OSError):
-                    partition.directory.files.remove_partition_directory(
-                        partition.topic, partition.index
-                    )
-            moved.append(error)
-        else:
-            for segment in partition.log.segments:
-                segment.relocate(path)
-            moved.append(path)
-    return moved

@@ -1,4 +1,4 @@
-"""Carries out retention on this node's logs; what goes is decided in storage/retention.py.
+"""Carries out retention on this node's logs; what goes is decided in storage/log/retention.py.
 
 A turn looks at every partition, one after the other, cut into slices of the loop's time. A log's
 settings are read when its turn comes, so changed ones count from then on.
@@ -12,15 +12,15 @@ import logging
 from typing import TYPE_CHECKING
 
 from wirebroker.clock import Slices
-from wirebroker.storage.log_retention import set_aside_segment
-from wirebroker.storage.retention import MOST_SEGMENTS
-from wirebroker.storage.wall_clocks import WallClocks
+from wirebroker.storage.log.removal import set_aside_segment
+from wirebroker.storage.log.retention import MOST_SEGMENTS
+from wirebroker.storage.log.wall_clocks import WallClocks
 
 if TYPE_CHECKING:
     from wirebroker.clock import Clock
     from wirebroker.cluster.partition import Partition
     from wirebroker.cluster.replica_manager import ReplicaManager
-    from wirebroker.storage.wall_clocks import Moment
+    from wirebroker.storage.log.wall_clocks import ClockReading
 
 logger = logging.getLogger(__name__)
 
@@ -47,7 +47,7 @@ class Retention:
                 jump_ms / 1000,
             )
 
-    def moment(self) -> Moment:
+    def moment(self) -> ClockReading:
         """Return the time now, by all clocks."""
         return self._clocks.moment(self._clock.now_ms(), self._clock.monotonic())
 

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 from wirebroker.clock import pause
 from wirebroker.codecs.errors import ErrorCode, KafkaError
-from wirebroker.coordinator import transaction_partitions
-from wirebroker.coordinator.transaction_metadata import EPOCH_BUMP
+from wirebroker.coordinator.transactions import partitions as transaction_partitions
+from wirebroker.coordinator.transactions.metadata import EPOCH_BUMP
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Mapping
@@ -28,10 +28,10 @@ if TYPE_CHECKING:
     from wirebroker.clock import Clock
     from wirebroker.cluster.transaction_coordinator import TransactionCoordinator
     from wirebroker.config import Config
-    from wirebroker.coordinator.runtime import Moment, Outcome, Token
-    from wirebroker.coordinator.transaction_metadata import TopicPartition
-    from wirebroker.coordinator.transaction_partitions import Claim
-    from wirebroker.coordinator.transactions import TransactionShard
+    from wirebroker.coordinator.outcome import Moment, Outcome, Token
+    from wirebroker.coordinator.transactions.metadata import TopicPartition
+    from wirebroker.coordinator.transactions.partitions import Claim
+    from wirebroker.coordinator.transactions.shard import TransactionShard
 
     # What is wrong with each partition of a claim; NONE if it is admitted.
     Verdict = Mapping[TopicPartition, ErrorCode]
@@ -55,9 +55,13 @@ class TransactionAdmission:
     ) -> None:
         self._transactions = transactions
         self._clock = clock
-        self._is_verifying = config.bool("transaction.partition.verification.enable")
+        self.use_config(config)
         self._backoff_s = config.int("add.partitions.to.txn.retry.backoff.ms") / 1000
         self._longest_wait_s = config.int("add.partitions.to.txn.retry.backoff.max.ms") / 1000
+
+    def use_config(self, config: Config) -> None:
+        """Take over what may change while the broker runs."""
+        self._is_verifying = config.bool("transaction.partition.verification.enable")
 
     def ask(self, claim: Claim, support: Support) -> Verdict | Awaitable[Verdict]:
         """Tell which partitions may be appended to in a transaction."""

@@ -1,7 +1,7 @@
 """Writes the markers of decided transactions, each into its partition, until all are there.
 
-    WriteMarkers --> append a marker to every partition --> all on disk --> Complete* record
-                       '-- not now: again after a while
+    WriteMarkers --> a marker to every partition, where it is led --> all committed --> Complete*
+                       '-- not now: again after a while, wherever it is led then
 
 A few partitions take no task: the markers, and the record behind them, are mostly written before
 whoever ends the transaction is answered. Partitions of `__consumer_offsets` are written through
@@ -21,22 +21,23 @@ from collections import deque
 from typing import TYPE_CHECKING, NamedTuple
 
 from wirebroker.clock import Slices, pause
+from wirebroker.cluster.marker_routes import MarkerRoutes
 from wirebroker.codecs.errors import ErrorCode, KafkaError
-from wirebroker.coordinator import transaction_end
-from wirebroker.coordinator.group_partitions import CONSUMER_OFFSETS
-from wirebroker.coordinator.transactions import TransactionShard
+from wirebroker.coordinator.groups.partitions import CONSUMER_OFFSETS
+from wirebroker.coordinator.transactions import end as transaction_end
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from wirebroker.clock import Clock
-    from wirebroker.cluster.coordinator_partition import CoordinatorPartition
+    from wirebroker.cluster.engine import Engine
     from wirebroker.cluster.group_coordinator import GroupCoordinator
+    from wirebroker.cluster.marker_routes import MarkerSender
     from wirebroker.cluster.partition import Partition
     from wirebroker.cluster.replica_manager import ReplicaManager
-    from wirebroker.coordinator.runtime import Marker, Moment, Outcome
-    from wirebroker.coordinator.transaction_metadata import TopicPartition
-    from wirebroker.coordinator.transactions import WriteMarkers
+    from wirebroker.coordinator.outcome import Marker, Moment, Outcome, Token
+    from wirebroker.coordinator.transactions.metadata import TopicPartition
+    from wirebroker.coordinator.transactions.shard import TransactionShard, WriteMarkers
 
 logger = logging.getLogger(__name__)
 
@@ -55,8 +56,6 @@ _NOT_READY = frozenset(
         ErrorCode.NOT_COORDINATOR,
     }
 )
-# Nothing is left to be done there.
-_DONE = frozenset({ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION})
 # Somebody else has ended the transaction there, or will. The other partitions are told all the
 # same, nobody else would; as in Kafka the id stays locked.
 _FINAL = frozenset({ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTION_COORDINATOR_FENCED})
@@ -73,28 +72,37 @@ class _Placed(NamedTuple):
 class MarkerWriter:
     """The markers that this node writes into its partitions."""
 
-    __slots__ = ("_clock", "_due", "_groups", "_replicas", "_slice_end", "_tasks")
+    __slots__ = ("_clock", "_due", "_groups", "_replicas", "_routes", "_slice_end", "_tasks")
 
-    def __init__(self, *, clock: Clock, replicas: ReplicaManager, groups: GroupCoordinator) -> None:
+    def __init__(
+        self,
+        *,
+        clock: Clock,
+        replicas: ReplicaManager,
+        groups: GroupCoordinator,
+        sender: MarkerSender | None = None,
+    ) -> None:
+        """Write markers here, and have others written by `sender`."""
         self._clock = clock
+        self._routes = MarkerRoutes(replicas, sender)
         self._replicas = replicas
         self._groups = groups
         # Transactions whose markers are being written, in the background.
         self._tasks: set[asyncio.Task[None]] = set()
         # Transactions to be begun: many may be decided at once, by one sync or one load.
-        self._due: deque[tuple[CoordinatorPartition, WriteMarkers]] = deque()
+        self._due: deque[tuple[Engine[TransactionShard], WriteMarkers]] = deque()
         # Until when others may be begun in this turn of the loop; None if none was.
         self._slice_end: float | None = None
 
-    def begin(self, runner: CoordinatorPartition, effect: WriteMarkers) -> None:
+    def begin(self, engine: Engine[TransactionShard], effect: WriteMarkers) -> None:
         """Write the markers of a decided transaction, now or later, and note that."""
         if self._slice_end is None:
             self._slice_end = self._clock.monotonic() + Slices.SECONDS
             asyncio.get_running_loop().call_soon(self._on_turn)
         if self._due or self._clock.monotonic() >= self._slice_end:
-            self._due.append((runner, effect))
+            self._due.append((engine, effect))
         else:
-            self._begin(runner, effect)
+            self._begin(engine, effect)
 
     def _on_turn(self) -> None:
         """Begin what was put off; everybody else has been served."""
@@ -108,16 +116,16 @@ class MarkerWriter:
             else:
                 self._slice_end = None
 
-    def _begin(self, runner: CoordinatorPartition, effect: WriteMarkers) -> None:
-        if runner.is_closed:
+    def _begin(self, engine: Engine[TransactionShard], effect: WriteMarkers) -> None:
+        if engine.is_closed:
             return
         waiting: dict[TopicPartition, _Placed | None] = dict.fromkeys(effect.partitions)
         if len(waiting) <= _FEW:
             self._write_free(effect.marker, waiting)
-        if not waiting and _complete(runner, effect):
+        if not waiting and (engine.is_closed or _complete(engine, effect)):
             return
         name = f"markers of {effect.transactional_id}"
-        task = asyncio.create_task(self._write_all(runner, effect, waiting), name=name)
+        task = asyncio.create_task(self._write_all(engine, effect, waiting), name=name)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
@@ -130,16 +138,23 @@ class MarkerWriter:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def write(self, marker: Marker, partitions: Sequence[TopicPartition]) -> list[ErrorCode]:
-        """Write a marker into partitions and wait until it is committed there (WriteTxnMarkers)."""
-        errors = await self._write_round(marker, dict.fromkeys(partitions))
+        """Write a marker into partitions here and wait until it is committed (WriteTxnMarkers)."""
+        slices = Slices(self._clock)
+        placed: dict[TopicPartition, _Placed | ErrorCode] = {}
+        for each in partitions:
+            if each not in placed:
+                placed[each] = await self._append_in_turn(*each, marker)
+            await slices.turn()
+        errors = await self._settle_all(placed)
         return [errors[each] for each in partitions]
 
     def _write_free(self, marker: Marker, waiting: dict[TopicPartition, _Placed | None]) -> None:
         """Write the markers that need not wait for anybody; take what is done off `waiting`."""
         for topic, index in sorted(waiting):  # the same order in every process
-            partition = self._find(topic, index)
+            partition = self._routes.here(topic, index)
             if partition is None:
-                del waiting[topic, index]  # deleted: nothing is left to be decided
+                if self._routes.is_deleted(topic, index):
+                    del waiting[topic, index]  # nothing is left to be decided
             elif not partition.is_appending:
                 placed = self._append(partition, marker)
                 if not isinstance(placed, _Placed):
@@ -151,13 +166,13 @@ class MarkerWriter:
 
     async def _write_all(
         self,
-        runner: CoordinatorPartition,
+        engine: Engine[TransactionShard],
         effect: WriteMarkers,
         waiting: dict[TopicPartition, _Placed | None],
     ) -> None:
         refused: frozenset[ErrorCode] = frozenset()
         backoff_s = _FIRST_BACKOFF_S
-        while not runner.is_closed:
+        while not engine.is_closed:
             try:
                 errors = await self._write_round(effect.marker, waiting)
             except Exception:
@@ -166,12 +181,16 @@ class MarkerWriter:
             else:
                 refused |= _FINAL.intersection(errors.values())
                 waiting = {
-                    each: None for each, error in errors.items() if error not in _DONE | _FINAL
+                    each: None
+                    for each, error in errors.items()
+                    if error != ErrorCode.NONE
+                    and error not in _FINAL
+                    and not self._routes.is_deleted(*each)
                 }
                 if refused and not waiting:
                     _note_end(effect, refused)
                     return
-                if not waiting and (runner.is_closed or _complete(runner, effect)):
+                if not waiting and (engine.is_closed or _complete(engine, effect)):
                     return
             await pause(backoff_s)
             backoff_s = min(2 * backoff_s, _LAST_BACKOFF_S)
@@ -179,12 +198,33 @@ class MarkerWriter:
     async def _write_round(
         self, marker: Marker, waiting: Mapping[TopicPartition, _Placed | None]
     ) -> dict[TopicPartition, ErrorCode]:
-        """Try each partition once: first all are appended to, then all are waited for."""
+        """Try each partition once, wherever it is led now: all are written to, then waited for."""
         slices = Slices(self._clock)
         placed: dict[TopicPartition, _Placed | ErrorCode] = {}
-        for (topic, index), known in sorted(waiting.items(), key=lambda each: each[0]):
-            placed[topic, index] = known or await self._append_in_turn(topic, index, marker)
+        elsewhere: dict[int, list[TopicPartition]] = {}
+        for each, known in sorted(waiting.items(), key=lambda item: item[0]):
+            node_id = None if known else self._routes.elsewhere(*each)
+            if node_id is None:
+                placed[each] = known or await self._append_in_turn(*each, marker)
+            else:
+                # Who is not answered for is tried again, as one that cannot be reached.
+                placed[each] = ErrorCode.NETWORK_EXCEPTION
+                elsewhere.setdefault(node_id, []).append(each)
             await slices.turn()
+        send = self._routes.sender.send
+        sending = [send(node_id, marker, each) for node_id, each in elsewhere.items()]
+        errors, answers = await asyncio.gather(self._settle_all(placed), asyncio.gather(*sending))
+        for answer in answers:
+            for each, error in answer.items():
+                if each in errors:
+                    errors[each] = error
+                await slices.turn()
+        return errors
+
+    async def _settle_all(
+        self, placed: Mapping[TopicPartition, _Placed | ErrorCode]
+    ) -> dict[TopicPartition, ErrorCode]:
+        slices = Slices(self._clock)
         errors: dict[TopicPartition, ErrorCode] = {}
         for each, found in placed.items():
             errors[each] = await self._settle(found)
@@ -192,9 +232,14 @@ class MarkerWriter:
         return errors
 
     async def _append_in_turn(self, topic: str, index: int, marker: Marker) -> _Placed | ErrorCode:
-        partition = self._find(topic, index)
+        partition = self._routes.here(topic, index)
         if partition is None:
-            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            is_known = not self._routes.is_deleted(topic, index)
+            return (
+                ErrorCode.NOT_LEADER_OR_FOLLOWER
+                if is_known
+                else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            )
         await partition.until_settled()
         return self._append(partition, marker)
 
@@ -207,10 +252,6 @@ class MarkerWriter:
         except KafkaError as error:
             return error.code
         return ErrorCode.NONE
-
-    def _find(self, topic: str, index: int) -> Partition | None:
-        partitions, _ = self._replicas.find(topic, b"", by_id=False)
-        return partitions.get(index)
 
     def _append(self, partition: Partition, marker: Marker) -> _Placed | ErrorCode:
         try:
@@ -229,16 +270,14 @@ class MarkerWriter:
         return _Placed(partition, end_offset)
 
 
-def _complete(runner: CoordinatorPartition, effect: WriteMarkers) -> bool:
+def _complete(engine: Engine[TransactionShard], effect: WriteMarkers) -> bool:
     """Record that all markers are there; tell whether that is done, or nobody's affair any more."""
-    shard = runner.shard
-    assert isinstance(shard, TransactionShard), "the effect is its own"
 
-    def operation(moment: Moment) -> Outcome:
+    def operation(shard: TransactionShard, _token: Token, moment: Moment) -> Outcome:
         return transaction_end.complete(shard, effect, moment)
 
-    runner.run(operation)
-    return not transaction_end.is_due(shard, effect)
+    engine.run(operation)
+    return not transaction_end.is_due(engine.machine, effect)
 
 
 def _note_end(effect: WriteMarkers, errors: Iterable[ErrorCode]) -> None:

@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from wirebroker.codecs.errors import ErrorCode, KafkaError
-from wirebroker.codecs.record_batch import iterate_records
+from wirebroker.codecs.records.batch import iterate_records
 from wirebroker.inspect import decoded_records
-from wirebroker.inspect.rows import MAX_DECOMPRESSED_BYTES
 
 if TYPE_CHECKING:
-    from wirebroker.codecs.record_batch import BatchHeader
+    from wirebroker.codecs.records.batch import BatchHeader
     from wirebroker.inspect.batch_walk import WalkedBatch
     from wirebroker.inspect.decoded_records import Decoder
     from wirebroker.inspect.findings import FileReport
@@ -50,7 +49,7 @@ def _check_records(found: WalkedBatch, report: FileReport, decoder: Decoder | No
     header = found.header
     expected = header.base_offset
     max_timestamp = -1
-    for record in iterate_records(found.batch, header, max_bytes=MAX_DECOMPRESSED_BYTES):
+    for record in iterate_records(found.batch, header):
         if not expected <= record.offset <= header.last_offset:
             report.error(
                 f"its record {record.offset} is not from {expected} to {header.last_offset}",

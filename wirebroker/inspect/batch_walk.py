@@ -8,15 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from wirebroker.codecs.checksum import crc32c
 from wirebroker.codecs.errors import ErrorCode, KafkaError
-from wirebroker.codecs.record_batch import (
-    CRC_START,
-    HEADER_BYTES,
-    BatchHeader,
-    batch_crc,
-    read_batch_header,
-)
+from wirebroker.codecs.records.batch import BatchHeader, batch_crc, read_batch_header
+from wirebroker.codecs.records.checksum import crc32c
+from wirebroker.codecs.records.layout import CRC_START, HEADER_BYTES, MAGIC, MAGIC_AT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -24,7 +19,7 @@ if TYPE_CHECKING:
     from wirebroker.storage.files import DataFile
 
 _CHUNK_BYTES = 1 << 20
-_MAGIC_POSITION = 16
+_MAGIC_BYTE = bytes((MAGIC,))
 # 2**48 records take 8,900 years at a million a second: an offset beyond is none.
 _MAX_OFFSET = 1 << 48
 
@@ -122,12 +117,12 @@ class BatchWalk:
         """Return where the next batch with a right checksum starts, or the end."""
         while position + HEADER_BYTES <= self._end:
             chunk = bytes(self._bytes(position, min(_CHUNK_BYTES, self._end - position)))
-            found = chunk.find(b"\x02", _MAGIC_POSITION)
+            found = chunk.find(_MAGIC_BYTE, MAGIC_AT)
             while found >= 0:
-                candidate = position + found - _MAGIC_POSITION
-                if self._is_good(chunk, found - _MAGIC_POSITION, candidate):
+                candidate = position + found - MAGIC_AT
+                if self._is_good(chunk, found - MAGIC_AT, candidate):
                     return candidate
-                found = chunk.find(b"\x02", found + 1)
+                found = chunk.find(_MAGIC_BYTE, found + 1)
             # Headers that reach beyond the chunk are looked at with the next one.
             position += max(1, len(chunk) - HEADER_BYTES + 1)
         return self._end

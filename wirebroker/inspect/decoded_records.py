@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, cast
 
-from wirebroker.codecs.control_records import control_type, decode_control_record
 from wirebroker.codecs.coordinator_records import (
     GroupKey,
     OffsetKey,
@@ -17,6 +16,7 @@ from wirebroker.codecs.coordinator_records import (
 )
 from wirebroker.codecs.errors import KafkaError, MalformedFrameError
 from wirebroker.codecs.metadata_records import decode_metadata_record
+from wirebroker.codecs.records.control import control_type, decode_control_record
 from wirebroker.codecs.transaction_records import decode_transaction_key, decode_transaction_value
 from wirebroker.codecs.values import Struct
 from wirebroker.inspect.file_kinds import METADATA_TOPIC, OFFSETS_TOPIC, TRANSACTIONS_TOPIC
@@ -24,7 +24,7 @@ from wirebroker.inspect.file_kinds import METADATA_TOPIC, OFFSETS_TOPIC, TRANSAC
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from wirebroker.codecs.records import Record
+    from wirebroker.codecs.records.record import Record
 
     Decoder = Callable[[Record], "dict[str, Any] | None"]
 

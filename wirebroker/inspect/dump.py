@@ -8,7 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from wirebroker.codecs.errors import KafkaError
-from wirebroker.codecs.record_batch import HEADER_BYTES, read_batch_header
+from wirebroker.codecs.records.batch import read_batch_header
+from wirebroker.codecs.records.layout import HEADER_BYTES
 from wirebroker.inspect.decoded_records import decoder_for
 from wirebroker.inspect.file_kinds import (
     METADATA_TOPIC,
@@ -25,8 +26,8 @@ from wirebroker.inspect.index_rows import (
 )
 from wirebroker.inspect.rows import LogRows, OffsetRange, damage
 from wirebroker.inspect.small_file_rows import small_file_rows
-from wirebroker.storage.offset_index import OffsetIndex
-from wirebroker.storage.segment_files import INDEX_SUFFIX, LOG_SUFFIX
+from wirebroker.storage.log.offset_index import OffsetIndex
+from wirebroker.storage.log.segment_files import INDEX_SUFFIX, LOG_SUFFIX
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

@@ -12,7 +12,7 @@ from wirebroker.storage.checkpoints import (
     LOG_START_CHECKPOINT,
     RECOVERY_POINT_CHECKPOINT,
 )
-from wirebroker.storage.leader_epochs import FILE_NAME as LEADER_EPOCHS
+from wirebroker.storage.log.leader_epochs import FILE_NAME as LEADER_EPOCHS
 from wirebroker.storage.log_directory import (
     CLEAN_SHUTDOWN_MARKER,
     META_PROPERTIES,

@@ -7,18 +7,20 @@ note      worth knowing, nothing is wrong
 
 from __future__ import annotations
 
+import shlex
 from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple
 
 from wirebroker.inspect.text_lines import printable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from wirebroker.inspect.rows import Row
 
 # Of one file; thousands of findings of the same damage tell nothing more.
 _MOST_OF_A_FILE = 20
+MENDED = "; the next start mends it"
 
 
 class Severity(Enum):
@@ -50,6 +52,39 @@ class Finding(NamedTuple):
         return f"{self.severity.value:<8} {printable(self.path)}{place}: {printable(self.message)}"
 
 
+class Tally:
+    """What a run found, counted.
+
+    Attributes:
+        counts: How many findings of each severity.
+        mended_count: How many of them the next start mends.
+    """
+
+    __slots__ = ("counts", "mended_count")
+
+    def __init__(self) -> None:
+        self.counts = dict.fromkeys(Severity, 0)
+        self.mended_count = 0
+
+    def add(self, finding: Finding) -> None:
+        """Count one more."""
+        self.counts[finding.severity] += 1
+        self.mended_count += finding.message.endswith(MENDED)
+
+    def next_step(self, directories: Iterable[str]) -> str | None:
+        """Return what to do about it in one sentence; None if nothing needs it."""
+        names = shlex.join(directories)
+        if self.counts[Severity.ERROR]:
+            return (
+                "next, with the broker stopped and for want of a good copy: "
+                f"wirebroker repair --dry-run {names} tells what a start would mend, "
+                f"repair --full {names} cuts each log at its damage, and what follows is lost"
+            )
+        if self.mended_count:
+            return f"next: start the broker, or wirebroker repair {names} without a start"
+        return None
+
+
 class FileReport:
     """Takes the findings of one file.
 
@@ -77,7 +112,7 @@ class FileReport:
         severity = Severity.ERROR
         mended_from = self._mended_from
         if offset is not None and mended_from is not None and offset >= mended_from:
-            message += "; the next start mends it"
+            message += MENDED
             severity = Severity.WARNING
         self._add(Finding(severity, self.path, message, position, offset))
 

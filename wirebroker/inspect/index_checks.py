@@ -10,14 +10,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from wirebroker.inspect.index_rows import Entry, filled_entries, filler
-from wirebroker.storage.offset_index import OFFSET_ENTRY
-from wirebroker.storage.time_index import TIME_ENTRY
+from wirebroker.storage.log.offset_index import OFFSET_ENTRY
+from wirebroker.storage.log.time_index import TIME_ENTRY
 
 if TYPE_CHECKING:
     import struct
     from collections.abc import Iterator
 
-    from wirebroker.codecs.record_batch import BatchHeader
+    from wirebroker.codecs.records.batch import BatchHeader
     from wirebroker.inspect.findings import FileReport
     from wirebroker.storage.files import DataFile
 

@@ -6,9 +6,9 @@ import struct
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wirebroker.inspect.rows import damage
-from wirebroker.storage.offset_index import OFFSET_ENTRY
-from wirebroker.storage.producer_snapshot import CorruptSnapshotError, decode_snapshot
-from wirebroker.storage.time_index import TIME_ENTRY
+from wirebroker.storage.log.offset_index import OFFSET_ENTRY
+from wirebroker.storage.log.producer_snapshot import CorruptSnapshotError, decode_snapshot
+from wirebroker.storage.log.time_index import TIME_ENTRY
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

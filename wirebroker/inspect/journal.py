@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from wirebroker.codecs.checksum import crc32c
+from wirebroker.codecs.records.checksum import crc32c
 from wirebroker.storage.files import DataFile, Files
-from wirebroker.storage.segment_files import LOG_SUFFIX
+from wirebroker.storage.log.segment_files import LOG_SUFFIX
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from wirebroker.storage.file_cache import FileCache
     from wirebroker.storage.files import Buffer
@@ -36,12 +36,22 @@ class Change(NamedTuple):
 
 
 class Journal:
-    """The files touched since the last `take`, as they were."""
+    """The files touched since the last `take`, as they were.
 
-    __slots__ = ("_before",)
+    Attributes:
+        on_read: Told how many bytes of a segment's log were read.
+    """
+
+    __slots__ = ("_before", "on_read")
 
     def __init__(self) -> None:
         self._before: dict[str, FileState | None] = {}
+        self.on_read: Callable[[int], None] = _ignore
+
+    def note_read(self, path: str, count: int) -> None:
+        """Count bytes that were read."""
+        if path.endswith(LOG_SUFFIX):
+            self.on_read(count)
 
     def note(self, files: Files, path: str) -> None:
         """Remember a file that is about to be changed; the first time counts."""
@@ -71,6 +81,10 @@ class JournaledFiles(Files):
     def changing(self, path: str) -> None:
         """Note that a path is about to change."""
         self._journal.note(self, path)
+
+    def was_read(self, path: str, count: int) -> None:
+        """Note that bytes of a file were read."""
+        self._journal.note_read(path, count)
 
     def write_whole(self, path: str, content: Buffer, *, sync: bool = True) -> None:
         """Replace a small file."""
@@ -104,6 +118,11 @@ class _JournaledFile(DataFile):
         self._files.changing(self.path)
         super().write_at(position, buffers)
 
+    def read_at(self, position: int, length: int) -> bytes:
+        found = super().read_at(position, length)
+        self._files.was_read(self.path, len(found))
+        return found
+
     def truncate(self, length: int) -> None:
         self._files.changing(self.path)
         super().truncate(length)
@@ -116,6 +135,10 @@ class _JournaledFile(DataFile):
     def unlink(self) -> None:
         self._files.changing(self.path)
         super().unlink()
+
+
+def _ignore(count: int) -> None:
+    """Do nothing: nobody counts."""
 
 
 def _state(files: Files, path: str) -> FileState | None:

@@ -14,7 +14,7 @@ from wirebroker.inspect.batch_walk import BatchWalk, Damage
 from wirebroker.inspect.findings import FileReport, Finding
 from wirebroker.inspect.index_checks import OffsetIndexCheck, TimeIndexCheck
 from wirebroker.inspect.producer_checks import ProducerCheck, check_transaction_index
-from wirebroker.storage.segment_files import (
+from wirebroker.storage.log.segment_files import (
     INDEX_SUFFIX,
     LOG_SUFFIX,
     TIME_INDEX_SUFFIX,
@@ -25,7 +25,7 @@ from wirebroker.storage.segment_files import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from wirebroker.codecs.record_batch import BatchHeader
+    from wirebroker.codecs.records.batch import BatchHeader
     from wirebroker.inspect.batch_walk import WalkedBatch
     from wirebroker.inspect.decoded_records import Decoder
     from wirebroker.inspect.read_only_files import ReadOnlyFiles

@@ -11,10 +11,10 @@ from wirebroker.cluster.metadata_batches import decode_batch
 from wirebroker.cluster.metadata_snapshot import read_snapshot
 from wirebroker.cluster.metadata_store import DIRECTORY_NAME, MetadataStore
 from wirebroker.codecs.errors import KafkaError, MalformedFrameError
-from wirebroker.config_row import StartError
-from wirebroker.coordinator.cluster_image import ClusterImage
-from wirebroker.coordinator.feature_control import check_features
-from wirebroker.coordinator.image_builder import ImageBuilder
+from wirebroker.config.row import StartError
+from wirebroker.coordinator.controller.cluster_image import ClusterImage
+from wirebroker.coordinator.controller.feature_control import check_features
+from wirebroker.coordinator.controller.image_builder import ImageBuilder
 from wirebroker.inspect.overlay_files import OverlayFiles
 from wirebroker.inspect.storage_warnings import storage_warnings
 

@@ -13,7 +13,8 @@ import os
 from typing import TYPE_CHECKING
 
 from wirebroker.inspect.read_only_files import ReadOnlyFiles
-from wirebroker.storage.files import DataFile, DirectoryLock
+from wirebroker.storage.descriptors import DirectoryLock
+from wirebroker.storage.files import DataFile
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -88,6 +89,11 @@ class OverlayFiles(ReadOnlyFiles):
         """Note that a path is about to change."""
         if self._journal is not None:
             self._journal.note(self, path)
+
+    def was_read(self, path: str, count: int) -> None:
+        """Note that bytes of a file were read."""
+        if self._journal is not None:
+            self._journal.note_read(path, count)
 
     def own(self, path: str) -> _Contents:
         """Return contents that may be changed, made if there are none."""
@@ -188,6 +194,10 @@ class _OverlayFile(DataFile):
         if self._files.contents(self.path) is None:
             self._files.own(self.path)
 
+    def reserve(self, length: int) -> None:
+        del length  # who opens the log appends nothing
+        self.create()
+
     def write_at(self, position: int, buffers: Buffer | Sequence[Buffer]) -> None:
         parts = [buffers] if isinstance(buffers, bytes | bytearray | memoryview) else buffers
         self._files.own(self.path).write(position, b"".join(parts))
@@ -196,6 +206,7 @@ class _OverlayFile(DataFile):
         contents = self._files.contents(self.path)
         if contents is None:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), self.path)
+        self._files.was_read(self.path, length)
         return contents.read(position, length)
 
     def truncate(self, length: int) -> None:

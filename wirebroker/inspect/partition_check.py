@@ -14,11 +14,11 @@ from wirebroker.inspect.log_check import LogCheck, LogFacts
 from wirebroker.inspect.producer_checks import ProducerCheck
 from wirebroker.inspect.small_file_rows import small_file_rows
 from wirebroker.inspect.snapshot_check import check_metadata_snapshot
-from wirebroker.storage.leader_epochs import FILE_NAME as LEADER_EPOCHS
-from wirebroker.storage.leader_epochs import LeaderEpochs
+from wirebroker.storage.log.leader_epochs import FILE_NAME as LEADER_EPOCHS
+from wirebroker.storage.log.leader_epochs import LeaderEpochs
+from wirebroker.storage.log.producer_snapshot import snapshot_name, snapshot_offset
+from wirebroker.storage.log.segment_files import segment_base_offsets
 from wirebroker.storage.log_directory import PARTITION_METADATA
-from wirebroker.storage.producer_snapshot import snapshot_name, snapshot_offset
-from wirebroker.storage.segment_files import segment_base_offsets
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING
 from wirebroker.codecs.errors import KafkaError
 from wirebroker.inspect.index_rows import ABORTED_ENTRY, entries
 from wirebroker.inspect.overlay_files import OverlayFiles
-from wirebroker.storage.producer_entry import to_row
-from wirebroker.storage.producer_replay import apply_batch
-from wirebroker.storage.producer_snapshot import (
+from wirebroker.storage.log.producer_entry import to_row
+from wirebroker.storage.log.producer_replay import apply_batch
+from wirebroker.storage.log.producer_snapshot import (
     CorruptSnapshotError,
     SnapshotRow,
     decode_snapshot,
     snapshot_name,
 )
-from wirebroker.storage.producer_state import ProducerState
-from wirebroker.storage.transaction_index import AbortedTransaction
+from wirebroker.storage.log.producer_state import ProducerState
+from wirebroker.storage.log.transaction_index import AbortedTransaction
 
 if TYPE_CHECKING:
     from wirebroker.inspect.batch_walk import WalkedBatch
@@ -58,7 +58,7 @@ class ProducerCheck:
         if start in reports and start:
             rows = self._read(start)
             self._knows_all = rows is not None
-            self._state.use_snapshots([start] if rows is not None else [])
+            self._state.snapshots.use([start] if rows is not None else [])
         self._state.reload(log_start_offset=0, end_offset=start, now_ms=0)
 
     def lose(self) -> None:

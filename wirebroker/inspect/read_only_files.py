@@ -11,7 +11,8 @@ import struct
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-from wirebroker.storage.files import DataFile, Descriptor, DirectoryLock, Files
+from wirebroker.storage.descriptors import Descriptor, DirectoryLock
+from wirebroker.storage.files import DataFile, Files
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -1,9 +1,9 @@
 """`wirebroker repair`: what recovery at a start would do, done or only told, and nothing else.
 
-The very code of a start opens each log (storage/log_recovery.py, cluster/metadata_store.py); a dry
-run lends it files whose changes stay in memory. Afterwards the directory is as a clean stop leaves
-it, so that the next start reads nothing. Partitions that the metadata doesn't place here are left
-for a start to put aside.
+The very code of a start opens each log (storage/recovery/log_recovery.py,
+cluster/metadata_store.py); a dry run lends it files whose changes stay in memory. Afterwards the
+directory is as a clean stop leaves it, so that the next start reads nothing. Partitions that the
+metadata doesn't place here are left for a start to put aside.
 """
 
 from __future__ import annotations
@@ -14,24 +14,24 @@ from typing import TYPE_CHECKING
 from wirebroker.broker import dynamic_config
 from wirebroker.cluster.metadata_store import DIRECTORY_NAME, MetadataStore
 from wirebroker.codecs.errors import KafkaError, MalformedFrameError
-from wirebroker.config_row import StartError
+from wirebroker.config.row import StartError
 from wirebroker.inspect.file_kinds import METADATA_TOPIC
 from wirebroker.inspect.journal import Journal, JournaledFiles
 from wirebroker.inspect.metadata_view import recover_image
 from wirebroker.inspect.overlay_files import OverlayFiles
 from wirebroker.inspect.read_only_files import lock_holder
 from wirebroker.inspect.storage_warnings import storage_warnings
-from wirebroker.storage.log import Log
+from wirebroker.storage.log.log import Log
+from wirebroker.storage.log.segment_files import LOG_SUFFIX
 from wirebroker.storage.log_directory import META_PROPERTIES, LogDirectory, LogDirectoryError
 from wirebroker.storage.meta_properties import parse_meta_properties
-from wirebroker.storage.segment_files import LOG_SUFFIX
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
 
     from wirebroker.clock import Clock
     from wirebroker.config import Config
-    from wirebroker.coordinator.cluster_image import ClusterImage
+    from wirebroker.coordinator.controller.cluster_image import ClusterImage
     from wirebroker.inspect.journal import Change
     from wirebroker.inspect.rows import Row
     from wirebroker.storage.checkpoints import TopicPartition
@@ -55,6 +55,7 @@ class Repair:
         is_dry: Whether nothing is written.
         reads_all: Whether every segment is read, even those that were on the disk for sure.
         tell: Takes a row for each changed file and each problem.
+        on_bytes: For progress: told of all bytes of the segments' logs, read or passed over.
 
     Attributes:
         problem_count: Logs that could not be opened.
@@ -69,13 +70,17 @@ class Repair:
         is_dry: bool,
         reads_all: bool,
         tell: Callable[[Row], None],
+        on_bytes: Callable[[int], None],
     ) -> None:
         self._paths = directories
         self._config = config
         self._clock = clock
         self._reads_all = reads_all
         self._tell = tell
+        self._on_bytes = on_bytes
+        self._uncounted_bytes = 0  # of the log that is being opened
         self._journal = Journal()
+        self._journal.on_read = self._count
         self._files: Files = (
             OverlayFiles(self._journal) if is_dry else JournaledFiles(self._journal)
         )
@@ -131,7 +136,8 @@ class Repair:
                 "settings; name that one, too"
             )
         store = MetadataStore(self._files, home.path, self._clock)
-        with self._told(f"{home.path}/{DIRECTORY_NAME}"):
+        path = f"{home.path}/{DIRECTORY_NAME}"
+        with self._told(path), self._counted(path):
             try:
                 store.open()
                 image = recover_image(store)
@@ -154,7 +160,7 @@ class Repair:
             if log is None:
                 continue
             key = (log.topic, log.partition)
-            with self._told(found.path):
+            with self._told(found.path), self._counted(found.path):
                 is_loaded = self._load(log, directory, recovery_points, starts)
             if not is_loaded:
                 is_whole = False
@@ -218,6 +224,20 @@ class Repair:
             return False
         log.close(clean=True)
         return True
+
+    @contextmanager
+    def _counted(self, path: str) -> Generator[None]:
+        """Count the bytes of a partition's segments once each, as they are read, the rest after."""
+        names = self._files.list_directory(path)
+        logs = [f"{path}/{name}" for name in names if name.endswith(LOG_SUFFIX)]
+        self._uncounted_bytes = sum(self._files.data(each).size() for each in logs)
+        yield
+        self._count(self._uncounted_bytes)
+
+    def _count(self, count: int) -> None:
+        counted = min(count, self._uncounted_bytes)  # some is read twice
+        self._uncounted_bytes -= counted
+        self._on_bytes(counted)
 
     @contextmanager
     def _told(self, path: str) -> Generator[None]:

@@ -9,22 +9,22 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wirebroker.codecs.errors import KafkaError
-from wirebroker.codecs.record_batch import DELETE_HORIZON_FLAG, iterate_records
+from wirebroker.codecs.records.batch import NO_SEQUENCE, iterate_records
+from wirebroker.codecs.records.layout import DELETE_HORIZON_FLAG
 from wirebroker.inspect import decoded_records
 from wirebroker.inspect.batch_walk import BatchWalk, Damage
+from wirebroker.storage.log.producer_entry import MAX_SEQUENCE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from wirebroker.codecs.record_batch import BatchHeader
+    from wirebroker.codecs.records.batch import BatchHeader
+    from wirebroker.codecs.records.record import Record
     from wirebroker.inspect.batch_walk import WalkedBatch
     from wirebroker.inspect.decoded_records import Decoder
     from wirebroker.storage.files import DataFile
 
     Row = dict[str, Any]
-
-# What one batch may decompress to before it is left closed.
-MAX_DECOMPRESSED_BYTES = 256 * 1024 * 1024
 
 
 class OffsetRange(NamedTuple):
@@ -87,10 +87,10 @@ class LogRows:
         header = found.header
         decoder = decoded_records.control if header.is_control else self._decoder
         try:
-            for record in iterate_records(found.batch, header, max_bytes=MAX_DECOMPRESSED_BYTES):
+            for record in iterate_records(found.batch, header):
                 if not self._wanted.has(record.offset):
                     continue
-                row: Row = {"type": "record", **record._asdict()}
+                row = record_row(record, header)
                 row["headers"] = [
                     {"key": key.encode("utf-8", "surrogateescape"), "value": value}
                     for key, value in record.headers
@@ -103,6 +103,26 @@ class LogRows:
                 found.position,
                 offset=header.base_offset,
             )
+
+
+def record_row(record: Record, header: BatchHeader) -> Row:
+    """Give the row of a record, but for its headers and what it means.
+
+    As in Kafka's tool a size is -1 for null, and so is the sequence where the producer counts none.
+    """
+    sequence = header.base_sequence
+    if sequence != NO_SEQUENCE:
+        sequence = (sequence + record.offset - header.base_offset) & MAX_SEQUENCE
+    return {
+        "type": "record",
+        "offset": record.offset,
+        "timestamp": record.timestamp,
+        "sequence": sequence,
+        "key_size": -1 if record.key is None else len(record.key),
+        "value_size": -1 if record.value is None else len(record.value),
+        "key": record.key,
+        "value": record.value,
+    }
 
 
 def batch_row(found: WalkedBatch) -> Row:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wirebroker.codecs.control_records import (
+from wirebroker.codecs.errors import KafkaError
+from wirebroker.codecs.records.batch import iterate_records
+from wirebroker.codecs.records.control import (
+    MAX_CONTROL_BYTES,
     ControlRecord,
     SnapshotFooter,
     SnapshotHeader,
     decode_control_record,
 )
-from wirebroker.codecs.errors import KafkaError
-from wirebroker.codecs.record_batch import iterate_records
 from wirebroker.inspect.batch_checks import check_batch
 from wirebroker.inspect.batch_walk import BatchWalk, Damage
 from wirebroker.inspect.decoded_records import metadata
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
     from wirebroker.inspect.batch_walk import WalkedBatch
     from wirebroker.inspect.findings import FileReport
     from wirebroker.storage.files import Files
-
-_MAX_CONTROL_BYTES = 1 << 20
 
 
 def check_metadata_snapshot(
@@ -69,7 +68,7 @@ def _controls(found: WalkedBatch) -> list[ControlRecord | None]:
     try:
         return [
             decode_control_record(record.key, record.value)
-            for record in iterate_records(found.batch, found.header, max_bytes=_MAX_CONTROL_BYTES)
+            for record in iterate_records(found.batch, found.header, max_bytes=MAX_CONTROL_BYTES)
         ]
     except KafkaError:
         return []  # check_batch has told

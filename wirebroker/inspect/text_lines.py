@@ -164,6 +164,7 @@ def _producer_columns(row: Row) -> tuple[Any, ...]:
 
 def _record(row: Row) -> str:
     head = f"    {row['offset']} {timestamp_text(row['timestamp'])}"
+    head += "".join(f" {name}={row[name]}" for name in ("sequence", "key_size", "value_size"))
     if row["decoded"]:
         return f"{head} {_fields(row['decoded'])}"
     line = f"{head} key={_value(row['key'])} value={_value(row['value'])}"

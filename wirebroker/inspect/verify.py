@@ -16,13 +16,13 @@ from wirebroker.inspect.metadata_view import UnreadableMetadataError, image_of
 from wirebroker.inspect.partition_check import PartitionCheck, PartitionFacts
 from wirebroker.inspect.small_file_rows import small_file_rows
 from wirebroker.inspect.snapshot_check import check_metadata_snapshot
-from wirebroker.storage.segment_files import LOG_SUFFIX
+from wirebroker.storage.log.segment_files import LOG_SUFFIX
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from wirebroker.clock import Clock
-    from wirebroker.coordinator.cluster_image import ClusterImage
+    from wirebroker.coordinator.controller.cluster_image import ClusterImage
     from wirebroker.inspect.file_kinds import PartitionName
     from wirebroker.inspect.findings import Finding
     from wirebroker.inspect.read_only_files import ReadOnlyFiles

@@ -1,4 +1,4 @@
-"""One socket: receives into the shared area, serves one request at a time, sends the answers.
+"""One connection: receives into the shared area, serves one request at a time, sends the answers.
 
     readable -> receive -> protocol cuts frames -> dispatch -> answer -> send
                                                         |
@@ -10,8 +10,12 @@ piece (`_serve_several`), those to several connections' one after the other (`Se
 
 The next request is served when the answer to the last is queued, unless much of it is unsent (then
 when that has left). Pausing costs nothing: the reader stays registered, and leaves the loop only
-if the socket becomes readable meanwhile. Sources of a pause, all in `_is_paused`: a pending answer,
-unsent output, the end of the turn (2 ms of pipelined requests), and the memory budget.
+if the socket becomes readable meanwhile. What is in the way stands in `Session.pauses`, a bit each:
+a pending answer, unsent output, the end of the turn (2 ms of pipelined requests), the memory
+budget, a quota's throttle. Who takes the last of them away has the next one served (`_go_on`).
+
+A peer that ends while its request waits is noticed: the socket becomes readable, and a look says
+that it is the end. Behind requests that nobody has read yet the kernel tells of it (`add_ender`).
 
 This is the hot path, flat on purpose: with poller, framing and queue a small request costs 1.5 us
 more than what Python's own poll, receive and send cost with the kernel's part (5.5 to 7.5 us).
@@ -23,20 +27,37 @@ import asyncio
 import errno
 import logging
 from typing import TYPE_CHECKING, Final
+from typing import Protocol as Interface
 
-from wirebroker.api.registry import CloseConnectionError
 from wirebroker.codecs.errors import MalformedFrameError
 from wirebroker.net.dispatch import HandlerFailedError, Pending
+from wirebroker.net.poller import Poller
 from wirebroker.net.protocol import SMALL_FRAME_BYTES, Protocol
 from wirebroker.net.send_queue import HIGH_WATER_BYTES, SendQueue
 from wirebroker.net.slice_error import SliceError
-from wirebroker.net.socket_calls import receive
+from wirebroker.request import CloseConnectionError
+from wirebroker.session import (
+    ANSWER_IS_DUE,
+    ENDING,
+    MEMORY_IS_SHORT,
+    OUTPUT_IS_UNSENT,
+    THROTTLED,
+    TURN_IS_OVER,
+    Session,
+)
 
 if TYPE_CHECKING:
-    import socket
+    from collections.abc import Callable
 
-    from wirebroker.api.registry import ConnectionInfo
-    from wirebroker.net.connection_table import ConnectionTable
+    from wirebroker.clock import Clock
+    from wirebroker.net.memory_budget import MemoryBudget
+    from wirebroker.net.old_pages import OldPages
+    from wirebroker.net.receive_area import ReceiveArea
+    from wirebroker.net.settings import NetworkSettings
+    from wirebroker.net.transport import ConnectionTransport
+    from wirebroker.request import Piece
+
+    Dispatch = Callable[[memoryview, Session], list[Piece] | Pending | None]
 
 logger = logging.getLogger("wirebroker.net")
 
@@ -52,15 +73,48 @@ _PEER_IS_GONE: Final = frozenset(
 )
 
 
+class Owner(Interface):
+    """Whose a connection is: what all of a loop's share (connection_table.py)."""
+
+    loop: asyncio.AbstractEventLoop
+    area: ReceiveArea
+    budget: MemoryBudget
+    old_pages: OldPages
+    clock: Clock
+    settings: NetworkSettings
+
+    @property
+    def dispatch(self) -> Dispatch:
+        """Serves a frame."""
+        ...
+
+    @property
+    def on_disk_failure(self) -> Callable[[str, OSError], None]:
+        """Told of a file that could not be sent because its disk failed."""
+        ...
+
+    def closed(self, connection: Connection, /) -> None:
+        """Forget a connection (called by it, once)."""
+        ...
+
+    def watch(self, connection: Connection, /) -> None:
+        """Close the connection when the frame that it is in the middle of is late."""
+        ...
+
+    def unwatch(self, connection: Connection, /) -> None:
+        """Note that a connection is between frames."""
+        ...
+
+
 class Connection:
     """A client's connection, from accept to close.
 
     Attributes:
-        info: What handlers may know of it.
         address: The peer's host, by which connections are counted.
         activity: Changes whenever bytes move.
         seen_activity: What it was at the last idle sweep (the sweep's note).
         quiet_since: When the sweep last saw it changed (likewise).
+        session: What handlers may know of it, and what it waits for.
         protocol: Its framing.
     """
 
@@ -70,58 +124,62 @@ class Connection:
         "_descriptor",
         "_dispatch",
         "_is_closed",
-        "_is_ending",
         "_is_large",
-        "_is_paused",
         "_is_reading",
         "_is_watched",
         "_loop",
         "_monotonic",
         "_pending",
         "_pending_bytes",
+        "_poller",
         "_queue",
-        "_socket",
         "_sockets",
         "_table",
+        "_throttle",
+        "_transport",
+        "_watches_end",
         "activity",
         "address",
-        "info",
         "protocol",
         "quiet_since",
         "seen_activity",
+        "session",
     )
 
-    # _pending is not None, or a turn's end or the budget has a call scheduled, or output is unsent
-    # => _is_paused. _charged_bytes == what this connection has added to the budget.
+    # ANSWER_IS_DUE is in session.pauses as long as _pending is not None; TURN_IS_OVER,
+    # MEMORY_IS_SHORT and THROTTLED as long as the loop or the budget has a call scheduled.
+    # _charged_bytes == what this connection has added to the budget.
 
     def __init__(
-        self, table: ConnectionTable, sock: socket.socket, info: ConnectionInfo, address: str
+        self, table: Owner, transport: ConnectionTransport, session: Session, address: str
     ) -> None:
         self._table = table
         self._loop = table.loop
         self._monotonic = table.clock.monotonic
         self._budget = table.budget
         self._dispatch = table.dispatch
-        self._socket = sock
-        self._sockets = table.sockets
-        self._descriptor = sock.fileno()
+        self._transport = transport
+        self._sockets = transport.sockets
+        # Another loop doesn't tell of an end behind what is unread.
+        self._poller = self._sockets if isinstance(self._sockets, Poller) else None
+        self._descriptor = transport.descriptor
         self._queue = SendQueue(
-            loop=self._loop,
-            sockets=self._sockets,
-            sock=sock,
+            old_pages=table.old_pages,
+            transport=transport,
             on_progress=self._on_sent,
             on_error=self._on_send_error,
         )
         self._pending: Pending | None = None
         self._pending_bytes = 0
         self._charged_bytes = 0
-        self._is_paused = False
+        self._throttle: asyncio.TimerHandle | None = None
         self._is_reading = True
-        self._is_ending = False
         self._is_closed = False
         self._is_large = False
         self._is_watched = False
-        self.info = info
+        # Whether the poller tells of an end behind what is unread.
+        self._watches_end = False
+        self.session = session
         self.address = address
         self.activity = 0
         self.seen_activity = -1
@@ -136,9 +194,11 @@ class Connection:
     # --- receiving and serving (hot) ---
 
     def _on_readable(self) -> None:
-        if self._is_paused:
+        if self.session.pauses:
             self._is_reading = False
             self._sockets.remove_reader(self._descriptor)
+            if self._pending is not None:
+                self._look_for_end()
             return
         protocol = self.protocol
         buffer = protocol.get_buffer()
@@ -148,10 +208,10 @@ class Connection:
                 return
             buffer = buffer[:SMALL_FRAME_BYTES]
         try:
-            count = receive(self._descriptor, buffer)
+            count = self._transport.receive(buffer)
         except (BlockingIOError, InterruptedError):
             return
-        except OSError as fault:  # another name: a compiled one has one type
+        except OSError as fault:
             self._lost(fault)
             return
         if not count:
@@ -169,17 +229,17 @@ class Connection:
             if frame is not None and protocol.position != protocol.end:
                 self._serve_several(frame)
             elif frame is not None:
-                answer = self._dispatch(frame, self.info)
+                answer = self._dispatch(frame, self.session)
                 if isinstance(answer, list):
                     self._queue.send_soon(answer)
                     if self._queue.unsent_bytes > HIGH_WATER_BYTES:
-                        self._is_paused = True
+                        self.session.pauses |= OUTPUT_IS_UNSENT
                 elif answer is not None:
                     self._wait_for_answer(answer, frame)
         except (MalformedFrameError, CloseConnectionError, HandlerFailedError) as error:
             self._refuse(error)
             return
-        except OSError as fault:  # another name: a compiled one has one type
+        except OSError as fault:
             self._lost(fault)
             return
         except Exception:  # a mistake of ours: told by the poller, and no answer is left out
@@ -203,7 +263,7 @@ class Connection:
         small_bytes = 0
         try:
             while frame is not None:
-                answer = self._dispatch(frame, self.info)
+                answer = self._dispatch(frame, self.session)
                 if isinstance(answer, list):
                     piece = answer[0]
                     if len(answer) == 1 and isinstance(piece, bytes):
@@ -219,22 +279,21 @@ class Connection:
                             small, small_bytes = [], 0
                         queue.send(answer)
                         if queue.unsent_bytes > HIGH_WATER_BYTES:
-                            self._is_paused = True
+                            self.session.pauses |= OUTPUT_IS_UNSENT
                             break
                 elif answer is not None:
                     self._wait_for_answer(answer, frame)
                     break
                 if protocol.position != protocol.end and self._monotonic() >= turn_end:
-                    self._is_paused = True
-                    self._loop.call_soon(self._resume)
-                    break
-                frame = protocol.next_frame()
+                    self.session.pauses |= TURN_IS_OVER
+                    self._loop.call_soon(self._go_on, TURN_IS_OVER)
+                frame = None if self.session.pauses else protocol.next_frame()
         finally:
             # What was served before a frame that is none is answered.
             if small:
                 queue.send([b"".join(small)])
                 if queue.unsent_bytes > HIGH_WATER_BYTES:
-                    self._is_paused = True
+                    self.session.pauses |= OUTPUT_IS_UNSENT
 
     def _account(self, count: int) -> None:
         """Count the bytes that are held, and watch the deadline of a frame that is arriving."""
@@ -246,7 +305,7 @@ class Connection:
         if held_bytes != self._charged_bytes:
             self._budget.add(held_bytes - self._charged_bytes)
             self._charged_bytes = held_bytes
-        if protocol.held_bytes and not self._is_paused:
+        if protocol.held_bytes and not self.session.pauses:
             protocol.progressed(count, self._monotonic())
             if not self._is_watched:
                 self._is_watched = True
@@ -261,7 +320,7 @@ class Connection:
     # --- answers that come later ---
 
     def _wait_for_answer(self, pending: Pending, frame: memoryview) -> None:
-        self._is_paused = True
+        self.session.pauses |= ANSWER_IS_DUE
         self._pending = pending
         if len(frame) > SMALL_FRAME_BYTES:
             self._pending_bytes = len(frame)
@@ -272,8 +331,12 @@ class Connection:
         pending, self._pending = self._pending, None
         assert pending is not None
         self._pending_bytes = 0
+        session = self.session
+        session.answered()
         try:
-            answer = pending.complete(future)
+            # A wait that was given up with its peer has no answer; what came behind it counts.
+            is_given_up = session.has_ended and future.cancelled()
+            answer = None if is_given_up else pending.complete(future)
             if self._is_closed:
                 return
             if answer is not None:
@@ -281,40 +344,84 @@ class Connection:
         except (MalformedFrameError, CloseConnectionError, HandlerFailedError) as error:
             self._refuse(error)
             return
-        except OSError as fault:  # another name: a compiled one has one type
+        except OSError as fault:
             self._lost(fault)
             return
         if self._charged_bytes:
             self._account(0)
-        self._resume()
+        self._go_on(ANSWER_IS_DUE)
+
+    # --- a peer that ends while it is waited for ---
+
+    def _look_for_end(self) -> None:
+        """Say whether the peer has sent its end, or more requests, while one is being served."""
+        try:
+            is_end = self._transport.is_at_end()
+        except OSError as fault:
+            self._lost(fault)
+            return
+        if is_end:
+            self.session.end()
+        elif self._poller is not None:
+            self._watches_end = True
+            self._poller.add_ender(self._descriptor, self._on_peer_end)
+
+    def _on_peer_end(self) -> None:
+        """Give up what only waits; what the peer has sent before is still served."""
+        self._watches_end = False
+        failed = self._transport.fault()
+        if failed is not None:
+            self._lost(failed)
+        else:
+            self.session.end()
 
     # --- pausing ---
 
-    def _resume(self) -> None:
-        """Go on with the next request if nothing is in the way any more."""
-        if self._is_closed or self._pending is not None or not self._is_paused:
-            return
-        if self._is_ending:
-            if not self._queue.unsent_bytes:
+    def _go_on(self, pause: int) -> None:
+        """Take a pause away, and go on with the next request if nothing else is in the way."""
+        session = self.session
+        session.pauses &= ~pause
+        if self._queue.unsent_bytes > HIGH_WATER_BYTES:
+            session.pauses |= OUTPUT_IS_UNSENT
+        if session.pauses:
+            if session.pauses & ENDING and self._pending is None and not self._queue.unsent_bytes:
                 self.close()
             return
-        if self._queue.unsent_bytes > HIGH_WATER_BYTES:
-            return
-        self._is_paused = False
         self._serve(0)
-        if not (self._is_paused or self._is_reading or self._is_closed):
+        if self._is_reading or self._is_closed:
+            return
+        is_deaf = not (self._watches_end or session.has_ended)
+        if not session.pauses or (is_deaf and self._pending is not None):
             self._is_reading = True
             self._sockets.add_reader(self._descriptor, self._on_readable)
 
     def _on_sent(self) -> None:
         self.activity += 1
-        self._resume()
+        if self.session.pauses:
+            self._go_on(OUTPUT_IS_UNSENT)
+
+    def throttle(self, delay_s: float) -> None:
+        """Serve no further request for so long: a quota is exceeded. What is unread stays there.
+
+        Of several that overlap the one that ends last counts.
+        """
+        end_s = self._loop.time() + delay_s
+        if self._throttle is not None:
+            if self._throttle.when() >= end_s:
+                return
+            self._throttle.cancel()
+        self.session.pauses |= THROTTLED
+        self._throttle = self._loop.call_at(end_s, self._on_throttle_end)
+
+    def _on_throttle_end(self) -> None:
+        self._throttle = None
+        self._go_on(THROTTLED)
 
     def _on_send_error(self, error: OSError) -> None:
         self._lost(error)
 
     def _wait_for_memory(self) -> None:
-        self._is_paused = True
+        self.session.pauses |= MEMORY_IS_SHORT
         self._is_reading = False
         self._sockets.remove_reader(self._descriptor)
         self.protocol.pause(self._monotonic())
@@ -324,7 +431,7 @@ class Connection:
         """Go on receiving (scheduled by the budget)."""
         if not self._is_closed:
             self.protocol.resume(self._monotonic())
-            self._resume()
+            self._go_on(MEMORY_IS_SHORT)
 
     @property
     def is_busy(self) -> bool:
@@ -338,32 +445,33 @@ class Connection:
         if self.protocol.held_bytes:
             logger.info(
                 "%s on %s closed its connection within a request (%s)",
-                self.info.peer,
-                self.info.listener_name,
+                self.session.peer,
+                self.session.listener_name,
                 self.protocol.describe_partial(),
             )
         self.end()
 
     def end(self) -> None:
         """Close as soon as the request in flight is answered and the answer has left."""
-        self._is_ending = True
+        self.session.pauses |= ENDING
         self._queue.release()
         if not self._is_closed and self._pending is None and not self._queue.unsent_bytes:
             self.close()
-            return
-        self._is_paused = True
 
     def close(self) -> None:
-        """Close at once. A request in flight goes on, its answer is dropped."""
+        """Close at once. A request in flight goes on unless it only waits; no answer is sent."""
         if self._is_closed:
             return
         self._is_closed = True
-        self._is_paused = True
+        self.session.pauses |= ENDING
         if self._is_reading:
             self._is_reading = False
             self._sockets.remove_reader(self._descriptor)
+        if self._watches_end and self._poller is not None:
+            self._poller.remove_ender(self._descriptor)
         self._queue.close()
-        self._socket.close()
+        self._transport.close()
+        self.session.end()
         if self._charged_bytes:
             self._budget.add(-self._charged_bytes)
             self._charged_bytes = 0
@@ -373,7 +481,7 @@ class Connection:
 
     def _refuse(self, error: Exception) -> None:
         """Close because of what the peer sent or what a handler did: exactly one line."""
-        peer, listener = self.info.peer, self.info.listener_name
+        peer, listener = self.session.peer, self.session.listener_name
         if isinstance(error, HandlerFailedError):
             logger.error("closing %s on %s: %s", peer, listener, error, exc_info=error.__cause__)
         elif not self._is_closed:
@@ -386,12 +494,16 @@ class Connection:
         if isinstance(error, SliceError) and error.is_disk_failure:
             self._table.on_disk_failure(error.path, error)
         if isinstance(error, ConnectionError) or error.errno in _PEER_IS_GONE:
-            logger.debug("%s on %s is gone: %s", self.info.peer, self.info.listener_name, error)
+            logger.debug(
+                "%s on %s is gone: %s", self.session.peer, self.session.listener_name, error
+            )
         else:
-            logger.error("closing %s on %s: %s", self.info.peer, self.info.listener_name, error)
+            logger.error(
+                "closing %s on %s: %s", self.session.peer, self.session.listener_name, error
+            )
         self.close()
 
     def close_because(self, reason: str) -> None:
         """Close with one line (idle, late, too many)."""
-        logger.info("closing %s on %s: %s", self.info.peer, self.info.listener_name, reason)
+        logger.info("closing %s on %s: %s", self.session.peer, self.session.listener_name, reason)
         self.close()

@@ -7,8 +7,7 @@ Two sweeps, neither of which costs the hot path a clock reading:
 - a connection that is idle (`connections.max.idle.ms`): every connection counts its activity, and
   every twentieth of that time the counts are compared. One with a request in flight is not idle.
 
-`max.connections` stops accepting until one closes, `max.connections.per.ip` closes the newcomer,
-both as Kafka does (its ConnectionQuotas).
+Newcomers beyond a limit wait or are closed: connection_quotas.py.
 """
 
 from __future__ import annotations
@@ -17,23 +16,24 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, Any, Final
 
-from wirebroker.api.registry import ConnectionInfo
-from wirebroker.loop_watch import PolledLoop
+from wirebroker.metrics import Metrics
 from wirebroker.net.connection import Connection
+from wirebroker.net.connection_quotas import ConnectionQuotas
 from wirebroker.net.memory_budget import MemoryBudget
+from wirebroker.net.old_pages import OldPages
 from wirebroker.net.receive_area import ReceiveArea
+from wirebroker.net.transport import SocketTransport
+from wirebroker.session import Session
 
 if TYPE_CHECKING:
     import socket
     from collections.abc import Callable
 
-    from wirebroker.api.registry import Piece
     from wirebroker.clock import Clock
-    from wirebroker.net.dispatch import Pending
+    from wirebroker.net.connection import Dispatch
     from wirebroker.net.poller import Sockets
     from wirebroker.net.settings import NetworkSettings
-
-    Dispatch = Callable[[memoryview, ConnectionInfo], list[Piece] | Pending | None]
+    from wirebroker.net.transport import ConnectionTransport
 
 logger = logging.getLogger("wirebroker.net")
 
@@ -51,19 +51,20 @@ class ConnectionTable:
         sockets: Who says that one of them is readable: the loop's poller, or the loop.
         area: The memory that all of them receive into.
         budget: The memory that all of them may hold.
+        old_pages: What readers of old data have brought into the page cache.
         clock: Time for deadlines.
         dispatch: Serves a frame.
         on_disk_failure: Told the path of a file that could not be sent because its disk failed.
+        quotas: How many there may be.
         settings: Limits.
+        metrics: What is counted of them.
     """
 
     __slots__ = (
         "_all_closed",
         "_connections",
-        "_counts_by_address",
         "_deadline_timer",
         "_idle_timer",
-        "_max_connections",
         "_next_number",
         "_on_room",
         "_watched",
@@ -72,12 +73,13 @@ class ConnectionTable:
         "clock",
         "dispatch",
         "loop",
+        "metrics",
+        "old_pages",
         "on_disk_failure",
+        "quotas",
         "settings",
         "sockets",
     )
-
-    # The counts in _counts_by_address add up to the number of _connections; see check().
 
     def __init__(
         self,
@@ -88,22 +90,27 @@ class ConnectionTable:
         settings: NetworkSettings,
         max_sockets: int | None = None,
         on_disk_failure: Callable[[str, OSError], None] = lambda _path, _error: None,
+        metrics: Metrics | None = None,
     ) -> None:
         """Make an empty table; `max_sockets` is what the limit of open files leaves room for."""
         self.loop = loop
-        self.sockets: Sockets = loop.poller if isinstance(loop, PolledLoop) else loop
+        # The broker's own loop (loop_watch.py) has a poller; any other serves sockets itself.
+        self.sockets: Sockets = getattr(loop, "poller", loop)
         self.area = ReceiveArea()
         self.budget = MemoryBudget(settings.memory_budget_bytes, schedule=loop.call_soon)
+        self.old_pages = OldPages()
         self.clock = clock
         self.dispatch = dispatch
         self.on_disk_failure = on_disk_failure
         self.settings = settings
-        self._max_connections = min(settings.max_connections, max_sockets or 2**31 - 1)
+        self.quotas = ConnectionQuotas(settings, max_sockets=max_sockets or 2**31 - 1)
+        self.metrics = metrics or Metrics()
+        self.metrics.connection_count = self.quotas.by_listener
+        self.metrics.request_memory_bytes = lambda: self.budget.used_bytes
         self._connections: dict[Connection, None] = {}
-        self._counts_by_address: dict[str, int] = {}
         # Those in the middle of a frame.
         self._watched: dict[Connection, None] = {}
-        # Listeners that wait for a connection to close.
+        # Listeners that wait for a connection to close, or for other limits.
         self._on_room: list[Callable[[], None]] = []
         self._deadline_timer: asyncio.TimerHandle | None = None
         self._idle_timer: asyncio.TimerHandle | None = None
@@ -113,45 +120,97 @@ class ConnectionTable:
     def __len__(self) -> int:
         return len(self._connections)
 
-    @property
-    def is_full(self) -> bool:
-        """Whether no further connection may be opened now."""
-        return len(self._connections) >= self._max_connections
-
     def when_there_is_room(self, callback: Callable[[], None]) -> None:
-        """Call back once when a connection has closed."""
+        """Call back once when a connection has closed, or limits have changed."""
         self._on_room.append(callback)
+
+    def use_settings(self, settings: NetworkSettings) -> None:
+        """Take over other limits of connections: what is beyond max.connections is closed."""
+        self.settings = self.quotas.settings = settings
+        self._close_excess()
+        self._call_waiting()
+
+    def close_listener(self, name: str) -> None:
+        """Close the connections of a listener that there is no more."""
+        for connection in list(self._connections):
+            if connection.session.listener_name == name:
+                connection.close_because("its listener was removed")
+
+    def _close_excess(self) -> None:
+        """Close what has been quiet longest until max.connections is kept to."""
+        excess = self.quotas.excess()
+        if not excess:
+            return
+        candidates = [
+            each
+            for each in self._connections
+            if self.quotas.may_be_closed(each.session.listener_name)
+        ]
+        # Those that the last sweep found active come last, the longest open of them first.
+        candidates.sort(
+            key=lambda each: (each.is_busy, each.activity != each.seen_activity, each.quiet_since)
+        )
+        for connection in candidates[:excess]:
+            connection.close_because("there are too many (max.connections)")
+
+    def _call_waiting(self) -> None:
+        waiting, self._on_room = self._on_room, []
+        for callback in waiting:
+            self.loop.call_soon(callback)
 
     def open(self, sock: socket.socket, *, address: Any, listener_name: str) -> Connection | None:
         """Serve an accepted socket, which is non-blocking; None if its peer has too many."""
         host, port = _host(address[0]), address[1]
-        count = self._counts_by_address.get(host, 0)
-        limit = self.settings.max_connections_per_ip_overrides.get(
-            host, self.settings.max_connections_per_ip
-        )
-        if count >= limit:
+        if self.quotas.is_too_many_of(host):
             logger.info(
                 "refusing %s:%d on %s: it has %d connections (max.connections.per.ip)",
                 host,
                 port,
                 listener_name,
-                count,
+                self.quotas.count_of(host),
             )
+            self.metrics.connections_refused[listener_name] += 1
             sock.close()
             return None
-        local_address = sock.getsockname()
-        local_host, local_port = _host(local_address[0]), local_address[1]
+        return self.adopt(
+            SocketTransport(self.sockets, sock),
+            remote=(host, port),
+            local=sock.getsockname()[:2],
+            listener_name=listener_name,
+        )
+
+    def adopt(
+        self,
+        transport: ConnectionTransport,
+        *,
+        remote: tuple[str, int],
+        local: tuple[str, int],
+        listener_name: str,
+    ) -> Connection:
+        """Serve what a transport carries.
+
+        Args:
+            transport: Connected; becomes the connection's.
+            remote: The peer's address and port.
+            local: Where it has reached us.
+            listener_name: Of the listener that accepted it.
+        """
+        host, port = remote
+        local_host, local_port = _host(local[0]), local[1]
         number, self._next_number = self._next_number, self._next_number + 1
-        info = ConnectionInfo(
+        session = Session(
             connection_id=f"{local_host}:{local_port}-{host}:{port}-{number}",
             peer=f"[{host}]:{port}" if ":" in host else f"{host}:{port}",
             listener_name=listener_name,
             local_host=local_host,
             local_port=local_port,
         )
-        connection = Connection(self, sock, info, host)
+        # Pyright takes a function in a slot for a method.
+        connection = Connection(self, transport, session, host)  # pyright: ignore[reportArgumentType]
         self._connections[connection] = None
-        self._counts_by_address[host] = count + 1
+        self.quotas.opened(listener_name, host)
+        self.metrics.connections_opened[listener_name] += 1
+        self._close_excess()
         if self._idle_timer is None and self.settings.connections_max_idle_ms >= 0:
             self._schedule_idle_sweep()
         return connection
@@ -160,15 +219,10 @@ class ConnectionTable:
         """Forget a connection (called by it, once)."""
         del self._connections[connection]
         self._watched.pop(connection, None)
-        count = self._counts_by_address[connection.address] - 1
-        if count:
-            self._counts_by_address[connection.address] = count
-        else:
-            del self._counts_by_address[connection.address]
+        self.quotas.closed(connection.session.listener_name, connection.address)
+        self.metrics.connections_closed[connection.session.listener_name] += 1
         if self._on_room:
-            waiting, self._on_room = self._on_room, []
-            for callback in waiting:
-                self.loop.call_soon(callback)
+            self._call_waiting()
         if self._all_closed is not None and not self._connections:
             self._all_closed.set()
 
@@ -201,7 +255,7 @@ class ConnectionTable:
 
     def check(self) -> None:
         """Assert the laws."""
-        assert sum(self._counts_by_address.values()) == len(self._connections)
+        self.quotas.check(len(self._connections))
         assert all(connection in self._connections for connection in self._watched)
         self.budget.check()
 
@@ -216,6 +270,7 @@ class ConnectionTable:
             protocol = connection.protocol
             if protocol.is_late(now):
                 arrived = protocol.describe_partial()
+                self.metrics.requests_late += 1
                 connection.close_because(f"its request is late: {arrived} have arrived")
         self._deadline_timer = None
         if self._watched:
@@ -239,6 +294,7 @@ class ConnectionTable:
             elif connection.quiet_since < quiet_before and not connection.is_busy:
                 idle.append(connection)
         for connection in idle:
+            self.metrics.connections_expired[connection.session.listener_name] += 1
             connection.close_because("it is idle (connections.max.idle.ms)")
         self._idle_timer = None
         if self._connections:

@@ -1,6 +1,10 @@
 """From a frame to its handler and from the handler's result to the answer on the wire.
 
-    frame -> header -> table[key, version] -> handler -> [bytes | FileSlice] | None | Pending
+    frame -> header -> table[key, version] -> gate -> handler -> [bytes | FileSlice], None, Pending
+
+Each request takes these steps, in `__call__`: what its session has prepared; its header; a handler
+in this version; the gate (who may, and how much: gate.py); its handler. Nobody else asks the gate.
+What is prepared was let through; if it does only a part, the whole way goes on without the gate.
 
 Refusals are Kafka 4.3.1's: ApiVersions in an unknown version is answered with error 35 and its own
 range in v0 (KIP-511); every other key or version that is not served closes the connection, Produce
@@ -12,22 +16,26 @@ other exception. It is logged with its traceback and costs its connection, nothi
 
 from __future__ import annotations
 
-import asyncio
 from struct import Struct
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
-from wirebroker.api.registry import CloseConnectionError, Handler, LargeResponse, Request
 from wirebroker.codecs.api_keys import API_VERSIONS, FIRST_PRODUCE_VERSION, ApiKey
 from wirebroker.codecs.errors import ErrorCode, MalformedFrameError
 from wirebroker.codecs.frames import parse_request_header, response_header
+from wirebroker.gate import Gate
+from wirebroker.handlers import Handler  # noqa: TC001 - compiled tuples look for it
 from wirebroker.net.protocol import frame_answer
-from wirebroker.net.receive_area import ReceiveArea
+from wirebroker.request import CloseConnectionError, LargeResponse, Request
+from wirebroker.shared_block import owned
+from wirebroker.threads import Work, coding, in_thread
 
 if TYPE_CHECKING:
+    import asyncio
     from collections.abc import Awaitable, Callable
 
-    from wirebroker.api.registry import ConnectionInfo, Piece, Registry
-    from wirebroker.api.repeated_produce import RepeatedProduce
+    from wirebroker.handlers import Registry
+    from wirebroker.request import Piece
+    from wirebroker.session import Prepared, Session
 
 # Longer bodies are decoded, and their answers encoded, in a thread: 64 KiB of the densest arrays
 # take about 15 ms.
@@ -88,10 +96,31 @@ class Pending:
 class Dispatcher:
     """The table of handlers, ready to be called with frames."""
 
-    __slots__ = ("_broker", "_decode_request", "_encode_response", "_entries", "_registered")
+    __slots__ = (
+        "_broker",
+        "_decode_request",
+        "_encode_response",
+        "_entries",
+        "_gate",
+        "_registered",
+    )
 
-    def __init__(self, broker: Any, registry: Registry) -> None:
+    def __init__(
+        self,
+        broker: Any,
+        registry: Registry,
+        *,
+        gate: Gate | None = None,
+    ) -> None:
+        """Make the table.
+
+        Args:
+            broker: What handlers are given first.
+            registry: All handlers that there will be.
+            gate: Who may do what; None: everybody everything.
+        """
         self._broker = broker
+        self._gate = gate or Gate()
         # key << 16 | version -> handler; a NamedTuple key would cost 0.2 us a request.
         self._entries: dict[int, _Entry] = {}
         self._registered: dict[int, ApiKey] = {}
@@ -105,14 +134,12 @@ class Dispatcher:
                 is_flexible = len(response_header(key, version, 0)) > 4
                 self._entries[key << 16 | version] = _Entry(key, version, handler, is_flexible)
 
-    def __call__(
-        self, frame: memoryview, connection: ConnectionInfo
-    ) -> list[Piece] | Pending | None:
+    def __call__(self, frame: memoryview, session: Session) -> list[Piece] | Pending | None:
         """Serve one request.
 
         Args:
             frame: A whole frame, writable; may be overwritten as soon as this returns.
-            connection: Where it came from.
+            session: Whose it is.
 
         Returns:
             The answer as it goes out, None if there is none, or Pending.
@@ -122,30 +149,26 @@ class Dispatcher:
             CloseConnectionError: The handler wants the connection closed.
             HandlerFailedError: The handler raised anything else.
         """
-        repeated = connection.repeated
-        if repeated is not None:
-            short = self._repeat(repeated, frame)
+        gate = self._gate
+        prepared = session.prepared
+        has_begun = False
+        if prepared is not None and prepared.epoch == gate.epoch:
+            short = self._serve_prepared(prepared, frame)
             if short is not None:
                 return [short]
+            has_begun = prepared.has_begun
         key, version, correlation_id, client_id, position = parse_request_header(frame)
         entry = self._entries.get(key << 16 | version)
         if entry is None:
             return self._refuse(ApiKey(key), version, correlation_id)
         handler = entry.handler
         if handler.is_coroutine and handler.is_raw:
-            frame = ReceiveArea.owned(frame)
-        request = Request(
-            entry.key, version, correlation_id, client_id, frame, position, connection
-        )
-        try:
-            if handler.is_raw:
-                body: Any = handler.function(self._broker, request)
-            else:
-                body = self._call_generic(entry, request)
-        except (MalformedFrameError, CloseConnectionError):
-            raise
-        except Exception as error:
-            raise _failed(entry, error) from error
+            frame = owned(frame)
+        request = Request(entry.key, version, correlation_id, client_id, frame, position, session)
+        body: Any = None if has_begun else gate.refusal(request, handler)
+        if body is None:
+            session.epoch = gate.epoch
+            body = self._call(entry, request)
         if body is None:
             return None
         if isinstance(body, list):
@@ -153,12 +176,24 @@ class Dispatcher:
             return frame_answer(correlation_id, pieces, is_flexible=entry.is_flexible)
         return Pending(entry, correlation_id, body)
 
-    def _repeat(self, repeated: RepeatedProduce, frame: memoryview) -> bytes | None:
+    def _serve_prepared(self, prepared: Prepared, frame: memoryview) -> bytes | None:
         try:
-            return repeated.serve(frame)
+            return prepared.serve(frame)
         except Exception as error:
             # A request like the last is of its key and version: the table's key.
             entry = self._entries[int.from_bytes(frame[:4], "big")]
+            raise _failed(entry, error) from error
+
+    def _call(self, entry: _Entry, request: Request) -> Any:
+        """Have a handler serve a request; the body of its answer in pieces, None or later."""
+        handler = entry.handler
+        try:
+            if handler.is_raw:
+                return handler.function(self._broker, request)
+            return self._call_generic(entry, request)
+        except (MalformedFrameError, CloseConnectionError):
+            raise
+        except Exception as error:
             raise _failed(entry, error) from error
 
     def _call_generic(self, entry: _Entry, request: Request) -> list[Piece] | Awaitable[Any]:
@@ -178,21 +213,18 @@ class Dispatcher:
         encode = self._codec()[1]
         if not isinstance(response, LargeResponse):
             return [encode(entry.key, entry.version, response)]
-        loop = asyncio.get_running_loop()
-        return [await loop.run_in_executor(None, encode, entry.key, entry.version, response)]
+        return [await in_thread(Work.CODING, encode, entry.key, entry.version, response)]
 
     async def _serve_in_thread(self, entry: _Entry, request: Request) -> list[Piece]:
         """Serve a long request: its codec's work must not hold the loop."""
-        loop = asyncio.get_running_loop()
         decode, encode = self._codec()
         key, version = entry.key, entry.version
-        body = await loop.run_in_executor(
-            None, decode, key, version, request.frame, request.position
-        )
+        work = coding(len(request.frame))
+        body = await in_thread(work, decode, key, version, request.frame, request.position)
         outcome: Any = entry.handler.function(self._broker, request, body)
         if hasattr(outcome, "__await__"):
             outcome = await outcome
-        return [await loop.run_in_executor(None, encode, key, version, outcome)]
+        return [await in_thread(work, encode, key, version, outcome)]
 
     def _codec(self) -> tuple[Callable[..., Any], Callable[..., bytes]]:
         if self._decode_request is None or self._encode_response is None:
@@ -224,5 +256,5 @@ def _first_version(key: ApiKey) -> int:
 
 def _failed(entry: _Entry, cause: BaseException) -> HandlerFailedError:
     failed = HandlerFailedError(f"{entry.key.name} version {entry.version} failed")
-    failed.__cause__ = cause  # compiled code does not note it at `raise ... from`
+    failed.__cause__ = cause  # `raise … from` would not: compiling/README.md
     return failed

@@ -16,7 +16,7 @@ from wirebroker.net.slice_error import SliceError
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from wirebroker.api.registry import Piece
+    from wirebroker.request import Piece
 
 # Above this much in all, sendfile is cheaper.
 MOST_JOINED_BYTES: Final = 128 << 10

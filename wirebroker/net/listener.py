@@ -10,7 +10,7 @@ import errno
 import logging
 import resource
 import socket
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     import asyncio
@@ -103,6 +103,7 @@ class Listener:
     """
 
     __slots__ = (
+        "_delayed",
         "_is_short",
         "_loop",
         "_retry",
@@ -119,6 +120,8 @@ class Listener:
         self._loop = table.loop
         self._socket = sock
         self._retry: asyncio.TimerHandle | None = None
+        # A connection that was accepted faster than max.connection.creation.rate allows; it waits.
+        self._delayed: tuple[socket.socket, Any] | None = None
         # Whether accepting has stopped for want of something: said once until nobody waits.
         self._is_short = False
         self.name = name
@@ -136,12 +139,14 @@ class Listener:
         self._table.sockets.remove_reader(self._socket.fileno())
         if self._retry is not None:
             self._retry.cancel()
+        if self._delayed is not None:
+            self._delayed[0].close()
         self._socket.close()
 
     def _on_acceptable(self) -> None:
         table = self._table
         for _ in range(_ACCEPT_BATCH):
-            if table.is_full:
+            if not table.quotas.has_room(self.name):
                 self._pause(f"{len(table)} connections are open")
                 table.when_there_is_room(self._go_on)
                 return
@@ -158,6 +163,12 @@ class Listener:
                 # The peer gave up between connect and accept (ECONNABORTED and its like).
                 continue
             sock.setblocking(False)
+            delay_s = table.quotas.delay_s(self.name, table.clock.monotonic())
+            if delay_s:
+                self._delayed = sock, address
+                table.sockets.remove_reader(self._socket.fileno())
+                self._retry = self._loop.call_later(delay_s, self._go_on)
+                return
             table.open(sock, address=address, listener_name=self.name)
 
     def _pause(self, reason: str) -> None:
@@ -169,5 +180,12 @@ class Listener:
 
     def _go_on(self) -> None:
         self._retry = None
-        if self._socket.fileno() >= 0:
-            self._table.sockets.add_reader(self._socket.fileno(), self._on_acceptable)
+        if self._socket.fileno() < 0:
+            return
+        if self._delayed is not None:
+            if not self._table.quotas.has_room(self.name):
+                self._table.when_there_is_room(self._go_on)
+                return
+            (sock, address), self._delayed = self._delayed, None
+            self._table.open(sock, address=address, listener_name=self.name)
+        self._table.sockets.add_reader(self._socket.fileno(), self._on_acceptable)

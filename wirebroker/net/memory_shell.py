@@ -11,15 +11,15 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from wirebroker.api.registry import ConnectionInfo
 from wirebroker.net.dispatch import Pending
 from wirebroker.net.protocol import Protocol
 from wirebroker.net.receive_area import ReceiveArea
+from wirebroker.session import Session
 
 if TYPE_CHECKING:
-    from wirebroker.api.registry import Piece
     from wirebroker.codecs.primitives import Buffer
     from wirebroker.net.dispatch import Dispatcher
+    from wirebroker.request import Piece
 
 # A simulation has no frame deadlines unless it looks at `protocol` itself.
 _NEVER_S = 1e9
@@ -29,11 +29,11 @@ class MemoryConnection:
     """One client's connection in memory.
 
     Attributes:
-        info: What handlers are told about it.
         protocol: Its framing.
+        session: What handlers are told about it.
     """
 
-    __slots__ = ("_dispatch", "info", "protocol")
+    __slots__ = ("_dispatch", "protocol", "session")
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class MemoryConnection:
         self.protocol = Protocol(
             area or ReceiveArea(), request_max_bytes=request_max_bytes, deadline_s=_NEVER_S
         )
-        self.info = ConnectionInfo(
+        self.session = Session(
             connection_id="memory:0-memory:0-0",
             peer="memory:0",
             listener_name=listener_name,
@@ -71,7 +71,7 @@ class MemoryConnection:
             rest = rest[count:]
             self.protocol.buffer_updated(count)
             while (frame := self.protocol.next_frame()) is not None:
-                answer = self._dispatch(frame, self.info)
+                answer = self._dispatch(frame, self.session)
                 if isinstance(answer, Pending):
                     self.protocol.hold()
                     future = asyncio.ensure_future(answer.awaitable)

@@ -28,6 +28,9 @@ MOST_EVENTS: Final = 64
 
 _IN: Final = select.EPOLLIN
 _OUT: Final = select.EPOLLOUT
+# The peer has shut its sending half, perhaps behind data that nobody has read.
+_HANG_UP: Final = select.EPOLLRDHUP
+_ENDS: Final = select.EPOLLRDHUP | select.EPOLLHUP | select.EPOLLERR
 # Errors and hang-ups are told to whoever is there, as event loops do.
 _NOT_IN: Final = ~select.EPOLLIN
 _NOT_OUT: Final = ~select.EPOLLOUT
@@ -69,15 +72,25 @@ class Sockets(Protocol):
 class _Watched:
     """One descriptor."""
 
-    __slots__ = ("batch", "reader", "writer")
+    __slots__ = ("batch", "ender", "reader", "writer")
 
-    # In the poller's table at least one of reader and writer is set, out of it neither.
+    # In the poller's table at least one of the three is set, out of it none.
 
     def __init__(self, batch: int) -> None:
         # When it was added.
         self.batch = batch
         self.reader: Callable[[], None] | None = None
         self.writer: Callable[[], None] | None = None
+        self.ender: Callable[[], None] | None = None
+
+    @property
+    def mask(self) -> int:
+        """What the kernel is asked for; 0 is nothing."""
+        return (
+            (_IN if self.reader is not None else 0)
+            | (_OUT if self.writer is not None else 0)
+            | (_HANG_UP if self.ender is not None else 0)
+        )
 
 
 class Poller:
@@ -143,7 +156,7 @@ class Poller:
             self._epoll.register(fd, _IN)
             watched = self._watched[fd] = _Watched(self._batch)
         elif watched.reader is None:
-            self._epoll.modify(fd, _IN | _OUT)
+            self._epoll.modify(fd, watched.mask | _IN)
         watched.reader = callback
 
     def add_writer(self, fd: int, callback: Callable[[], None], /) -> None:
@@ -153,8 +166,18 @@ class Poller:
             self._epoll.register(fd, _OUT)
             watched = self._watched[fd] = _Watched(self._batch)
         elif watched.writer is None:
-            self._epoll.modify(fd, _IN | _OUT)
+            self._epoll.modify(fd, watched.mask | _OUT)
         watched.writer = callback
+
+    def add_ender(self, fd: int, callback: Callable[[], None], /) -> None:
+        """Call back once when the peer of `fd` ends, whatever it has sent before; reads nothing."""
+        watched = self._watched.get(fd)
+        if watched is None:
+            self._epoll.register(fd, _HANG_UP)
+            watched = self._watched[fd] = _Watched(self._batch)
+        elif watched.ender is None:
+            self._epoll.modify(fd, watched.mask | _HANG_UP)
+        watched.ender = callback
 
     def remove_reader(self, fd: int, /) -> None:
         """Call back no more; nothing happens if nobody is called."""
@@ -170,12 +193,18 @@ class Poller:
             watched.writer = None
             self._left(fd, watched)
 
+    def remove_ender(self, fd: int, /) -> None:
+        """Call back no more; nothing happens if nobody is called."""
+        watched = self._watched.get(fd)
+        if watched is not None and watched.ender is not None:
+            watched.ender = None
+            self._left(fd, watched)
+
     def _left(self, fd: int, watched: _Watched) -> None:
         """Ask the kernel for what is still wanted."""
-        if watched.reader is not None:
-            self._epoll.modify(fd, _IN)
-        elif watched.writer is not None:
-            self._epoll.modify(fd, _OUT)
+        mask = watched.mask
+        if mask:
+            self._epoll.modify(fd, mask)
         else:
             del self._watched[fd]
             self._epoll.unregister(fd)
@@ -205,6 +234,10 @@ class Poller:
                         watched.reader()
                     if mask & _NOT_IN and watched.writer is not None:
                         watched.writer()
+                    if mask & _ENDS and watched.ender is not None:
+                        ender = watched.ender
+                        self.remove_ender(fd)
+                        ender()
                 except Exception as error:  # noqa: BLE001 - whatever it is, it is one connection's
                     self._report({"message": "a socket's callback failed", "exception": error})
                 if self._held and self._monotonic() >= self._held_until:

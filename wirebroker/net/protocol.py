@@ -25,8 +25,8 @@ from wirebroker.codecs.errors import MalformedFrameError
 from wirebroker.net.frame_buffer import FrameBuffer
 
 if TYPE_CHECKING:
-    from wirebroker.api.registry import Piece
     from wirebroker.net.receive_area import ReceiveArea
+    from wirebroker.request import Piece
 
 # Partial frames up to this size are pieced together in the shared area: fewer than one in a
 # thousand requests of the stock clients are longer, except Produce with large batches.

@@ -4,7 +4,8 @@ An answer that fits into the socket's buffer goes out in one send and never ente
 slices that are in the page cache are read and sent with what is around them (joined_pieces.py).
 Others go by sendfile, bytes before them with MSG_MORE. Before a range of a slice goes out its first
 byte is probed; if it is not in the page cache a thread reads the range first, since a cold sendfile
-would hold the loop for the disk's time (1.8 ms a MiB measured on a fast disk).
+would hold the loop for the disk's time (1.8 ms a MiB measured on a fast disk). What such a reader
+has passed is given back to the kernel (old_pages.py).
 
 A slow reader costs no memory: a slice is three numbers until it is sent, and the connection serves
 no further request while more than `HIGH_WATER_BYTES` are unsent.
@@ -12,7 +13,6 @@ no further request while more than `HIGH_WATER_BYTES` are unsent.
 
 from __future__ import annotations
 
-import socket
 from collections import deque
 from functools import partial
 from typing import TYPE_CHECKING, Final
@@ -20,14 +20,15 @@ from typing import TYPE_CHECKING, Final
 from wirebroker.net.joined_pieces import MOST_JOINED_BYTES, joined
 from wirebroker.net.poller import Poller
 from wirebroker.net.slice_error import SliceError
-from wirebroker.net.socket_calls import send
+from wirebroker.threads import Work, begin_in_thread
 
 if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable
 
-    from wirebroker.api.registry import Piece
-    from wirebroker.net.poller import Sockets
+    from wirebroker.net.old_pages import OldPages
+    from wirebroker.net.transport import ConnectionTransport
+    from wirebroker.request import Piece
     from wirebroker.storage.files import DataFile, FileSlice
 
 # A connection's next request is served while no more than this is unsent.
@@ -48,43 +49,39 @@ _WARMED_BYTES: Final = 1 << 20
 
 
 class SendQueue:
-    """The sending half of one socket.
+    """The sending half of one connection.
 
     Attributes:
         unsent_bytes: What `send` was given and the socket has not taken yet.
     """
 
     __slots__ = (
-        "_descriptor",
         "_held",
         "_is_closed",
         "_is_warming",
         "_is_writing",
         "_items",
-        "_loop",
+        "_old_pages",
         "_on_error",
         "_on_progress",
         "_poller",
         "_probed_end",
-        "_socket",
-        "_sockets",
+        "_transport",
         "unsent_bytes",
     )
 
     def __init__(
         self,
         *,
-        loop: asyncio.AbstractEventLoop,
-        sockets: Sockets,
-        sock: socket.socket,
+        old_pages: OldPages,
+        transport: ConnectionTransport,
         on_progress: Callable[[], None],
         on_error: Callable[[OSError], None],
     ) -> None:
-        self._loop = loop
-        self._sockets = sockets
-        self._socket = sock
-        self._descriptor = sock.fileno()
+        self._old_pages = old_pages
+        self._transport = transport
         # Another loop's sockets come one by one.
+        sockets = transport.sockets
         self._poller = sockets if isinstance(sockets, Poller) else None
         # A small answer that leaves at the end of the poller's batch.
         self._held: bytes | None = None
@@ -104,15 +101,9 @@ class SendQueue:
     def send_soon(self, pieces: list[Piece]) -> None:
         """Do as `send`, or hold a small answer until others that are ready are served as well."""
         poller = self._poller
-        if (
-            poller is not None
-            and poller.is_batch
-            and len(pieces) == 1
-            and not self.unsent_bytes
-            and not self._is_closed
-        ):
-            piece = pieces[0]
-            if isinstance(piece, bytes) and len(piece) <= _HELD_BYTES:
+        if poller is not None and poller.is_batch and not self.unsent_bytes and not self._is_closed:
+            piece = _small(pieces)
+            if piece is not None:
                 self._held = piece
                 self.unsent_bytes = len(piece)
                 poller.hold(self)
@@ -142,10 +133,14 @@ class SendQueue:
         if self._is_closed:  # by its own request's handler
             return
         assert self._held is None, "whoever holds an answer serves no other request"
+        if len(pieces) > 1 and not self.unsent_bytes:
+            small = _small(pieces)
+            if small is not None:
+                pieces = [small]
         piece = pieces[0]
         if len(pieces) == 1 and not self.unsent_bytes and type(piece) is bytes:
             try:
-                sent = send(self._descriptor, piece)
+                sent = self._transport.send(piece)
             except (BlockingIOError, InterruptedError):
                 sent = 0
             if sent == len(piece):
@@ -173,7 +168,6 @@ class SendQueue:
         self._items = self._held = None
         self.unsent_bytes = 0
         self._set_writing(False)
-        self._descriptor = -1  # the number may be somebody else's from now on
         # The owner's methods, which hold the owner: in a cycle it would keep all that it holds (a
         # frame of 100 MiB that is still arriving) until Python looks for cycles, or for ever.
         self._on_progress = self._on_error = _ignore
@@ -183,9 +177,9 @@ class SendQueue:
             return
         self._is_writing = is_writing
         if is_writing:
-            self._sockets.add_writer(self._descriptor, self._on_writable)
+            self._transport.sockets.add_writer(self._transport.descriptor, self._on_writable)
         else:
-            self._sockets.remove_writer(self._descriptor)
+            self._transport.sockets.remove_writer(self._transport.descriptor)
 
     def _flush(self, items: deque[Piece]) -> None:
         """Send until the socket is full, a slice is cold, or the turn is over."""
@@ -197,9 +191,9 @@ class SendQueue:
                     return
                 item = items[0]
                 if (all_bytes := self._joined(items)) is not None:
-                    sent = self._socket.send(all_bytes)
+                    sent = self._transport.send_piece(all_bytes, has_more=False)
                 elif isinstance(item, bytes | bytearray | memoryview):
-                    sent = self._socket.send(item, socket.MSG_MORE if len(items) > 1 else 0)
+                    sent = self._transport.send_piece(item, has_more=len(items) > 1)
                 elif self._is_cold(item):
                     return
                 else:
@@ -242,13 +236,14 @@ class SendQueue:
         """Send of a slice what one call may send and the last probe spoke for."""
         count = min(item.length, _SEND_BYTES, self._probed_end - item.position)
         try:
-            sent = item.file.send_to(self._descriptor, item.position, count)
+            sent = self._transport.send_file(item.file, item.position, count)
         except (BlockingIOError, InterruptedError, ConnectionError, TimeoutError):
             raise
         except OSError as error:
             raise SliceError(item.file.path, error) from error
         if not sent:
             raise SliceError(item.file.path, f"it ends before {item.position}")
+        self._old_pages.sent(item.file, item.position, sent)
         return sent
 
     def _is_cold(self, item: FileSlice) -> bool:
@@ -270,7 +265,7 @@ class SendQueue:
         self._set_writing(False)
         self._is_warming = True
         count = min(left, _WARMED_BYTES)
-        warming = self._loop.run_in_executor(None, item.file.warm, position, count)
+        warming = begin_in_thread(Work.WARMING, item.file.warm, position, count)
         # If the kernel drops the pages again at once, the loop pays this once.
         self._probed_end = position + count
         warming.add_done_callback(partial(self._on_warmed, item.file))
@@ -300,6 +295,20 @@ class SendQueue:
             return
         if self.unsent_bytes < before:
             self._on_progress()
+
+
+def _small(pieces: list[Piece]) -> bytes | None:
+    """Return an answer in one piece if it is small and needs no disk."""
+    piece = pieces[0]
+    if len(pieces) == 1:
+        return piece if isinstance(piece, bytes) and len(piece) <= _HELD_BYTES else None
+    size = 0
+    for each in pieces:
+        size += len(each) if isinstance(each, bytes | bytearray | memoryview) else each.length
+        if size > _HELD_BYTES:
+            return None
+    view = joined(pieces)
+    return None if view is None else bytes(view)
 
 
 def _ignore(_error: OSError | None = None) -> None:

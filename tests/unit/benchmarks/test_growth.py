@@ -8,15 +8,15 @@ import pytest
 
 from benchmarks import growth, growth_cases
 from benchmarks.awake_cores import KEPT_AWAKE, MAY_SLEEP
-from benchmarks.growth_cases import is_settled
 from benchmarks.growth_report import Series, by_cost, read_json, slope, table, write_json
-from compat_tests.brokers import RunningBroker
+from benchmarks.growth_requests import Point, is_settled
+from tests.support.brokers import RunningBroker
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from compat_tests.brokers import Broker
+    from tests.support.brokers import Broker
 
 
 def series(broker: str = "ours", cost: str = "produce", **rest: object) -> Series:
@@ -33,9 +33,9 @@ class IdleBroker(RunningBroker):
         super().__init__("127.0.0.1:0")
 
 
-def fails_at_ten(_broker: Broker, *, quick: bool) -> Iterator[growth_cases.Point]:
+def fails_at_ten(_broker: Broker, *, quick: bool) -> Iterator[Point]:
     assert quick
-    yield growth_cases.Point("produce", "us", 1, 7.0)
+    yield Point("produce", "us", 1, 7.0)
     raise RuntimeError("load:\ntimed out")
 
 

@@ -19,7 +19,6 @@ from wirebroker.codecs.coordinator_records import (
     group_tombstone,
     offset_commit_record,
     offset_key,
-    offset_tombstone,
     partition_suffix,
     read_partition_suffix,
 )
@@ -153,7 +152,6 @@ def test_a_group_is_written_at_version_3():
 
 
 def test_tombstones_have_no_value():
-    assert offset_tombstone("g", "t", 1) == (offset_key("g", "t", 1), None)
     assert group_tombstone("g") == (group_key("g"), None)
     assert offset_commit_record("g", "t", 1, CommittedOffset(1, 1, "", 1)).key == offset_key(
         "g", "t", 1

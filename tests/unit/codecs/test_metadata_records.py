@@ -88,8 +88,8 @@ def test_records_have_the_bytes_that_kafka_writes(record: MetadataRecord, writte
 @pytest.mark.parametrize("record_type", list(RecordType))
 def test_every_kind_in_every_version_survives_encoding(record_type: RecordType) -> None:
     message = record_message(record_type)
-    assert message.schema.number == record_type
-    for version in range(message.schema.versions.last + 1):
+    assert message.number == record_type
+    for version in message.versions:
         record = MetadataRecord(record_type, version, message.struct_class())
         assert decode_metadata_record(memoryview(encode_metadata_record(record))) == record
 

@@ -4,9 +4,9 @@ import re
 from pathlib import Path
 
 from wirebroker.codecs.frames import parse_request_header, response_header
-from wirebroker.codecs.produce import ProduceTopic, parse_produce
-from wirebroker.codecs.produce_response import PartitionResult, encode_produce
-from wirebroker.codecs.record_batch import build_batch
+from wirebroker.codecs.hot.produce import ProduceTopic, parse_produce
+from wirebroker.codecs.hot.produce_response import PartitionResult, encode_produce
+from wirebroker.codecs.records.batch import build_batch
 
 README = Path(__file__).parents[3] / "codecs" / "README.md"
 TOPIC_ID = bytes(range(16))

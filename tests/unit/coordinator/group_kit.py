@@ -7,18 +7,19 @@ from typing import TYPE_CHECKING, Any
 
 from wirebroker.codecs.coordinator_records import decode_group_metadata
 from wirebroker.codecs.errors import ErrorCode, KafkaError
-from wirebroker.coordinator.group_heartbeat import heartbeat
-from wirebroker.coordinator.group_join import Join, join
-from wirebroker.coordinator.group_leave import leave
-from wirebroker.coordinator.group_offsets import Commit, commit
-from wirebroker.coordinator.group_settings import GroupSettings
-from wirebroker.coordinator.group_sync import sync
-from wirebroker.coordinator.groups import GroupShard
-from wirebroker.coordinator.runtime import Moment, Outcome
+from wirebroker.coordinator.groups.classic_group import ClassicGroup
+from wirebroker.coordinator.groups.heartbeat import heartbeat
+from wirebroker.coordinator.groups.join import Join, join
+from wirebroker.coordinator.groups.leave import leave
+from wirebroker.coordinator.groups.offsets import Commit, commit
+from wirebroker.coordinator.groups.settings import GroupSettings
+from wirebroker.coordinator.groups.shard import GroupShard
+from wirebroker.coordinator.groups.sync import sync
+from wirebroker.coordinator.outcome import Moment, Outcome
 
 if TYPE_CHECKING:
     from wirebroker.codecs.coordinator_records import CoordinatorRecord
-    from wirebroker.coordinator.classic_group import ClassicGroup, Member
+    from wirebroker.coordinator.groups.classic_member import Member
 
 # Every message that a request leaves out.
 RANGE = (("range", b"subscription"),)
@@ -69,7 +70,6 @@ class Groups:
             for token, response in outcome.answers:
                 assert token not in self.answers, f"{token} is answered twice"
                 self.answers[token] = response
-        self.shard.rebalances.settle(self.moment)
         self.shard.check()
 
     def reloaded(self, **settings: int) -> Groups:
@@ -77,6 +77,20 @@ class Groups:
         loaded = Groups(log=self.log, **settings)
         loaded._uuids = self._uuids
         return loaded
+
+    def durable(self) -> Any:
+        """Return what records alone have made of the shard."""
+        shard = self.shard
+        return (
+            {
+                group.group_id: (
+                    group.recorded if isinstance(group, ClassicGroup) else group.state_name
+                )
+                for group in shard.groups.values()
+            },
+            shard.offsets.by_group,
+            shard.offsets.pending.by_producer,
+        )
 
     def advance(self, ms: int) -> None:
         """Let time pass, with its timers."""
@@ -89,7 +103,9 @@ class Groups:
         self.now_ms = end_ms
 
     def group(self, group_id: str = "g") -> ClassicGroup:
-        return self.shard.groups[group_id]
+        group = self.shard.classic(group_id)
+        assert group is not None, f"{group_id} is no classic group"
+        return group
 
     def member(self, member_id: str, group_id: str = "g") -> Member:
         return self.group(group_id).members[member_id]
@@ -145,7 +161,7 @@ class Groups:
         protocol_type: str | None = None,
         protocol: str | None = None,
     ) -> str:
-        group = self.shard.groups.get(group_id)
+        group = self.shard.classic(group_id)
         if generation is None:
             generation = 0 if group is None else group.generation
         body = SimpleNamespace(
@@ -170,7 +186,7 @@ class Groups:
         group_id: str = "g",
         instance: str | None = None,
     ) -> ErrorCode:
-        group = self.shard.groups.get(group_id)
+        group = self.shard.classic(group_id)
         if generation is None:
             generation = 0 if group is None else group.generation
         body = SimpleNamespace(

@@ -7,15 +7,15 @@ from typing import Any
 
 from wirebroker.codecs.metadata_records import MetadataRecord, RecordType, metadata_record
 from wirebroker.config import Config
-from wirebroker.coordinator.cluster_image import (
+from wirebroker.coordinator.controller.cluster_image import (
     BrokerImage,
     ClusterImage,
     Endpoint,
     PartitionImage,
     broker_record,
 )
-from wirebroker.coordinator.image_builder import ImageBuilder
-from wirebroker.coordinator.operation import complete
+from wirebroker.coordinator.controller.image_builder import ImageBuilder
+from wirebroker.coordinator.controller.operation import complete
 
 CONFIG = Config({"log.dirs": "data", "num.partitions": "3"})
 DIRECTORY = bytes(15) + b"\x07"

@@ -4,10 +4,17 @@ from types import SimpleNamespace
 
 import pytest
 
-from tests.unit.coordinator.kit import CONFIG, one_broker, request, run, topic
+from tests.unit.coordinator.kit import CONFIG, broker, one_broker, request, run, topic
 from wirebroker.codecs.errors import ErrorCode
-from wirebroker.coordinator.cluster_image import ResourceType, config_record
-from wirebroker.coordinator.config_control import APPEND, DELETE, SET, SUBTRACT, alter_configs
+from wirebroker.coordinator.controller.cluster_image import ResourceType, config_record
+from wirebroker.coordinator.controller.config_control import (
+    APPEND,
+    DELETE,
+    SET,
+    SUBTRACT,
+    alter_configs,
+    not_for_others,
+)
 
 TOPIC, BROKER = ResourceType.TOPIC, ResourceType.BROKER
 BASE = one_broker(*topic("a", 1), config_record(TOPIC, "a", "retention.ms", "5000"))
@@ -103,7 +110,10 @@ def test_a_resource_that_comes_twice_is_refused_twice():
         (resource(0, "a"), ErrorCode.INVALID_REQUEST),
         (resource(3, "a"), ErrorCode.INVALID_REQUEST),
         (resource(ResourceType.GROUP, "a"), ErrorCode.INVALID_REQUEST),
-        (resource(BROKER, "2", ("message.max.bytes", SET, "2000")), ErrorCode.INVALID_REQUEST),
+        (
+            resource(BROKER, "2", ("message.max.bytes", SET, "2000")),
+            ErrorCode.BROKER_ID_NOT_REGISTERED,
+        ),
         (resource(BROKER, "one", ("message.max.bytes", SET, "2000")), ErrorCode.INVALID_REQUEST),
         (resource(BROKER, "1", ("log.dirs", SET, "x")), ErrorCode.INVALID_REQUEST),
         (resource(BROKER, "1", ("message.max.bytes", SET, "few")), ErrorCode.INVALID_REQUEST),
@@ -128,3 +138,29 @@ def test_broker_configs_are_written_even_if_they_stay_the_same():
     _, image, _ = alter(resource(BROKER, "1", ("message.max.bytes", SET, "2000")))
     _, _, records = alter(resource(BROKER, "1", ("message.max.bytes", SET, "2000")), image=image)
     assert [each.body.value for each in records] == ["2000"]
+
+
+def test_the_broker_that_is_asked_refuses_what_is_another_ones():
+    asked = request(
+        resources=[
+            resource(BROKER, "2", ("message.max.bytes", SET, "2000")),
+            resource(BROKER, "1", ("message.max.bytes", SET, "2000")),
+            resource(BROKER, "", ("message.max.bytes", SET, "2000")),
+            resource(TOPIC, "a", ("retention.ms", SET, "1")),
+            resource(BROKER, "one", ("message.max.bytes", SET, "2000")),
+        ]
+    )
+    refused = not_for_others(asked, node_id=1)
+    assert list(refused) == [0, 4]
+    assert {each.code for each in refused.values()} == {ErrorCode.INVALID_REQUEST}
+
+
+def test_another_broker_s_configs_are_changed_when_it_has_asked():
+    image = one_broker(broker(2, log_directories=(bytes(16),)))
+    asked = resource(BROKER, "2", ("message.max.bytes", SET, "2000"))
+    [result], after, _ = alter(asked, image=image)
+    assert result["error_code"] == 0
+    assert after.config(BROKER, "2") == {"message.max.bytes": "2000"}
+    asked = resource(BROKER, "2", ("log.dirs", SET, "x"))
+    [result], _, _ = alter(asked, image=image)
+    assert result["error_code"] == ErrorCode.INVALID_REQUEST

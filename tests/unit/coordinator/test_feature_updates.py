@@ -6,8 +6,8 @@ import pytest
 
 from tests.unit.coordinator.kit import image_of, run
 from wirebroker.codecs.errors import ErrorCode, KafkaError
-from wirebroker.coordinator.feature_control import feature_level
-from wirebroker.coordinator.feature_updates import update_features
+from wirebroker.coordinator.controller.feature_control import feature_level
+from wirebroker.coordinator.controller.feature_updates import update_features
 
 UPGRADE, SAFE, UNSAFE = 1, 2, 3
 
@@ -24,7 +24,7 @@ def update(*levels, at=2, validate_only=False):
         ],
         validate_only=validate_only,
     )
-    _, after, _ = run(update_features(request, image), image)
+    _, after, _ = run(update_features(request, image, version=2), image)
     return after.features
 
 

@@ -13,9 +13,11 @@ from wirebroker.codecs.coordinator_records import (
     offset_commit_record,
 )
 from wirebroker.codecs.errors import ErrorCode, KafkaError, MalformedFrameError
-from wirebroker.coordinator.group_admin import delete_groups, describe, list_groups
-from wirebroker.coordinator.group_expiry import sweep_deleted_topics, sweep_expired
-from wirebroker.coordinator.group_offsets import Commit, commit, delete, fetch
+from wirebroker.coordinator.groups.admin import delete_groups, describe, list_groups
+from wirebroker.coordinator.groups.expiry import sweep_deleted_topics, sweep_expired
+from wirebroker.coordinator.groups.offsets import Commit, commit, delete, fetch
+from wirebroker.coordinator.groups.txn_offsets import TxnCommit
+from wirebroker.coordinator.groups.txn_offsets import commit as txn_commit
 
 ANY = b"\x00\x00whatever"
 LONG_AFTER_MS = 1 << 50
@@ -144,7 +146,7 @@ def test_a_classic_member_may_join_no_other(log):
     groups = Groups(log=log)
     answer = groups.answers[groups.join("")]
     assert answer["error_code"] == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
-    assert groups.shard.groups == {}
+    assert groups.shard.classic("g") is None
 
 
 def test_a_group_of_the_classic_kind_takes_the_place_and_its_tombstone_removes_both():
@@ -207,3 +209,33 @@ def test_offsets_of_a_share_group_are_not_deleted():
     groups = Groups(log=[record(SHARE_GROUP, "g")])
     with pytest.raises(KafkaError, match="GROUP_ID_NOT_FOUND"):
         delete(groups.shard, "g", [("t", [0])], "one")
+
+
+@pytest.mark.parametrize(
+    ("log", "generation", "member_id", "code"),
+    [
+        ([record(SHARE_GROUP, "g")], -1, "", ErrorCode.GROUP_ID_NOT_FOUND),
+        ([record(GROUP, "g")], -1, "", None),
+        ([record(GROUP, "g")], 3, "m", ErrorCode.UNKNOWN_MEMBER_ID),
+        ([record(MEMBER, "g", "m")], -1, "", None),
+        ([record(MEMBER, "g", "m")], -1, "m", ErrorCode.UNKNOWN_MEMBER_ID),
+    ],
+)
+def test_who_may_commit_to_such_a_group_in_a_transaction(log, generation, member_id, code):
+    groups = Groups(log=log)
+    body = SimpleNamespace(
+        group_id="g",
+        generation_id=generation,
+        member_id=member_id,
+        group_instance_id=None,
+        producer_id=1,
+        producer_epoch=0,
+    )
+    request = TxnCommit(body, [("t", commit_body().topics[0][2])])
+    if code is None:
+        outcome = txn_commit(groups.shard, request, "token", groups.moment)
+        assert len(outcome.records) == 1
+    else:
+        with pytest.raises(KafkaError) as refusal:
+            txn_commit(groups.shard, request, "token", groups.moment)
+        assert refusal.value.code is code

@@ -2,7 +2,7 @@
 
 from tests.unit.coordinator.group_kit import Groups
 from wirebroker.codecs.errors import ErrorCode
-from wirebroker.coordinator import group_admin
+from wirebroker.coordinator.groups import admin as group_admin
 
 
 def two_groups():

@@ -1,7 +1,7 @@
 """Offsets and groups go when nobody needs them any more (KIP-211)."""
 
 from tests.unit.coordinator.group_kit import Groups
-from wirebroker.coordinator.group_expiry import sweep_deleted_topics, sweep_expired
+from wirebroker.coordinator.groups.expiry import sweep_deleted_topics, sweep_expired
 
 RETENTION_MS = 1_000_000
 SESSION_MS = RETENTION_MS * 10

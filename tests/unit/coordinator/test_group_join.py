@@ -4,7 +4,7 @@ import pytest
 
 from tests.unit.coordinator.group_kit import RANGE, REBALANCE_MS, SESSION_MS, Groups
 from wirebroker.codecs.errors import ErrorCode
-from wirebroker.coordinator.classic_group import GroupState
+from wirebroker.coordinator.groups.classic_group import GroupState
 
 BOTH = (("range", b"r"), ("roundrobin", b"rr"))
 

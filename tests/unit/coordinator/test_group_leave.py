@@ -2,7 +2,7 @@
 
 from tests.unit.coordinator.group_kit import Groups
 from wirebroker.codecs.errors import ErrorCode
-from wirebroker.coordinator.classic_group import GroupState
+from wirebroker.coordinator.groups.classic_group import GroupState
 
 
 def test_the_last_member_leaves_an_empty_group_of_the_next_generation():
@@ -78,6 +78,9 @@ def test_an_unknown_member_changes_nothing():
 def test_an_emptied_group_whose_record_fails_is_empty_all_the_same():
     groups = Groups()
     [member] = groups.stable()
+    recorded = groups.group().recorded
     groups.fails_with = ErrorCode.NOT_COORDINATOR
     groups.leave(member)
     assert groups.group().state is GroupState.EMPTY
+    assert groups.group().recorded == recorded, "nothing is replayed that is not in the log"
+    assert groups.durable() == groups.reloaded().durable()

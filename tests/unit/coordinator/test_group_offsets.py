@@ -4,8 +4,8 @@ import pytest
 
 from tests.unit.coordinator.group_kit import START_MS, Groups
 from wirebroker.codecs.errors import ErrorCode, KafkaError
-from wirebroker.coordinator import group_offsets
-from wirebroker.coordinator.classic_group import GroupState
+from wirebroker.coordinator.groups import offsets as group_offsets
+from wirebroker.coordinator.groups.classic_group import GroupState
 
 TOPIC_ID = bytes(range(16))
 SUBSCRIPTION = b"\x00\x01\x00\x00\x00\x01\x00\x04read"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from wirebroker.coordinator.group_partitions import java_hash, partition_for
+from wirebroker.coordinator.groups.partitions import java_hash, partition_for
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 from tests.unit.coordinator.group_kit import REBALANCE_MS, SESSION_MS, Groups
 from wirebroker.codecs.errors import ErrorCode
-from wirebroker.coordinator.classic_group import GroupState
+from wirebroker.coordinator.groups.classic_group import GroupState
 
 
 def stable_static(groups, **fields):

@@ -2,7 +2,7 @@
 
 from tests.unit.coordinator.group_kit import REBALANCE_MS, SESSION_MS, Groups
 from wirebroker.codecs.errors import ErrorCode
-from wirebroker.coordinator.classic_group import GroupState
+from wirebroker.coordinator.groups.classic_group import GroupState
 
 
 def completing(groups, count=2):
@@ -119,14 +119,3 @@ def test_who_waits_for_the_leader_does_not_expire_meanwhile():
     assert groups.answers[waiting]["assignment"] == b"F"
     groups.advance(SESSION_MS - 1)
     assert follower in groups.group().members
-
-
-def test_rebalances_are_counted_with_their_time():
-    groups = Groups(initial_rebalance_delay_ms=100)
-    token = groups.join(version=3)
-    groups.advance(100)
-    member = groups.answers[token]["member_id"]
-    groups.advance(50)
-    groups.sync(member, {})
-    assert groups.shard.rebalances.count == 1
-    assert groups.shard.rebalances.total_ms == 150

@@ -6,8 +6,8 @@ import pytest
 
 from tests.unit.coordinator.group_kit import Groups
 from wirebroker.codecs.errors import ErrorCode, KafkaError
-from wirebroker.coordinator.group_txn_offsets import TxnCommit, commit
-from wirebroker.coordinator.runtime import ProducerEpoch
+from wirebroker.coordinator.groups.txn_offsets import TxnCommit, commit
+from wirebroker.coordinator.outcome import ProducerEpoch
 
 
 def asked(member_id="", generation=-1, instance=None, *, group="g", metadata=""):

@@ -5,7 +5,7 @@ import pytest
 from tests.unit.coordinator.group_kit import Groups
 from wirebroker.codecs.coordinator_records import group_metadata_record, group_tombstone
 from wirebroker.codecs.errors import ErrorCode, KafkaError, MalformedFrameError
-from wirebroker.coordinator.classic_group import GroupState
+from wirebroker.coordinator.groups.classic_group import GroupState
 
 
 def recorded(generation=4, **fields):
@@ -106,3 +106,18 @@ def test_whoever_waits_is_answered_when_the_shard_goes():
     syncing = groups.sync(follower)
     groups.carry_out(groups.shard.on_unloaded())
     assert groups.error(syncing) is ErrorCode.NOT_COORDINATOR
+
+
+def test_whoever_joins_a_group_whose_emptiness_was_not_recorded_is_a_member():
+    groups = Groups()
+    groups.join(instance="i")
+    groups.advance(0)
+    groups.fails_with = ErrorCode.UNKNOWN_SERVER_ERROR
+    groups.advance(10_000)
+    assert (groups.group().state, groups.group().is_unrecorded) == (GroupState.EMPTY, True)
+    groups.join(instance="i")
+    assert (groups.group().state, groups.group().is_unrecorded) == (
+        GroupState.PREPARING_REBALANCE,
+        False,
+    )
+    assert list(groups.group().static_members) == ["i"]

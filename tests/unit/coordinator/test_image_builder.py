@@ -13,7 +13,7 @@ from tests.unit.coordinator.kit import (
 )
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.codecs.metadata_records import MetadataRecord, RecordType, metadata_record
-from wirebroker.coordinator.cluster_image import (
+from wirebroker.coordinator.controller.cluster_image import (
     MIGRATING_DIRECTORY,
     NO_LEADER,
     UNASSIGNED_DIRECTORY,
@@ -22,7 +22,7 @@ from wirebroker.coordinator.cluster_image import (
     config_record,
     to_records,
 )
-from wirebroker.coordinator.image_builder import ImageBuilder
+from wirebroker.coordinator.controller.image_builder import ImageBuilder
 
 KIND = RecordType
 
@@ -121,7 +121,7 @@ def test_a_removed_topic_takes_its_configs_along():
     assert not image.topics_by_id
     assert not image.configs
     assert changed.deleted == [base.topics["a"]]
-    assert changed.configs_changed == {(ResourceType.TOPIC, "a")}
+    assert set(changed.configs) == {(ResourceType.TOPIC, "a")}
 
 
 def test_a_topic_that_is_made_anew_is_both_deleted_and_created():
@@ -154,7 +154,7 @@ def test_a_config_without_value_is_removed_and_the_last_one_takes_the_resource_a
     assert base.config(ResourceType.BROKER, "") == {"x": "1"}
     image, changed = build(base, config_record(ResourceType.BROKER, "", "x", None))
     assert image.configs == {}
-    assert changed.configs_changed == {(ResourceType.BROKER, "")}
+    assert set(changed.configs) == {(ResourceType.BROKER, "")}
 
 
 def test_a_feature_at_level_zero_is_not_finalized():

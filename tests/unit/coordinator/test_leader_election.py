@@ -4,10 +4,19 @@ from types import SimpleNamespace
 
 import pytest
 
-from tests.unit.coordinator.kit import one_broker, partition_of, run, topic
+from tests.unit.coordinator.kit import (
+    CONFIG,
+    DIRECTORY,
+    broker,
+    image_of,
+    one_broker,
+    partition_of,
+    run,
+    topic,
+)
 from wirebroker.codecs.errors import ErrorCode, KafkaError
-from wirebroker.coordinator.cluster_image import NO_LEADER
-from wirebroker.coordinator.leader_election import PREFERRED, UNCLEAN, elect_leaders
+from wirebroker.coordinator.controller.cluster_image import NO_LEADER
+from wirebroker.coordinator.controller.leader_election import PREFERRED, UNCLEAN, elect_leaders
 
 
 def elect(image, wishes, election_type=PREFERRED):
@@ -15,7 +24,7 @@ def elect(image, wishes, election_type=PREFERRED):
     if wishes is not None:
         asked = [SimpleNamespace(topic=name, partitions=each) for name, each in wishes.items()]
     request = SimpleNamespace(election_type=election_type, topic_partitions=asked)
-    results, after, records = run(elect_leaders(request, image, node_id=1), image)
+    results, after, records = run(elect_leaders(request, image, CONFIG), image)
     codes = {
         (each["topic"], partition["partition_id"]): partition["error_code"]
         for each in results
@@ -48,28 +57,49 @@ def test_the_last_replica_known_to_be_in_sync_may_take_over():
     assert (partition.leader, partition.isr, partition.leader_epoch) == (1, (1,), 1)
 
 
-@pytest.mark.parametrize(
-    ("election_type", "code"),
-    [
-        (PREFERRED, ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE),
-        (UNCLEAN, ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE),
-    ],
-)
-def test_a_replica_that_may_have_missed_records_does_not_take_over(election_type, code):
-    image = one_broker(
-        *topic(
-            "t",
-            1,
-            1,
-            leader=NO_LEADER,
-            isr=[2],
-            replicas=[2, 1],
-            directories=[bytes(16), bytes(16)],
-        )
+def behind():
+    """Return a partition whose only replica that serves may have missed records."""
+    return topic(
+        "t",
+        1,
+        1,
+        leader=NO_LEADER,
+        isr=[2],
+        replicas=[2, 1],
+        directories=[bytes(16), bytes(16)],
     )
-    codes, _, records = elect(image, {"t": [0]}, election_type)
-    assert codes == {("t", 0): code}
+
+
+def test_a_replica_that_may_have_missed_records_does_not_take_over():
+    codes, _, records = elect(one_broker(*behind()), {"t": [0]})
+    assert codes == {("t", 0): ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE}
     assert not records
+
+
+def test_whoever_asks_for_an_unclean_election_gets_any_replica_that_serves():
+    codes, after, _ = elect(one_broker(*behind()), {"t": [0]}, UNCLEAN)
+    assert codes == {("t", 0): 0}
+    partition = partition_of(after, "t")
+    assert (partition.leader, partition.isr, partition.leader_recovery_state) == (1, (1,), 1)
+
+
+def test_without_a_replica_that_serves_nobody_is_elected():
+    image = image_of(broker(fenced=True), *behind())
+    codes, _, records = elect(image, {"t": [0]}, UNCLEAN)
+    assert codes == {("t", 0): ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE}
+    assert not records
+
+
+def test_the_preferred_replica_takes_over_from_another_one():
+    image = image_of(
+        broker(1),
+        broker(2, log_directories=(bytes(16),)),
+        *topic("t", 1, replicas=[1, 2], isr=[2, 1], leader=2, directories=[DIRECTORY, bytes(16)]),
+    )
+    codes, after, _ = elect(image, {"t": [0]})
+    assert codes == {("t", 0): 0}
+    partition = partition_of(after, "t")
+    assert (partition.leader, partition.leader_epoch, partition.isr) == (1, 1, (2, 1))
 
 
 def test_what_does_not_exist_is_unknown():

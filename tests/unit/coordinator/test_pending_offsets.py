@@ -5,15 +5,21 @@ import pytest
 from tests.unit.coordinator.group_kit import Groups
 from wirebroker.codecs.coordinator_records import (
     CommittedOffset,
+    CoordinatorRecord,
     offset_commit_record,
-    offset_tombstone,
+    offset_key,
     partition_suffix,
 )
 from wirebroker.codecs.errors import ErrorCode
-from wirebroker.coordinator import group_admin, group_offsets
-from wirebroker.coordinator.group_expiry import sweep_deleted_topics, sweep_expired
+from wirebroker.coordinator.groups import admin as group_admin
+from wirebroker.coordinator.groups import offsets as group_offsets
+from wirebroker.coordinator.groups.expiry import sweep_deleted_topics, sweep_expired
 
 WEEK_MS = 7 * 24 * 60 * 60_000
+
+
+def tombstone(group_id, topic, partition):
+    return CoordinatorRecord(offset_key(group_id, topic, partition), None)
 
 
 class Log:
@@ -125,7 +131,7 @@ def test_the_last_commit_of_a_transaction_counts(log):
 def test_a_tombstone_removes_what_is_pending(log):
     log.commit(7, producer=1)
     log.commit(8, producer=1, partition=1)
-    log.shard.replay(*offset_tombstone("g", "t", 0))
+    log.shard.replay(*tombstone("g", "t", 0))
     log.shard.check()
     log.end(1)
     assert (log.fetch(), log.fetch(partition=1)) == (-1, 8)
@@ -134,10 +140,10 @@ def test_a_tombstone_removes_what_is_pending(log):
 def test_deleting_offsets_and_groups_deletes_what_is_pending(log):
     log.commit(7, producer=1)
     outcome = group_offsets.delete(log.shard, "g", [("t", [0, 1])], "token")
-    assert outcome.records == [offset_tombstone("g", "t", 0)]
+    assert outcome.records == [tombstone("g", "t", 0)]
     log.commit(5, partition=3)
     outcome = group_admin.delete_groups(log.shard, ["g"], "token")
-    assert set(outcome.records) >= {offset_tombstone("g", "t", 0), offset_tombstone("g", "t", 3)}
+    assert set(outcome.records) >= {tombstone("g", "t", 0), tombstone("g", "t", 3)}
     log.groups.carry_out(outcome)
     assert not log.shard.groups
     log.end(1)

@@ -1,7 +1,7 @@
 """Timers as data, and outcomes one after the other."""
 
 from wirebroker.codecs.coordinator_records import CoordinatorRecord
-from wirebroker.coordinator.runtime import Outcome, Timers
+from wirebroker.coordinator.outcome import Outcome, Timers
 
 RECORD = CoordinatorRecord(b"key", b"value")
 

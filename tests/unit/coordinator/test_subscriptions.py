@@ -2,7 +2,7 @@
 
 import pytest
 
-from wirebroker.coordinator.subscriptions import subscribed_topics_of
+from wirebroker.coordinator.groups.subscriptions import subscribed_topics_of
 
 
 def subscription(*topics, version=1):

@@ -15,18 +15,21 @@ from tests.unit.coordinator.kit import (
     request,
     run,
     topic,
-    topic_id,
 )
 from wirebroker.codecs.errors import ErrorCode, KafkaError
-from wirebroker.codecs.metadata_records import RecordType
-from wirebroker.coordinator.cluster_image import UNASSIGNED_DIRECTORY
-from wirebroker.coordinator.operation import complete
-from wirebroker.coordinator.topic_control import create_partitions, create_topics, delete_topics
+from wirebroker.coordinator.controller.cluster_image import UNASSIGNED_DIRECTORY
+from wirebroker.coordinator.controller.operation import complete
+from wirebroker.coordinator.controller.topic_control import (
+    create_partitions,
+    create_topics,
+)
+
+IDS = [bytes([9]) * 15 + bytes([number]) for number in range(100)]
 
 
 def create(image, *topics, validate_only=False):
     body = request(topics=list(topics), validate_only=validate_only)
-    return run(create_topics(body, image, CONFIG), image)
+    return run(create_topics(body, image, CONFIG, topic_ids=IDS), image)
 
 
 def refusal(image, *topics):
@@ -202,12 +205,14 @@ def test_a_broker_with_several_directories_chooses_one_itself():
 )
 def test_more_than_ten_thousand_records_are_refused_as_a_whole(topics):
     with pytest.raises(KafkaError) as raised:
-        complete(create_topics(request(topics=topics), one_broker(), CONFIG))
+        complete(create_topics(request(topics=topics), one_broker(), CONFIG, topic_ids=IDS))
     assert raised.value.code is ErrorCode.POLICY_VIOLATION
 
 
 def test_a_large_creation_can_be_interrupted_often():
-    steps = create_topics(request(topics=[new_topic("a", 9_999)]), one_broker(), CONFIG)
+    steps = create_topics(
+        request(topics=[new_topic("a", 9_999)]), one_broker(), CONFIG, topic_ids=IDS
+    )
     assert sum(1 for _ in steps) > 100
 
 
@@ -275,12 +280,3 @@ def test_a_topic_that_is_enlarged_twice_in_a_request_is_refused_before_the_other
         ("b", 0),
     ]
     assert len(image.topics["a"].partitions) == 1
-
-
-def test_topics_are_deleted_by_id_each_by_itself():
-    base = one_broker(*topic("a", 1), *topic("b", 2))
-    results, image, records = run(delete_topics([topic_id(1), topic_id(9)], base), base)
-    assert results[0] is None
-    assert results[1].code is ErrorCode.UNKNOWN_TOPIC_ID
-    assert [each.type for each in records] == [RecordType.REMOVE_TOPIC]
-    assert set(image.topics) == {"b"}

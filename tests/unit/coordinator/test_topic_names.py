@@ -3,7 +3,7 @@
 import pytest
 
 from wirebroker.codecs.errors import ErrorCode, KafkaError
-from wirebroker.coordinator.topic_names import check_topic_name, collisions, is_internal
+from wirebroker.coordinator.controller.topic_names import check_topic_name, collisions, is_internal
 
 
 @pytest.mark.parametrize("name", ["a", "A-1_b.c", "...", "n" * 249, "-"])

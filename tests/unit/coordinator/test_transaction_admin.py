@@ -7,7 +7,7 @@ import pytest
 from tests.unit.coordinator.transaction_kit import START_MS, TIMEOUT_MS, Transactions
 from wirebroker.clock import in_one_go
 from wirebroker.codecs.errors import ErrorCode, KafkaError
-from wirebroker.coordinator.transaction_admin import Filters, describe, list_transactions
+from wirebroker.coordinator.transactions.admin import Filters, describe, list_transactions
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from tests.unit.coordinator.transaction_kit import (
     with_epoch,
 )
 from wirebroker.codecs.errors import ErrorCode
-from wirebroker.coordinator.runtime import Marker
+from wirebroker.coordinator.outcome import Marker
 
 FENCED = ErrorCode.PRODUCER_FENCED
 INVALID = ErrorCode.INVALID_TXN_STATE

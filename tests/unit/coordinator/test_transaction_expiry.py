@@ -2,7 +2,7 @@
 
 from tests.unit.coordinator.transaction_kit import START_MS, TIMEOUT_MS, Transactions
 from wirebroker.codecs.errors import ErrorCode
-from wirebroker.coordinator.transaction_expiry import sweep_expired
+from wirebroker.coordinator.transactions.expiry import sweep_expired
 
 WEEK_MS = 7 * 24 * 60 * 60_000
 YEAR_MS = 365 * 24 * 60 * 60_000
@@ -106,11 +106,11 @@ def test_ids_that_nobody_has_used_for_a_week_go():
     transactions.now_ms = WEEK_MS - 1
     transactions.init("new")
     _sweep(transactions)
-    assert transactions.shard.transactions.keys() == {"t", "new", "busy", "decided"}
+    assert transactions.shard.recorded.keys() == {"t", "new", "busy", "decided"}
     transactions.now_ms = WEEK_MS
     _sweep(transactions)
-    assert transactions.shard.transactions.keys() == {"new", "busy", "decided"}
-    assert transactions.reloaded().shard.transactions.keys() == {"new", "busy", "decided"}
+    assert transactions.shard.recorded.keys() == {"new", "busy", "decided"}
+    assert transactions.reloaded().shard.recorded.keys() == {"new", "busy", "decided"}
 
 
 def test_an_id_that_was_forgotten_is_a_new_one():

@@ -4,8 +4,8 @@ import pytest
 
 from tests.unit.coordinator.transaction_kit import OLD, Transactions, with_epoch
 from wirebroker.codecs.errors import ErrorCode, KafkaError
-from wirebroker.coordinator.transaction_init import Init, check
-from wirebroker.coordinator.transaction_settings import TransactionSettings
+from wirebroker.coordinator.transactions.init import Init, check
+from wirebroker.coordinator.transactions.settings import TransactionSettings
 
 
 def test_a_new_transactional_id_gets_a_new_producer_id_with_epoch_0():
@@ -129,7 +129,7 @@ def test_an_id_that_cannot_be_recorded_does_not_exist():
     transactions = Transactions()
     transactions.fails_with = ErrorCode.NOT_COORDINATOR
     assert transactions.init() is ErrorCode.NOT_COORDINATOR
-    assert not transactions.shard.transactions
+    assert not transactions.shard.recorded
     transactions.fails_with = None
     assert transactions.init() == (101, 0)
 

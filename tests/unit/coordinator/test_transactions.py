@@ -12,9 +12,36 @@ def test_a_load_is_what_was_replayed_but_for_the_last_epoch():
     transactions.ended()
     transactions.add(transactions.init("u"), 0, 1, name="u")
     loaded = transactions.reloaded()
-    for name, each in transactions.shard.transactions.items():
-        assert loaded.of(name) == each._replace(last_producer_epoch=-1)
+    assert loaded.shard.recorded == transactions.shard.recorded
+    for name in ("t", "u"):
+        assert loaded.of(name) == transactions.of(name)._replace(last_producer_epoch=-1)
     loaded.shard.check()
+
+
+def test_what_the_record_says_counts_whatever_was_intended():
+    transactions = Transactions()
+    producer = transactions.init()
+    before = transactions.of()
+    intended = before.with_partitions(frozenset({("a", 0)}), now_ms=1, client_version=2)
+    transactions.shard.move(intended)  # its records never come
+    other = before.with_partitions(frozenset({("b", 7)}), now_ms=2, client_version=2)
+    transactions.shard.replay(*other.record(2))
+    assert transactions.of().partitions == {("b", 7)}
+    assert transactions.of().updated_ms == 2
+    assert transactions.of().producer_id == producer[0]
+
+
+def test_what_no_record_says_is_as_before_when_an_append_fails():
+    transactions = Transactions()
+    producer = transactions.init()
+    following = transactions.init(known=producer)
+    before = transactions.of()
+    assert before.last_producer_epoch == producer[1], "it may ask once more"
+    transactions.fails_with = ErrorCode.NOT_COORDINATOR
+    assert transactions.init() is ErrorCode.NOT_COORDINATOR
+    transactions.fails_with = None
+    assert transactions.of() == before
+    assert transactions.init(known=producer) == following
 
 
 def test_records_of_transaction_version_0_have_no_tagged_fields():
@@ -37,8 +64,7 @@ def test_records_of_other_kinds_and_versions_are_passed_over():
     transactions = Transactions()
     transactions.shard.replay(b"\x00\x09abc", b"\x00\x00")
     transactions.shard.replay(transaction_key("t"), b"\x00\x07new")
-    assert transactions.shard.unread_kinds == {9: 1, -1: 1}
-    assert not transactions.shard.transactions
+    assert not transactions.shard.recorded
 
 
 @pytest.mark.parametrize("status", [6, 7, -1])
@@ -63,7 +89,7 @@ def test_a_tombstone_removes_an_id():
     transactions.shard.replay(transaction_key("t"), None)
     transactions.shard.replay(transaction_key("never was"), None)
     transactions.shard.check()
-    assert not transactions.shard.transactions
+    assert not transactions.shard.recorded
 
 
 def test_it_describes_itself():

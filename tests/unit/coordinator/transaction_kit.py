@@ -6,19 +6,21 @@ import itertools
 from typing import TYPE_CHECKING, Any
 
 from wirebroker.codecs.errors import ErrorCode, KafkaError
-from wirebroker.coordinator import transaction_end, transaction_expiry, transaction_partitions
-from wirebroker.coordinator.runtime import Moment, Outcome, ProducerEpoch
-from wirebroker.coordinator.transaction_end import End
-from wirebroker.coordinator.transaction_init import Init, init_producer_id
-from wirebroker.coordinator.transaction_metadata import EPOCH_BUMP, TV_0
-from wirebroker.coordinator.transaction_partitions import Claim
-from wirebroker.coordinator.transaction_settings import TransactionSettings
-from wirebroker.coordinator.transactions import TransactionShard, WriteMarkers
-from wirebroker.storage.wall_clocks import WallClocks
+from wirebroker.coordinator.outcome import Moment, Outcome, ProducerEpoch
+from wirebroker.coordinator.transactions import end as transaction_end
+from wirebroker.coordinator.transactions import expiry as transaction_expiry
+from wirebroker.coordinator.transactions import partitions as transaction_partitions
+from wirebroker.coordinator.transactions.end import End
+from wirebroker.coordinator.transactions.init import Init, init_producer_id
+from wirebroker.coordinator.transactions.metadata import EPOCH_BUMP, TV_0
+from wirebroker.coordinator.transactions.partitions import Claim
+from wirebroker.coordinator.transactions.settings import TransactionSettings
+from wirebroker.coordinator.transactions.shard import TransactionShard, WriteMarkers
+from wirebroker.storage.log.wall_clocks import WallClocks
 
 if TYPE_CHECKING:
     from wirebroker.codecs.coordinator_records import CoordinatorRecord
-    from wirebroker.coordinator.transaction_metadata import Transaction
+    from wirebroker.coordinator.transactions.metadata import Transaction
 
 START_MS = 1_000_000
 TIMEOUT_MS = 60_000
@@ -146,7 +148,7 @@ class Transactions:
         return names
 
     def of(self, name: str = "t") -> Transaction:
-        return self.shard.transactions[name]
+        return self.shard.find(name)
 
     def state(self, name: str = "t") -> str:
         return self.of(name).state.label

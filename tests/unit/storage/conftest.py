@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from wirebroker.storage.log import Log
+    from wirebroker.storage.log.log import Log
 
 
 @pytest.fixture

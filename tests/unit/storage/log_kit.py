@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from wirebroker.codecs.record_batch import build_batch
-from wirebroker.config_topic import TopicSettings
+from wirebroker.codecs.records.batch import build_batch
+from wirebroker.config.topic import TopicSettings
 from wirebroker.storage.files import Files
-from wirebroker.storage.log import Log
+from wirebroker.storage.log.log import Log
 
 if TYPE_CHECKING:
-    from wirebroker.storage.log_append import AppendResult
+    from wirebroker.storage.log.append import AppendResult
 
 NOW = 1_700_000_000_000
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from wirebroker.storage.files import Files, FileSlice
+from wirebroker.storage.files import ColdPagesError, Files, FileSlice
 
 
 def descriptor_is_open(number):
@@ -374,20 +374,30 @@ def test_what_is_cached_is_read_into_memory(tmp_path):
     files.close_all()
 
 
-@pytest.mark.parametrize(("error", "count"), [(errno.EAGAIN, 0), (errno.EOPNOTSUPP, 4)])
+@pytest.mark.parametrize(
+    ("error", "count", "asked"), [(errno.EAGAIN, 0, 2), (errno.EOPNOTSUPP, 4, 1)]
+)
 def test_what_is_not_cached_is_left_and_read_where_the_file_system_cannot_tell(
-    tmp_path, monkeypatch, error, count
+    tmp_path, monkeypatch, error, count, asked
 ):
     files = Files()
     file = files.data(str(tmp_path / "log"))
     file.write_at(0, b"0123456789")
     real = os.preadv
+    flagged = []
 
     def preadv(number: int, buffers: list[memoryview], position: int, flags: int = 0) -> int:
         if flags:
+            flagged.append(position)
             raise OSError(error, os.strerror(error))
         return real(number, buffers, position)
 
     monkeypatch.setattr(os, "preadv", preadv)
     assert file.read_cached(3, memoryview(bytearray(4))) == count
+    assert file.is_resident(3) == bool(count)
+    if count:
+        assert file.read_now(8, 4, least=2) == b"89"
+        with pytest.raises(ColdPagesError):
+            file.read_now(8, 4, least=3)
+    assert len(flagged) == asked  # who cannot tell is not asked again
     files.close_all()

@@ -54,6 +54,41 @@ def test_a_directory_in_use_is_refused(tmp_path):
     directory.close()
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        "build-1",
+        "t-0",
+        "__cluster_metadata-0",
+        "gone-3.0123-delete",
+        "a-4.01-stray",
+        "a-5.0-future",
+    ],
+)
+def test_folders_like_partitions_without_an_identity_are_left_alone(tmp_path, name):
+    (tmp_path / name).mkdir()
+    with pytest.raises(LogDirectoryError) as refused:
+        open_directory(tmp_path)
+    assert f"no meta.properties but folders named like partitions ({name})" in str(refused.value)
+    assert "choose another data directory" in str(refused.value)
+    assert [path.name for path in tmp_path.rglob("*")] == [name]
+
+
+def test_of_many_such_folders_a_few_are_named(tmp_path):
+    for number in range(9):
+        (tmp_path / f"run-{number}").mkdir()
+    with pytest.raises(LogDirectoryError, match=r"\(run-0, run-1, run-2 and 6 more\)"):
+        open_directory(tmp_path)
+
+
+def test_other_folders_and_files_are_no_reason_to_refuse(tmp_path):
+    (tmp_path / "lost+found").mkdir()
+    (tmp_path / "notes-1").write_text("")
+    directory = open_directory(tmp_path)
+    directory.close()
+    assert directory.foreign == ["lost+found"]
+
+
 def test_damaged_properties_are_refused(tmp_path):
     (tmp_path / "meta.properties").write_text("rubbish")
     with pytest.raises(LogDirectoryError, match=r"meta\.properties is damaged \(version is None"):
@@ -94,6 +129,7 @@ def test_a_marker_of_another_age_is_a_clean_stop_all_the_same(tmp_path, content)
 
 
 def test_partitions_are_listed_by_their_names(tmp_path):
+    open_directory(tmp_path).close()
     for name in (
         "plain-0",
         "with-dashes.and_dots-12",
@@ -122,6 +158,7 @@ def test_partitions_are_listed_by_their_names(tmp_path):
 
 
 def test_a_damaged_topic_id_is_told_and_left_to_the_metadata(tmp_path):
+    open_directory(tmp_path).close()
     (tmp_path / "t-0").mkdir()
     (tmp_path / "t-0" / "partition.metadata").write_bytes(b"version: 0\ntopic_id: short")
     directory = open_directory(tmp_path)

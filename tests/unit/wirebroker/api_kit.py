@@ -12,9 +12,11 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from tests.unit.coordinator.kit import image_of, one_broker
-from wirebroker.api.registry import REGISTRY, ConnectionInfo, Request
+from wirebroker.api.registry import REGISTRY
 from wirebroker.clock import SystemClock
+from wirebroker.cluster.controller_channel import LocalChannel
 from wirebroker.cluster.producer_id_supply import ProducerIdSupply
+from wirebroker.codecs.errors import KafkaError
 from wirebroker.codecs.messages import (
     decode_request,
     decode_response,
@@ -22,8 +24,10 @@ from wirebroker.codecs.messages import (
     encode_response,
 )
 from wirebroker.config import Config
-from wirebroker.coordinator.controller import Controller
-from wirebroker.coordinator.operation import complete
+from wirebroker.coordinator.controller.controller import Controller, ControllerRequest, refusal
+from wirebroker.coordinator.controller.operation import complete
+from wirebroker.request import Request
+from wirebroker.session import Session
 
 if TYPE_CHECKING:
     from wirebroker.codecs.api_keys import ApiKey
@@ -31,14 +35,18 @@ if TYPE_CHECKING:
 
 
 class InstantMetadata:
-    """A metadata log whose disk is immediate."""
+    """A controller, and the metadata that it keeps, whose disk is immediate."""
 
-    def __init__(self, *records: MetadataRecord) -> None:
+    def __init__(self, rules: Controller, *records: MetadataRecord) -> None:
+        self.rules = rules
         self.image = one_broker(*records)
         self.submitted = 0
 
-    async def submit(self, operation: Any) -> Any:
-        result = complete(operation(self.image))
+    async def handle(self, request: ControllerRequest) -> dict[str, Any]:
+        try:
+            result = complete(self.rules.operation(request, now_s=0.0)(self.image))
+        except KafkaError as error:
+            return refusal(request, error)
         await asyncio.sleep(0)  # noqa: TID251 - as the real one, it does not answer at once
         self.submitted += 1
         self.image = image_of(*result.records, base=self.image)
@@ -50,21 +58,24 @@ def make_broker(*records: MetadataRecord, **settings: str) -> Any:
     config = Config(
         {"log.dirs": "data"} | {name.replace("_", "."): value for name, value in settings.items()}
     )
-    metadata: Any = InstantMetadata(*records)
-    controller = Controller(config, node_id=1)
+    cluster_id = "MkU3OEVBNTcwNTJENDM2Qk"
+    rules = Controller(config, node_id=1, cluster_id=cluster_id)
+    metadata: Any = InstantMetadata(rules, *records)
+    channel = LocalChannel(metadata)
+    lifecycle: Any = SimpleNamespace(node_id=1, broker_epoch=metadata.image.brokers[1].epoch)
     return SimpleNamespace(
         config=config,
         clock=SystemClock(),
         node_id=1,
-        cluster_id="MkU3OEVBNTcwNTJENDM2Qk",
+        cluster_id=cluster_id,
         metadata=metadata,
-        controller=controller,
-        producer_ids=ProducerIdSupply(metadata, controller),
+        controller=channel,
+        producer_ids=ProducerIdSupply(channel, lifecycle),
         auto_listeners=frozenset(),
     )
 
 
-CONNECTION = ConnectionInfo(
+CONNECTION = Session(
     connection_id="c",
     peer="client:1",
     listener_name="PLAINTEXT",

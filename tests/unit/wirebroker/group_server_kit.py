@@ -6,9 +6,12 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from tests.unit.wirebroker.api_kit import CONNECTION, make_broker
-from wirebroker.api.registry import REGISTRY, Request
+from wirebroker.api.registry import REGISTRY
 from wirebroker.clock import next_turn, pause
+from wirebroker.cluster.coordinator_service import CoordinatorService
+from wirebroker.cluster.data_directory import is_disk_failure
 from wirebroker.cluster.group_coordinator import GroupCoordinator
+from wirebroker.cluster.leadership import Leadership, LeadershipChange, Leaderships
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.coordinator_records import CommittedOffset, offset_commit_record
 from wirebroker.codecs.errors import ErrorCode, KafkaError
@@ -18,9 +21,10 @@ from wirebroker.codecs.messages import (
     encode_request,
     encode_response,
 )
-from wirebroker.codecs.record_batch import build_batch, iterate_batches, iterate_records
-from wirebroker.coordinator.group_partitions import CONSUMER_OFFSETS
-from wirebroker.coordinator.group_settings import GroupSettings
+from wirebroker.codecs.records.batch import build_batch, iterate_batches, iterate_records
+from wirebroker.coordinator.groups.partitions import CONSUMER_OFFSETS
+from wirebroker.coordinator.groups.settings import GroupSettings
+from wirebroker.request import Request
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -47,6 +51,8 @@ class ListPartition:
         self.topic = CONSUMER_OFFSETS
         self.index = index
         self.is_leader = True
+        self.leader_epoch = 1
+        self.lacks_replicas = False
         self.directory = SimpleNamespace(is_online=True)
         self.is_appending = False
         self.commits_at_once = True
@@ -80,14 +86,18 @@ class ListPartition:
                 return SimpleNamespace(slice=SimpleNamespace(read=lambda rest=rest: rest))
         return SimpleNamespace(slice=None)
 
-    def check_leader(self) -> None:
+    def check_leader(self, current_leader_epoch: int = -1) -> None:
+        if current_leader_epoch not in (-1, self.leader_epoch):
+            raise KafkaError(ErrorCode.FENCED_LEADER_EPOCH)
         if not self.is_leader:
             raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
-    def append(
-        self, records: memoryview, *, now_ms: int, request_version: int, origin: Any, guard: Any
-    ) -> Any:
-        del now_ms, request_version, origin, guard
+    def check_in_sync(self) -> None:
+        if self.lacks_replicas:
+            raise KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS)
+
+    def append(self, records: memoryview, *, now_ms: int, request_version: int, **more: Any) -> Any:
+        del now_ms, request_version, more
         if self.fails_with is not None:
             raise self.fails_with
         if len(records) > self.log.settings.max_message_bytes:
@@ -116,31 +126,49 @@ class ListPartition:
 class ListReplicas:
     """The partitions of `__consumer_offsets`."""
 
-    def __init__(self, partitions: dict[int, ListPartition]) -> None:
+    def __init__(self, partitions: dict[int, ListPartition], *, is_led: bool = True) -> None:
         self.partitions = partitions
         self.failures: list[OSError] = []
+        self.leaderships = Leaderships()
+        if is_led:
+            for each in partitions.values():
+                self.elect(each)
+
+    def elect(self, partition: Any) -> None:
+        """Have this node lead a partition in its epoch."""
+        self.leaderships.tell(
+            LeadershipChange(elected=[Leadership(partition, partition.leader_epoch)])
+        )
+
+    def resign(self, partition: Any) -> None:
+        """Have this node lead a partition no more."""
+        epoch = self.leaderships.led[partition]
+        self.leaderships.tell(LeadershipChange(resigned=[Leadership(partition, epoch)]))
 
     def find(self, name: str, topic_id: bytes, *, by_id: bool) -> Any:
         del topic_id, by_id
         assert name == CONSUMER_OFFSETS
         return self.partitions, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
-    def disk_failed(self, partition: ListPartition, error: OSError) -> None:
-        del partition
+    def disk_failed(self, partition: Any, error: OSError) -> None:
         self.failures.append(error)
+        if is_disk_failure(error):
+            self.resign(partition)
 
 
 def group_broker(
     *records: Any,
     partitions: dict[int, ListPartition] | None = None,
     clock: Any = None,
+    is_led: bool = True,
+    is_started: bool = True,
     **settings: int,
 ) -> Any:
     """Return a broker with groups; `__consumer_offsets` has one partition unless said."""
     broker = make_broker(*records)
     found = {0: ListPartition()} if partitions is None else partitions
     broker.clock = clock or ManualClock()
-    broker.replicas = ListReplicas(found)
+    broker.replicas = ListReplicas(found, is_led=is_led)
     count = max(1, len(found))
     values = {"initial_rebalance_delay_ms": 0, "offsets_topic_partition_count": count} | settings
     numbers = iter(range(1, 1_000_000))
@@ -152,6 +180,9 @@ def group_broker(
         replicas=broker.replicas,
         new_uuid=lambda: f"uuid{next(numbers)}",
     )
+    if is_started:
+        # Without its duties: nobody stops it.
+        CoordinatorService.start(broker.groups)
     return broker
 
 

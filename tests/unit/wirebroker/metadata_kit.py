@@ -1,23 +1,27 @@
-"""A metadata log in a directory, with its controller, for the tests of both."""
+"""A controller with its metadata log in a directory, for the tests of both."""
 
 import asyncio
 
 from tests.unit.coordinator.kit import request
 from wirebroker.clock import SystemClock, next_turn
-from wirebroker.cluster.metadata_log import MetadataLog
+from wirebroker.cluster.broker_lifecycle import BrokerLifecycle
+from wirebroker.cluster.controller_channel import LocalChannel
 from wirebroker.cluster.metadata_store import DIRECTORY_NAME
+from wirebroker.cluster.quorum_controller import QuorumController
+from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.metadata_records import RecordType, metadata_record
 from wirebroker.config import Config
-from wirebroker.coordinator.cluster_image import Endpoint
-from wirebroker.coordinator.controller import Controller
-from wirebroker.coordinator.operation import ControllerResult
+from wirebroker.coordinator.controller.cluster_image import Endpoint
+from wirebroker.coordinator.controller.controller import Controller, ControllerRequest
+from wirebroker.coordinator.controller.operation import ControllerResult
 from wirebroker.storage.files import Files
 
-DIRECTORY_ID = bytes(15) + b"\x07"
+DIRECTORY_ID = bytes([7]) * 16
+CLUSTER_ID = "MkU3OEVBNTcwNTJENDM2Qk"
 
 
 class Node:
-    """A metadata log in a directory, with its controller."""
+    """A controller with its metadata log in a directory."""
 
     def __init__(self, directory, **settings):
         self.directory = str(directory)
@@ -25,24 +29,35 @@ class Node:
         self.config = Config(
             {"log.dirs": "data"} | {key.replace("_", "."): text for key, text in settings.items()}
         )
-        self.controller = Controller(self.config, node_id=1)
 
     async def open(self):
-        return await MetadataLog.open(
-            self.directory, files=Files(), clock=SystemClock(), config=self.config, node_id=1
+        rules = Controller(self.config, node_id=1, cluster_id=CLUSTER_ID)
+        return await QuorumController.open(
+            self.directory, files=Files(), clock=SystemClock(), rules=rules
         )
 
     async def start(self):
-        log = await self.open()
-        await log.register(
+        """Open it, and have its own broker serve."""
+        controller = await self.open()
+        await self.join(controller)
+        return controller
+
+    async def join(self, controller):
+        channel = LocalChannel(controller)
+        lifecycle = BrokerLifecycle(channel, controller.follower, node_id=1)
+        await lifecycle.register(
+            cluster_id=CLUSTER_ID,
             endpoints=[Endpoint("PLAINTEXT", "localhost", 9092, 0)],
             log_directories=[DIRECTORY_ID],
         )
-        await log.unfence()
-        return log
+        await lifecycle.unfence()
+        return lifecycle
 
-    def create(self, log, *topics):
-        return log.submit(self.controller.create_topics(request(topics=list(topics))))
+    async def create(self, controller, *topics):
+        """Create topics; return their results, or raise what refuses the whole request."""
+        asked = ControllerRequest(ApiKey.CREATE_TOPICS, 7, request(topics=list(topics)))
+        answer = await controller.submit(controller.rules.operation(asked, now_s=0.0))
+        return answer["topics"]
 
     def files(self, suffix):
         return sorted(
@@ -69,6 +84,6 @@ def snapshotting(directory):
 
 async def settle(log):
     """Wait for a snapshot that is being written."""
-    while log._snapshotter is not None:
-        await asyncio.shield(log._snapshotter)
+    while log.log._snapshotter is not None:
+        await asyncio.shield(log.log._snapshotter)
         await next_turn()

@@ -6,14 +6,14 @@ import logging
 import socket
 import struct
 
-from wirebroker.api.registry import CloseConnectionError, Registry
 from wirebroker.clock import SystemClock, pause
 from wirebroker.codecs.api_keys import ApiKey
-from wirebroker.loop_watch import LoopWatch
+from wirebroker.handlers import Registry
 from wirebroker.net.connection_table import ConnectionTable
 from wirebroker.net.dispatch import Dispatcher
 from wirebroker.net.listener import Listener, bind
 from wirebroker.net.settings import NetworkSettings
+from wirebroker.request import CloseConnectionError
 
 
 def frame(key: int, body: bytes = b"", correlation_id: int = 0) -> bytes:
@@ -126,20 +126,16 @@ class Server:
         assert self.table.budget.used_bytes == 0
 
 
-def serve(test, **settings):
-    """Run `test(server)` against a server with these settings."""
+@contextlib.asynccontextmanager
+async def serve(**settings):
+    """Give a server with these settings; it must hold nothing when the test is over."""
     max_sockets = settings.pop("max_sockets", None)
-
-    async def run() -> None:
-        server = Server(NetworkSettings(**settings), max_sockets)
-        try:
-            async with asyncio.timeout(60):
-                await test(server)
-        finally:
-            await server.close()
-
-    with asyncio.Runner(loop_factory=LoopWatch().new_event_loop) as runner:
-        runner.run(run())
+    server = Server(NetworkSettings(**settings), max_sockets)
+    try:
+        async with asyncio.timeout(60):
+            yield server
+    finally:
+        await server.close()
 
 
 def lines(caplog, level=logging.INFO):

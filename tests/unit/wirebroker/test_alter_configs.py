@@ -7,7 +7,7 @@ from tests.unit.coordinator.kit import topic
 from tests.unit.wirebroker.api_kit import answer, make_broker
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
-from wirebroker.coordinator.cluster_image import ResourceType
+from wirebroker.coordinator.controller.cluster_image import ResourceType
 
 
 @pytest.mark.parametrize("version", [0, 1])

@@ -36,6 +36,17 @@ def test_no_command_shows_help(capsys):
     assert "serve" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("command", ["serve", "configs", "dump", "verify", "repair"])
+def test_help_names_every_command(capsys, command):
+    assert cli.run(["--help"]) == 0
+    assert f"\n  {command} " in capsys.readouterr().out
+
+
+def test_configs_lists_names_with_their_defaults(capsys):
+    assert cli.run(["configs"]) == 0
+    assert "\nnum.partitions=1\n" in capsys.readouterr().out
+
+
 def test_version_is_one_line(capsys):
     assert cli.run(["--version"]) == 0
     assert capsys.readouterr().out == f"wirebroker {version_text()}\n"
@@ -60,6 +71,19 @@ def test_serve_hands_the_settings_to_the_server(served, tmp_path):
     assert port_file == Path("p")
 
 
+def test_a_comma_is_part_of_the_data_directorys_name(served):
+    assert cli.run(["serve", "--data-dir", "a,b"]) == 0
+    assert served[0][0].log_directories == ("a,b",)
+
+
+def test_who_says_so_gets_an_unprotected_broker(served, capsys):
+    arguments = ["serve", "--set", "authorizer.class.name=x"]
+    assert cli.run(arguments) == 2
+    assert not served
+    assert cli.run([*arguments, "--unprotected"]) == 0
+    assert served[0][0].bool("wirebroker.unprotected")
+
+
 def test_the_environment_sets_what_no_flag_sets(served, monkeypatch):
     monkeypatch.setenv("KAFKA_NUM_PARTITIONS", "6")
     assert cli.run(["serve"]) == 0
@@ -74,6 +98,12 @@ def test_the_environment_sets_what_no_flag_sets(served, monkeypatch):
         (["serve", "--data-dir", ""], "log.dirs is empty: name at least one directory"),
         (["serve", "--set", "a"], "write --set key=value"),
         (["serve", "--set", "num.partitions=0"], "it must be at least 1"),
+        (["serve", "--set", "num.partition=3"], "did you mean num.partitions?"),
+        (
+            ["serve", "--set", "authorizer.class.name=x"],
+            "authorizer.class.name asks for protection",
+        ),
+        (["serve", "--config", "."], ". is a directory: name the properties file in it"),
         (["serve", "--config", "missing.properties"], "no such file"),
         (["serve", "--log-format", "xml"], "json"),
         (["serve", "extra"], "extra"),

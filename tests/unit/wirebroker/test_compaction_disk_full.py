@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from tests.support.failing_files import FailingFiles
-from tests.unit.wirebroker.test_compactor import cleaned_files, fill, kit, offsets, on_a_loop
+from tests.unit.wirebroker.test_compactor import cleaned_files, fill, kit, offsets
 from wirebroker.cluster.compaction_child import run_here
 
 
-@on_a_loop
 async def test_a_disk_that_is_full_from_any_call_of_a_compaction_on_costs_only_time(tmp_path):
     disk = FailingFiles()
     async with kit(tmp_path, run=run_here(disk), files=disk) as k:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import errno
-import functools
 import os
 import select
 import subprocess
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.support.async_tests import on_a_loop
 from tests.support.compaction import append, records_of
 from tests.support.requests import create_topic, delete_topic
 from tests.support.servers import broker_of, client_of, running
@@ -27,38 +27,28 @@ from wirebroker.cluster.compaction_child import (
 from wirebroker.cluster.compactor import MOST_DEATHS, Compactor
 from wirebroker.cluster.deleted_segments import DeletedSegments
 from wirebroker.codecs.errors import ErrorCode, KafkaError
-from wirebroker.codecs.record_batch import build_batch
+from wirebroker.codecs.records.batch import build_batch
 from wirebroker.compaction_worker import BrokerGoneError, Limits, decode_order, encode_order, work
 from wirebroker.storage.checkpoints import CLEANER_CHECKPOINT
-from wirebroker.storage.compaction import CleanedGroup
-from wirebroker.storage.compaction_range import dirty_range, make_job
+from wirebroker.storage.compaction.compaction import CleanedGroup
+from wirebroker.storage.compaction.range import dirty_range, make_job
 from wirebroker.storage.files import Files
-from wirebroker.storage.wall_clocks import Moment
+from wirebroker.storage.log.wall_clocks import ClockReading
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine
+    from collections.abc import AsyncGenerator, AsyncIterator
     from pathlib import Path
 
     from tests.support.raw_client import RawClient
     from wirebroker.cluster.compaction_child import News, Run
     from wirebroker.cluster.partition import Partition
     from wirebroker.server import Server
-    from wirebroker.storage.compaction import CompactionJob
-    from wirebroker.storage.segment import Segment
+    from wirebroker.storage.compaction.compaction import CompactionJob
+    from wirebroker.storage.log.segment import Segment
 
 NOW = 1_700_000_000_000
 COMPACTED = {"cleanup.policy": "compact"}
 LIMITS = Limits(1 << 20, 0.9, 1e300)
-
-
-def on_a_loop(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
-    """Run an async test."""
-
-    @functools.wraps(test)
-    def run(*arguments: Any, **fixtures: Any) -> None:
-        asyncio.run(test(*arguments, **fixtures))
-
-    return run
 
 
 class Kit:
@@ -118,7 +108,6 @@ def cleaned_files(partition: Partition) -> list[str]:
     return [name for name in names if "cleaned" in name or "swap" in name]
 
 
-@on_a_loop
 async def test_a_compacted_topic_is_compacted_and_the_checkpoint_says_so(tmp_path):
     async with kit(tmp_path) as k:
         t = await k.topic("t")
@@ -138,7 +127,6 @@ async def test_a_compacted_topic_is_compacted_and_the_checkpoint_says_so(tmp_pat
         assert await k.compact() == []
 
 
-@on_a_loop
 async def test_what_decides_about_records_is_on_the_disk_before_they_go(tmp_path):
     # In the active segment: the marker of a transaction, or a producer's newest batch.
     async with kit(tmp_path) as here:
@@ -149,7 +137,6 @@ async def test_what_decides_about_records_is_on_the_disk_before_they_go(tmp_path
         assert log.recovery_point == log.log_end_offset
 
 
-@on_a_loop
 async def test_a_worker_process_does_the_same(tmp_path):
     async with kit(tmp_path, run=run_in_child) as k:
         t = await k.topic("t")
@@ -159,7 +146,6 @@ async def test_a_worker_process_does_the_same(tmp_path):
         assert k.checkpoint() == "0\n1\nt 0 6\n"
 
 
-@on_a_loop
 async def test_the_dirtiest_log_comes_first(tmp_path):
     async with kit(tmp_path) as k:
         half, whole = await k.topic("half"), await k.topic("whole")
@@ -173,7 +159,6 @@ async def test_the_dirtiest_log_comes_first(tmp_path):
         assert k.checkpoint() == "0\n2\nhalf 0 9\nwhole 0 6\n"
 
 
-@on_a_loop
 async def test_as_many_at_a_time_as_there_may_be_threads(tmp_path):
     async with kit(tmp_path, log_cleaner_threads="2") as k:
         for name in "abc":
@@ -183,7 +168,6 @@ async def test_as_many_at_a_time_as_there_may_be_threads(tmp_path):
         await k.compactor.stop()
 
 
-@on_a_loop
 async def test_a_log_that_is_not_dirty_enough_is_left_alone(tmp_path):
     async with kit(tmp_path) as k:
         t = await k.topic("t", **{"min.cleanable.dirty.ratio": "0.9"})
@@ -193,7 +177,6 @@ async def test_a_log_that_is_not_dirty_enough_is_left_alone(tmp_path):
         assert await k.compact() == []
 
 
-@on_a_loop
 async def test_a_broker_compacts_by_itself_unless_told_not_to(tmp_path, monkeypatch):
     settings = {"log.cleaner.backoff.ms": "1"}
     async with running(tmp_path, settings=settings) as server, client_of(server) as client:
@@ -219,7 +202,6 @@ async def fail(error: Exception) -> AsyncGenerator[News, None]:
     raise error
 
 
-@on_a_loop
 async def test_workers_that_die_make_a_log_uncleanable_and_others_go_on(tmp_path):
     def run(job: CompactionJob, limits: Limits) -> AsyncGenerator[News, None]:
         if "bad" in job.directory:
@@ -238,11 +220,10 @@ async def test_workers_that_die_make_a_log_uncleanable_and_others_go_on(tmp_path
         assert offsets(bad) == list(range(7))
 
 
-@on_a_loop
 async def test_a_worker_that_retention_takes_segments_from_is_no_fault_of_the_log(tmp_path):
     async def run(job: CompactionJob, limits: Limits) -> AsyncGenerator[News, None]:
         yield AtWork(0)
-        assert t.log.delete_old_segments(Moment(NOW))
+        assert t.log.delete_old_segments(ClockReading(NOW))
         raise WorkerDiedError("the segment is gone")
 
     async with kit(tmp_path, run=run) as k:
@@ -253,7 +234,6 @@ async def test_a_worker_that_retention_takes_segments_from_is_no_fault_of_the_lo
         assert not k.compactor.uncleanable
 
 
-@on_a_loop
 async def test_a_log_that_cannot_be_read_is_uncleanable(tmp_path):
     def run(job: CompactionJob, limits: Limits) -> AsyncGenerator[News, None]:
         return fail(KafkaError(ErrorCode.CORRUPT_MESSAGE, "a wrong CRC"))
@@ -266,7 +246,6 @@ async def test_a_log_that_cannot_be_read_is_uncleanable(tmp_path):
         assert t.directory.is_online
 
 
-@on_a_loop
 async def test_a_disk_that_fails_takes_the_directory_offline_and_a_full_one_does_not(tmp_path):
     number = errno.ENOSPC
 
@@ -310,7 +289,6 @@ class JumpingClock(SystemClock):
         return super().now_ms() + self.ahead_ms
 
 
-@on_a_loop
 async def test_a_jump_of_the_wall_clock_makes_no_tombstone_old(tmp_path):
     clock = JumpingClock()
     settings = {"log.cleaner.enable": "false"}
@@ -329,7 +307,6 @@ async def test_a_jump_of_the_wall_clock_makes_no_tombstone_old(tmp_path):
         assert offsets(t)[0] == 0
 
 
-@on_a_loop
 async def test_a_topic_that_is_deleted_meanwhile_is_gone(tmp_path):
     meanwhile = Meanwhile()
     async with kit(tmp_path, run=meanwhile) as k:
@@ -343,7 +320,6 @@ async def test_a_topic_that_is_deleted_meanwhile_is_gone(tmp_path):
         assert not (tmp_path / CLEANER_CHECKPOINT).exists()
 
 
-@on_a_loop
 async def test_a_log_that_retention_has_cut_meanwhile_is_left_as_it_is(tmp_path):
     meanwhile = Meanwhile()
     async with kit(tmp_path, run=meanwhile) as k:
@@ -352,7 +328,7 @@ async def test_a_log_that_retention_has_cut_meanwhile_is_left_as_it_is(tmp_path)
         (task,) = await k.compactor.begin_what_is_due()
         await meanwhile.is_written.wait()
         t.log.increment_log_start_offset(2)
-        assert [s.base_offset for s in t.log.delete_old_segments(Moment(NOW))] == [0]
+        assert [s.base_offset for s in t.log.delete_old_segments(ClockReading(NOW))] == [0]
         meanwhile.go_on.set()
         assert not await task
         assert offsets(t) == [2, 3, 4, 5, 6]
@@ -361,7 +337,6 @@ async def test_a_log_that_retention_has_cut_meanwhile_is_left_as_it_is(tmp_path)
         assert offsets(t) == [5, 6]
 
 
-@on_a_loop
 async def test_a_group_that_changes_between_the_steps_of_its_swap_is_undone(tmp_path, monkeypatch):
     async with kit(tmp_path) as k:
         t = await k.topic("t", **{"cleanup.policy": "compact,delete"})
@@ -373,7 +348,7 @@ async def test_a_group_that_changes_between_the_steps_of_its_swap_is_undone(tmp_
                 is_swapping = any("swap" in name for name in cleaned_files(t))
                 if is_swapping:
                     t.log.increment_log_start_offset(2)
-                    t.log.delete_old_segments(Moment(NOW))
+                    t.log.delete_old_segments(ClockReading(NOW))
             sync(self, path)
 
         monkeypatch.setattr(Files, "sync_directory", cut_and_sync)
@@ -382,7 +357,6 @@ async def test_a_group_that_changes_between_the_steps_of_its_swap_is_undone(tmp_
         assert cleaned_files(t) == []
 
 
-@on_a_loop
 async def test_a_swap_waits_for_descriptors_if_they_are_short(tmp_path, monkeypatch):
     async with kit(tmp_path) as k:
         t = await k.topic("t")
@@ -404,7 +378,6 @@ async def test_a_swap_waits_for_descriptors_if_they_are_short(tmp_path, monkeypa
         assert cleaned_files(t) == []
 
 
-@on_a_loop
 async def test_a_swap_whose_beginning_is_not_synced_is_undone(tmp_path, monkeypatch):
     """Left there, the next start would complete it over whatever the log is by then."""
     async with kit(tmp_path) as k:
@@ -426,7 +399,6 @@ async def test_a_swap_whose_beginning_is_not_synced_is_undone(tmp_path, monkeypa
         assert offsets(t) == [5, 6]
 
 
-@on_a_loop
 async def test_a_stop_ends_a_compaction_and_throws_away_what_it_wrote(tmp_path):
     meanwhile = Meanwhile()
     async with kit(tmp_path, run=meanwhile) as k:
@@ -441,7 +413,6 @@ async def test_a_stop_ends_a_compaction_and_throws_away_what_it_wrote(tmp_path):
         assert offsets(t) == list(range(7))
 
 
-@on_a_loop
 async def test_a_damaged_checkpoint_counts_as_none(tmp_path):
     (tmp_path / CLEANER_CHECKPOINT).write_text("nonsense")
     async with kit(tmp_path) as k:
@@ -450,7 +421,6 @@ async def test_a_damaged_checkpoint_counts_as_none(tmp_path):
         assert k.checkpoint() == "0\n1\nt 0 6\n"
 
 
-@on_a_loop
 async def test_a_deleted_topic_leaves_no_checkpoint_to_its_successor(tmp_path):
     async with kit(tmp_path) as k:
         fill(await k.topic("t"))
@@ -465,7 +435,6 @@ async def test_a_deleted_topic_leaves_no_checkpoint_to_its_successor(tmp_path):
         assert " 6" not in k.checkpoint()
 
 
-@on_a_loop
 async def test_a_checkpoint_beyond_the_log_is_corrected(tmp_path):
     (tmp_path / CLEANER_CHECKPOINT).write_text("0\n1\nt 0 99\n")
     async with kit(tmp_path) as k:
@@ -476,7 +445,6 @@ async def test_a_checkpoint_beyond_the_log_is_corrected(tmp_path):
         assert k.checkpoint() == "0\n1\nt 0 6\n"
 
 
-@on_a_loop
 async def test_a_worker_that_is_not_wanted_any_more_is_killed(tmp_path):
     async with kit(tmp_path) as k:
         t = await k.topic("t")
@@ -495,7 +463,6 @@ def messages_of(job: CompactionJob, *, broker: int) -> list[dict[str, Any]]:
     return sent
 
 
-@on_a_loop
 async def test_a_segment_that_is_not_as_it_was_written_is_not_swapped_in(tmp_path):
     async def run(job: CompactionJob, limits: Limits) -> AsyncGenerator[News, None]:
         async with contextlib.aclosing(run_here(Files())(job, limits)) as worker:
@@ -513,7 +480,6 @@ async def test_a_segment_that_is_not_as_it_was_written_is_not_swapped_in(tmp_pat
             assert cleaned_files(t) == []
 
 
-@on_a_loop
 async def test_a_worker_says_what_went_wrong(tmp_path):
     async with kit(tmp_path) as k:
         t = await k.topic("t")
@@ -533,7 +499,6 @@ async def test_a_worker_says_what_went_wrong(tmp_path):
         assert done == {"done": 6}
 
 
-@on_a_loop
 async def test_a_worker_ends_when_the_broker_is_gone(tmp_path):
     async with kit(tmp_path) as k:
         t = await k.topic("t")
@@ -568,7 +533,7 @@ async def order_of_a_slow_compaction(path: Path) -> bytes:
 
 @pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="processes are watched as Linux has it")
 def test_a_worker_is_killed_with_its_broker(tmp_path):
-    order = asyncio.run(order_of_a_slow_compaction(tmp_path))
+    order = on_a_loop(order_of_a_slow_compaction(tmp_path))
     command = [sys.executable, "-c", BROKER]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as broker:
         assert broker.stdin is not None
@@ -582,7 +547,6 @@ def test_a_worker_is_killed_with_its_broker(tmp_path):
         os.close(worker)
 
 
-@on_a_loop
 async def test_an_order_arrives_as_it_was_given(tmp_path):
     async with kit(tmp_path) as k:
         t = await k.topic("t")

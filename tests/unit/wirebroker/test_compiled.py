@@ -15,7 +15,9 @@ from compiling.modules import compiled_names, compiled_paths
 from tests.project_files import ROOT
 from tests.support.batches import batch
 from wirebroker import version
-from wirebroker.codecs import plain_batch, repeated_frame
+from wirebroker.codecs.hot import repeated_frame
+from wirebroker.codecs.records import plain_batch
+from wirebroker.codecs.records import walk as record_walk
 from wirebroker.net import socket_calls
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
@@ -39,16 +41,28 @@ def test_what_is_written_in_c_is_there_in_the_compiled_tree_alone():
         plain_batch.checked_header,
         plain_batch.place,
         repeated_frame.match,
-        repeated_frame.fill,
     ):
         assert inspect.isbuiltin(function) is _IS_COMPILED
+    assert record_walk.RecordWalker.__module__.endswith("_hot") is _IS_COMPILED
 
 
 @pytest.mark.skipif(not _IS_COMPILED, reason="Python checks by itself")
 def test_what_is_written_in_c_checks_its_arguments():
     records = memoryview(bytearray(batch(b"a")))
-    header = plain_batch.checked_header(records)
+    header = plain_batch.checked_header(records, True)
     place: Any = plain_batch.place
+    few_or_many: tuple[Any, ...]
+    wrong: tuple[Any, ...]
+    check: Any = plain_batch.checked_header
+    for few_or_many in ((), (records,), (records, True, True)):
+        with pytest.raises(TypeError):
+            check(*few_or_many)
+    walker: Any = record_walk.RecordWalker
+    for wrong in ((), (1,), (1, 2, 3, 4, 5, 6), (None, 1), (1, 1 << 64)):
+        with pytest.raises((TypeError, OverflowError)):
+            walker(*wrong)
+    with pytest.raises(TypeError):
+        walker(1, 2).feed("text")
     for few_or_many in ((), (records, header, 1), (records, header, 1, 2, 3)):
         with pytest.raises(TypeError):
             place(*few_or_many)
@@ -56,14 +70,9 @@ def test_what_is_written_in_c_checks_its_arguments():
         with pytest.raises(TypeError):
             place(records, no_header, 1, 2)
     match: Any = repeated_frame.match
-    wrong: tuple[Any, ...]
     for wrong in ((), (b"", b"1234", b""), (b"", b"123", b"", True), (b"", b"1234", "", True)):
         with pytest.raises(TypeError):
             match(*wrong)
-    fill: Any = repeated_frame.fill
-    for wrong in ((), (bytes(32), 8, 1, 2, 3), (bytearray(32), 8, 1, 2, 3, 4)):
-        with pytest.raises(TypeError):
-            fill(*wrong)
     assert records == batch(b"a")
 
 
@@ -103,8 +112,8 @@ def test_no_thread_is_given_a_function_within_a_function(path):
         argument.id
         for node in ast.walk(tree)
         if isinstance(node, ast.Call)
-        and isinstance(node.func, ast.Attribute)
-        and node.func.attr in {"run_in_executor", "to_thread"}
+        and isinstance(node.func, ast.Name)
+        and node.func.id in {"in_thread", "begin_in_thread"}
         for argument in node.args
         if isinstance(argument, ast.Name)
     ]

@@ -3,6 +3,7 @@
 import errno
 import logging
 import select
+import socket
 import struct
 import threading
 from typing import cast
@@ -10,11 +11,15 @@ from typing import cast
 import pytest
 
 from tests.unit.wirebroker.network_server import frame, lines, serve
+from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.handlers import Registry
+from wirebroker.net.dispatch import Dispatcher
+from wirebroker.session import THROTTLED
 from wirebroker.storage.files import DataFile, Files, FileSlice
 
 
-def test_requests_are_answered_in_order_whatever_their_sizes():
-    async def test(server):
+async def test_requests_are_answered_in_order_whatever_their_sizes():
+    async with serve() as server:
         client = await server.client()
         sizes = [0, 10, 100_000, 5, 3_000_000, 1, 70_000]
         bodies = [bytes([number + 1]) * size for number, size in enumerate(sizes)]
@@ -22,11 +27,9 @@ def test_requests_are_answered_in_order_whatever_their_sizes():
         for number, body in enumerate(bodies):
             assert await client.receive() == (number, body)
 
-    serve(test)
 
-
-def test_thousands_of_pipelined_requests_are_served_in_turns_with_others():
-    async def test(server):
+async def test_thousands_of_pipelined_requests_are_served_in_turns_with_others():
+    async with serve() as server:
         client, other = await server.client(), await server.client()
         count = 20_000
         client.send(b"".join(frame(3, b"x" * 20, number) for number in range(count)))
@@ -34,11 +37,9 @@ def test_thousands_of_pipelined_requests_are_served_in_turns_with_others():
         for number in range(count):
             assert (await client.receive())[0] == number
 
-    serve(test)
 
-
-def test_the_next_request_waits_for_the_answer_to_the_last():
-    async def test(server):
+async def test_the_next_request_waits_for_the_answer_to_the_last():
+    async with serve() as server:
         client = await server.client()
         client.send(frame(12, b"a", 1) + frame(12, b"b", 2) + frame(3, b"c", 3))
         await server.until(lambda: server.waiting)
@@ -54,22 +55,56 @@ def test_the_next_request_waits_for_the_answer_to_the_last():
         server.waiting[1].set_result([b"B"])
         assert [await client.receive() for _ in range(3)] == [(2, b"B"), (3, b"c"), (4, b"d")]
 
-    serve(test)
+
+async def test_a_throttled_connection_serves_nothing_until_its_time_is_over():
+    async with serve() as server:
+        client = await server.client()
+        assert await client.ask(3, b"1") == b"1"
+        (connection,) = server.table._connections
+        began = server.table.loop.time()
+        connection.throttle(0.05)
+        connection.throttle(0.2)
+        connection.throttle(0.1)  # the one that ends last counts
+        assert connection.session.pauses == THROTTLED
+        client.send(frame(3, b"2", 2) + frame(3, b"3", 3))
+        assert [await client.receive(), await client.receive()] == [(2, b"2"), (3, b"3")]
+        assert server.table.loop.time() - began >= 0.2
+        assert connection.session.pauses == 0
 
 
-def test_no_answer_lets_the_next_request_through():
-    async def test(server):
+async def test_a_request_that_exceeds_a_quota_holds_up_those_behind_it():
+    async with serve() as server:
+        client = await server.client()
+        client.send(frame(12, b"", 1) + frame(12, b"", 2))
+        await server.until(lambda: server.waiting)
+        (connection,) = server.table._connections
+        dispatch = connection._dispatch
+
+        def throttling(data, session):
+            connection.throttle(0.1)
+            return dispatch(data, session)
+
+        connection._dispatch = throttling
+        began = server.table.loop.time()
+        server.waiting[0].set_result(None)
+        client.send(frame(3, b"3", 3) + frame(3, b"4", 4) + frame(3, b"5", 5))
+        await server.until(lambda: len(server.waiting) == 2)
+        server.waiting[1].set_result(None)
+        assert [await client.receive() for _ in range(3)] == [(3, b"3"), (4, b"4"), (5, b"5")]
+        assert server.table.loop.time() - began >= 0.3
+
+
+async def test_no_answer_lets_the_next_request_through():
+    async with serve() as server:
         client = await server.client()
         client.send(frame(12, b"", 1) + frame(3, b"next", 2))
         await server.until(lambda: server.waiting)
         server.waiting[0].set_result(None)
         assert await client.receive() == (2, b"next")
 
-    serve(test)
 
-
-def test_an_answer_for_a_peer_that_has_gone_is_dropped():
-    async def test(server):
+async def test_an_answer_for_a_peer_that_has_gone_is_dropped():
+    async with serve() as server:
         client = await server.client()
         client.send(frame(12, b"", 1) + frame(12, b"", 2))
         await server.until(lambda: server.waiting)
@@ -80,11 +115,9 @@ def test_an_answer_for_a_peer_that_has_gone_is_dropped():
             future.set_result([b"x" * 100])
         await server.until(lambda: len(server.table) == 0)
 
-    serve(test)
 
-
-def test_a_slow_reader_costs_no_memory_and_is_served_when_it_reads():
-    async def test(server):
+async def test_a_slow_reader_costs_no_memory_and_is_served_when_it_reads():
+    async with serve() as server:
         client = await server.client()
         answer = b"y" * 400_000
         server.pieces = [answer]
@@ -93,15 +126,13 @@ def test_a_slow_reader_costs_no_memory_and_is_served_when_it_reads():
             client.send(frame(1, b"", number))
         await client.writer.drain()
         (connection,) = server.table._connections
-        await server.until(lambda: connection._is_paused)
+        await server.until(lambda: connection.session.pauses)
         other = await server.client()
         assert await other.ask(3, b"others are served") == b"others are served"
         assert connection._queue.unsent_bytes <= len(answer) + (64 << 10)
         client.reader._transport.resume_reading()
         for number in range(50):
             assert await client.receive() == (number, answer)
-
-    serve(test)
 
 
 @pytest.fixture
@@ -113,10 +144,10 @@ def data_file(tmp_path):
     files.close_all()
 
 
-def test_file_slices_and_bytes_go_out_in_their_order(data_file):
+async def test_file_slices_and_bytes_go_out_in_their_order(data_file):
     file, content = data_file
 
-    async def test(server):
+    async with serve() as server:
         client = await server.client()
         server.pieces = [
             b"head",
@@ -130,16 +161,19 @@ def test_file_slices_and_bytes_go_out_in_their_order(data_file):
         for number in range(5):
             assert await client.ask(1, b"", number) == expected
 
-    serve(test)
-
 
 class ColdFile:
     """A file whose pages are cold until a thread has warmed them."""
+
+    is_old = False
 
     def __init__(self, file: DataFile) -> None:
         self.file = file
         self.warmed: list[tuple[int, int, bool]] = []
         self.sent_cold = 0
+
+    def size(self) -> int:
+        return self.file.size()
 
     def is_resident(self, position: int) -> bool:
         return any(start <= position < start + length for start, length, _ in self.warmed)
@@ -158,10 +192,10 @@ class ColdFile:
         return self.file.send_to(socket_fd, position, length)
 
 
-def test_cold_pages_are_read_by_a_thread_before_they_are_sent(data_file):
+async def test_cold_pages_are_read_by_a_thread_before_they_are_sent(data_file):
     file, content = data_file
 
-    async def test(server):
+    async with serve() as server:
         client = await server.client()
         cold = ColdFile(file)
         server.pieces = [b"head", FileSlice(cast("DataFile", cold), 0, 2_000_000), b"end"]
@@ -173,13 +207,11 @@ def test_cold_pages_are_read_by_a_thread_before_they_are_sent(data_file):
         ]
         assert not any(is_main for _, _, is_main in cold.warmed)
 
-    serve(test)
 
-
-def test_a_short_answer_is_sent_whole_whether_its_slices_are_cold_or_not(data_file):
+async def test_a_short_answer_is_sent_whole_whether_its_slices_are_cold_or_not(data_file):
     file, content = data_file
 
-    async def test(server):
+    async with serve() as server:
         client = await server.client()
         cold = ColdFile(file)
         server.pieces = [
@@ -194,13 +226,11 @@ def test_a_short_answer_is_sent_whole_whether_its_slices_are_cold_or_not(data_fi
         assert cold.warmed == [(1, 65_000, False)]
         assert cold.sent_cold == 0
 
-    serve(test)
 
-
-def test_short_answers_to_a_peer_that_reads_slowly_come_whole_and_in_order(data_file):
+async def test_short_answers_to_a_peer_that_reads_slowly_come_whole_and_in_order(data_file):
     file, content = data_file
 
-    async def test(server):
+    async with serve() as server:
         client = await server.client()
         server.pieces = [b"head", FileSlice(file, 3, 100_000), b"between", FileSlice(file, 9, 10)]
         expected = b"head" + content[3:100_003] + b"between" + content[9:19]
@@ -209,13 +239,12 @@ def test_short_answers_to_a_peer_that_reads_slowly_come_whole_and_in_order(data_
         for number in range(200):
             assert await client.receive() == (number, expected)
 
-    serve(test)
-
 
 class BrokenFile:
     """A file that the disk has lost."""
 
     path = "lost"
+    is_old = False
 
     def __init__(self, where: str) -> None:
         self.where = where
@@ -238,63 +267,55 @@ class BrokenFile:
 
 
 @pytest.mark.parametrize("where", ["read", "warm", "send", "end"])
-def test_a_slice_that_cannot_be_read_closes_the_connection_with_one_line(where, caplog):
-    async def test(server):
-        client = await server.client()
-        server.pieces = [b"head", FileSlice(cast("DataFile", BrokenFile(where)), 0, 100)]
-        client.send(frame(1))
-        await server.until(lambda: len(server.table) == 0)
-        await client.reader.read()
-
+async def test_a_slice_that_cannot_be_read_closes_the_connection_with_one_line(where, caplog):
     with caplog.at_level(logging.INFO):
-        serve(test)
+        async with serve() as server:
+            client = await server.client()
+            server.pieces = [b"head", FileSlice(cast("DataFile", BrokenFile(where)), 0, 100)]
+            client.send(frame(1))
+            await server.until(lambda: len(server.table) == 0)
+            await client.reader.read()
     (line,) = lines(caplog)
     assert "closing 127.0.0.1:" in line
 
 
-def test_a_malformed_frame_costs_its_connection_one_line_and_nobody_else(caplog):
-    async def test(server):
-        bad, good = await server.client(), await server.client()
-        assert await good.ask(3, b"1") == b"1"
-        bad.send(frame(3, b"fine") + b"GET / HTTP/1.1\r\n\r\n")
-        assert (await bad.receive())[1] == b"fine"
-        assert await bad.is_closed()
-        assert await good.ask(3, b"2") == b"2"
-
+async def test_a_malformed_frame_costs_its_connection_one_line_and_nobody_else(caplog):
     with caplog.at_level(logging.INFO):
-        serve(test)
+        async with serve() as server:
+            bad, good = await server.client(), await server.client()
+            assert await good.ask(3, b"1") == b"1"
+            bad.send(frame(3, b"fine") + b"GET / HTTP/1.1\r\n\r\n")
+            assert (await bad.receive())[1] == b"fine"
+            assert await bad.is_closed()
+            assert await good.ask(3, b"2") == b"2"
     (line,) = lines(caplog)
     assert line.startswith("closing 127.0.0.1:")
     assert line.endswith("on PLAINTEXT: an HTTP client is talking to the Kafka port")
 
 
-def test_a_handler_may_close_the_connection(caplog):
-    async def test(server):
-        client = await server.client()
-        client.send(frame(0))
-        assert await client.is_closed()
-
+async def test_a_handler_may_close_the_connection(caplog):
     with caplog.at_level(logging.INFO):
-        serve(test)
+        async with serve() as server:
+            client = await server.client()
+            client.send(frame(0))
+            assert await client.is_closed()
     (line,) = lines(caplog)
     assert line.endswith("acks=0 failed")
 
 
 @pytest.mark.parametrize("result", ["sync", "future"])
-def test_a_failing_handler_is_logged_once_with_its_traceback(result, caplog):
-    async def test(server):
-        client = await server.client()
-        if result == "sync":
-            server.pieces = None
-            client.send(frame(1))
-        else:
-            client.send(frame(12))
-            await server.until(lambda: server.waiting)
-            server.waiting[0].set_exception(TypeError("ours"))
-        assert await client.is_closed()
-
+async def test_a_failing_handler_is_logged_once_with_its_traceback(result, caplog):
     with caplog.at_level(logging.INFO):
-        serve(test)
+        async with serve() as server:
+            client = await server.client()
+            if result == "sync":
+                server.pieces = None
+                client.send(frame(1))
+            else:
+                client.send(frame(12))
+                await server.until(lambda: server.waiting)
+                server.waiting[0].set_exception(TypeError("ours"))
+            assert await client.is_closed()
     (record,) = [record for record in caplog.records if record.levelno >= logging.INFO]
     assert record.levelno == logging.ERROR
     assert record.exc_info
@@ -302,8 +323,8 @@ def test_a_failing_handler_is_logged_once_with_its_traceback(result, caplog):
 
 
 @pytest.mark.parametrize("count", [1, 2])
-def test_a_mistake_of_the_dispatcher_costs_its_connection_and_nobody_else(count, caplog):
-    async def test(server):
+async def test_a_mistake_of_the_dispatcher_costs_its_connection_and_nobody_else(count, caplog):
+    async with serve() as server:
         good = await server.client()
         assert await good.ask(3, b"1") == b"1"
         dispatch = server.table.dispatch
@@ -317,23 +338,19 @@ def test_a_mistake_of_the_dispatcher_costs_its_connection_and_nobody_else(count,
         assert await bad.is_closed()
         server.table.dispatch = dispatch
         assert await good.ask(3, b"2") == b"2"
-
-    serve(test)
     (record,) = [record for record in caplog.records if record.levelno >= logging.ERROR]
     assert record.exc_info
     assert record.exc_info[0] is MemoryError
 
 
-def test_what_was_asked_before_a_half_close_is_still_answered():
-    async def test(server):
+async def test_what_was_asked_before_a_half_close_is_still_answered():
+    async with serve() as server:
         client = await server.client()
         server.pieces = [b"z" * 3_000_000]
         client.send(frame(1, b"", 1))
         client.writer.write_eof()
         assert await client.receive() == (1, b"z" * 3_000_000)
         assert await client.is_closed()
-
-    serve(test)
 
 
 class Batch:
@@ -362,8 +379,8 @@ def expected(number):
 
 
 @pytest.mark.parametrize(("count", "arrived"), [(8, [0] * 8), (3, [0, 1, 2])])
-def test_small_answers_to_several_peers_leave_together(count, arrived):
-    async def test(server):
+async def test_small_answers_to_several_peers_leave_together(count, arrived):
+    async with serve() as server:
         batch = Batch(server, count, lambda: None)
         await server.until(lambda: len(server.table) == count)
         batch.ask()
@@ -372,11 +389,9 @@ def test_small_answers_to_several_peers_leave_together(count, arrived):
         for number, peer in enumerate(batch.peers):
             assert peer.recv(100) == expected(number)
 
-    serve(test)
 
-
-def test_an_answer_that_is_held_is_sent_before_its_connection_ends():
-    async def test(server):
+async def test_an_answer_that_is_held_is_sent_before_its_connection_ends():
+    async with serve() as server:
         batch = Batch(server, 8, lambda: [each.end() for each in list(server.table._connections)])
         await server.until(lambda: len(server.table) == 8)
         batch.ask()
@@ -384,16 +399,101 @@ def test_an_answer_that_is_held_is_sent_before_its_connection_ends():
         ends = [(peer.recv(100), peer.recv(1)) for peer in batch.peers[:2]]
         assert ends == [(expected(0), b""), (expected(1), b"")]
 
-    serve(test)
 
-
-def test_an_answer_that_is_held_goes_with_a_connection_that_is_closed(caplog):
-    async def test(server):
+async def test_an_answer_that_is_held_goes_with_a_connection_that_is_closed(caplog):
+    async with serve() as server:
         batch = Batch(server, 8, lambda: [each.close() for each in list(server.table._connections)])
         await server.until(lambda: len(server.table) == 8)
         batch.ask()
         await server.until(lambda: len(server.table) == 0)
         assert [peer.recv(1) for peer in batch.peers[:2]] == [b"", b""]
-
-    serve(test)
     assert not lines(caplog, logging.WARNING)
+
+
+# -- a peer that ends while its request waits ------------------------------------------------------
+
+
+def cancel_when_ended(server):
+    """Have Heartbeat wait as JoinGroup does: only as long as its peer is there."""
+
+    def wait(broker, request):
+        future = waits(broker, request)
+        request.session.when_ended(future.cancel)
+        return future
+
+    waits = server._wait
+    registry = Registry()
+    registry.handles_raw(ApiKey.HEARTBEAT)(wait)
+    registry.handles_raw(ApiKey.METADATA)(server._echo)
+    server.table.dispatch = Dispatcher(None, registry)
+
+
+def ended_by_closing(peer):
+    peer.close()
+
+
+def ended_by_reset(peer):
+    peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    peer.close()
+
+
+@pytest.mark.parametrize("end", [ended_by_closing, ended_by_reset])
+@pytest.mark.parametrize("behind", [b"", frame(12, b"behind", 2)], ids=["last", "not last"])
+async def test_what_waits_ends_with_its_connection(end, behind, caplog):
+    caplog.set_level(logging.INFO)
+
+    async with serve() as server:
+        cancel_when_ended(server)
+        peer = server.peer()
+        peer.sendall(frame(12, b"first", 1))
+        await server.until(lambda: server.waiting)
+        peer.sendall(behind)
+        end(peer)
+        await server.until(lambda: len(server.table) == 0)
+        assert all(future.cancelled() for future in server.waiting)
+    assert lines(caplog) == []
+
+
+async def test_what_was_sent_before_the_end_is_served():
+    async with serve() as server:
+        cancel_when_ended(server)
+        peer = server.peer()
+        peer.sendall(frame(12, b"waits", 1))
+        await server.until(lambda: server.waiting)
+        peer.sendall(frame(12, b"waits too", 2) + frame(3, b"leave", 3))
+        peer.shutdown(socket.SHUT_WR)
+        await server.until(lambda: len(server.table) == 0)
+        assert server.bodies == [b"waits", b"waits too"]
+        assert peer.recv(100)[-5:] == b"leave"
+        assert peer.recv(1) == b""
+
+
+async def test_a_half_closed_peer_gets_the_answer_to_what_does_not_only_wait():
+    async with serve() as server:
+        peer = server.peer()
+        peer.sendall(frame(12, b"works", 1))
+        await server.until(lambda: server.waiting)
+        peer.shutdown(socket.SHUT_WR)
+        (connection,) = server.table._connections
+        await server.until(lambda: connection.session.has_ended)
+        server.waiting[0].set_result([b"done"])
+        await server.until(lambda: len(server.table) == 0)
+        assert peer.recv(100)[-4:] == b"done"
+
+
+async def test_more_requests_behind_one_that_waits_do_not_end_it():
+    async with serve() as server:
+        cancel_when_ended(server)
+        client = await server.client()
+        client.send(frame(12, b"a", 1))
+        await server.until(lambda: server.waiting)
+        client.send(frame(12, b"b", 2))
+        assert await (await server.client()).ask(3, b"time goes by") == b"time goes by"
+        server.waiting[0].set_result([b"A"])
+        assert await client.receive() == (1, b"A")
+        await server.until(lambda: len(server.waiting) == 2)
+        client.send(frame(3, b"c", 3))
+        assert await (await server.client()).ask(3, b"and by") == b"and by"
+        assert not server.waiting[1].done()
+        server.waiting[1].set_result([b"B"])
+        assert [await client.receive() for _ in range(2)] == [(2, b"B"), (3, b"c")]

@@ -5,11 +5,14 @@ import errno
 import gc
 import logging
 import socket
+import struct
+from pathlib import Path
 
 import pytest
 
 from tests.unit.wirebroker.network_server import Client, frame, lines, serve
 from wirebroker.clock import next_turn
+from wirebroker.config import Config
 from wirebroker.net.connection import Connection
 from wirebroker.net.frame_buffer import FrameBuffer
 from wirebroker.net.listener import (
@@ -22,34 +25,31 @@ from wirebroker.net.listener import (
 from wirebroker.net.settings import NetworkSettings
 
 
-def test_a_late_frame_is_closed_and_others_are_served(caplog):
-    async def test(server):
-        slow, other = await server.client(), await server.client()
-        data = frame(3, b"x" * 1000)
-        for position in range(6):
-            slow.send(data[position : position + 1])
-            assert await other.ask(3, b"quick") == b"quick"
-        assert await slow.is_closed()
-        assert await other.ask(3, b"quick") == b"quick"
-
+async def test_a_late_frame_is_closed_and_others_are_served(caplog):
     with caplog.at_level(logging.INFO):
-        serve(test, frame_deadline_ms=100)
+        async with serve(frame_deadline_ms=100) as server:
+            slow, other = await server.client(), await server.client()
+            data = frame(3, b"x" * 1000)
+            for position in range(6):
+                slow.send(data[position : position + 1])
+                assert await other.ask(3, b"quick") == b"quick"
+            assert await slow.is_closed()
+            assert await other.ask(3, b"quick") == b"quick"
+            assert server.table.metrics.requests_late == 1
     (line,) = lines(caplog)
     assert "late" in line
 
 
 @pytest.mark.parametrize("sent", [1, 4, 5])
-def test_a_large_frame_of_which_so_little_arrives_is_late(sent):
-    async def test(server):
+async def test_a_large_frame_of_which_so_little_arrives_is_late(sent):
+    async with serve(frame_deadline_ms=100) as server:
         client = await server.client()
         client.send(frame(3, b"x" * (1 << 20))[:sent])
         assert await client.is_closed()
 
-    serve(test, frame_deadline_ms=100)
 
-
-def test_a_frame_behind_a_waiting_request_is_not_late():
-    async def test(server):
+async def test_a_frame_behind_a_waiting_request_is_not_late():
+    async with serve(frame_deadline_ms=10_000) as server:
         client = await server.client()
         client.send(frame(12, b"", 1) + frame(3, b"half", 2)[:6])
         await server.until(lambda: server.waiting)
@@ -60,88 +60,77 @@ def test_a_frame_behind_a_waiting_request_is_not_late():
         assert await client.receive() == (2, b"half")
         assert not server.table._watched
 
-    serve(test, frame_deadline_ms=10_000)
 
-
-def test_idle_connections_are_closed_but_not_those_that_wait_for_an_answer(caplog):
-    async def test(server):
-        idle, waiting = await server.client(), await server.client()
-        waiting.send(frame(12, b"", 5))
-        assert await idle.is_closed()
-        assert len(server.table) == 1
-        server.waiting[0].set_result([b"late but welcome"])
-        assert await waiting.receive() == (5, b"late but welcome")
-
+async def test_idle_connections_are_closed_but_not_those_that_wait_for_an_answer(caplog):
     with caplog.at_level(logging.INFO):
-        serve(test, connections_max_idle_ms=150)
+        async with serve(connections_max_idle_ms=150) as server:
+            idle, waiting = await server.client(), await server.client()
+            waiting.send(frame(12, b"", 5))
+            assert await idle.is_closed()
+            assert len(server.table) == 1
+            assert server.table.metrics.connections_expired == {"PLAINTEXT": 1}
+            server.waiting[0].set_result([b"late but welcome"])
+            assert await waiting.receive() == (5, b"late but welcome")
     assert "idle" in lines(caplog)[0]
 
 
-def test_negative_idle_time_is_never():
-    async def test(server):
+async def test_negative_idle_time_is_never():
+    async with serve(connections_max_idle_ms=-1) as server:
         client = await server.client()
         assert await client.ask(3, b"a") == b"a"
         assert server.table._idle_timer is None
 
-    serve(test, connections_max_idle_ms=-1)
 
-
-def test_one_address_has_no_more_than_its_connections(caplog):
-    async def test(server):
-        first, second = await server.client(), await server.client()
-        await first.ask(3)
-        await second.ask(3)
-        third = await server.client()
-        assert await third.is_closed()
-        await first.close()
-        await server.until(lambda: len(server.table) == 1)
-        assert await (await server.client()).ask(3, b"room") == b"room"
-
+async def test_one_address_has_no_more_than_its_connections(caplog):
     with caplog.at_level(logging.INFO):
-        serve(test, max_connections_per_ip=2)
+        async with serve(max_connections_per_ip=2) as server:
+            first, second = await server.client(), await server.client()
+            await first.ask(3)
+            await second.ask(3)
+            third = await server.client()
+            assert await third.is_closed()
+            await first.close()
+            await server.until(lambda: len(server.table) == 1)
+            assert await (await server.client()).ask(3, b"room") == b"room"
     assert "max.connections.per.ip" in lines(caplog)[0]
 
 
 @pytest.mark.parametrize("limit", ["max_connections", "max_sockets"])
-def test_beyond_max_connections_newcomers_wait_in_the_backlog(limit, caplog):
-    async def test(server):
-        first, second = await server.client(), await server.client()
-        await first.ask(3)
-        await second.ask(3)
-        third = await server.client()
-        third.send(frame(3, b"waits"))
-        assert await first.ask(3, b"still served") == b"still served"
-        assert len(server.table) == 2
-        await second.close()
-        assert (await third.receive())[1] == b"waits"
-
+async def test_beyond_max_connections_newcomers_wait_in_the_backlog(limit, caplog):
     with caplog.at_level(logging.INFO):
-        serve(test, **{limit: 2})
+        async with serve(**{limit: 2}) as server:
+            first, second = await server.client(), await server.client()
+            await first.ask(3)
+            await second.ask(3)
+            third = await server.client()
+            third.send(frame(3, b"waits"))
+            assert await first.ask(3, b"still served") == b"still served"
+            assert len(server.table) == 2
+            await second.close()
+            assert (await third.receive())[1] == b"waits"
     assert len(lines(caplog)) == 1
 
 
-def test_a_shortage_of_descriptors_is_survived_and_said_once(caplog, monkeypatch):
-    async def test(server):
-        real, shortages = server.listener._socket, [errno.EMFILE, errno.ENFILE, errno.EMFILE]
-
-        class Short:
-            def accept(self):
-                if shortages:
-                    raise OSError(shortages.pop(), "too many open files")
-                return real.accept()
-
-            def fileno(self):
-                return real.fileno()
-
-            def close(self):
-                real.close()
-
-        server.listener._socket = Short()
-        client = await server.client()
-        assert await client.ask(3, b"at last") == b"at last"
-
+async def test_a_shortage_of_descriptors_is_survived_and_said_once(caplog, monkeypatch):
     with caplog.at_level(logging.INFO):
-        serve(test)
+        async with serve() as server:
+            real, shortages = server.listener._socket, [errno.EMFILE, errno.ENFILE, errno.EMFILE]
+
+            class Short:
+                def accept(self):
+                    if shortages:
+                        raise OSError(shortages.pop(), "too many open files")
+                    return real.accept()
+
+                def fileno(self):
+                    return real.fileno()
+
+                def close(self):
+                    real.close()
+
+            server.listener._socket = Short()
+            client = await server.client()
+            assert await client.ask(3, b"at last") == b"at last"
     (line,) = lines(caplog)
     assert "accepts no connections for now" in line
 
@@ -160,8 +149,8 @@ def test_connections_leave_descriptors_for_log_files():
     assert raise_open_file_limit() >= 256
 
 
-def test_close_lets_requests_in_flight_finish():
-    async def test(server):
+async def test_close_lets_requests_in_flight_finish():
+    async with serve() as server:
         idle, busy = await server.client(), await server.client()
         await idle.ask(3)
         busy.send(frame(12, b"", 9) + frame(3, b"not served any more"))
@@ -174,26 +163,22 @@ def test_close_lets_requests_in_flight_finish():
         assert await busy.is_closed()
         await closing
 
-    serve(test)
 
-
-def test_close_does_not_wait_for_ever(caplog):
-    async def test(server):
-        busy = await server.client()
-        busy.send(frame(12))
-        await server.until(lambda: server.waiting)
-        await server.table.close(grace_s=0.05)
-        assert await busy.is_closed()
-        server.waiting[0].set_result([b"too late"])
-        await next_turn()
-
+async def test_close_does_not_wait_for_ever(caplog):
     with caplog.at_level(logging.INFO):
-        serve(test)
+        async with serve() as server:
+            busy = await server.client()
+            busy.send(frame(12))
+            await server.until(lambda: server.waiting)
+            await server.table.close(grace_s=0.05)
+            assert await busy.is_closed()
+            server.waiting[0].set_result([b"too late"])
+            await next_turn()
     assert lines(caplog) == ["1 connections are closed unanswered"]
 
 
-def test_large_frames_beyond_the_budget_wait_and_all_arrive():
-    async def test(server):
+async def test_large_frames_beyond_the_budget_wait_and_all_arrive():
+    async with serve(memory_budget_bytes=4 << 20) as server:
         size = 3 << 20
         clients = [await server.client() for _ in range(12)]
         other = await server.client()
@@ -215,11 +200,9 @@ def test_large_frames_beyond_the_budget_wait_and_all_arrive():
         assert peak <= (4 << 20) + size + 12 * (1 << 20)
         await server.until(lambda: server.table.budget.used_bytes == 0)
 
-    serve(test, memory_budget_bytes=4 << 20)
 
-
-def test_a_connection_that_waits_for_memory_and_closes_frees_its_place():
-    async def test(server):
+async def test_a_connection_that_waits_for_memory_and_closes_frees_its_place():
+    async with serve(memory_budget_bytes=1 << 20, frame_deadline_ms=2000) as server:
         size = 2 << 20
         clients = [await server.client() for _ in range(3)]
         for client in clients:
@@ -235,49 +218,58 @@ def test_a_connection_that_waits_for_memory_and_closes_frees_its_place():
         server.waiting[0].set_result([b"ok"])
         assert await fresh.receive() == (4, b"ok")
 
-    serve(test, memory_budget_bytes=1 << 20, frame_deadline_ms=2000)
 
-
-def test_a_connection_that_closes_within_a_large_frame_frees_its_memory_at_once():
+async def test_a_connection_that_closes_within_a_large_frame_frees_its_memory_at_once():
     def alive() -> list[object]:
         return [each for each in gc.get_objects() if isinstance(each, Connection | FrameBuffer)]
-
-    async def test(server):
-        before = len(alive())
-        client = await server.client()
-        client.send(frame(3, b"x" * (2 << 20))[: 1 << 20])
-        await server.until(lambda: server.table.budget.used_bytes > 1 << 19)
-        assert len(alive()) == before + 2
-        client.writer.transport.abort()
-        await server.until(lambda: not len(server.table))
-        assert len(alive()) == before
 
     gc.collect()
     gc.disable()
     try:
-        serve(test)
+        async with serve() as server:
+            before = len(alive())
+            client = await server.client()
+            client.send(frame(3, b"x" * (2 << 20))[: 1 << 20])
+            await server.until(lambda: server.table.budget.used_bytes > 1 << 19)
+            assert len(alive()) == before + 2
+            client.writer.transport.abort()
+            await server.until(lambda: not len(server.table))
+            assert len(alive()) == before
     finally:
         gc.enable()
 
 
-def test_accepted_sockets_have_the_configured_buffers_and_no_delay():
-    async def test(server):
+async def test_accepted_sockets_have_the_configured_buffers_and_no_delay():
+    async with serve(send_buffer_bytes=50_000) as server:
         client = await server.client()
         await client.ask(3)
         (connection,) = server.table._connections
-        sock = connection._socket
+        sock = connection._transport._socket
         # Linux doubles what it is asked for.
         assert sock.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF) == 2 * 50_000
         assert sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
-        assert connection.info.peer.startswith("127.0.0.1:")
-        assert connection.info.local_port == server.listener.port
-        assert connection.info.id.endswith("-0")
-
-    serve(test, send_buffer_bytes=50_000)
+        assert connection.session.peer.startswith("127.0.0.1:")
+        assert connection.session.local_port == server.listener.port
+        assert connection.session.id.endswith("-0")
 
 
-def test_all_addresses_means_ipv4_and_ipv6():
-    async def test(server):
+def backlog_of(config: Config) -> int:
+    """Return how many connections may wait: what ss shows as Send-Q of a listening socket."""
+    with bind("127.0.0.1", 0, NetworkSettings.from_config(config)) as sock:
+        info = sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 104)
+        backlog: int = struct.unpack_from("=I", info, 28)[0]  # tcpi_sacked
+        return backlog
+
+
+def test_as_many_clients_may_wait_to_be_accepted_as_the_system_allows():
+    allowed = int(Path("/proc/sys/net/core/somaxconn").read_text())
+    assert backlog_of(Config()) == allowed
+    assert backlog_of(Config({"socket.listen.backlog.size": "50"})) == 50
+    assert backlog_of(Config({"socket.listen.backlog.size": "2000000000"})) == allowed
+
+
+async def test_all_addresses_means_ipv4_and_ipv6():
+    async with serve() as server:
         settings = NetworkSettings()
         listener = Listener(server.table, "ANY", bind("", 0, settings))
         listener.start()
@@ -287,9 +279,7 @@ def test_all_addresses_means_ipv4_and_ipv6():
             server.clients.append(client)
             assert await client.ask(3, b"v4") == b"v4"
             (connection,) = server.table._connections
-            assert connection.info.peer.startswith("127.0.0.1:")
-            assert connection.info.local_host == "127.0.0.1"
+            assert connection.session.peer.startswith("127.0.0.1:")
+            assert connection.session.local_host == "127.0.0.1"
         finally:
             listener.close()
-
-    serve(test)

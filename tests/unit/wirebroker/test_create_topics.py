@@ -1,5 +1,7 @@
 """CreateTopics: from request to answer, in every version."""
 
+import logging
+
 import pytest
 
 import wirebroker.api.create_topics  # noqa: F401 - registers the handler
@@ -55,3 +57,22 @@ def test_hundreds_of_topics_are_answered_in_their_order():
     names = [f"t{number}" for number in range(300)]
     reply = answer(make_broker(), KEY, 7, topics=[wish(name) for name in names], timeout_ms=1)
     assert [each.name for each in reply.topics] == names
+
+
+def test_what_was_created_is_one_line_of_the_log(caplog):
+    caplog.set_level(logging.INFO)
+    wishes = [wish(f"t{number}") for number in range(12)] + [wish("bad", 0)]
+    answer(make_broker(), KEY, 7, topics=wishes, timeout_ms=1)
+    names = "t0, t1, t2, t3, t4, t5, t6, t7, t8, t9 and 2 more"
+    (line,) = caplog.messages
+    assert line.startswith(f"created 12 topics: {names}, as ")
+    caplog.clear()
+    answer(make_broker(), KEY, 7, topics=[wish("one")], timeout_ms=1)
+    assert caplog.messages[0].startswith("created topic one, as ")
+
+
+def test_what_was_only_tried_or_refused_leaves_no_line(caplog):
+    caplog.set_level(logging.INFO)
+    answer(make_broker(), KEY, 7, topics=[wish("a")], timeout_ms=1, validate_only=True)
+    answer(make_broker(), KEY, 7, topics=[wish("a", 0)], timeout_ms=1)
+    assert not caplog.messages

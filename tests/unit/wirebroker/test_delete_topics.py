@@ -1,5 +1,8 @@
 """DeleteTopics: by name, by id, and every way to ask for the same topic twice."""
 
+import logging
+import re
+
 import pytest
 
 import wirebroker.api.delete_topics  # noqa: F401 - registers the handler
@@ -81,3 +84,14 @@ def test_disabled_deletion_names_the_topics_that_were_given_by_id():
     broker = two_topics(delete_topic_enable="false")
     code = ErrorCode.TOPIC_DELETION_DISABLED
     assert delete(broker, (None, topic_id(1))) == [(None, topic_id(1), code)]
+
+
+def test_what_was_deleted_is_one_line_of_the_log(caplog):
+    caplog.set_level(logging.INFO)
+    delete(two_topics(), ("a", ZERO_UUID), (None, topic_id(2)), ("nope", ZERO_UUID))
+    (line,) = caplog.messages
+    assert sorted(re.findall(r"\b[ab]\b", line.partition(", as ")[0])) == ["a", "b"]
+    assert line.startswith("deleted 2 topics: ")
+    caplog.clear()
+    delete(two_topics(), ("nope", ZERO_UUID))
+    assert not caplog.messages

@@ -3,15 +3,19 @@
 import pytest
 
 import wirebroker.api.describe_quorum  # noqa: F401 - registers the handler
-from tests.unit.coordinator.kit import topic
 from tests.unit.wirebroker.api_kit import answer, make_broker
+from wirebroker.cluster.quorum_description import describe_quorum
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
 
 
+async def quorum(request):
+    return describe_quorum(request, voter_id=1, epoch=4, end_offset=7, now_ms=5)
+
+
 def describe(version, *asked):
-    node = make_broker(*topic("t", 1))
-    node.metadata.epoch = 4
+    node = make_broker()
+    node.metadata.handle = quorum
     topics = [
         {"topic_name": name, "partitions": [{"partition_index": index}]} for name, index in asked
     ]

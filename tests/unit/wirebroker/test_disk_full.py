@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -10,13 +9,20 @@ import pytest
 from tests.support.batches import batch, values_in
 from tests.support.failing_files import FailingFiles
 from tests.support.requests import append, create_topic, fetch, produce
-from tests.support.servers import broker_of, client_of, memory_directory, running, until
+from tests.support.servers import (
+    broker_of,
+    client_of,
+    controller_of,
+    memory_directory,
+    running,
+    until,
+)
 from wirebroker.clock import next_turn
 from wirebroker.cluster.maintenance import Maintenance
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.codecs.metadata_records import RecordType, metadata_record
-from wirebroker.coordinator.operation import ControllerResult
+from wirebroker.coordinator.controller.operation import ControllerResult
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -158,7 +164,7 @@ async def prepare(server: Server, client: RawClient) -> Workload:
 STEPS = range(24)
 
 
-def test_wherever_the_disk_is_full_nothing_is_lost_and_room_is_used_again(directory, caplog):
+async def test_wherever_the_disk_is_full_nothing_is_lost_and_room_is_used_again(directory, caplog):
     async def run(number: int) -> int:
         disk = FailingFiles()
         path = directory / str(number)
@@ -192,87 +198,76 @@ def test_wherever_the_disk_is_full_nothing_is_lost_and_room_is_used_again(direct
         return changes
 
     number = 0
-    while number < asyncio.run(run(number)):
+    while number < (await run(number)):
         caplog.clear()
         number += 1
     assert number > 25
 
 
-def test_a_full_disk_is_one_line_and_so_is_its_end(tmp_path, caplog):
+async def test_a_full_disk_is_one_line_and_so_is_its_end(tmp_path, caplog):
     disk = FailingFiles()
 
-    async def run() -> None:
-        async with running(tmp_path, files=disk) as server, client_of(server) as client:
-            maintenance = Maintenance(broker_of(server))
-            await create_topic(client, "t")
-            await append(client, "t", batch(b"a"))
-            disk.fill()
-            for _ in range(10):
-                result = await produce(client, "t", batch(b"b"))
-                assert result.error_code == ErrorCode.KAFKA_STORAGE_ERROR
-                assert values_in((await fetch(client, "t", 0)).records) == [b"a"]
-            await maintenance.look_for_room()
-            disk.free()
-            assert await append(client, "t", batch(b"b")) == 1
-            for _ in range(2):
-                await maintenance.look_for_room()
-
     caplog.set_level("INFO", "wirebroker")
-    asyncio.run(run())
+    async with running(tmp_path, files=disk) as server, client_of(server) as client:
+        maintenance = Maintenance(broker_of(server))
+        await create_topic(client, "t")
+        await append(client, "t", batch(b"a"))
+        disk.fill()
+        for _ in range(10):
+            result = await produce(client, "t", batch(b"b"))
+            assert result.error_code == ErrorCode.KAFKA_STORAGE_ERROR
+            assert values_in((await fetch(client, "t", 0)).records) == [b"a"]
+        await maintenance.look_for_room()
+        disk.free()
+        assert await append(client, "t", batch(b"b")) == 1
+        for _ in range(2):
+            await maintenance.look_for_room()
     assert caplog.text.count("is full") == 1
     assert caplog.text.count("for lack of room in") == 1
 
 
-def test_partitions_are_made_where_there_is_room_and_later_where_there_was_none(tmp_path):
+async def test_partitions_are_made_where_there_is_room_and_later_where_there_was_none(tmp_path):
     disk = FailingFiles()
     one, two = tmp_path / "one", tmp_path / "two"
 
-    async def run() -> None:
-        async with running(one, two, files=disk) as server, client_of(server) as client:
-            replicas = broker_of(server).replicas
-            disk.error_number = 28
-            disk.fail(two / "t-", "write", "create")
-            await create_topic(client, "t", 2)
-            assert {partition_of(server, "t", index).directory.path for index in range(2)} == {
-                str(one)
-            }
-            disk.fail(one / "u-", "create")
-            disk.fail(two / "u-", "write")
-            await create_topic(client, "u", 2)
-            result = await produce(client, "u", batch(b"a"))
-            assert result.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-            disk.broken.clear()
-            await replicas.make_missing()
-            for index in range(2):
-                assert await append(client, "u", batch(b"a"), partition=index) == 0
-            assert all(directory.is_online for directory in replicas.directories)
-        async with running(one, two) as server, client_of(server) as client:
-            assert values_in((await fetch(client, "u", 0)).records) == [b"a"]
-
-    asyncio.run(run())
+    async with running(one, two, files=disk) as server, client_of(server) as client:
+        replicas = broker_of(server).replicas
+        disk.error_number = 28
+        disk.fail(two / "t-", "write", "create")
+        await create_topic(client, "t", 2)
+        assert {partition_of(server, "t", index).directory.path for index in range(2)} == {str(one)}
+        disk.fail(one / "u-", "create")
+        disk.fail(two / "u-", "write")
+        await create_topic(client, "u", 2)
+        result = await produce(client, "u", batch(b"a"))
+        assert result.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        disk.broken.clear()
+        await replicas.make_missing()
+        for index in range(2):
+            assert await append(client, "u", batch(b"a"), partition=index) == 0
+        assert all(directory.is_online for directory in replicas.directories)
+    async with running(one, two) as server, client_of(server) as client:
+        assert values_in((await fetch(client, "u", 0)).records) == [b"a"]
 
 
-def test_a_stop_without_room_closes_the_other_disks_cleanly(tmp_path):
+async def test_a_stop_without_room_closes_the_other_disks_cleanly(tmp_path):
     full, other = tmp_path / "full", tmp_path / "other"
     disk = FailingFiles()
 
-    async def run() -> None:
-        async with running(full, other, files=disk) as server, client_of(server) as client:
-            await create_topic(client, "t", 2)
-            for index in range(2):
-                assert await append(client, "t", batch(b"a"), partition=index) == 0
-            disk.error_number = 28
-            disk.fail(full, "create", "write")
-        assert not (full / ".kafka_cleanshutdown").exists()
-        assert (other / ".kafka_cleanshutdown").exists()
-        async with running(full, other) as server, client_of(server) as client:
-            for index in range(2):
-                assert values_in((await fetch(client, "t", 0, partition=index)).records) == [b"a"]
-
-    asyncio.run(run())
+    async with running(full, other, files=disk) as server, client_of(server) as client:
+        await create_topic(client, "t", 2)
+        for index in range(2):
+            assert await append(client, "t", batch(b"a"), partition=index) == 0
+        disk.error_number = 28
+        disk.fail(full, "create", "write")
+    assert not (full / ".kafka_cleanshutdown").exists()
+    assert (other / ".kafka_cleanshutdown").exists()
+    async with running(full, other) as server, client_of(server) as client:
+        for index in range(2):
+            assert values_in((await fetch(client, "t", 0, partition=index)).records) == [b"a"]
 
 
-def test_a_metadata_log_without_room_goes_on_when_there_is_some(tmp_path):
+async def test_a_metadata_log_without_room_goes_on_when_there_is_some(tmp_path):
     disk = FailingFiles()
     no_op = metadata_record(RecordType.NO_OP)
 
@@ -280,16 +275,13 @@ def test_a_metadata_log_without_room_goes_on_when_there_is_some(tmp_path):
         yield
         return ControllerResult(image.offset, [no_op])
 
-    async def run() -> None:
-        async with running(tmp_path, files=disk) as server:
-            metadata = broker_of(server).metadata
-            disk.fill()
-            for _ in range(3):
-                with pytest.raises(KafkaError) as caught:
-                    await metadata.submit(operation)
-                assert caught.value.code == ErrorCode.KAFKA_STORAGE_ERROR
-            disk.free()
-            before = await metadata.submit(operation)
-            assert metadata.image.offset == before + 1
-
-    asyncio.run(run())
+    async with running(tmp_path, files=disk) as server:
+        metadata = controller_of(server)
+        disk.fill()
+        for _ in range(3):
+            with pytest.raises(KafkaError) as caught:
+                await metadata.submit(operation)
+            assert caught.value.code == ErrorCode.KAFKA_STORAGE_ERROR
+        disk.free()
+        before = await metadata.submit(operation)
+        assert metadata.follower.image.offset == before + 1

@@ -5,13 +5,14 @@ import struct
 
 import pytest
 
-from wirebroker.api.registry import CloseConnectionError, Registry
 from wirebroker.clock import next_turn
 from wirebroker.codecs.api_keys import API_VERSIONS, ApiKey
 from wirebroker.codecs.errors import ErrorCode, KafkaError, MalformedFrameError
 from wirebroker.codecs.messages import decode_response, encode_request
+from wirebroker.handlers import Registry
 from wirebroker.net.dispatch import Dispatcher, HandlerFailedError
 from wirebroker.net.memory_shell import MemoryConnection
+from wirebroker.request import CloseConnectionError
 
 
 def frame(key: int, version: int, body: bytes = b"", *, correlation_id: int = 7) -> bytes:
@@ -21,11 +22,8 @@ def frame(key: int, version: int, body: bytes = b"", *, correlation_id: int = 7)
     return struct.pack(">i", len(head) + len(body)) + head + body
 
 
-def exchange(registry: Registry, data: bytes, broker: object = None) -> bytes:
-    async def run() -> bytes:
-        return await MemoryConnection(Dispatcher(broker, registry)).exchange(data)
-
-    return asyncio.run(run())
+async def exchange(registry: Registry, data: bytes, broker: object = None) -> bytes:
+    return await MemoryConnection(Dispatcher(broker, registry)).exchange(data)
 
 
 def answers(data: bytes) -> list[tuple[int, bytes]]:
@@ -38,7 +36,7 @@ def answers(data: bytes) -> list[tuple[int, bytes]]:
     return found
 
 
-def test_a_raw_handler_sees_the_request_and_its_pieces_become_the_answer():
+async def test_a_raw_handler_sees_the_request_and_its_pieces_become_the_answer():
     registry = Registry()
     seen: list[object] = []
 
@@ -48,7 +46,9 @@ def test_a_raw_handler_sees_the_request_and_its_pieces_become_the_answer():
         seen.append(bytes(request.frame[request.position :]))
         return [b"one", b"two"]
 
-    data = exchange(registry, frame(3, 9, b"body") + frame(3, 1, b"body", correlation_id=8), "us")
+    data = await exchange(
+        registry, frame(3, 9, b"body") + frame(3, 1, b"body", correlation_id=8), "us"
+    )
     assert seen == [
         ("us", ApiKey.METADATA, 9, "abc"),
         b"body",
@@ -58,7 +58,7 @@ def test_a_raw_handler_sees_the_request_and_its_pieces_become_the_answer():
     assert answers(data) == [(7, b"\0onetwo"), (8, b"onetwo")]
 
 
-def test_a_generic_handler_gets_a_decoded_body_and_returns_a_mapping():
+async def test_a_generic_handler_gets_a_decoded_body_and_returns_a_mapping():
     registry = Registry()
 
     @registry.handles(ApiKey.DELETE_TOPICS)
@@ -66,13 +66,13 @@ def test_a_generic_handler_gets_a_decoded_body_and_returns_a_mapping():
         return {"responses": [{"name": name, "error_code": 3} for name in body.topic_names]}
 
     request = encode_request(ApiKey.DELETE_TOPICS, 4, {"topic_names": ["a", "b"], "timeout_ms": 1})
-    ((_, body),) = answers(exchange(registry, frame(20, 4, request)))
+    ((_, body),) = answers(await exchange(registry, frame(20, 4, request)))
     decoded = decode_response(ApiKey.DELETE_TOPICS, 4, body, 1)
     assert [(each.name, each.error_code) for each in decoded.responses] == [("a", 3), ("b", 3)]
 
 
 @pytest.mark.parametrize("topic_count", [2, 20_000])
-def test_generic_handlers_may_wait_and_long_bodies_go_through_a_thread(topic_count):
+async def test_generic_handlers_may_wait_and_long_bodies_go_through_a_thread(topic_count):
     registry = Registry()
 
     @registry.handles(ApiKey.DELETE_TOPICS)
@@ -82,22 +82,22 @@ def test_generic_handlers_may_wait_and_long_bodies_go_through_a_thread(topic_cou
 
     names = [f"topic-{number}" for number in range(topic_count)]
     request = encode_request(ApiKey.DELETE_TOPICS, 4, {"topic_names": names, "timeout_ms": 1})
-    ((_, body),) = answers(exchange(registry, frame(20, 4, request)))
+    ((_, body),) = answers(await exchange(registry, frame(20, 4, request)))
     decoded = decode_response(ApiKey.DELETE_TOPICS, 4, body, 1)
     assert [each.name for each in decoded.responses] == names
 
 
-def test_no_answer_is_sent_for_none():
+async def test_no_answer_is_sent_for_none():
     registry = Registry()
 
     @registry.handles_raw(ApiKey.PRODUCE)
     def produce(broker, request):
         return None
 
-    assert exchange(registry, frame(0, 9)) == b""
+    assert await exchange(registry, frame(0, 9)) == b""
 
 
-def test_answers_keep_the_order_of_requests_though_one_has_to_wait():
+async def test_answers_keep_the_order_of_requests_though_one_has_to_wait():
     registry = Registry()
 
     @registry.handles_raw(ApiKey.FETCH)
@@ -110,14 +110,14 @@ def test_answers_keep_the_order_of_requests_though_one_has_to_wait():
         return [b"quick"]
 
     data = frame(1, 4, correlation_id=1) + frame(3, 1, correlation_id=2)
-    assert answers(exchange(registry, data)) == [(1, b"slow"), (2, b"quick")]
+    assert answers(await exchange(registry, data)) == [(1, b"slow"), (2, b"quick")]
 
 
-def test_api_versions_in_an_unknown_version_is_answered_with_its_own_range():
+async def test_api_versions_in_an_unknown_version_is_answered_with_its_own_range():
     # As Apache Kafka 4.3.1 answers: v0, error 35, one key (KIP-511).
     expected = struct.pack(">hihhh", 35, 1, 18, 0, 4)
     for version in (99, -1, 5):
-        assert answers(exchange(Registry(), frame(18, version))) == [(7, expected)]
+        assert answers(await exchange(Registry(), frame(18, version))) == [(7, expected)]
 
 
 @pytest.mark.parametrize(
@@ -132,16 +132,16 @@ def test_api_versions_in_an_unknown_version_is_answered_with_its_own_range():
         (-1, 0, "unknown api key -1"),
     ],
 )
-def test_what_is_not_served_closes_the_connection_with_its_cause(key, version, cause):
+async def test_what_is_not_served_closes_the_connection_with_its_cause(key, version, cause):
     registry = Registry()
     for served in (ApiKey.PRODUCE, ApiKey.FETCH, ApiKey.METADATA):
         registry.handles_raw(served)(lambda _broker, _request: [b""])
     with pytest.raises(MalformedFrameError, match=cause):
-        exchange(registry, frame(key, version))
+        await exchange(registry, frame(key, version))
 
 
 @pytest.mark.parametrize("is_async", [False, True])
-def test_an_escaped_exception_is_ours_whatever_it_is(is_async):
+async def test_an_escaped_exception_is_ours_whatever_it_is(is_async):
     registry = Registry()
 
     def fail():
@@ -152,12 +152,12 @@ def test_an_escaped_exception_is_ours_whatever_it_is(is_async):
 
     registry.handles_raw(ApiKey.METADATA)(fail_later if is_async else lambda *_: fail())
     with pytest.raises(HandlerFailedError, match="METADATA version 1 failed") as caught:
-        exchange(registry, frame(3, 1))
+        await exchange(registry, frame(3, 1))
     assert isinstance(caught.value.__cause__, KafkaError)
 
 
 @pytest.mark.parametrize("error", [MalformedFrameError("bad"), CloseConnectionError("enough")])
-def test_a_handler_may_refuse_the_request_or_the_connection(error):
+async def test_a_handler_may_refuse_the_request_or_the_connection(error):
     registry = Registry()
 
     @registry.handles_raw(ApiKey.METADATA)
@@ -170,17 +170,17 @@ def test_a_handler_may_refuse_the_request_or_the_connection(error):
 
     for key, version in ((3, 1), (1, 4)):
         with pytest.raises(type(error), match=str(error)):
-            exchange(registry, frame(key, version))
+            await exchange(registry, frame(key, version))
 
 
-def test_a_malformed_body_is_refused():
+async def test_a_malformed_body_is_refused():
     registry = Registry()
     registry.handles(ApiKey.DELETE_TOPICS)(lambda *_: {})
     with pytest.raises(MalformedFrameError):
-        exchange(registry, frame(20, 4, b"\xff" * 20))
+        await exchange(registry, frame(20, 4, b"\xff" * 20))
 
 
-def test_a_coroutine_handler_may_use_its_frame_as_long_as_it_likes():
+async def test_a_coroutine_handler_may_use_its_frame_as_long_as_it_likes():
     registry = Registry()
 
     @registry.handles_raw(ApiKey.FETCH)
@@ -188,19 +188,16 @@ def test_a_coroutine_handler_may_use_its_frame_as_long_as_it_likes():
         await asyncio.get_running_loop().run_in_executor(None, int)
         return [bytes(request.frame[request.position :])]
 
-    async def run() -> bytes:
-        connection = MemoryConnection(Dispatcher(None, registry))
-        task = asyncio.create_task(connection.exchange(frame(1, 4, b"before")))
-        while connection.protocol.held_bytes or not task.done():
-            # Whatever arrives on other connections meanwhile goes into the same memory.
-            connection.protocol._area.view[:200] = b"z" * 200
-            await next_turn()
-        return task.result()
-
-    assert answers(asyncio.run(run())) == [(7, b"before")]
+    connection = MemoryConnection(Dispatcher(None, registry))
+    task = asyncio.create_task(connection.exchange(frame(1, 4, b"before")))
+    while connection.protocol.held_bytes or not task.done():
+        # Whatever arrives on other connections meanwhile goes into the same memory.
+        connection.protocol._area.view[:200] = b"z" * 200
+        await next_turn()
+    assert answers(task.result()) == [(7, b"before")]
 
 
-def test_a_handler_can_keep_the_whole_frame_or_a_part():
+async def test_a_handler_can_keep_the_whole_frame_or_a_part():
     registry = Registry()
     kept = []
 
@@ -212,7 +209,7 @@ def test_a_handler_can_keep_the_whole_frame_or_a_part():
         kept.append(view)
         return [b""]
 
-    exchange(registry, frame(3, 1, b"first") + frame(3, 1, b"other"))
+    await exchange(registry, frame(3, 1, b"first") + frame(3, 1, b"other"))
     assert [bytes(view) for view in kept] == [b"first", b"first", b"other", b"other"]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -23,12 +24,11 @@ from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import AsyncIterator
+    from pathlib import Path
 
     from tests.support.raw_client import RawClient
     from wirebroker.server import Server
-
-    Test = Callable[[Server, RawClient], Awaitable[None]]
 
 # A wait that a passing test never sees the end of, and one that it does.
 LONG_MS = 20_000
@@ -38,15 +38,12 @@ SHORT_MS = 60
 BATCH_BYTES = len(batch(b"x" * 100))
 
 
-def with_broker(path, test: Test, **settings: str) -> None:
-    """Run a test against a broker of its own."""
-
-    async def run() -> None:
-        named = {name.replace("_", "."): value for name, value in settings.items()}
-        async with running(path, settings=named) as server, client_of(server) as client:
-            await test(server, client)
-
-    asyncio.run(run())
+@contextlib.asynccontextmanager
+async def broker_at(path: Path, **settings: str) -> AsyncIterator[tuple[Server, RawClient]]:
+    """Give a broker of the test's own and a client of it."""
+    named = {name.replace("_", "."): value for name, value in settings.items()}
+    async with running(path, settings=named) as server, client_of(server) as client:
+        yield server, client
 
 
 async def ask(client: RawClient, request: dict[str, Any], version: int = FETCH_VERSION) -> Any:
@@ -62,7 +59,7 @@ def partitions_of(answer: Any) -> dict[tuple[str, int], Any]:
 
 
 def watchers(server: Server) -> int:
-    return sum(len(partition._watchers) for partition in broker_of(server).replicas)
+    return sum(partition.watcher_count for partition in broker_of(server).replicas)
 
 
 async def until_waiting(server: Server, count: int = 1) -> None:
@@ -74,8 +71,8 @@ async def until_waiting(server: Server, count: int = 1) -> None:
 
 
 @pytest.mark.parametrize("version", [4, 6, 7, 11, 12])
-def test_records_come_with_the_offsets_that_bound_them(tmp_path, version):
-    async def test(_: Server, client: RawClient) -> None:
+async def test_records_come_with_the_offsets_that_bound_them(tmp_path, version):
+    async with broker_at(tmp_path) as (_, client):
         await create_topic(client, "t")
         await append(client, "t", batch(b"a", b"b"))
         await append(client, "t", batch(b"c"))
@@ -90,11 +87,9 @@ def test_records_come_with_the_offsets_that_bound_them(tmp_path, version):
         assert values_in((await fetch(client, "t", 2)).records) == [b"c"]
         assert (await fetch(client, "t", 3)).records == b""
 
-    with_broker(tmp_path, test)
 
-
-def test_topics_go_by_id_from_version_13(tmp_path):
-    async def test(_: Server, client: RawClient) -> None:
+async def test_topics_go_by_id_from_version_13(tmp_path):
+    async with broker_at(tmp_path) as (_, client):
         topic_id = await create_topic(client, "t")
         await append(client, "t", batch(b"a"))
         for version in (13, 16, 18):
@@ -107,11 +102,9 @@ def test_topics_go_by_id_from_version_13(tmp_path):
             ]
             assert codes == [
                 (topic_id, 0),
-                (topic_id, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
                 (b"?" * 16, ErrorCode.UNKNOWN_TOPIC_ID),
+                (topic_id, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
             ]
-
-    with_broker(tmp_path, test)
 
 
 @pytest.mark.parametrize(
@@ -125,8 +118,8 @@ def test_topics_go_by_id_from_version_13(tmp_path):
         (10_000, 10_000, 3 * BATCH_BYTES),
     ],
 )
-def test_limits_of_bytes(tmp_path, partition_max_bytes, max_bytes, expected):
-    async def test(_: Server, client: RawClient) -> None:
+async def test_limits_of_bytes(tmp_path, partition_max_bytes, max_bytes, expected):
+    async with broker_at(tmp_path) as (_, client):
         await create_topic(client, "t")
         for _number in range(3):
             await append(client, "t", batch(b"x" * 100))
@@ -135,11 +128,9 @@ def test_limits_of_bytes(tmp_path, partition_max_bytes, max_bytes, expected):
         )
         assert len(found.records) == expected
 
-    with_broker(tmp_path, test)
 
-
-def test_negative_limits_are_answered_as_kafka_does(tmp_path):
-    async def test(_: Server, client: RawClient) -> None:
+async def test_negative_limits_are_answered_as_kafka_does(tmp_path):
+    async with broker_at(tmp_path) as (_, client):
         await create_topic(client, "t")
         await append(client, "t", batch(b"a"))
         found = await fetch(client, "t", 0, partition_max_bytes=-1)
@@ -147,11 +138,9 @@ def test_negative_limits_are_answered_as_kafka_does(tmp_path):
         found = await fetch(client, "t", 1, partition_max_bytes=-1)
         assert found.error_code == 0
 
-    with_broker(tmp_path, test)
 
-
-def test_later_partitions_get_what_the_earlier_ones_left(tmp_path):
-    async def test(_: Server, client: RawClient) -> None:
+async def test_later_partitions_get_what_the_earlier_ones_left(tmp_path):
+    async with broker_at(tmp_path) as (_, client):
         await create_topic(client, "t", 3)
         for partition in range(3):
             await append(client, "t", batch(b"x" * 100), partition=partition)
@@ -165,11 +154,9 @@ def test_later_partitions_get_what_the_earlier_ones_left(tmp_path):
         sizes = [len(each.records) for each in partitions_of(answer).values()]
         assert sizes == [BATCH_BYTES, 0, 0]
 
-    with_broker(tmp_path, test)
 
-
-def test_the_broker_s_fetch_max_bytes_bounds_the_answer(tmp_path):
-    async def test(_: Server, client: RawClient) -> None:
+async def test_the_broker_s_fetch_max_bytes_bounds_the_answer(tmp_path):
+    async with broker_at(tmp_path, fetch_max_bytes="1024") as (_, client):
         await create_topic(client, "t", 2)
         for partition in range(2):
             await append(client, "t", batch(b"x" * 1_000), partition=partition)
@@ -177,14 +164,12 @@ def test_the_broker_s_fetch_max_bytes_bounds_the_answer(tmp_path):
         sizes = [len(each.records) for each in partitions_of(answer).values()]
         assert sizes == [len(batch(b"x" * 1_000)), 0]
 
-    with_broker(tmp_path, test, fetch_max_bytes="1024")
-
 
 # -- errors ----------------------------------------------------------------------------------------
 
 
-def test_errors_of_single_partitions(tmp_path):
-    async def test(_: Server, client: RawClient) -> None:
+async def test_errors_of_single_partitions(tmp_path):
+    async with broker_at(tmp_path) as (_, client):
         await create_topic(client, "t")
         await append(client, "t", batch(b"a"))
         for offset, fields, code in (
@@ -199,11 +184,9 @@ def test_errors_of_single_partitions(tmp_path):
             assert (found.high_watermark, found.log_start_offset) == (-1, -1)
             assert found.records == b""
 
-    with_broker(tmp_path, test)
 
-
-def test_a_log_that_diverged_is_told_where(tmp_path):
-    async def test(_: Server, client: RawClient) -> None:
+async def test_a_log_that_diverged_is_told_where(tmp_path):
+    async with broker_at(tmp_path) as (_, client):
         await create_topic(client, "t")
         await append(client, "t", batch(b"a"))
         found = await fetch(client, "t", 4, last_fetched_epoch=0, max_wait_ms=LONG_MS)
@@ -212,25 +195,21 @@ def test_a_log_that_diverged_is_told_where(tmp_path):
         found = await fetch(client, "t", 1, last_fetched_epoch=0)
         assert found.diverging_epoch.epoch == -1
 
-    with_broker(tmp_path, test)
-
 
 @pytest.mark.parametrize(
     ("epoch", "code"), [(-1, ErrorCode.NOT_LEADER_OR_FOLLOWER), (0, ErrorCode.UNKNOWN_LEADER_EPOCH)]
 )
-def test_a_follower_that_is_no_replica_is_refused(tmp_path, epoch, code):
-    async def test(_: Server, client: RawClient) -> None:
+async def test_a_follower_that_is_no_replica_is_refused(tmp_path, epoch, code):
+    async with broker_at(tmp_path) as (_, client):
         await create_topic(client, "t")
         request = fetch_request({("t", 0): 0}, current_leader_epoch=epoch) | {"replica_id": 5}
         assert partitions_of(await ask(client, request))["t", 0].error_code == code
         request["replica_id"] = -2  # a consumer that debugs
         assert partitions_of(await ask(client, request))["t", 0].error_code == 0
 
-    with_broker(tmp_path, test)
 
-
-def test_unknown_topics_are_answered_last_and_hurry_nobody(tmp_path):
-    async def test(server: Server, client: RawClient) -> None:
+async def test_unknown_topics_are_answered_last_and_hurry_nobody(tmp_path):
+    async with broker_at(tmp_path) as (server, client):
         await create_topic(client, "t")
         wanted = {("nowhere", 0): 0, ("t", 0): 0}
         request = fetch_request(wanted, max_wait_ms=LONG_MS)
@@ -245,14 +224,12 @@ def test_unknown_topics_are_answered_last_and_hurry_nobody(tmp_path):
         # Nothing but unknown ones: answered at once.
         await ask(client, fetch_request({("nowhere", 0): 0}, max_wait_ms=LONG_MS))
 
-    with_broker(tmp_path, test)
-
 
 # -- waiting ---------------------------------------------------------------------------------------
 
 
-def test_an_append_wakes_a_fetch_that_waits(tmp_path):
-    async def test(server: Server, client: RawClient) -> None:
+async def test_an_append_wakes_a_fetch_that_waits(tmp_path):
+    async with broker_at(tmp_path) as (server, client):
         await create_topic(client, "t")
         request = fetch_request({("t", 0): 0}, max_wait_ms=LONG_MS)
         correlation_id = await client.send(ApiKey.FETCH, FETCH_VERSION, request)
@@ -263,13 +240,10 @@ def test_an_append_wakes_a_fetch_that_waits(tmp_path):
         assert values_in(partitions_of(answer)["t", 0].records) == [b"a"]
         assert watchers(server) == 0
 
-    with_broker(tmp_path, test)
 
-
-def test_an_append_in_the_same_turn_of_the_loop_is_not_missed(tmp_path):
+async def test_an_append_in_the_same_turn_of_the_loop_is_not_missed(tmp_path):
     """The Fetch finds nothing, and the Produce comes before the Fetch's task has run."""
-
-    async def test(server: Server, client: RawClient) -> None:
+    async with broker_at(tmp_path) as (server, client):
         await create_topic(client, "t", 1)
         async with client_of(server) as producer:
             for offset in range(30):
@@ -282,11 +256,9 @@ def test_an_append_in_the_same_turn_of_the_loop_is_not_missed(tmp_path):
                 assert partitions_of(answer)["t", 0].high_watermark == offset + 1
                 await producer.receive(ApiKey.PRODUCE, 9, producing)
 
-    with_broker(tmp_path, test)
 
-
-def test_min_bytes_over_several_partitions(tmp_path):
-    async def test(server: Server, client: RawClient) -> None:
+async def test_min_bytes_over_several_partitions(tmp_path):
+    async with broker_at(tmp_path) as (server, client):
         await create_topic(client, "t", 3)
         wanted = {("t", index): 0 for index in range(3)}
         request = fetch_request(wanted, max_wait_ms=LONG_MS, min_bytes=3 * BATCH_BYTES)
@@ -300,11 +272,9 @@ def test_min_bytes_over_several_partitions(tmp_path):
         sizes = [len(found.records) for found in partitions_of(answer).values()]
         assert sizes == [BATCH_BYTES, 0, 2 * BATCH_BYTES]
 
-    with_broker(tmp_path, test)
 
-
-def test_time_is_over_with_less_than_min_bytes(tmp_path):
-    async def test(server: Server, client: RawClient) -> None:
+async def test_time_is_over_with_less_than_min_bytes(tmp_path):
+    async with broker_at(tmp_path) as (server, client):
         await create_topic(client, "t")
         await append(client, "t", batch(b"a"))
         loop = asyncio.get_running_loop()
@@ -319,11 +289,9 @@ def test_time_is_over_with_less_than_min_bytes(tmp_path):
         assert values_in(partitions_of(answer)["t", 0].records) == [b"a", b"b"]
         assert watchers(server) == 0
 
-    with_broker(tmp_path, test)
 
-
-def test_min_bytes_above_max_bytes_do_not_wait_for_what_cannot_come(tmp_path):
-    async def test(_: Server, client: RawClient) -> None:
+async def test_min_bytes_above_max_bytes_do_not_wait_for_what_cannot_come(tmp_path):
+    async with broker_at(tmp_path) as (_, client):
         await create_topic(client, "t")
         await append(client, "t", batch(b"x" * 1_000))
         request = fetch_request(
@@ -332,21 +300,17 @@ def test_min_bytes_above_max_bytes_do_not_wait_for_what_cannot_come(tmp_path):
         answer = await ask(client, request)
         assert values_in(partitions_of(answer)["t", 0].records) == [b"x" * 1_000]
 
-    with_broker(tmp_path, test)
 
-
-def test_min_bytes_of_zero_and_no_wait_are_answered_at_once(tmp_path):
-    async def test(_: Server, client: RawClient) -> None:
+async def test_min_bytes_of_zero_and_no_wait_are_answered_at_once(tmp_path):
+    async with broker_at(tmp_path) as (_, client):
         await create_topic(client, "t")
         await ask(client, fetch_request({("t", 0): 0}, max_wait_ms=LONG_MS, min_bytes=0))
         await ask(client, fetch_request({("t", 0): 0}, max_wait_ms=0, min_bytes=1))
         await ask(client, fetch_request({}, max_wait_ms=LONG_MS))
 
-    with_broker(tmp_path, test)
 
-
-def test_a_deleted_topic_wakes_who_waits_for_it(tmp_path):
-    async def test(server: Server, client: RawClient) -> None:
+async def test_a_deleted_topic_wakes_who_waits_for_it(tmp_path):
+    async with broker_at(tmp_path) as (server, client):
         for version in (FETCH_VERSION, 16):
             async with client_of(server) as other:
                 topic_id = await create_topic(other, "t")
@@ -359,11 +323,9 @@ def test_a_deleted_topic_wakes_who_waits_for_it(tmp_path):
             (found,) = answer.responses[0].partitions
             assert found.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
-    with_broker(tmp_path, test)
 
-
-def test_a_directory_that_fails_wakes_who_waits(tmp_path):
-    async def test(server: Server, client: RawClient) -> None:
+async def test_a_directory_that_fails_wakes_who_waits(tmp_path):
+    async with broker_at(tmp_path) as (server, client):
         await create_topic(client, "t")
         request = fetch_request({("t", 0): 0}, max_wait_ms=LONG_MS)
         for version, code in (
@@ -378,51 +340,43 @@ def test_a_directory_that_fails_wakes_who_waits(tmp_path):
             answer = await client.receive(ApiKey.FETCH, version, correlation_id)
             assert partitions_of(answer)["t", 0].error_code == code
 
-    with_broker(tmp_path, test)
 
-
-def test_a_read_that_fails_takes_the_directory_offline(tmp_path):
+async def test_a_read_that_fails_takes_the_directory_offline(tmp_path):
     disk = FailingFiles()
 
-    async def run() -> None:
-        async with running(tmp_path, files=disk) as server, client_of(server) as client:
-            await create_topic(client, "t")
-            await append(client, "t", batch(b"a", b"b"))
-            await append(client, "t", batch(b"c"))
-            disk.fail(tmp_path / "t-0", "read")
-            found = await fetch(client, "t", 1)
-            assert found.error_code == ErrorCode.KAFKA_STORAGE_ERROR
-            assert not broker_of(server).replicas.directories[0].is_online
-
-    asyncio.run(run())
+    async with running(tmp_path, files=disk) as server, client_of(server) as client:
+        await create_topic(client, "t")
+        await append(client, "t", batch(b"a", b"b"))
+        await append(client, "t", batch(b"c"))
+        disk.fail(tmp_path / "t-0", "read")
+        found = await fetch(client, "t", 1)
+        assert found.error_code == ErrorCode.KAFKA_STORAGE_ERROR
+        assert not broker_of(server).replicas.directories[0].is_online
 
 
 @pytest.mark.parametrize("call", ["read", "send"])
-def test_a_file_that_cannot_be_sent_takes_the_directory_offline(tmp_path, call):
+async def test_a_file_that_cannot_be_sent_takes_the_directory_offline(tmp_path, call):
     disk = FailingFiles()
 
-    async def run() -> None:
-        async with running(tmp_path, files=disk) as server:
-            async with client_of(server) as client:
-                await create_topic(client, "t")
-                await append(client, "t", batch(b"a"))
-                await fetch(client, "t", 0)  # from now on no header has to be read
-                disk.fail(tmp_path / "t-0", call)
-                await client.send(ApiKey.FETCH, FETCH_VERSION, fetch_request({("t", 0): 0}))
-                assert await client.is_cut_off()
-            disk.broken.clear()
-            async with client_of(server) as client:
-                found = await fetch(client, "t", 0)
-                assert found.error_code == ErrorCode.KAFKA_STORAGE_ERROR
-
-    asyncio.run(run())
+    async with running(tmp_path, files=disk) as server:
+        async with client_of(server) as client:
+            await create_topic(client, "t")
+            await append(client, "t", batch(b"a"))
+            await fetch(client, "t", 0)  # from now on no header has to be read
+            disk.fail(tmp_path / "t-0", call)
+            await client.send(ApiKey.FETCH, FETCH_VERSION, fetch_request({("t", 0): 0}))
+            assert await client.is_cut_off()
+        disk.broken.clear()
+        async with client_of(server) as client:
+            found = await fetch(client, "t", 0)
+            assert found.error_code == ErrorCode.KAFKA_STORAGE_ERROR
 
 
 # -- sessions and size -----------------------------------------------------------------------------
 
 
-def test_a_session_repeats_nothing_and_waits_for_all_its_partitions(tmp_path):
-    async def test(server: Server, client: RawClient) -> None:
+async def test_a_session_repeats_nothing_and_waits_for_all_its_partitions(tmp_path):
+    async with broker_at(tmp_path) as (server, client):
         await create_topic(client, "t", 3)
         wanted = {("t", index): 0 for index in range(3)}
         answer = await ask(client, fetch_request(wanted, session=(0, 0)))
@@ -446,55 +400,39 @@ def test_a_session_repeats_nothing_and_waits_for_all_its_partitions(tmp_path):
         answer = await ask(client, fetch_request({}, session=(session + 1, 1)))
         assert answer.error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
 
-    with_broker(tmp_path, test)
 
-
-def test_thousands_of_partitions_take_the_long_way_to_the_same_answer(tmp_path):
+async def test_thousands_of_partitions_take_the_long_way_to_the_same_answer(tmp_path):
     count = 2_500  # more than are served at once, in a frame that is parsed in a thread
 
-    async def test(server: Server, client: RawClient) -> None:
-        await create_topic(client, "t", count)
-        await append(client, "t", batch(b"a"), partition=7)
-        wanted = {("t", index): 0 for index in range(count)}
-        answer = await ask(client, fetch_request(wanted, session=(0, 0)))
-        session = answer.session_id
-        found = partitions_of(answer)
-        assert [index for _, index in found] == list(range(count))
-        assert values_in(found["t", 7].records) == [b"a"]
-        # The next request is short, its session is not.
-        request = fetch_request({("t", 7): 1}, session=(session, 1), max_wait_ms=LONG_MS)
-        correlation_id = await client.send(ApiKey.FETCH, FETCH_VERSION, request)
-        await until_waiting(server, count)
-        async with client_of(server) as producer:
-            await append(producer, "t", batch(b"b"), partition=2_400)
-        answer = await client.receive(ApiKey.FETCH, FETCH_VERSION, correlation_id)
-        assert list(partitions_of(answer)) == [("t", 2_400)]
-        assert watchers(server) == 0
-        request = fetch_request({}, session=(session, 2), max_wait_ms=SHORT_MS)
-        answer = await ask(client, request)
-        assert list(partitions_of(answer)) == [("t", 2_400)], "which was not fetched further"
-        request = fetch_request(wanted, session=(session, 9))
-        answer = await ask(client, request)
-        assert answer.error_code == ErrorCode.INVALID_FETCH_SESSION_EPOCH
-
     with memory_directory(tmp_path) as directory:
-        with_broker(directory, test)
+        async with broker_at(directory) as (server, client):
+            await create_topic(client, "t", count)
+            await append(client, "t", batch(b"a"), partition=7)
+            wanted = {("t", index): 0 for index in range(count)}
+            answer = await ask(client, fetch_request(wanted, session=(0, 0)))
+            session = answer.session_id
+            found = partitions_of(answer)
+            assert [index for _, index in found] == list(range(count))
+            assert values_in(found["t", 7].records) == [b"a"]
+            # The next request is short, its session is not.
+            request = fetch_request({("t", 7): 1}, session=(session, 1), max_wait_ms=LONG_MS)
+            correlation_id = await client.send(ApiKey.FETCH, FETCH_VERSION, request)
+            await until_waiting(server, count)
+            async with client_of(server) as producer:
+                await append(producer, "t", batch(b"b"), partition=2_400)
+            answer = await client.receive(ApiKey.FETCH, FETCH_VERSION, correlation_id)
+            assert list(partitions_of(answer)) == [("t", 2_400)]
+            assert watchers(server) == 0
+            request = fetch_request({}, session=(session, 2), max_wait_ms=SHORT_MS)
+            answer = await ask(client, request)
+            assert list(partitions_of(answer)) == [("t", 2_400)], "which was not fetched further"
+            request = fetch_request(wanted, session=(session, 9))
+            answer = await ask(client, request)
+            assert answer.error_code == ErrorCode.INVALID_FETCH_SESSION_EPOCH
 
 
-def test_a_closed_connection_leaves_no_watchers_when_its_time_is_over(tmp_path):
-    async def test(server: Server, client: RawClient) -> None:
-        await create_topic(client, "t")
-        async with client_of(server) as consumer:
-            request = fetch_request({("t", 0): 0}, max_wait_ms=SHORT_MS)
-            await consumer.send(ApiKey.FETCH, FETCH_VERSION, request)
-            await until_waiting(server)
-        await until_waiting(server, 0)
-
-    with_broker(tmp_path, test)
-
-
-def test_a_reader_of_a_topic_that_is_deleted_gets_the_rest_of_its_answer(tmp_path):
-    async def test(server: Server, client: RawClient) -> None:
+async def test_a_reader_of_a_topic_that_is_deleted_gets_the_rest_of_its_answer(tmp_path):
+    async with broker_at(tmp_path) as (server, client):
         await create_topic(client, "t", max_message_bytes=str(64 << 20))
         value = b"x" * (20 << 20)
         await append(client, "t", batch(value))
@@ -505,5 +443,3 @@ def test_a_reader_of_a_topic_that_is_deleted_gets_the_rest_of_its_answer(tmp_pat
             await delete_topic(other, "t")
         answer = await client.receive(ApiKey.FETCH, FETCH_VERSION, correlation_id)
         assert values_in(partitions_of(answer)["t", 0].records) == [value]
-
-    with_broker(tmp_path, test)

@@ -7,18 +7,18 @@ from typing import Any
 
 import pytest
 
-from wirebroker.api.fetch_sessions import (
+from wirebroker.clock import in_one_go
+from wirebroker.codecs.errors import ErrorCode
+from wirebroker.codecs.hot.fetch import FetchPartition, FetchRequest, FetchTopic
+from wirebroker.codecs.hot.fetch_response import FetchPartitionResult
+from wirebroker.codecs.primitives import ZERO_UUID
+from wirebroker.fetch_sessions import (
     EVICTION_MS,
     MAX_EPOCH,
     FetchContext,
     FetchSessions,
     asked_partitions,
 )
-from wirebroker.clock import in_one_go
-from wirebroker.codecs.errors import ErrorCode
-from wirebroker.codecs.fetch import FetchPartition, FetchRequest, FetchTopic
-from wirebroker.codecs.fetch_response import FetchPartitionResult
-from wirebroker.codecs.primitives import ZERO_UUID
 
 BY_NAME, BY_ID = 12, 13
 TOPIC_ID = bytes(range(16))

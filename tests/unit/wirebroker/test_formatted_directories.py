@@ -1,6 +1,5 @@
 """Directories that Apache Kafka's storage tool has formatted; a metadata log in its own place."""
 
-import asyncio
 import json
 from pathlib import Path
 
@@ -10,7 +9,8 @@ from tests.support.servers import config_of, running
 from tests.unit.wirebroker.metadata_kit import Node
 from wirebroker.cluster.metadata_batches import BatchBuilder
 from wirebroker.cluster.metadata_snapshot import control_records
-from wirebroker.codecs.control_records import (
+from wirebroker.codecs.records.batch import iterate_batches
+from wirebroker.codecs.records.control import (
     KRaftVersion,
     KRaftVoters,
     LeaderChange,
@@ -19,9 +19,8 @@ from wirebroker.codecs.control_records import (
     Voter,
     VoterEndpoint,
 )
-from wirebroker.codecs.record_batch import iterate_batches
 from wirebroker.config import StartError
-from wirebroker.coordinator.feature_control import feature_level
+from wirebroker.coordinator.controller.feature_control import feature_level
 from wirebroker.server import Server
 
 LEVELS = {"metadata.version": 30, "group.version": 1, "eligible.leader.replicas.version": 1}
@@ -61,25 +60,25 @@ def format_with_voters(tmp_path, *ids):
 async def start_and_close(node):
     log = await node.start()
     await log.close()
-    return log.image
+    return log.follower.image
 
 
 def quorum_state(node):
     return json.loads(Path(f"{node.log_directory}/quorum-state").read_text())
 
 
-def test_a_cluster_begins_with_the_levels_that_its_directory_was_formatted_for(node):
-    image = asyncio.run(start_and_close(node))
+async def test_a_cluster_begins_with_the_levels_that_its_directory_was_formatted_for(node):
+    image = await start_and_close(node)
     assert image.features == LEVELS
     assert image.configs[4, ""] == {"min.insync.replicas": "1"}
     assert quorum_state(node)["data_version"] == 0
-    again = asyncio.run(start_and_close(node))
+    again = await start_and_close(node)
     assert (again.features, again.configs) == (image.features, image.configs)
 
 
-def test_voters_of_the_first_snapshot_become_part_of_the_log(node, tmp_path):
+async def test_voters_of_the_first_snapshot_become_part_of_the_log(node, tmp_path):
     log = format_with_voters(tmp_path, 1)
-    asyncio.run(start_and_close(node))
+    await start_and_close(node)
     assert quorum_state(node)["data_version"] == 1
     content = memoryview((log / LOG).read_bytes())
     position, header = next(iterate_batches(content))
@@ -87,28 +86,25 @@ def test_voters_of_the_first_snapshot_become_part_of_the_log(node, tmp_path):
     assert isinstance(found[0], LeaderChange)
     assert found[1:] == voters(1)
     # Once is enough: the next epoch begins with its leader alone.
-    asyncio.run(start_and_close(node))
+    await start_and_close(node)
     content = memoryview((log / LOG).read_bytes())
     counts = [header.record_count for _, header in iterate_batches(content) if header.is_control]
     assert counts == [3, 1]
 
 
-def test_a_directory_formatted_for_more_voters_is_refused(node, tmp_path):
+async def test_a_directory_formatted_for_more_voters_is_refused(node, tmp_path):
     format_with_voters(tmp_path, 1, 2)
     with pytest.raises(StartError, match=r"other voters than this node: \{2\}"):
-        asyncio.run(node.start())
+        await node.start()
 
 
-def test_a_metadata_directory_of_its_own_has_the_identity_of_the_others(tmp_path):
+async def test_a_metadata_directory_of_its_own_has_the_identity_of_the_others(tmp_path):
     settings = {"metadata.log.dir": str(tmp_path / "metadata")}
 
-    async def run():
-        async with running(tmp_path / "a", tmp_path / "b", settings=settings):
-            other = Server(config_of(tmp_path / "c", settings=settings))
-            with pytest.raises(StartError, match="in use"):
-                await other.start()
-
-    asyncio.run(run())
+    async with running(tmp_path / "a", tmp_path / "b", settings=settings):
+        other = Server(config_of(tmp_path / "c", settings=settings))
+        with pytest.raises(StartError, match="in use"):
+            await other.start()
     names = ("a", "b", "metadata")
     texts = [(tmp_path / name / "meta.properties").read_text() for name in names]
     clusters = [line for text in texts for line in text.splitlines() if "cluster.id" in line]
@@ -119,7 +115,7 @@ def test_a_metadata_directory_of_its_own_has_the_identity_of_the_others(tmp_path
     assert (tmp_path / "metadata" / "__cluster_metadata-0").is_dir()
 
 
-def test_new_log_directories_join_the_cluster_that_the_metadata_directory_knows(tmp_path):
+async def test_new_log_directories_join_the_cluster_that_the_metadata_directory_knows(tmp_path):
     settings = {"metadata.log.dir": str(tmp_path / "metadata")}
 
     async def cluster_id(name):
@@ -127,5 +123,5 @@ def test_new_log_directories_join_the_cluster_that_the_metadata_directory_knows(
             assert server.broker is not None
             return server.broker.cluster_id
 
-    first = asyncio.run(cluster_id("a"))
-    assert asyncio.run(cluster_id("replaced")) == first
+    first = await cluster_id("a")
+    assert (await cluster_id("replaced")) == first

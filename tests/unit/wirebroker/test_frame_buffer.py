@@ -37,12 +37,17 @@ def test_a_frame_is_what_arrived(frame_bytes):
 
 @pytest.mark.parametrize("frame_bytes", [BLOCK_BYTES, 100 << 20])
 def test_a_declared_size_takes_no_memory(frame_bytes):
+    # What other threads take meanwhile does not show each time; what is ours does.
+    assert min(growth_by_50(frame_bytes) for _ in range(5)) < 50 * BLOCK_BYTES / 4
+
+
+def growth_by_50(frame_bytes):
     before = resident_bytes()
     blocks = FrameBlocks()
     buffers = [FrameBuffer(frame_bytes, blocks) for _ in range(50)]
     for buffer in buffers:
         buffer.append(memoryview(b"abc"))
-    assert resident_bytes() - before < 50 * BLOCK_BYTES / 4
+    return resident_bytes() - before
 
 
 def test_one_receive_takes_a_mebibyte_at_most():

@@ -1,6 +1,5 @@
 """The handlers of the group APIs: what differs between versions, and what never reaches a group."""
 
-import asyncio
 import importlib
 
 import pytest
@@ -16,7 +15,7 @@ from tests.unit.wirebroker.group_server_kit import (
 )
 from wirebroker.codecs.api_keys import API_VERSIONS, ApiKey
 from wirebroker.codecs.errors import ErrorCode
-from wirebroker.coordinator.group_partitions import CONSUMER_OFFSETS
+from wirebroker.coordinator.groups.partitions import CONSUMER_OFFSETS
 
 HANDLERS = (
     "delete_groups",
@@ -68,23 +67,20 @@ def test_a_session_timeout_out_of_bounds_is_refused(version):
 
 
 @pytest.mark.parametrize("version", versions(ApiKey.JOIN_GROUP))
-def test_a_whole_join(version):
-    async def run():
-        broker = group_broker()
-        body = join_body(version)
-        if version >= 4:
-            found = await answer_soon(broker, ApiKey.JOIN_GROUP, version, **body)
-            assert found.error_code == ErrorCode.MEMBER_ID_REQUIRED
-            body["member_id"] = found.member_id
+async def test_a_whole_join(version):
+    broker = group_broker()
+    body = join_body(version)
+    if version >= 4:
         found = await answer_soon(broker, ApiKey.JOIN_GROUP, version, **body)
-        assert found.error_code == ErrorCode.NONE
-        assert found.generation_id == 1
-        assert found.leader == found.member_id == "client-uuid1"
-        assert found.protocol_name == "range"
-        assert found.protocol_type == ("consumer" if version >= 7 else None)
-        assert found.members[0].metadata == b"s"
-
-    asyncio.run(run())
+        assert found.error_code == ErrorCode.MEMBER_ID_REQUIRED
+        body["member_id"] = found.member_id
+    found = await answer_soon(broker, ApiKey.JOIN_GROUP, version, **body)
+    assert found.error_code == ErrorCode.NONE
+    assert found.generation_id == 1
+    assert found.leader == found.member_id == "client-uuid1"
+    assert found.protocol_name == "range"
+    assert found.protocol_type == ("consumer" if version >= 7 else None)
+    assert found.members[0].metadata == b"s"
 
 
 @pytest.mark.parametrize(
@@ -112,19 +108,16 @@ def test_sync_needs_protocol_type_and_name_from_v5_on():
 
 
 @pytest.mark.parametrize("version", versions(ApiKey.HEARTBEAT))
-def test_while_a_group_is_loaded_its_members_are_well(version):
-    async def run():
-        broker = group_broker(partitions={0: ListPartition([commit_batch(("g", 0, 1))])})
-        found = await answer_soon(broker, ApiKey.HEARTBEAT, version, group_id="g", member_id="m")
-        assert found.error_code == ErrorCode.NONE
-        body = join_body(0)
-        found = await answer_soon(broker, ApiKey.JOIN_GROUP, 0, **body)
-        assert found.error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
-        found = await answer_soon(broker, ApiKey.LIST_GROUPS, 5)
-        assert found.error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
-        await broker.groups.stop()
-
-    asyncio.run(run())
+async def test_while_a_group_is_loaded_its_members_are_well(version):
+    broker = group_broker(partitions={0: ListPartition([commit_batch(("g", 0, 1))])})
+    found = await answer_soon(broker, ApiKey.HEARTBEAT, version, group_id="g", member_id="m")
+    assert found.error_code == ErrorCode.NONE
+    body = join_body(0)
+    found = await answer_soon(broker, ApiKey.JOIN_GROUP, 0, **body)
+    assert found.error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    found = await answer_soon(broker, ApiKey.LIST_GROUPS, 5)
+    assert found.error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    await broker.groups.stop()
 
 
 @pytest.mark.parametrize("version", versions(ApiKey.LEAVE_GROUP))
@@ -145,21 +138,18 @@ def test_leaving_an_unknown_group(version):
 
 
 @pytest.mark.parametrize("version", versions(ApiKey.FIND_COORDINATOR))
-def test_the_first_one_who_looks_makes_the_topic(version):
-    async def run():
-        broker = group_broker(partitions={})
-        found = await find_coordinator(broker, version, "g", "h")
-        for each in [found] if version < 4 else found.coordinators:
-            assert each.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
-            assert (each.node_id, each.host, each.port) == (-1, "", -1)
-        await turns()
-        assert CONSUMER_OFFSETS in broker.metadata.image.topics
-        found = await find_coordinator(broker, version, "g", "h")
-        for each in [found] if version < 4 else found.coordinators:
-            assert each.error_code == ErrorCode.NONE
-            assert each.node_id == 1
-
-    asyncio.run(run())
+async def test_the_first_one_who_looks_makes_the_topic(version):
+    broker = group_broker(partitions={})
+    found = await find_coordinator(broker, version, "g", "h")
+    for each in [found] if version < 4 else found.coordinators:
+        assert each.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+        assert (each.node_id, each.host, each.port) == (-1, "", -1)
+    await turns()
+    assert CONSUMER_OFFSETS in broker.metadata.image.topics
+    found = await find_coordinator(broker, version, "g", "h")
+    for each in [found] if version < 4 else found.coordinators:
+        assert each.error_code == ErrorCode.NONE
+        assert each.node_id == 1
 
 
 @pytest.mark.parametrize(
@@ -170,8 +160,8 @@ def test_the_first_one_who_looks_makes_the_topic(version):
         (6, 3, ErrorCode.INVALID_REQUEST),
     ],
 )
-def test_other_kinds_of_coordinators_are_not_there(version, key_type, error):
-    found = asyncio.run(find_coordinator(group_broker(), version, "g", key_type=key_type))
+async def test_other_kinds_of_coordinators_are_not_there(version, key_type, error):
+    found = await find_coordinator(group_broker(), version, "g", key_type=key_type)
     assert (found if version < 4 else found.coordinators[0]).error_code == error
 
 
@@ -186,8 +176,8 @@ def test_other_kinds_of_coordinators_are_not_there(version, key_type, error):
         ("g:g:AAAAAAAAAAAAAAAAAAAAAQ:0", ErrorCode.INVALID_REQUEST),
     ],
 )
-def test_a_key_of_share_groups_names_group_topic_id_and_partition(key, error):
-    found = asyncio.run(find_coordinator(group_broker(), 6, key, key_type=2))
+async def test_a_key_of_share_groups_names_group_topic_id_and_partition(key, error):
+    found = await find_coordinator(group_broker(), 6, key, key_type=2)
     assert found.coordinators[0].error_code == error
 
 
@@ -228,22 +218,19 @@ def errors(found):
 
 
 @pytest.mark.parametrize("version", versions(ApiKey.OFFSET_COMMIT))
-def test_a_commit_and_its_fetch(version):
-    async def run():
-        broker = with_topic()
-        name = TOPIC_ID if version >= 10 else "t"
-        body = commit_body(version, (name, 0))
-        found = await answer_soon(broker, ApiKey.OFFSET_COMMIT, version, **body)
-        assert errors(found) == [(name, 0, ErrorCode.NONE)]
-        for fetch_version in versions(ApiKey.OFFSET_FETCH):
-            found = await answer_soon(
-                broker, ApiKey.OFFSET_FETCH, fetch_version, **fetch_body(fetch_version)
-            )
-            topics = found.topics if fetch_version < 8 else found.groups[0].topics
-            offsets = [each.committed_offset for each in topics[0].partitions]
-            assert offsets == [5, -1]
-
-    asyncio.run(run())
+async def test_a_commit_and_its_fetch(version):
+    broker = with_topic()
+    name = TOPIC_ID if version >= 10 else "t"
+    body = commit_body(version, (name, 0))
+    found = await answer_soon(broker, ApiKey.OFFSET_COMMIT, version, **body)
+    assert errors(found) == [(name, 0, ErrorCode.NONE)]
+    for fetch_version in versions(ApiKey.OFFSET_FETCH):
+        found = await answer_soon(
+            broker, ApiKey.OFFSET_FETCH, fetch_version, **fetch_body(fetch_version)
+        )
+        topics = found.topics if fetch_version < 8 else found.groups[0].topics
+        offsets = [each.committed_offset for each in topics[0].partitions]
+        assert offsets == [5, -1]
 
 
 def fetch_body(version, **fields):
@@ -253,53 +240,47 @@ def fetch_body(version, **fields):
     return group if version < 8 else {"groups": [group]}
 
 
-def test_partitions_that_do_not_exist_are_refused_and_the_others_committed():
-    async def run():
-        broker = with_topic()
-        body = commit_body(9, ("nowhere", 0), ("t", 7, 1))
-        found = await answer_soon(broker, ApiKey.OFFSET_COMMIT, 9, **body)
-        unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        assert errors(found) == [
-            ("nowhere", 0, unknown),
-            ("t", 7, unknown),
-            ("t", 1, ErrorCode.NONE),
-        ]
-        body = commit_body(10, (b"x" * 16, 0), (TOPIC_ID, 0))
-        found = await answer_soon(broker, ApiKey.OFFSET_COMMIT, 10, **body)
-        assert errors(found) == [
-            (b"x" * 16, 0, ErrorCode.UNKNOWN_TOPIC_ID),
-            (TOPIC_ID, 0, ErrorCode.NONE),
-        ]
-
-    asyncio.run(run())
+async def test_partitions_that_do_not_exist_are_refused_and_the_others_committed():
+    broker = with_topic()
+    body = commit_body(9, ("nowhere", 0), ("t", 7, 1))
+    found = await answer_soon(broker, ApiKey.OFFSET_COMMIT, 9, **body)
+    unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert errors(found) == [
+        ("nowhere", 0, unknown),
+        ("t", 7, unknown),
+        ("t", 1, ErrorCode.NONE),
+    ]
+    body = commit_body(10, (b"x" * 16, 0), (TOPIC_ID, 0))
+    found = await answer_soon(broker, ApiKey.OFFSET_COMMIT, 10, **body)
+    assert errors(found) == [
+        (b"x" * 16, 0, ErrorCode.UNKNOWN_TOPIC_ID),
+        (TOPIC_ID, 0, ErrorCode.NONE),
+    ]
 
 
 @pytest.mark.parametrize("version", versions(ApiKey.OFFSET_FETCH))
-def test_many_offsets_are_committed_and_looked_up_in_parts(version, monkeypatch):
-    monkeypatch.setattr("wirebroker.api.offset_parts._AT_ONCE", 1)
+async def test_many_offsets_are_committed_and_looked_up_in_parts(version, monkeypatch):
+    monkeypatch.setattr("wirebroker.api.commit_portions._AT_ONCE", 1)
     monkeypatch.setattr("wirebroker.api.offset_fetch._AT_ONCE", 1)
 
-    async def run():
-        broker = with_topic()
-        commit_version = version if version >= 9 else 2
-        name = TOPIC_ID if version >= 10 else "t"
-        body = commit_body(commit_version, (name, 0, 1))
-        found = await answer_soon(broker, ApiKey.OFFSET_COMMIT, commit_version, **body)
-        assert errors(found) == [(name, 0, ErrorCode.NONE), (name, 1, ErrorCode.NONE)]
-        assert len(found.topics) == 1
-        for topics in ({}, {"topics": None}) if version >= 2 else ({},):
-            body = fetch_body(version, **topics)
-            found = await answer_soon(broker, ApiKey.OFFSET_FETCH, version, **body)
-            [topic] = found.topics if version < 8 else found.groups[0].topics
-            assert [each.committed_offset for each in topic.partitions] == [5, 5]
-
-    asyncio.run(run())
+    broker = with_topic()
+    commit_version = version if version >= 9 else 2
+    name = TOPIC_ID if version >= 10 else "t"
+    body = commit_body(commit_version, (name, 0, 1))
+    found = await answer_soon(broker, ApiKey.OFFSET_COMMIT, commit_version, **body)
+    assert errors(found) == [(name, 0, ErrorCode.NONE), (name, 1, ErrorCode.NONE)]
+    assert len(found.topics) == 1
+    for topics in ({}, {"topics": None}) if version >= 2 else ({},):
+        body = fetch_body(version, **topics)
+        found = await answer_soon(broker, ApiKey.OFFSET_FETCH, version, **body)
+        [topic] = found.topics if version < 8 else found.groups[0].topics
+        assert [each.committed_offset for each in topic.partitions] == [5, 5]
 
 
-def test_an_error_of_the_group_is_told_of_each_part(monkeypatch):
-    monkeypatch.setattr("wirebroker.api.offset_parts._AT_ONCE", 1)
+async def test_an_error_of_the_group_is_told_of_each_part(monkeypatch):
+    monkeypatch.setattr("wirebroker.api.commit_portions._AT_ONCE", 1)
     body = commit_body(9, ("t", 0, 1), member_id="m", generation_id_or_member_epoch=3)
-    found = asyncio.run(answer_soon(with_topic(), ApiKey.OFFSET_COMMIT, 9, **body))
+    found = await answer_soon(with_topic(), ApiKey.OFFSET_COMMIT, 9, **body)
     unknown = ErrorCode.GROUP_ID_NOT_FOUND
     assert errors(found) == [("t", 0, unknown), ("t", 1, unknown)]
 
@@ -310,23 +291,20 @@ def test_an_error_of_the_group_is_every_partitions():
     assert {error for _, _, error in errors(found)} == {ErrorCode.GROUP_ID_NOT_FOUND}
 
 
-def test_all_topics_and_unknown_ones():
-    async def run():
-        broker = with_topic()
-        await answer_soon(broker, ApiKey.OFFSET_COMMIT, 9, **commit_body(9, ("t", 1)))
-        found = await answer_soon(broker, ApiKey.OFFSET_FETCH, 7, group_id="g", topics=None)
-        assert [each.name for each in found.topics] == ["t"]
-        groups = [{"group_id": "g", "topics": None}, {"group_id": "other", "topics": None}]
-        found = await answer_soon(broker, ApiKey.OFFSET_FETCH, 10, groups=groups)
-        assert [len(each.topics) for each in found.groups] == [1, 0]
-        assert found.groups[0].topics[0].topic_id == TOPIC_ID
-        asked = [{"topic_id": b"x" * 16, "partition_indexes": [0]}]
-        by_id = [{"group_id": "g", "topics": asked}]
-        found = await answer_soon(broker, ApiKey.OFFSET_FETCH, 10, groups=by_id)
-        [partition] = found.groups[0].topics[0].partitions
-        assert partition.error_code == ErrorCode.UNKNOWN_TOPIC_ID
-
-    asyncio.run(run())
+async def test_all_topics_and_unknown_ones():
+    broker = with_topic()
+    await answer_soon(broker, ApiKey.OFFSET_COMMIT, 9, **commit_body(9, ("t", 1)))
+    found = await answer_soon(broker, ApiKey.OFFSET_FETCH, 7, group_id="g", topics=None)
+    assert [each.name for each in found.topics] == ["t"]
+    groups = [{"group_id": "g", "topics": None}, {"group_id": "other", "topics": None}]
+    found = await answer_soon(broker, ApiKey.OFFSET_FETCH, 10, groups=groups)
+    assert [len(each.topics) for each in found.groups] == [1, 0]
+    assert found.groups[0].topics[0].topic_id == TOPIC_ID
+    asked = [{"topic_id": b"x" * 16, "partition_indexes": [0]}]
+    by_id = [{"group_id": "g", "topics": asked}]
+    found = await answer_soon(broker, ApiKey.OFFSET_FETCH, 10, groups=by_id)
+    [partition] = found.groups[0].topics[0].partitions
+    assert partition.error_code == ErrorCode.UNKNOWN_TOPIC_ID
 
 
 @pytest.mark.parametrize("version", versions(ApiKey.OFFSET_FETCH))
@@ -340,21 +318,18 @@ def test_without_a_coordinator_the_error_is_where_the_version_has_room(version):
         assert (found if version < 8 else found.groups[0]).error_code == error
 
 
-def test_an_offset_is_deleted():
-    async def run():
-        broker = with_topic()
-        await answer_soon(broker, ApiKey.OFFSET_COMMIT, 9, **commit_body(9, ("t", 0)))
-        partitions = [{"partition_index": index} for index in (0, 7)]
-        topics = [{"name": "t", "partitions": partitions}]
-        found = await answer_soon(broker, ApiKey.OFFSET_DELETE, 0, group_id="g", topics=topics)
-        assert errors_by_index(found) == {
-            0: ErrorCode.NONE,
-            7: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-        }
-        [shard] = broker.groups.shards()
-        assert shard.offsets.count == 0
-
-    asyncio.run(run())
+async def test_an_offset_is_deleted():
+    broker = with_topic()
+    await answer_soon(broker, ApiKey.OFFSET_COMMIT, 9, **commit_body(9, ("t", 0)))
+    partitions = [{"partition_index": index} for index in (0, 7)]
+    topics = [{"name": "t", "partitions": partitions}]
+    found = await answer_soon(broker, ApiKey.OFFSET_DELETE, 0, group_id="g", topics=topics)
+    assert errors_by_index(found) == {
+        0: ErrorCode.NONE,
+        7: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    }
+    [shard] = broker.groups.shards()
+    assert shard.offsets.count == 0
 
 
 def errors_by_index(found):
@@ -365,47 +340,38 @@ def errors_by_index(found):
 
 
 @pytest.mark.parametrize("version", versions(ApiKey.DESCRIBE_GROUPS))
-def test_groups_are_described_in_the_order_asked(version):
-    async def run():
-        broker = with_topic()
-        await answer_soon(broker, ApiKey.OFFSET_COMMIT, 9, **commit_body(9, ("t", 0)))
-        body = {"include_authorized_operations": True} if version >= 3 else {}
-        found = await answer_soon(
-            broker, ApiKey.DESCRIBE_GROUPS, version, groups=["other", "g"], **body
-        )
-        other, group = found.groups
-        assert other.group_state == "Dead"
-        expected = ErrorCode.GROUP_ID_NOT_FOUND if version >= 6 else ErrorCode.NONE
-        assert other.error_code == expected
-        assert (group.group_id, group.group_state) == ("g", "Empty")
-        if version >= 3:
-            assert group.authorized_operations == 3400
-
-    asyncio.run(run())
+async def test_groups_are_described_in_the_order_asked(version):
+    broker = with_topic()
+    await answer_soon(broker, ApiKey.OFFSET_COMMIT, 9, **commit_body(9, ("t", 0)))
+    body = {"include_authorized_operations": True} if version >= 3 else {}
+    found = await answer_soon(
+        broker, ApiKey.DESCRIBE_GROUPS, version, groups=["other", "g"], **body
+    )
+    other, group = found.groups
+    assert other.group_state == "Dead"
+    expected = ErrorCode.GROUP_ID_NOT_FOUND if version >= 6 else ErrorCode.NONE
+    assert other.error_code == expected
+    assert (group.group_id, group.group_state) == ("g", "Empty")
+    if version >= 3:
+        assert group.authorized_operations == 3400
 
 
 @pytest.mark.parametrize("version", versions(ApiKey.LIST_GROUPS))
-def test_groups_are_listed(version):
-    async def run():
-        broker = with_topic()
-        await answer_soon(broker, ApiKey.OFFSET_COMMIT, 9, **commit_body(9, ("t", 0)))
-        found = await answer_soon(broker, ApiKey.LIST_GROUPS, version)
-        assert [each.group_id for each in found.groups] == ["g"]
-        assert found.groups[0].group_type == ("classic" if version >= 5 else "")
-
-    asyncio.run(run())
+async def test_groups_are_listed(version):
+    broker = with_topic()
+    await answer_soon(broker, ApiKey.OFFSET_COMMIT, 9, **commit_body(9, ("t", 0)))
+    found = await answer_soon(broker, ApiKey.LIST_GROUPS, version)
+    assert [each.group_id for each in found.groups] == ["g"]
+    assert found.groups[0].group_type == ("classic" if version >= 5 else "")
 
 
 @pytest.mark.parametrize("version", versions(ApiKey.DELETE_GROUPS))
-def test_groups_are_deleted_once_each(version):
-    async def run():
-        broker = with_topic()
-        await answer_soon(broker, ApiKey.OFFSET_COMMIT, 9, **commit_body(9, ("t", 0)))
-        names = ["g", "g", "other"]
-        found = await answer_soon(broker, ApiKey.DELETE_GROUPS, version, groups_names=names)
-        assert [(each.group_id, each.error_code) for each in found.results] == [
-            ("g", ErrorCode.NONE),
-            ("other", ErrorCode.GROUP_ID_NOT_FOUND),
-        ]
-
-    asyncio.run(run())
+async def test_groups_are_deleted_once_each(version):
+    broker = with_topic()
+    await answer_soon(broker, ApiKey.OFFSET_COMMIT, 9, **commit_body(9, ("t", 0)))
+    names = ["g", "g", "other"]
+    found = await answer_soon(broker, ApiKey.DELETE_GROUPS, version, groups_names=names)
+    assert [(each.group_id, each.error_code) for each in found.results] == [
+        ("g", ErrorCode.NONE),
+        ("other", ErrorCode.GROUP_ID_NOT_FOUND),
+    ]

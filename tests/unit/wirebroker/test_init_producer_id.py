@@ -8,9 +8,9 @@ import pytest
 import wirebroker.api.init_producer_id  # noqa: F401 - registers the handler
 from tests.unit.wirebroker.api_kit import answer, answer_soon, make_broker
 from wirebroker.codecs.api_keys import ApiKey
-from wirebroker.codecs.errors import ErrorCode, KafkaError
-from wirebroker.coordinator.producer_ids import BLOCK_SIZE
-from wirebroker.coordinator.transaction_settings import TransactionSettings
+from wirebroker.codecs.errors import ErrorCode
+from wirebroker.coordinator.controller.producer_ids import BLOCK_SIZE
+from wirebroker.coordinator.transactions.settings import TransactionSettings
 
 KEY = ApiKey.INIT_PRODUCER_ID
 
@@ -28,37 +28,30 @@ def test_an_id_with_epoch_zero_is_given_in_every_version(version):
     ]
 
 
-def test_all_who_wait_share_one_block_and_no_id_comes_twice():
-    async def run():
-        broker = make_broker()
-        asked = [
-            answer_soon(broker, KEY, 4, transactional_id=None, transaction_timeout_ms=1)
-            for _ in range(BLOCK_SIZE + 10)
-        ]
-        replies = await asyncio.gather(*asked)
-        return [each.producer_id for each in replies], broker.metadata.submitted
-
-    ids, blocks = asyncio.run(run())
+async def test_all_who_wait_share_one_block_and_no_id_comes_twice():
+    broker = make_broker()
+    asked = [
+        answer_soon(broker, KEY, 4, transactional_id=None, transaction_timeout_ms=1)
+        for _ in range(BLOCK_SIZE + 10)
+    ]
+    replies = await asyncio.gather(*asked)
+    ids, blocks = [each.producer_id for each in replies], broker.metadata.submitted
     assert sorted(ids) == list(range(BLOCK_SIZE + 10))
     assert blocks == 2
 
 
-def test_an_allocation_that_fails_is_told_and_tried_again():
-    async def run():
-        broker = make_broker()
-        real = broker.metadata.submit
+async def test_an_allocation_that_fails_is_told_and_tried_again():
+    broker = make_broker()
+    real = broker.metadata.handle
 
-        async def failing(operation):
-            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "no disk")
+    async def failing(request):
+        return {"error_code": int(ErrorCode.KAFKA_STORAGE_ERROR)}
 
-        broker.metadata.submit = failing
-        body = {"transactional_id": None, "transaction_timeout_ms": 1}
-        first = await answer_soon(broker, KEY, 4, **body)
-        broker.metadata.submit = real
-        second = await answer_soon(broker, KEY, 4, **body)
-        return first, second
-
-    first, second = asyncio.run(run())
+    broker.metadata.handle = failing
+    body = {"transactional_id": None, "transaction_timeout_ms": 1}
+    first = await answer_soon(broker, KEY, 4, **body)
+    broker.metadata.handle = real
+    second = await answer_soon(broker, KEY, 4, **body)
     assert (first.error_code, first.producer_id, first.producer_epoch) == (
         ErrorCode.KAFKA_STORAGE_ERROR,
         -1,

@@ -10,7 +10,7 @@ import pytest
 
 from tests.unit.wirebroker.network_server import Client, frame, lines, serve
 from wirebroker.clock import next_turn
-from wirebroker.net import send_queue, socket_calls
+from wirebroker.net import socket_calls, transport
 from wirebroker.storage.files import Files, FileSlice
 
 
@@ -36,7 +36,7 @@ def _sends_are_counted(monkeypatch):
         CountingSocket.by_descriptor[descriptor].sends.append(len(data))
         return socket_calls.send(descriptor, data)
 
-    monkeypatch.setattr(send_queue, "send", counted)
+    monkeypatch.setattr(transport, "send", counted)
     monkeypatch.setattr(CountingSocket, "by_descriptor", {})
 
 
@@ -58,8 +58,8 @@ class Peer:
         return client
 
 
-def test_requests_that_arrive_together_are_answered_by_two_sends():
-    async def test(server):
+async def test_requests_that_arrive_together_are_answered_by_two_sends():
+    async with serve() as server:
         peer = Peer(server)
         peer.sock.sendall(b"".join(frame(3, b"x" * 20, number) for number in range(50)))
         client = await peer.client(server)
@@ -69,11 +69,9 @@ def test_requests_that_arrive_together_are_answered_by_two_sends():
         assert await client.ask(3, b"alone", 50) == b"alone"
         assert peer.ours.sends[2:] == [13]
 
-    serve(test)
 
-
-def test_no_more_than_some_kilobytes_wait_for_each_other():
-    async def test(server):
+async def test_no_more_than_some_kilobytes_wait_for_each_other():
+    async with serve() as server:
         peer = Peer(server)
         peer.sock.sendall(b"".join(frame(3, b"x" * 1000, number) for number in range(30)))
         client = await peer.client(server)
@@ -83,14 +81,12 @@ def test_no_more_than_some_kilobytes_wait_for_each_other():
         assert 3 <= len(peer.ours.sends) < 10
         assert max(peer.ours.sends) <= 10_000
 
-    serve(test)
 
-
-def test_large_answers_and_file_slices_keep_their_place(tmp_path):
+async def test_large_answers_and_file_slices_keep_their_place(tmp_path):
     (tmp_path / "log").write_bytes(b"of a file" * 100)
     files = Files()
 
-    async def test(server):
+    async with serve() as server:
         data = files.data(str(tmp_path / "log"))
         server.pieces = [b"head", FileSlice(data, 3, 6), b"tail"]
         kinds = [(3, b"a"), (3, b"b"), (1, b""), (3, b"L" * 50_000), (1, b""), (3, b"c")]
@@ -100,13 +96,11 @@ def test_large_answers_and_file_slices_keep_their_place(tmp_path):
         for number, (key, body) in enumerate(kinds):
             expected = body if key == 3 else b"heada filetail"
             assert await client.receive() == (number, expected)
-
-    serve(test)
     files.close_all()
 
 
-def test_what_was_served_before_a_waiting_request_is_answered_at_once():
-    async def test(server):
+async def test_what_was_served_before_a_waiting_request_is_answered_at_once():
+    async with serve() as server:
         peer = Peer(server)
         numbered = [(3, b"a"), (3, b"b"), (12, b"later"), (3, b"c"), (3, b"d")]
         peer.sock.sendall(b"".join(frame(key, body, n) for n, (key, body) in enumerate(numbered)))
@@ -118,11 +112,9 @@ def test_what_was_served_before_a_waiting_request_is_answered_at_once():
         assert rest == [(2, b"now"), (3, b"c"), (4, b"d")]
         assert len(peer.ours.sends) == 3
 
-    serve(test)
 
-
-def test_a_request_without_an_answer_leaves_no_gap():
-    async def test(server):
+async def test_a_request_without_an_answer_leaves_no_gap():
+    async with serve() as server:
         server.no_answer = True
         peer = Peer(server)
         keys = [3, 0, 3, 0]
@@ -131,8 +123,6 @@ def test_a_request_without_an_answer_leaves_no_gap():
         assert [await client.receive() for _ in range(2)] == [(0, b"x"), (2, b"x")]
         assert len(peer.ours.sends) == 1
         assert await client.ask(3, b"y", 9) == b"y"
-
-    serve(test)
 
 
 @pytest.mark.parametrize(
@@ -143,24 +133,22 @@ def test_a_request_without_an_answer_leaves_no_gap():
         (frame(12)[:4] + b"\x7f\xff" + frame(12)[6:], "api key 32767"),
     ],
 )
-def test_good_requests_before_one_that_closes_are_answered(bad, line, caplog):
-    async def test(server):
-        peer = Peer(server)
-        peer.sock.sendall(frame(3, b"a", 1) + frame(3, b"b", 2) + bad)
-        client = await peer.client(server)
-        assert [await client.receive() for _ in range(2)] == [(1, b"a"), (2, b"b")]
-        assert await client.is_closed()
-        assert peer.ours.sends == [2 * 9]
-
+async def test_good_requests_before_one_that_closes_are_answered(bad, line, caplog):
     with caplog.at_level(logging.INFO):
-        serve(test)
+        async with serve() as server:
+            peer = Peer(server)
+            peer.sock.sendall(frame(3, b"a", 1) + frame(3, b"b", 2) + bad)
+            client = await peer.client(server)
+            assert [await client.receive() for _ in range(2)] == [(1, b"a"), (2, b"b")]
+            assert await client.is_closed()
+            assert peer.ours.sends == [2 * 9]
     said = [each for each in lines(caplog) if "closing" in each]
     assert len(said) == 1
     assert line in said[0]
 
 
-def test_a_peer_that_never_reads_is_not_served_beyond_the_high_water_mark():
-    async def test(server):
+async def test_a_peer_that_never_reads_is_not_served_beyond_the_high_water_mark():
+    async with serve() as server:
         peer = Peer(server)
         peer.ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
         peer.sock.setblocking(False)
@@ -171,12 +159,10 @@ def test_a_peer_that_never_reads_is_not_served_beyond_the_high_water_mark():
             with contextlib.suppress(BlockingIOError):
                 sent += peer.sock.send(together[sent % len(together) :])
             await next_turn()
-            if peer.connection._is_paused:
+            if peer.connection.session.pauses:
                 break
-        assert peer.connection._is_paused
+        assert peer.connection.session.pauses
         assert peer.connection._queue.unsent_bytes <= (64 << 10) + (16 << 10)
         client = await peer.client(server)
         for number in range(sent // len(frame(3, b"x" * 900))):
             assert await client.receive() == (number % 8, b"x" * 900)
-
-    serve(test)

@@ -5,7 +5,7 @@ from tests.unit.coordinator.kit import broker, topic
 from tests.unit.wirebroker.api_kit import answer, make_broker
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
-from wirebroker.coordinator.cluster_image import ResourceType, config_record
+from wirebroker.coordinator.controller.cluster_image import ResourceType, config_record
 
 
 def listed(version, *types):

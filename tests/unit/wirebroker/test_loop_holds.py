@@ -2,7 +2,10 @@
 
 The broker runs in a thread on a watched loop (loop_watch.py), its client in this one with frames
 made before, so that only the broker's work counts. What is asserted is CPU time of the loop's
-thread: wall time, with room for what else a shared machine does, is only a second opinion.
+thread: at the first try with --quiet-machine, and wall time too, to the same bound. On a machine
+that others share, whose caches and clocks are theirs too, one try of several has to hold, a core
+that is slower than the one the bound is meant for has as much longer, and wall time is a second
+opinion, with room for them.
 """
 
 from __future__ import annotations
@@ -10,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
+import statistics
 import threading
 import time
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -20,6 +24,8 @@ from tests.support.batches import batch
 from tests.support.raw_client import BlockingClient, answer_of, request_frame
 from tests.support.requests import fetch_request, produce_request
 from tests.support.servers import ThreadedServer, broker_of, config_of, memory_directory, until
+from tests.support.transactional_producer import TransactionalProducer, error_of
+from tests.transcripts.raw_records import batch_of, record
 from wirebroker.cluster.maintenance import Maintenance
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import KafkaError
@@ -29,10 +35,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 LONGEST_CPU_MS = 20.0
-# Waiting on the loop shows, sharing the cores with other tests does not (106 ms seen).
+LONGEST_QUIET_WALL_MS = 20.0
+# Waiting on the loop shows, sharing the cores with other tests mostly does not.
 LONGEST_WALL_MS = 250.0
-# A busy machine gets so many chances; a hold that is ours shows each time.
-ATTEMPTS = 3
+# A busy machine gets so many chances: caches that others use cost CPU time too. What is ours shows
+# each time.
+ATTEMPTS = 8
+
+# CPU time that `yardstick` takes on a core that the bound is meant for.
+YARDSTICK_MS = 4.0
 
 # As many records as one request may write, the topic's own included.
 MOST_PARTITIONS = 9_999
@@ -46,9 +57,46 @@ class Hold(NamedTuple):
     cpu_ms: float
     wall_ms: float
 
-    @property
-    def is_short(self) -> bool:
-        return self.cpu_ms < LONGEST_CPU_MS and self.wall_ms < LONGEST_WALL_MS
+
+def yardstick_ms() -> float:
+    """Return how much CPU time a fixed piece of work takes now: the median of five."""
+    times_ms: list[float] = []
+    for _ in range(5):
+        began = time.thread_time()
+        values: dict[int, int] = {}
+        for number in range(60_000):
+            values[number & 1023] = values.get(number >> 1 & 1023, number)
+        times_ms.append((time.thread_time() - began) * 1000)
+    return statistics.median(times_ms)
+
+
+class Trial:
+    """The holds of one test, and whether they are short."""
+
+    is_machine_quiet = False  # by --quiet-machine
+
+    def __init__(self) -> None:
+        self.holds: list[Hold] = []
+
+    def goes_on(self) -> bool:
+        """Say whether to try, or again because others took the cores; fail if a hold is ours."""
+        if not self.holds:
+            return True
+        last = self.holds[-1]
+        longest_wall_ms = LONGEST_QUIET_WALL_MS if self.is_machine_quiet else LONGEST_WALL_MS
+        slowness = 1.0 if self.is_machine_quiet else max(1.0, yardstick_ms() / YARDSTICK_MS)
+        if last.cpu_ms < LONGEST_CPU_MS * slowness and last.wall_ms < longest_wall_ms:
+            return False
+        assert len(self.holds) < (1 if self.is_machine_quiet else ATTEMPTS), self.holds
+        return True
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _quiet_machine(request):
+    """Assert wall time as closely as the machine allows."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Trial, "is_machine_quiet", request.config.getoption("--quiet-machine"))
+        yield
 
 
 class WatchedBroker:
@@ -70,11 +118,10 @@ class WatchedBroker:
         return Hold(self.server.watch.cpu_holds_ms.largest, self.server.watch.holds_ms.largest)
 
     def assert_short(self, work: Callable[[], Any]) -> None:
-        """Do it, if need be again, until it was served without a long hold."""
-        holds: list[Hold] = []
-        while not holds or not holds[-1].is_short:
-            assert len(holds) < ATTEMPTS, holds
-            holds.append(self.hold_during(work))
+        """Do it; it is served without a long hold."""
+        trial = Trial()
+        while trial.goes_on():
+            trial.holds.append(self.hold_during(work))
 
     def ask(self, key: ApiKey, version: int, request: dict[str, Any]) -> Any:
         """Ask the request as `assert_short` does, and return the last answer decoded."""
@@ -133,21 +180,19 @@ def broker(tmp_path_factory):
 
 def test_creating_and_deleting_a_topic_of_ten_thousand_partitions(tmp_path):
     with watched_broker(tmp_path) as broker:
-        holds: list[Hold] = []
-        while not holds or not holds[-1].is_short:
-            assert len(holds) < ATTEMPTS, holds
-            name = f"created-{len(holds)}"
-            holds.append(broker.create([new_topic(name, MOST_PARTITIONS)]))
+        trial = Trial()
+        while trial.goes_on():
+            name = f"created-{len(trial.holds)}"
+            trial.holds.append(broker.create([new_topic(name, MOST_PARTITIONS)]))
             hold = broker.hold_during(functools.partial(broker.delete, [name]))
-            holds[-1] = max(hold, holds[-1])
+            trial.holds[-1] = Hold(*map(max, hold, trial.holds[-1]))
 
 
 def test_creating_a_thousand_topics(broker):
-    holds: list[Hold] = []
-    while not holds or not holds[-1].is_short:
-        assert len(holds) < ATTEMPTS, holds
-        names = [f"attempt-{len(holds)}-{number}" for number in range(MANY_TOPICS)]
-        holds.append(broker.create([new_topic(name, 1) for name in names]))
+    trial = Trial()
+    while trial.goes_on():
+        names = [f"attempt-{len(trial.holds)}-{number}" for number in range(MANY_TOPICS)]
+        trial.holds.append(broker.create([new_topic(name, 1) for name in names]))
         broker.delete(names)
 
 
@@ -240,72 +285,51 @@ class TransactionalClient:
     def __init__(self, broker: WatchedBroker) -> None:
         self.broker = broker
         self.transactions = broker_of(broker.server.server).transactions
-        self.identity: dict[str, Any] = {"transactional_id": "t"}
+        self.id = TransactionalProducer("t")
 
     def begin(self) -> None:
-        request = {"transactional_id": "t", "transaction_timeout_ms": 60_000}
-        self.become(self.broker.client.ask(ApiKey.INIT_PRODUCER_ID, 4, request))
-
-    def become(self, answer: Any) -> None:
+        answer = self.broker.client.ask(*self.id.init())
         assert answer.error_code == 0
-        self.identity["producer_id"] = answer.producer_id
-        self.identity["producer_epoch"] = answer.producer_epoch
+        self.id.become(answer)
 
     def add(self, indexes: range) -> Ask:
-        request = {f"v3_and_below_{name}": each for name, each in self.identity.items()}
-        request["v3_and_below_topics"] = [{"name": BIG, "partitions": list(indexes)}]
-        return Ask.of(ApiKey.ADD_PARTITIONS_TO_TXN, 3, request)
+        return Ask.of(*self.id.add_partitions(BIG, indexes))
 
     def produce(self, indexes: range) -> Ask:
-        data = batch(
-            b"value",
-            producer_id=self.identity["producer_id"],
-            producer_epoch=self.identity["producer_epoch"],
-            base_sequence=0,
-            is_transactional=True,
-        )
-        records = {(BIG, index): data for index in indexes}
-        return Ask.of(ApiKey.PRODUCE, 12, produce_request(records, transactional_id="t"))
+        self.id.sequences.clear()  # each time after a new epoch
+        return Ask.of(*self.id.produce({(BIG, index): [b"value"] for index in indexes}))
 
     def add_group(self) -> Ask:
-        return Ask.of(ApiKey.ADD_OFFSETS_TO_TXN, 3, {**self.identity, "group_id": "of t"})
+        return Ask.of(*self.id.add_group("of t"))
 
     def commit_offsets(self, topics: list[dict[str, Any]]) -> Ask:
-        request = {**self.identity, "group_id": "of t", "topics": topics}
-        return Ask.of(ApiKey.TXN_OFFSET_COMMIT, 3, request)
+        key, _, request = self.id.commit_offsets({"group_id": "of t"}, BIG, {})
+        return Ask.of(key, 3, {**request, "topics": topics})
 
     def end(self, version: int, *, is_commit: bool) -> Ask:
-        return Ask.of(ApiKey.END_TXN, version, {**self.identity, "committed": is_commit})
+        key, _, request = self.id.end(is_commit=is_commit)
+        return Ask.of(key, version, request)
 
     def assert_short(self, make: Callable[[], list[Ask]]) -> None:
         """Carry transactions out, and wait until all partitions are told of the end."""
-        holds: list[Hold] = []
-        while not holds or not holds[-1].is_short:
-            assert len(holds) < ATTEMPTS, holds
+        trial = Trial()
+        while trial.goes_on():
             asked = make()
             answers: list[bytes] = []
 
             def work(asked: list[Ask] = asked, answers: list[bytes] = answers) -> None:
                 answers += [self.broker.client.exchange(each.frame) for each in asked]
                 shard = self.transactions.shard_of("t")
-                self.broker.server.call(until(lambda: not shard.transactions["t"].partitions))
+                self.broker.server.call(until(lambda: not shard.find("t").partitions))
 
-            holds.append(self.broker.hold_during(work))
+            trial.holds.append(self.broker.hold_during(work))
             for (key, version, _), answer in zip(asked, answers, strict=True):
                 self.check(key, version, answer_of(key, version, answer))
 
     def check(self, key: ApiKey, version: int, answer: Any) -> None:
-        if key is ApiKey.ADD_PARTITIONS_TO_TXN:
-            (topic,) = answer.results_by_topic_v3_and_below
-            assert {each.partition_error_code for each in topic.results_by_partition} == {0}
-        elif key is ApiKey.PRODUCE:
-            assert {each.error_code for each in answer.responses[0].partition_responses} == {0}
-        elif key is ApiKey.TXN_OFFSET_COMMIT:
-            assert {each.error_code for each in answer.topics[0].partitions} == {0}
-        else:
-            assert answer.error_code == 0
-            if key is ApiKey.END_TXN and version >= 5:
-                self.become(answer)
+        assert error_of(key, answer) == 0
+        if key is ApiKey.END_TXN and version >= 5:
+            self.id.ended(answer)
 
 
 @pytest.fixture(scope="module")
@@ -406,6 +430,97 @@ def test_retention_checks_and_checkpoints_of_ten_thousand_partitions(broker):
     broker.delete(["old"])
 
 
+# As many of the smallest records as a batch of 1 MiB holds: 150 ms of walking in Python.
+SMALLEST = [record(None, key=None, offset=index) for index in range(100_000)]
+
+
+@pytest.mark.parametrize("codec", ["none", "zstd"])
+def test_a_batch_of_very_many_records(broker, codec):
+    name = f"many-records-{codec}"
+    broker.create([new_topic(name, 1)])
+    answer = broker.ask(
+        ApiKey.PRODUCE, 12, produce_request({(name, 0): batch_of(*SMALLEST, codec=codec)})
+    )
+    assert {result.error_code for result in answer.responses[0].partition_responses} == {0}
+
+
+def bomb(codec: str, size: int) -> bytes:
+    """Return a small batch of one record that unpacks to so many bytes."""
+    return batch_of(record("x" * size), codec=codec)
+
+
+@pytest.mark.parametrize("codec", ["gzip", "lz4", "zstd"])
+def test_a_small_batch_that_unpacks_to_a_very_large_one(broker, codec):
+    name = f"bombs-{codec}"
+    broker.create([new_topic(name, 1)])
+    records = {(name, 0): bomb(codec, 100 << 20)}
+    answer = broker.ask(ApiKey.PRODUCE, 12, produce_request(records))
+    assert {result.error_code for result in answer.responses[0].partition_responses} == {0}
+
+
+def test_a_small_batch_that_unpacks_to_more_than_any_may(broker):
+    broker.create([new_topic("too-large", 1)])
+    data = batch_of(*SMALLEST, record("x" * (129 << 20), offset=len(SMALLEST)), codec="zstd")
+    answer = broker.ask(ApiKey.PRODUCE, 12, produce_request({("too-large", 0): data}))
+    assert {result.error_code for result in answer.responses[0].partition_responses} == {10}
+
+
+@pytest.mark.parametrize("size", [1 << 20, 2 << 20])
+def test_a_request_of_many_batches_that_unpack_to_large_ones(broker, size):
+    name = f"small-bombs-{size}"
+    broker.create([new_topic(name, 100)])
+    data = bomb("gzip", size)
+    records = {(name, index): data for index in range(100)}
+    answer = broker.ask(ApiKey.PRODUCE, 12, produce_request(records))
+    assert {result.error_code for result in answer.responses[0].partition_responses} == {0}
+
+
+def test_a_request_of_many_batches_of_many_records(broker):
+    broker.create([new_topic("many-batches", 100)])
+    data = batch_of(*SMALLEST[:2_500])
+    records = {("many-batches", index): data for index in range(100)}
+    answer = broker.ask(ApiKey.PRODUCE, 12, produce_request(records))
+    assert {result.error_code for result in answer.responses[0].partition_responses} == {0}
+
+
+@pytest.mark.parametrize("target", ["gzip", "lz4", "zstd"])
+def test_a_batch_that_is_recompressed(broker, target):
+    name = f"recompressed-{target}"
+    broker.create([new_topic(name, 1, compression_type=target)])
+    data = batch_of(*SMALLEST, record("x" * (50 << 20), offset=len(SMALLEST)), codec="snappy")
+    answer = broker.ask(ApiKey.PRODUCE, 12, produce_request({(name, 0): data}))
+    assert {result.error_code for result in answer.responses[0].partition_responses} <= {0, 10}
+
+
+def test_very_many_records_that_are_refused(broker):
+    broker.create([new_topic("refused", 1, cleanup_policy="compact")])
+    answer = broker.ask(
+        ApiKey.PRODUCE, 12, produce_request({("refused", 0): batch_of(*SMALLEST, codec="zstd")})
+    )
+    (result,) = answer.responses[0].partition_responses
+    assert result.error_code == 87
+    assert len(result.record_errors) == 4096
+
+
+def test_very_many_records_that_are_refused_in_many_partitions(broker):
+    broker.create([new_topic("all-refused", 300, cleanup_policy="compact")])
+    data = batch_of(*SMALLEST[:5_000], codec="zstd")
+    records = {("all-refused", index): data for index in range(300)}
+    answer = broker.ask(ApiKey.PRODUCE, 12, produce_request(records))
+    results = answer.responses[0].partition_responses
+    assert {(result.error_code, bool(result.error_message)) for result in results} == {(87, True)}
+    assert sum(len(result.record_errors) for result in results) == 4096
+
+
+@pytest.mark.parametrize("codec", ["none", "gzip"])
+def test_a_record_of_very_many_headers(broker, codec):
+    name = f"many-headers-{codec}"
+    broker.create([new_topic(name, 1)])
+    data = batch_of(record(headers=[("", None)] * 400_000), codec=codec)
+    answer = broker.ask(ApiKey.PRODUCE, 12, produce_request({(name, 0): data}))
+    assert {result.error_code for result in answer.responses[0].partition_responses} == {0}
+
+
 def test_a_frame_of_90_mib_holds_nobody_up(broker):
     size = 90 << 20
     broker.create([new_topic("huge", 1, max_message_bytes=str(100 << 20))])
@@ -435,3 +550,17 @@ def test_a_frame_of_90_mib_holds_nobody_up(broker):
         is_over.set()
         asking.join()
     assert sorted(latencies_ms)[len(latencies_ms) // 2] < 20.0
+
+
+def test_leaderships_of_ten_thousand_partitions_given_away_and_taken_up(broker):
+    metadata = broker_of(broker.server.server).metadata
+    lifecycle = broker.server.server.lifecycle
+
+    async def stop_and_start() -> None:
+        await lifecycle.shut_down()
+        await lifecycle.unfence()
+
+    broker.assert_short(lambda: broker.server.call(stop_and_start()))
+    partitions = metadata.image.topics[BIG].partitions.values()
+    assert {each.leader for each in partitions} == {1}
+    assert all(each.leader_epoch >= 2 for each in partitions)

@@ -9,11 +9,13 @@ import pytest
 from tests.unit.coordinator.kit import new_topic
 from tests.unit.wirebroker.metadata_kit import NO_OP, Node
 from wirebroker.clock import Slices, next_turn
+from wirebroker.cluster.controller_channel import LocalChannel
 from wirebroker.cluster.metadata_snapshot import read_snapshot
 from wirebroker.cluster.metadata_store import MetadataStore
+from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode, KafkaError
-from wirebroker.codecs.record_batch import iterate_batches, iterate_records
-from wirebroker.coordinator.operation import ControllerResult
+from wirebroker.codecs.records.batch import iterate_batches, iterate_records
+from wirebroker.coordinator.controller.operation import ControllerResult
 from wirebroker.storage.files import DataFile, Files
 
 
@@ -22,14 +24,10 @@ def node(tmp_path):
     return Node(tmp_path)
 
 
-def test_a_new_log_begins_with_kafkas_files_and_an_active_broker(node):
-    async def run():
-        log = await node.start()
-        image = log.image
-        await log.close()
-        return image
-
-    image = asyncio.run(run())
+async def test_a_new_log_begins_with_kafkas_files_and_an_active_broker(node):
+    log = await node.start()
+    image = log.follower.image
+    await log.close()
     assert image.features == {"metadata.version": 30, "transaction.version": 2}
     assert image.brokers[1].is_active
     assert image.epoch == 1
@@ -47,8 +45,8 @@ def test_a_new_log_begins_with_kafkas_files_and_an_active_broker(node):
     assert text == b"version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAQ"
 
 
-def test_the_bootstrap_checkpoint_is_a_whole_snapshot_of_the_feature_levels(node):
-    asyncio.run(_open_and_close(node))
+async def test_the_bootstrap_checkpoint_is_a_whole_snapshot_of_the_feature_levels(node):
+    await _open_and_close(node)
     contents = read_snapshot(Files().read_whole(f"{node.directory}/bootstrap.checkpoint"))
     [(header, batch)] = contents.batches
     assert [record.value for record in iterate_records(batch, header, max_bytes=1000)]
@@ -58,11 +56,11 @@ async def _open_and_close(node):
     log = await node.start()
     await node.create(log, new_topic("kept", 2))
     await log.close()
-    return log.image
+    return log.follower.image
 
 
-def test_the_first_batches_are_the_leader_and_the_bootstrap_transaction(node):
-    asyncio.run(_open_and_close(node))
+async def test_the_first_batches_are_the_leader_and_the_bootstrap_transaction(node):
+    await _open_and_close(node)
     content = Files().read_whole(f"{node.log_directory}/00000000000000000000.log")
     headers = [header for _, header in iterate_batches(content)]
     assert [header.is_control for header in headers[:2]] == [True, False]
@@ -72,57 +70,52 @@ def test_the_first_batches_are_the_leader_and_the_bootstrap_transaction(node):
 
 
 @pytest.mark.parametrize("clean", [True, False])
-def test_a_restart_gives_the_same_cluster_in_the_next_epoch(node, clean):
-    async def run():
-        log = await node.start()
-        await node.create(log, new_topic("a", 3, configs={"retention.ms": "7"}), new_topic("b"))
-        if clean:
-            await log.close()
-        before = log.image
-        log = await node.open()
+async def test_a_restart_gives_the_same_cluster_in_the_next_epoch(node, clean):
+    log = await node.start()
+    await node.create(log, new_topic("a", 3, configs={"retention.ms": "7"}), new_topic("b"))
+    if clean:
         await log.close()
-        return before, log.image, log.epoch
-
-    before, after, epoch = asyncio.run(run())
+    before = log.follower.image
+    log = await node.open()
+    await log.close()
+    after, epoch = log.follower.image, log.log.epoch
     assert epoch == 2
     assert after.topics == before.topics
     assert after.configs == before.configs
     assert after.brokers == before.brokers
-    assert after.offset == before.offset + 1  # the new leader's record
+    assert after.offset == before.offset + 2  # the new leader's records
 
 
-def test_every_start_leads_a_new_epoch_even_if_the_last_one_wrote_nothing(node):
-    async def run():
-        epochs = []
-        for _ in range(3):
-            log = await node.open()
-            epochs.append(log.epoch)
-        return epochs
-
-    assert asyncio.run(run()) == [1, 2, 3]
+async def test_every_start_leads_a_new_epoch_even_if_the_last_one_wrote_nothing(node):
+    epochs = []
+    for _ in range(3):
+        log = await node.open()
+        epochs.append(log.log.epoch)
+    assert epochs == [1, 2, 3]
     assert b'"leaderEpoch":3' in Files().read_whole(f"{node.log_directory}/quorum-state")
 
 
-def test_producer_ids_are_not_reused_after_a_crash(node):
-    async def run():
-        blocks = []
-        for _ in range(3):
-            log = await node.start()
-            blocks.append(await log.submit(node.controller.allocate_producer_ids()))
-        return blocks
-
-    assert [block.first for block in asyncio.run(run())] == [0, 1000, 2000]
-
-
-def test_two_requests_that_come_together_cannot_both_create_a_topic(node):
-    async def run():
+async def test_producer_ids_are_not_reused_after_a_crash(node):
+    blocks = []
+    for _ in range(3):
         log = await node.start()
-        results = await asyncio.gather(*(node.create(log, new_topic("a")) for _ in range(3)))
-        await log.close()
-        return [ErrorCode(result[0].get("error_code", 0)) for result in results]
+        epoch = log.follower.image.brokers[1].epoch
+        body = {"broker_id": 1, "broker_epoch": epoch}
+        answer = await LocalChannel(log).ask(ApiKey.ALLOCATE_PRODUCER_IDS, body)
+        blocks.append(answer.producer_id_start)
+    assert blocks == [0, 1000, 2000]
 
+
+async def test_two_requests_that_come_together_cannot_both_create_a_topic(node):
     exists = ErrorCode.TOPIC_ALREADY_EXISTS
-    assert asyncio.run(run()) == [ErrorCode.NONE, exists, exists]
+    log = await node.start()
+    results = await asyncio.gather(*(node.create(log, new_topic("a")) for _ in range(3)))
+    await log.close()
+    assert [ErrorCode(result[0].get("error_code", 0)) for result in results] == [
+        ErrorCode.NONE,
+        exists,
+        exists,
+    ]
 
 
 class SlowSync:
@@ -144,257 +137,219 @@ class SlowSync:
         monkeypatch.setattr(MetadataStore, "sync", sync)
 
 
-def test_nothing_is_visible_or_answered_before_it_is_on_the_disk(node, monkeypatch):
-    async def run():
-        log = await node.start()
-        disk = SlowSync(monkeypatch)
-        first = asyncio.create_task(node.create(log, new_topic("a")))
-        # An answer without records of its own rests on those before it.
-        second = asyncio.create_task(node.create(log, new_topic("a")))
-        for _ in range(20):
-            await next_turn()
-        seen = [first.done(), second.done(), "a" in log.image.topics]
-        disk.gate.set()
-        await asyncio.gather(first, second)
-        seen.append("a" in log.image.topics)
-        await log.close()
-        return seen
-
-    assert asyncio.run(run()) == [False, False, False, True]
+async def test_nothing_is_visible_or_answered_before_it_is_on_the_disk(node, monkeypatch):
+    log = await node.start()
+    disk = SlowSync(monkeypatch)
+    first = asyncio.create_task(node.create(log, new_topic("a")))
+    # An answer without records of its own rests on those before it.
+    second = asyncio.create_task(node.create(log, new_topic("a")))
+    for _ in range(20):
+        await next_turn()
+    seen = [first.done(), second.done(), "a" in log.follower.image.topics]
+    disk.gate.set()
+    await asyncio.gather(first, second)
+    seen.append("a" in log.follower.image.topics)
+    await log.close()
+    assert seen == [False, False, False, True]
 
 
-def test_one_sync_covers_all_that_wait(node, monkeypatch):
-    async def run():
-        log = await node.start()
-        disk = SlowSync(monkeypatch)
-        tasks = [asyncio.create_task(node.create(log, new_topic(f"t{i}"))) for i in range(50)]
-        for _ in range(200):
-            await next_turn()
-        disk.gate.set()
-        await asyncio.gather(*tasks)
-        await log.close()
-        return disk.count
-
-    assert asyncio.run(run()) <= 3
+async def test_one_sync_covers_all_that_wait(node, monkeypatch):
+    log = await node.start()
+    disk = SlowSync(monkeypatch)
+    tasks = [asyncio.create_task(node.create(log, new_topic(f"t{i}"))) for i in range(50)]
+    for _ in range(200):
+        await next_turn()
+    disk.gate.set()
+    await asyncio.gather(*tasks)
+    await log.close()
+    assert disk.count <= 3
 
 
-def test_the_listener_is_told_each_change_in_order_before_its_answer_leaves(node):
-    async def run():
-        log = await node.start()
-        told = []
+async def test_the_listener_is_told_each_change_in_order_before_its_answer_leaves(node):
+    log = await node.start()
+    told = []
 
-        async def listener(change, image):
-            await next_turn()
-            # Nobody is shown a topic whose partitions are not there yet.
-            assert log.image.offset < image.offset
-            told.append((sorted(change.created), image.offset))
+    async def listener(change, image):
+        await next_turn()
+        # Nobody is shown a topic whose partitions are not there yet.
+        assert log.follower.image.offset < image.offset
+        told.append((sorted(change.created), image.offset))
 
-        log.set_listener(listener)
+    log.follower.subscribe("the test", listener)
 
-        async def create(name):
-            await node.create(log, new_topic(name))
-            assert any(name in created for created, _ in told)
-            assert name in log.image.topics
+    async def create(name):
+        await node.create(log, new_topic(name))
+        assert any(name in created for created, _ in told)
+        assert name in log.follower.image.topics
 
-        await asyncio.gather(*(create(f"t{i}") for i in range(5)))
-        await log.close()
-        return told
-
-    told = asyncio.run(run())
+    await asyncio.gather(*(create(f"t{i}") for i in range(5)))
+    await log.close()
     assert [created for created, _ in told] == [[f"t{i}"] for i in range(5)]
     assert told == sorted(told, key=lambda each: each[1])
 
 
-def test_a_listener_that_fails_does_not_hold_up_the_others(node, caplog):
-    async def run():
-        log = await node.start()
+async def test_a_listener_that_fails_does_not_hold_up_the_others(node, caplog):
+    log = await node.start()
 
-        async def listener(change, image):
-            if "bad" in change.created:
-                raise ValueError("no")
+    async def listener(change, image):
+        if "bad" in change.created:
+            raise ValueError("no")
 
-        log.set_listener(listener)
-        await node.create(log, new_topic("bad"))
-        await node.create(log, new_topic("good"))
-        await log.close()
-        return set(log.image.topics)
-
-    assert asyncio.run(run()) == {"bad", "good"}
-    assert "was not followed" in caplog.text
+    log.follower.subscribe("the test", listener)
+    await node.create(log, new_topic("bad"))
+    await node.create(log, new_topic("good"))
+    await log.close()
+    assert set(log.follower.image.topics) == {"bad", "good"}
+    assert "the test did not follow" in caplog.text
 
 
-def test_a_failed_sync_fails_all_that_wait_and_all_that_come(node, monkeypatch, caplog):
-    async def run():
-        log = await node.start()
-        disk = SlowSync(monkeypatch)
-        disk.error = OSError(errno.EIO, "disk on fire")
-        disk.gate.set()
-        codes = []
-        for _ in range(2):
-            with pytest.raises(KafkaError) as raised:
-                await node.create(log, new_topic("a"))
-            codes.append(raised.value.code)
-        return codes, "a" in log.image.topics
-
-    codes, is_visible = asyncio.run(run())
+async def test_a_failed_sync_fails_all_that_wait_and_all_that_come(node, monkeypatch, caplog):
+    log = await node.start()
+    disk = SlowSync(monkeypatch)
+    disk.error = OSError(errno.EIO, "disk on fire")
+    disk.gate.set()
+    codes = []
+    for _ in range(2):
+        with pytest.raises(KafkaError) as raised:
+            await node.create(log, new_topic("a"))
+        codes.append(raised.value.code)
+    is_visible = "a" in log.follower.image.topics
     assert codes == [ErrorCode.KAFKA_STORAGE_ERROR] * 2
     assert not is_visible
     assert "disk on fire" in caplog.text
 
 
-def test_a_write_without_room_fails_its_request_only(node, monkeypatch, caplog):
-    async def run():
-        log = await node.start()
+async def test_a_write_without_room_fails_its_request_only(node, monkeypatch, caplog):
+    log = await node.start()
 
-        def write_at(file, position, buffers):
-            raise OSError(errno.ENOSPC, "no space")
+    def write_at(file, position, buffers):
+        raise OSError(errno.ENOSPC, "no space")
 
-        with monkeypatch.context() as patch:
-            patch.setattr(DataFile, "write_at", write_at)
-            for _ in range(3):
-                with pytest.raises(KafkaError, match="no space"):
-                    await node.create(log, new_topic("a"))
-        await node.create(log, new_topic("b"))
-        await log.close()
-        log = await node.open()
-        await log.close()
-        return set(log.image.topics)
-
-    assert asyncio.run(run()) == {"b"}
+    with monkeypatch.context() as patch:
+        patch.setattr(DataFile, "write_at", write_at)
+        for _ in range(3):
+            with pytest.raises(KafkaError, match="no space"):
+                await node.create(log, new_topic("a"))
+    await node.create(log, new_topic("b"))
+    await log.close()
+    log = await node.open()
+    await log.close()
+    assert set(log.follower.image.topics) == {"b"}
     assert caplog.text.count("no space") == 1
 
 
-def test_a_failed_write_leaves_nothing_behind(node, monkeypatch):
-    async def run():
-        log = await node.start()
+async def test_a_failed_write_leaves_nothing_behind(node, monkeypatch):
+    log = await node.start()
 
-        def append(store, batches):
-            raise OSError(errno.EIO, "no space")
+    def append(store, batches):
+        raise OSError(errno.EIO, "no space")
 
-        with monkeypatch.context() as patch:
-            patch.setattr(MetadataStore, "append", append)
-            with pytest.raises(KafkaError, match="no space"):
-                await node.create(log, new_topic("a"))
-        log = await node.open()
-        await log.close()
-        return set(log.image.topics)
-
-    assert asyncio.run(run()) == set()
+    with monkeypatch.context() as patch:
+        patch.setattr(MetadataStore, "append", append)
+        with pytest.raises(KafkaError, match="no space"):
+            await node.create(log, new_topic("a"))
+    log = await node.open()
+    await log.close()
+    assert set(log.follower.image.topics) == set()
 
 
-def test_an_operation_that_fails_changes_nothing_and_the_next_one_runs(node):
+async def test_an_operation_that_fails_changes_nothing_and_the_next_one_runs(node):
     def failing(image):
         yield
         raise KafkaError(ErrorCode.INVALID_REQUEST, "no")
 
-    async def run():
-        log = await node.start()
-        before = log.image
-        with pytest.raises(KafkaError):
-            await log.submit(failing)
-        unchanged = log.image is before
+    log = await node.start()
+    before = log.follower.image
+    with pytest.raises(KafkaError):
+        await log.submit(failing)
+    unchanged = log.follower.image is before
+    await node.create(log, new_topic("a"))
+    await log.close()
+    assert (unchanged, set(log.follower.image.topics)) == (True, {"a"})
+
+
+async def test_a_change_goes_on_when_whoever_asked_for_it_is_gone(node, monkeypatch):
+    log = await node.start()
+    disk = SlowSync(monkeypatch)
+    task = asyncio.create_task(node.create(log, new_topic("a")))
+    for _ in range(20):
+        await next_turn()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    disk.gate.set()
+    await node.create(log, new_topic("b"))
+    await log.close()
+    assert set(log.follower.image.topics) == {"a", "b"}
+
+
+async def test_a_closed_log_takes_nothing_more(node):
+    log = await node.start()
+    await log.close()
+    with pytest.raises(KafkaError) as raised:
         await node.create(log, new_topic("a"))
-        await log.close()
-        return unchanged, set(log.image.topics)
-
-    assert asyncio.run(run()) == (True, {"a"})
+    assert raised.value.code is ErrorCode.NOT_CONTROLLER
 
 
-def test_a_change_goes_on_when_whoever_asked_for_it_is_gone(node, monkeypatch):
-    async def run():
-        log = await node.start()
-        disk = SlowSync(monkeypatch)
-        task = asyncio.create_task(node.create(log, new_topic("a")))
-        for _ in range(20):
-            await next_turn()
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-        disk.gate.set()
-        await node.create(log, new_topic("b"))
-        await log.close()
-        return set(log.image.topics)
-
-    assert asyncio.run(run()) == {"a", "b"}
-
-
-def test_a_closed_log_takes_nothing_more(node):
-    async def run():
-        log = await node.start()
-        await log.close()
-        with pytest.raises(KafkaError) as raised:
-            await node.create(log, new_topic("a"))
-        return raised.value.code
-
-    assert asyncio.run(run()) is ErrorCode.NOT_CONTROLLER
-
-
-def test_a_large_change_leaves_turns_to_others(node):
-    async def run():
-        log = await node.start()
-        task = asyncio.create_task(node.create(log, new_topic("a", 9_000)))
-        turns = 0
-        while not task.done():
-            await next_turn()
-            turns += 1
-        await log.close()
-        return turns, len(log.image.topics["a"].partitions)
-
-    turns, partitions = asyncio.run(run())
+async def test_a_large_change_leaves_turns_to_others(node):
+    log = await node.start()
+    task = asyncio.create_task(node.create(log, new_topic("a", 9_000)))
+    turns = 0
+    while not task.done():
+        await next_turn()
+        turns += 1
+    await log.close()
+    partitions = len(log.follower.image.topics["a"].partitions)
     assert partitions == 9_000
     assert turns >= 5
 
 
-def test_a_write_that_fails_while_a_change_is_published_leaves_that_change_a_fact(
+async def test_a_write_that_fails_while_a_change_is_published_leaves_that_change_a_fact(
     node, monkeypatch
 ):
-    async def run():
-        log = await node.start()
-        entered, go = asyncio.Event(), asyncio.Event()
+    log = await node.start()
+    entered, go = asyncio.Event(), asyncio.Event()
 
-        async def listen(change, image):
-            entered.set()
-            await go.wait()
+    async def listen(change, image):
+        entered.set()
+        await go.wait()
 
-        def append(store, batches):
-            raise OSError(errno.ENOSPC, "no space")
+    def append(store, batches):
+        raise OSError(errno.ENOSPC, "no space")
 
-        log.set_listener(listen)
-        first = asyncio.create_task(node.create(log, new_topic("a")))
-        await entered.wait()
-        monkeypatch.setattr(MetadataStore, "append", append)
-        with pytest.raises(KafkaError):
-            await node.create(log, new_topic("b"))
-        go.set()
-        [answer] = await first
-        await log.close()
-        return answer.get("error_code", 0)
-
-    assert asyncio.run(run()) == 0
+    log.follower.subscribe("the test", listen)
+    first = asyncio.create_task(node.create(log, new_topic("a")))
+    await entered.wait()
+    monkeypatch.setattr(MetadataStore, "append", append)
+    with pytest.raises(KafkaError):
+        await node.create(log, new_topic("b"))
+    go.set()
+    [answer] = await first
+    await log.close()
+    assert answer.get("error_code", 0) == 0
 
 
-def test_nothing_is_written_behind_what_could_not_be_synced(node, monkeypatch):
+async def test_nothing_is_written_behind_what_could_not_be_synced(node, monkeypatch):
     """A second fdatasync succeeds although the first has lost pages."""
+    log = await node.start()
+    monkeypatch.setattr(Slices, "SECONDS", 0.0)
+    disk = SlowSync(monkeypatch)
+    disk.error = OSError(errno.EIO, "disk on fire")
 
-    async def run():
-        log = await node.start()
-        monkeypatch.setattr(Slices, "SECONDS", 0.0)
-        disk = SlowSync(monkeypatch)
-        disk.error = OSError(errno.EIO, "disk on fire")
+    def slow(image):
+        disk.gate.set()
+        while log._failure is None:
+            yield
+        disk.error = None
+        return ControllerResult("done", [NO_OP])
 
-        def slow(image):
-            disk.gate.set()
-            while log._failure is None:
-                yield
-            disk.error = None
-            return ControllerResult("done", [NO_OP])
-
-        lost = asyncio.create_task(node.create(log, new_topic("lost")))
-        await next_turn()
-        with pytest.raises(KafkaError) as raised:
-            await log.submit(slow)
-        with pytest.raises(KafkaError):
-            await lost
-        return raised.value.code, "lost" in log.image.topics
-
-    assert asyncio.run(run()) == (ErrorCode.KAFKA_STORAGE_ERROR, False)
+    lost = asyncio.create_task(node.create(log, new_topic("lost")))
+    await next_turn()
+    with pytest.raises(KafkaError) as raised:
+        await log.submit(slow)
+    with pytest.raises(KafkaError):
+        await lost
+    assert (raised.value.code, "lost" in log.follower.image.topics) == (
+        ErrorCode.KAFKA_STORAGE_ERROR,
+        False,
+    )

@@ -13,9 +13,9 @@ from wirebroker.cluster.metadata_snapshot import (
     read_snapshot,
     snapshot_ids,
 )
-from wirebroker.codecs.control_records import KRaftVersion, KRaftVoters, Voter, VoterEndpoint
 from wirebroker.codecs.errors import KafkaError
-from wirebroker.codecs.record_batch import iterate_batches
+from wirebroker.codecs.records.batch import iterate_batches
+from wirebroker.codecs.records.control import KRaftVersion, KRaftVoters, Voter, VoterEndpoint
 
 VOTERS = [
     KRaftVersion(1),

@@ -1,8 +1,10 @@
-"""A directory that something newer wrote: one clear line, status 2, and nothing is touched."""
+"""A directory that something newer wrote, or that holds what protects it in Apache Kafka.
+
+One clear line, status 2, and nothing is touched.
+"""
 
 from __future__ import annotations
 
-import asyncio
 import subprocess
 import sys
 from typing import TYPE_CHECKING
@@ -12,11 +14,14 @@ import pytest
 from tests.support.batches import batch
 from tests.support.raw_client import RawClient
 from tests.support.requests import append, create_topic
-from tests.support.servers import running
+from tests.support.servers import broker_of, controller_of, running
+from tests.unit.wirebroker.metadata_kit import write
 from wirebroker.cluster.metadata_batches import BatchBuilder
-from wirebroker.codecs.control_records import SnapshotFooter, SnapshotHeader
-from wirebroker.codecs.record_batch import BatchHeader, build_batch, iterate_batches
-from wirebroker.coordinator.feature_control import feature_level
+from wirebroker.codecs.metadata_records import MetadataRecord, RecordType, metadata_record
+from wirebroker.codecs.records.batch import BatchHeader, build_batch, iterate_batches
+from wirebroker.codecs.records.control import SnapshotFooter, SnapshotHeader
+from wirebroker.coordinator.controller.cluster_image import ResourceType, config_record
+from wirebroker.coordinator.controller.feature_control import feature_level
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -50,9 +55,9 @@ async def write_something(directory: Path) -> None:
         await client.close()
 
 
-def serve(directory: Path) -> tuple[int, str]:
+def serve(directory: Path, *arguments: str) -> tuple[int, str]:
     command = [sys.executable, "-m", "wirebroker", "serve", "--port", "0"]
-    command += ["--data-dir", str(directory)]
+    command += ["--data-dir", str(directory), *arguments]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert done.stdout == ""
     return done.returncode, done.stderr
@@ -67,8 +72,8 @@ def serve(directory: Path) -> tuple[int, str]:
         (METADATA_VERSION_31, "metadata.version at level 31"),
     ],
 )
-def test_a_log_with_newer_records_is_refused_untouched(tmp_path, value, words):
-    asyncio.run(write_something(tmp_path))
+async def test_a_log_with_newer_records_is_refused_untouched(tmp_path, value, words):
+    await write_something(tmp_path)
     path = tmp_path / LOG
     header = last_header(path.read_bytes())
     newer = build_batch(
@@ -88,19 +93,92 @@ def test_a_log_with_newer_records_is_refused_untouched(tmp_path, value, words):
     assert tree(tmp_path) == before
 
 
-def test_a_folder_formatted_for_a_newer_broker_is_refused_before_anything_is_written(tmp_path):
+def format_folder(tmp_path: Path, *records: MetadataRecord) -> None:
     (tmp_path / "meta.properties").write_text(
         "version=1\ncluster.id=MkU3OEVBNTcwNTJENDM2Qk\nnode.id=1\n"
         "directory.id=MkU3OEVBNTcwNTJENDM2Qk\n"
     )
     builder = BatchBuilder(base_offset=0, leader_epoch=0, timestamp_ms=1)
     builder.add_control([SnapshotHeader(1)])
-    builder.add(feature_level("metadata.version", 31))
+    for record in records:
+        builder.add(record)
     builder.add_control([SnapshotFooter()])
     (tmp_path / "bootstrap.checkpoint").write_bytes(b"".join(builder.batches.buffers))
+
+
+def test_a_folder_formatted_for_a_newer_broker_is_refused_before_anything_is_written(tmp_path):
+    format_folder(tmp_path, feature_level("metadata.version", 31))
     status, error = serve(tmp_path)
     assert status == 2
     assert "metadata.version at level 31" in error
     # An empty log is no change.
     assert not any((tmp_path / LOG).parent.glob("*.checkpoint"))
     assert not (tmp_path / LOG).exists() or (tmp_path / LOG).read_bytes() == b""
+
+
+PROTECTION = {
+    "ACLs": metadata_record(
+        RecordType.ACCESS_CONTROL_ENTRY, id=bytes([1]) * 16, principal="User:a"
+    ),
+    "SCRAM users": metadata_record(RecordType.USER_SCRAM_CREDENTIAL, name="a", mechanism=1),
+    "delegation tokens": metadata_record(RecordType.DELEGATION_TOKEN, token_id="t"),
+    "quotas": metadata_record(
+        RecordType.CLIENT_QUOTA,
+        entity=[{"entity_type": "user", "entity_name": None}],
+        key="producer_byte_rate",
+        value=1.5,
+    ),
+}
+
+
+async def write_records(directory: Path, *records: MetadataRecord) -> None:
+    async with running(directory) as server:
+        await controller_of(server).submit(write(*records))
+
+
+@pytest.mark.parametrize("kind", PROTECTION)
+async def test_a_directory_that_holds_protection_is_not_opened_to_everybody(tmp_path, kind):
+    await write_records(tmp_path, PROTECTION[kind])
+    before = tree(tmp_path)
+    status, error = serve(tmp_path)
+    assert status == 2
+    assert f"/__cluster_metadata-0 holds {kind}: that is protection" in error
+    assert "start Apache Kafka on it" in error
+    assert "--unprotected" in error
+    assert len(error.splitlines()) == 1
+    assert tree(tmp_path) == before
+
+
+async def test_dynamic_configs_of_a_directory_count_like_those_of_a_file(tmp_path):
+    name = "listener.name.outside.ssl.keystore.location"
+    config = config_record(ResourceType.BROKER, "1", name, "/etc/kafka/keystore.jks")
+    harmless = config_record(ResourceType.BROKER, "", "ssl.client.auth", "none")
+    await write_records(tmp_path, config, harmless)
+    status, error = serve(tmp_path)
+    assert status == 2
+    assert f"holds {name}: that is protection" in error
+
+
+def test_a_directory_formatted_with_users_is_refused_as_well(tmp_path):
+    format_folder(tmp_path, PROTECTION["SCRAM users"])
+    status, error = serve(tmp_path)
+    assert status == 2
+    assert "holds SCRAM users: that is protection" in error
+
+
+async def test_who_says_so_may_open_it_and_nothing_is_lost(tmp_path):
+    acl = PROTECTION["ACLs"]
+    await write_records(tmp_path, acl)
+
+    async def others() -> list[MetadataRecord]:
+        settings = {"wirebroker.unprotected": "true"}
+        async with running(tmp_path, settings=settings) as server:
+            return list(broker_of(server).metadata.image.others.values())
+
+    assert (await others()) == [acl]
+
+
+async def test_what_was_removed_again_protects_nothing(tmp_path):
+    removal = metadata_record(RecordType.REMOVE_ACCESS_CONTROL_ENTRY, id=bytes([1]) * 16)
+    await write_records(tmp_path, PROTECTION["ACLs"], removal)
+    await write_something(tmp_path)

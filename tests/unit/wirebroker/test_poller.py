@@ -10,8 +10,12 @@ import pytest
 
 from tests.unit.wirebroker.network_server import Server
 from wirebroker.loop_watch import LoopWatch, PolledLoop
+from wirebroker.net.old_pages import OldPages
 from wirebroker.net.poller import MOST_EVENTS, Poller
+from wirebroker.net.send_queue import SendQueue
 from wirebroker.net.settings import NetworkSettings
+from wirebroker.net.transport import SocketTransport
+from wirebroker.storage.files import Files, FileSlice
 
 
 class Pairs:
@@ -106,6 +110,43 @@ def test_no_answer_is_held_for_longer_than_a_millisecond_and_one_request(pairs):
     for name in "abcd":
         served(pairs, name, lasts_s=0.0006)
     assert pairs.turn() == [*"abc", "a left", "b left", "c left", "d", "d left"]
+
+
+def test_small_answers_with_a_file_slice_leave_together_too(pairs, tmp_path):
+    path = tmp_path / "log"
+    path.write_bytes(b"records")
+    records = FileSlice(Files().data(str(path)), 0, 7)
+    peers = []
+
+    def answer(ours, peer):
+        queue = SendQueue(
+            old_pages=OldPages(),
+            transport=SocketTransport(pairs.poller, ours),
+            on_progress=pairs.note("progress"),
+            on_error=pairs.reports.append,
+        )
+
+        def callback():
+            queue.send_soon([b"head ", records, b" tail"])
+            pairs.calls.append(arrived(peer))
+
+        return callback
+
+    for _ in range(4):
+        ours, peer = pairs.pair()
+        peers.append(peer)
+        peer.send(b"x")
+        pairs.poller.add_reader(ours.fileno(), answer(ours, peer))
+    assert pairs.turn() == [b""] * 4
+    assert [arrived(peer) for peer in peers] == [b"head records tail"] * 4
+    assert not pairs.reports
+
+
+def arrived(peer):
+    try:
+        return peer.recv(100)
+    except BlockingIOError:
+        return b""
 
 
 def test_an_answer_that_cannot_leave_is_reported_and_the_others_leave(pairs):
@@ -240,67 +281,56 @@ def test_more_than_a_batch_is_served_in_turns(pairs):
     assert sorted(called[:count]) == list(range(count))
 
 
-def run(main):
-    with asyncio.Runner(loop_factory=LoopWatch().new_event_loop) as runner:
-        return runner.run(main)
-
-
 def running_loop() -> PolledLoop:
     loop = asyncio.get_running_loop()
     assert isinstance(loop, PolledLoop)
     return loop
 
 
-def test_a_socket_that_is_always_ready_keeps_nobody_waiting():
-    async def main():
-        loop = running_loop()
-        ours, peer = socket.socketpair()
-        calls = 0
-        timer = loop.create_future()
+async def test_a_socket_that_is_always_ready_keeps_nobody_waiting():
+    loop = running_loop()
+    ours, peer = socket.socketpair()
+    calls = 0
+    timer = loop.create_future()
 
-        def on_readable():
-            nonlocal calls
-            calls += 1
-            if calls == 5:
-                loop.call_soon(order.append, "callback")
-            if calls == 10:
-                loop.call_later(0.001, timer.set_result, "timer")
+    def on_readable():
+        nonlocal calls
+        calls += 1
+        if calls == 5:
+            loop.call_soon(order.append, "callback")
+        if calls == 10:
+            loop.call_later(0.001, timer.set_result, "timer")
 
-        order = []
-        with ours, peer:
-            peer.send(b"x")
-            loop.poller.add_reader(ours.fileno(), on_readable)
-            async with asyncio.timeout(20):
-                order.append(await timer)
-                order.append(await asyncio.to_thread(lambda: "thread"))
-                reader, writer = await asyncio.open_connection(sock=peer)
-                ours.send(b"y")
-                order.append(await reader.readexactly(1))
-            loop.poller.remove_reader(ours.fileno())
-            writer.close()
-        assert order == ["callback", "timer", "thread", b"y"]
-        assert calls > 10
-
-    run(main())
+    order = []
+    with ours, peer:
+        peer.send(b"x")
+        loop.poller.add_reader(ours.fileno(), on_readable)
+        async with asyncio.timeout(20):
+            order.append(await timer)
+            order.append(await asyncio.to_thread(lambda: "thread"))
+            reader, writer = await asyncio.open_connection(sock=peer)
+            ours.send(b"y")
+            order.append(await reader.readexactly(1))
+        loop.poller.remove_reader(ours.fileno())
+        writer.close()
+    assert order == ["callback", "timer", "thread", b"y"]
+    assert calls > 10
 
 
-def test_the_loop_reports_what_a_socket_raises_and_goes_on():
-    async def main():
-        loop = running_loop()
-        ours, peer = socket.socketpair()
-        reported = loop.create_future()
-        loop.set_exception_handler(lambda _, context: reported.set_result(context["exception"]))
+async def test_the_loop_reports_what_a_socket_raises_and_goes_on():
+    loop = running_loop()
+    ours, peer = socket.socketpair()
+    reported = loop.create_future()
+    loop.set_exception_handler(lambda _, context: reported.set_result(context["exception"]))
 
-        def fail():
-            loop.poller.remove_reader(ours.fileno())
-            raise ValueError("mine")
+    def fail():
+        loop.poller.remove_reader(ours.fileno())
+        raise ValueError("mine")
 
-        with ours, peer:
-            peer.send(b"x")
-            loop.poller.add_reader(ours.fileno(), fail)
-            assert str(await reported) == "mine"
-
-    run(main())
+    with ours, peer:
+        peer.send(b"x")
+        loop.poller.add_reader(ours.fileno(), fail)
+        assert str(await reported) == "mine"
 
 
 def test_a_socket_may_stop_the_loop():
@@ -352,3 +382,36 @@ def test_on_a_loop_without_a_poller_the_loop_watches_sockets():
             await server.close()
 
     asyncio.run(main())
+
+
+def test_an_end_behind_what_is_unread_is_told_once(pairs):
+    ours, peer = pairs.pair()
+    peer.send(b"unread")
+    pairs.poller.add_ender(ours.fileno(), pairs.note("end"))
+    assert pairs.turn() == []
+    peer.shutdown(socket.SHUT_WR)
+    assert pairs.turn() == ["end"]
+    assert pairs.turn() == []
+    assert len(pairs.poller) == 0
+    assert ours.recv(10) == b"unread"
+
+
+def test_reader_writer_and_ender_of_one_socket_come_and_go_apart(pairs):
+    ours, peer = pairs.pair()
+    descriptor = ours.fileno()
+    pairs.poller.add_ender(descriptor, pairs.note("end"))
+    pairs.poller.add_writer(descriptor, pairs.note("write"))
+    pairs.poller.add_reader(descriptor, pairs.note("read"))
+    assert pairs.turn() == ["write"]
+    pairs.poller.remove_writer(descriptor)
+    peer.send(b"x")
+    assert pairs.turn() == ["read"]
+    peer.close()
+    assert pairs.turn() == ["read", "end"]
+    assert pairs.turn() == ["read"]
+    pairs.poller.add_ender(descriptor, pairs.note("end"))
+    pairs.poller.remove_reader(descriptor)
+    pairs.poller.remove_ender(descriptor)
+    pairs.poller.remove_ender(descriptor)
+    assert pairs.turn() == []
+    assert len(pairs.poller) == 0

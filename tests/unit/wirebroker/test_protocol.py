@@ -8,6 +8,7 @@ import pytest
 from wirebroker.codecs.errors import MalformedFrameError
 from wirebroker.net.protocol import SMALL_FRAME_BYTES, Protocol, frame_answer
 from wirebroker.net.receive_area import ReceiveArea
+from wirebroker.shared_block import is_shared, keep, owned
 from wirebroker.storage.files import Files, FileSlice
 
 MAX_BYTES = 100 << 20
@@ -66,7 +67,7 @@ def test_whole_frames_are_views_into_the_shared_area():
     protocol.buffer_updated(9)
     frame = protocol.next_frame()
     assert frame is not None
-    assert ReceiveArea.is_shared(frame)
+    assert is_shared(frame)
     assert not frame.readonly
     assert protocol.hold() == 0
 
@@ -100,8 +101,8 @@ def test_a_large_frame_owns_its_bytes():
     area.view[:1000] = bytes(1000)
     assert frame is not None
     assert bytes(frame) == body
-    assert not ReceiveArea.is_shared(frame)
-    assert ReceiveArea.owned(frame) is frame
+    assert not is_shared(frame)
+    assert owned(frame) is frame
     assert not protocol.is_large
 
 
@@ -120,8 +121,8 @@ def test_what_is_kept_stays_and_the_area_goes_on_behind_it():
     frame = protocol.next_frame()
     assert frame is not None
     part = frame[5:]
-    ReceiveArea.keep(frame)
-    ReceiveArea.keep(frame)
+    keep(frame)
+    keep(frame)
     assert bytes(protocol.next_frame() or b"") == b"next"
     protocol.hold()
     receive(protocol, framed(b"overwrites"))
@@ -139,7 +140,7 @@ def test_ten_thousand_kept_requests_share_their_memory():
         protocol.buffer_updated(len(data))
         frame = protocol.next_frame()
         assert frame is not None
-        ReceiveArea.keep(frame)
+        keep(frame)
         kept.append(frame)
         protocol.hold()
         assert len(area.view) >= 512 << 10
@@ -158,7 +159,7 @@ def test_kept_large_reads_use_up_blocks():
         protocol.buffer_updated(len(data))
         frame = protocol.next_frame()
         assert frame is not None
-        ReceiveArea.keep(frame)
+        keep(frame)
         kept.append((frame, body))
         protocol.hold()
     assert all(bytes(frame) == body for frame, body in kept)
@@ -168,7 +169,7 @@ def test_kept_large_reads_use_up_blocks():
 def test_a_kept_small_view_is_a_copy():
     area = ReceiveArea()
     area.view[:3] = b"abc"
-    copy = ReceiveArea.owned(area.view[:3])
+    copy = owned(area.view[:3])
     area.view[:3] = b"xyz"
     assert bytes(copy) == b"abc"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import errno
 import gc
 import logging
@@ -21,17 +22,17 @@ from wirebroker.cluster.maintenance import Maintenance
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
 from wirebroker.storage.files import Files
-from wirebroker.storage.log_retention import set_aside_segment
+from wirebroker.storage.log.removal import set_aside_segment
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import AsyncIterator
     from pathlib import Path
 
     from tests.support.raw_client import RawClient
     from wirebroker.cluster.partition import Partition
     from wirebroker.server import Server
-    from wirebroker.storage.log import Log
-    from wirebroker.storage.segment import Segment
+    from wirebroker.storage.log.log import Log
+    from wirebroker.storage.log.segment import Segment
 
 NOW = 1_700_000_000_000
 HOUR = 3_600_000
@@ -98,28 +99,23 @@ class Broker:
         return offset
 
 
-def with_broker(
-    path: Path, test: Callable[[Broker], Awaitable[None]], *, files: Files | None = None
-) -> None:
-    """Run a test against a broker."""
-
-    async def run() -> None:
-        clock = HandClock()
-        async with (
-            running(path, clock=clock, files=files or Files()) as server,
-            client_of(server) as client,
-        ):
-            await test(Broker(server, client, clock))
-
-    asyncio.run(run())
+@contextlib.asynccontextmanager
+async def broker_at(path: Path, *, files: Files | None = None) -> AsyncIterator[Broker]:
+    """Give a broker whose clock the test has in hand."""
+    clock = HandClock()
+    async with (
+        running(path, clock=clock, files=files or Files()) as server,
+        client_of(server) as client,
+    ):
+        yield Broker(server, client, clock)
 
 
 def names(path: Path, suffix: str = ".log") -> list[str]:
     return sorted(entry.name for entry in path.iterdir() if entry.name.endswith(suffix))
 
 
-def test_expired_records_are_gone_and_their_files_after_a_delay(tmp_path):
-    async def test(broker: Broker) -> None:
+async def test_expired_records_are_gone_and_their_files_after_a_delay(tmp_path):
+    async with broker_at(tmp_path) as broker:
         await create_topic(broker.client, "t", retention_ms=str(HOUR), file_delete_delay_ms="60000")
         await broker.append(b"a", b"b", timestamp_ms=NOW - 1)  # the second one has NOW
         broker.clock.passed_ms += HOUR
@@ -147,11 +143,9 @@ def test_expired_records_are_gone_and_their_files_after_a_delay(tmp_path):
         await broker.maintenance.remove_deleted()
         assert not names(tmp_path / "t-0", ".deleted")
 
-    with_broker(tmp_path, test)
 
-
-def test_changed_configs_count_from_the_next_check_on(tmp_path):
-    async def test(broker: Broker) -> None:
+async def test_changed_configs_count_from_the_next_check_on(tmp_path):
+    async with broker_at(tmp_path) as broker:
         for topic in ("t", "default"):
             await create_topic(broker.client, topic)
             await broker.append(b"a", topic=topic)
@@ -165,11 +159,9 @@ def test_changed_configs_count_from_the_next_check_on(tmp_path):
         await broker.retain()
         assert broker.bounds("default") == (1, 1)
 
-    with_broker(tmp_path, test)
 
-
-def test_segments_beyond_retention_bytes_go(tmp_path):
-    async def test(broker: Broker) -> None:
+async def test_segments_beyond_retention_bytes_go(tmp_path):
+    async with broker_at(tmp_path) as broker:
         await create_topic(broker.client, "t", retention_ms="-1")
         for value in (b"a", b"b", b"c"):
             await broker.append(value * 1000)
@@ -182,11 +174,9 @@ def test_segments_beyond_retention_bytes_go(tmp_path):
         await broker.retain()
         assert broker.bounds() == (1, 3)
 
-    with_broker(tmp_path, test)
 
-
-def test_hundreds_of_segments_go_in_one_check(tmp_path):
-    async def test(broker: Broker) -> None:
+async def test_hundreds_of_segments_go_in_one_check(tmp_path):
+    async with broker_at(tmp_path) as broker:
         await create_topic(broker.client, "t", retention_ms=str(HOUR))
         for _ in range(200):
             await broker.append(b"a")
@@ -197,12 +187,10 @@ def test_hundreds_of_segments_go_in_one_check(tmp_path):
         assert len(broker_of(broker.server).replicas.deleted_segments) == 200
         assert len(names(tmp_path / "t-0")) == 1
 
-    with_broker(tmp_path, test)
-
 
 @pytest.mark.parametrize("jump_ms", [YEAR, -YEAR, HOUR, -HOUR])
-def test_a_wall_clock_that_jumps_makes_no_record_old(tmp_path, jump_ms, caplog):
-    async def test(broker: Broker) -> None:
+async def test_a_wall_clock_that_jumps_makes_no_record_old(tmp_path, jump_ms, caplog):
+    async with broker_at(tmp_path) as broker:
         kept_ms = 24 * HOUR
         await create_topic(broker.client, "t", retention_ms=str(kept_ms))
         await broker.append(b"a")
@@ -222,24 +210,19 @@ def test_a_wall_clock_that_jumps_makes_no_record_old(tmp_path, jump_ms, caplog):
         await broker.retain()
         assert broker.bounds() == (2, 3)
 
-    with_broker(tmp_path, test)
 
-
-def test_records_that_were_old_when_they_came_go_as_in_kafka(tmp_path):
-    async def test(broker: Broker) -> None:
+async def test_records_that_were_old_when_they_came_go_as_in_kafka(tmp_path):
+    async with broker_at(tmp_path) as broker:
         await create_topic(broker.client, "t", retention_ms=str(HOUR))
         await broker.append(b"a", timestamp_ms=NOW - 2 * HOUR)
         broker.clock.jumped_ms += YEAR
         await broker.retain()
         assert broker.bounds() == (1, 1)
 
-    with_broker(tmp_path, test)
 
-
-def test_a_topic_that_is_deleted_under_retention_leaves_no_file_open(tmp_path, monkeypatch):
+async def test_a_topic_that_is_deleted_under_retention_leaves_no_file_open(tmp_path, monkeypatch):
     """What has no name any more would take its room on the disk for as long as it is open."""
-
-    async def test(broker: Broker) -> None:
+    async with broker_at(tmp_path) as broker:
         await create_topic(broker.client, "t", retention_ms=str(HOUR))
         for _ in range(3):
             await broker.append(b"a")
@@ -257,11 +240,9 @@ def test_a_topic_that_is_deleted_under_retention_leaves_no_file_open(tmp_path, m
         gc.collect()
         assert [file() for file in gone] == [None, None, None]
 
-    with_broker(tmp_path, test)
 
-
-def test_retention_waits_for_a_large_append(tmp_path):
-    async def test(broker: Broker) -> None:
+async def test_retention_waits_for_a_large_append(tmp_path):
+    async with broker_at(tmp_path) as broker:
         await create_topic(broker.client, "t", retention_ms=str(HOUR))
         await broker.append(b"a")
         broker.clock.passed_ms += 2 * HOUR
@@ -276,14 +257,12 @@ def test_retention_waits_for_a_large_append(tmp_path):
         await check
         assert broker.bounds() == (1, 1)
 
-    with_broker(tmp_path, test)
-
 
 @pytest.mark.parametrize("kind", ["rename", "write"])
-def test_a_disk_that_fails_under_retention_goes_offline(tmp_path, kind):
+async def test_a_disk_that_fails_under_retention_goes_offline(tmp_path, kind):
     disk = FailingFiles()
 
-    async def test(broker: Broker) -> None:
+    async with broker_at(tmp_path, files=disk) as broker:
         await create_topic(broker.client, "t", retention_ms=str(HOUR))
         await broker.append(b"a")
         broker.clock.passed_ms += 2 * HOUR
@@ -295,20 +274,16 @@ def test_a_disk_that_fails_under_retention_goes_offline(tmp_path, kind):
         log.check()
         disk.broken.clear()
 
-    with_broker(tmp_path, test, files=disk)
-
-    async def look(broker: Broker) -> None:
+    async with broker_at(tmp_path) as broker:
         start, end = broker.bounds()
         assert start in {0, 1}
         assert end == 1
 
-    with_broker(tmp_path, look)
 
-
-def test_a_full_disk_keeps_no_segment_from_going(tmp_path):
+async def test_a_full_disk_keeps_no_segment_from_going(tmp_path):
     disk = FailingFiles()
 
-    async def test(broker: Broker) -> None:
+    async with broker_at(tmp_path, files=disk) as broker:
         await create_topic(broker.client, "t", retention_ms=str(HOUR))
         await broker.append(b"a")
         broker.roll()
@@ -320,13 +295,11 @@ def test_a_full_disk_keeps_no_segment_from_going(tmp_path):
         disk.free()
         await broker.append(b"c")
 
-    with_broker(tmp_path, test, files=disk)
 
-
-def test_a_full_disk_leaves_a_log_whose_last_segment_expired_as_it_is(tmp_path):
+async def test_a_full_disk_leaves_a_log_whose_last_segment_expired_as_it_is(tmp_path):
     disk = FailingFiles()
 
-    async def test(broker: Broker) -> None:
+    async with broker_at(tmp_path, files=disk) as broker:
         await create_topic(broker.client, "t", retention_ms=str(HOUR))
         await broker.append(b"a")
         broker.clock.passed_ms += 2 * HOUR
@@ -338,11 +311,9 @@ def test_a_full_disk_leaves_a_log_whose_last_segment_expired_as_it_is(tmp_path):
         assert broker.bounds() == (1, 1)
         await broker.append(b"b")
 
-    with_broker(tmp_path, test, files=disk)
 
-
-def test_what_a_roll_closed_is_flushed_and_written_down(tmp_path):
-    async def test(broker: Broker) -> None:
+async def test_what_a_roll_closed_is_flushed_and_written_down(tmp_path):
+    async with broker_at(tmp_path) as broker:
         await create_topic(broker.client, "t")
         await broker.append(b"a", b"b")
         broker.roll()
@@ -359,14 +330,12 @@ def test_what_a_roll_closed_is_flushed_and_written_down(tmp_path):
         await delete_topic(broker.client, "gone")
         await broker.maintenance.small_duties()
 
-    with_broker(tmp_path, test)
 
-
-def test_a_file_that_retention_took_from_under_a_flush_is_no_fault_of_the_disk(tmp_path):
+async def test_a_file_that_retention_took_from_under_a_flush_is_no_fault_of_the_disk(tmp_path):
     files = FailingFiles()
     files.error_number = errno.ENOENT
 
-    async def test(broker: Broker) -> None:
+    async with broker_at(tmp_path, files=files) as broker:
         await create_topic(broker.client, "t")
         await broker.append(b"a")
         broker.roll()
@@ -386,11 +355,9 @@ def test_a_file_that_retention_took_from_under_a_flush_is_no_fault_of_the_disk(t
         await broker.maintenance.small_duties()
         assert not partition.directory.is_online
 
-    with_broker(tmp_path, test, files=files)
 
-
-def test_a_recovery_point_behind_deleted_segments_is_written_after_the_logs_start(tmp_path):
-    async def test(broker: Broker) -> None:
+async def test_a_recovery_point_behind_deleted_segments_is_written_after_the_logs_start(tmp_path):
+    async with broker_at(tmp_path) as broker:
         await create_topic(broker.client, "t", retention_ms=str(HOUR))
         await broker.append(b"a", b"b")
         broker.clock.passed_ms += 2 * HOUR
@@ -400,11 +367,9 @@ def test_a_recovery_point_behind_deleted_segments_is_written_after_the_logs_star
         assert (tmp_path / "recovery-point-offset-checkpoint").read_text() == "0\n1\nt 0 2\n"
         assert (tmp_path / "log-start-offset-checkpoint").read_text() == "0\n1\nt 0 2\n"
 
-    with_broker(tmp_path, test)
 
-
-def test_a_deleted_topic_leaves_no_offsets_to_its_successor(tmp_path):
-    async def test(broker: Broker) -> None:
+async def test_a_deleted_topic_leaves_no_offsets_to_its_successor(tmp_path):
+    async with broker_at(tmp_path) as broker:
         await create_topic(broker.client, "t", retention_ms=str(HOUR))
         await create_topic(broker.client, "other")
         await broker.append(b"a", b"b")
@@ -416,10 +381,8 @@ def test_a_deleted_topic_leaves_no_offsets_to_its_successor(tmp_path):
         assert (tmp_path / "log-start-offset-checkpoint").read_text() == "0\n0\n"
         assert (tmp_path / "recovery-point-offset-checkpoint").read_text() == "0\n1\nother 0 0\n"
 
-    with_broker(tmp_path, test)
 
-
-def test_duties_have_the_intervals_of_the_config(tmp_path):
+async def test_duties_have_the_intervals_of_the_config(tmp_path):
     settings = {
         "log.retention.check.interval.ms": "11",
         "log.initial.task.delay.ms": "12",
@@ -427,12 +390,9 @@ def test_duties_have_the_intervals_of_the_config(tmp_path):
         "log.flush.start.offset.checkpoint.interval.ms": "14",
     }
 
-    async def run() -> dict[str, tuple[int, int]]:
-        async with running(tmp_path, settings=settings) as server:
-            duties: Any = Maintenance(broker_of(server))._duties()
-            return {duty.work.__name__: (duty.interval_ms, duty.delay_ms) for duty in duties}
-
-    duties = asyncio.run(run())
+    async with running(tmp_path, settings=settings) as server:
+        duties: Any = Maintenance(broker_of(server))._duties()
+        duties = {duty.work.__name__: (duty.interval_ms, duty.delay_ms) for duty in duties}
     assert duties["check_all"] == (11, 12)
     assert duties["checkpoint_recovery_points"] == (13, 12)
     assert duties["checkpoint_start_offsets"] == (14, 12)

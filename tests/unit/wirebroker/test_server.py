@@ -13,6 +13,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -28,9 +29,14 @@ from tests.support.requests import (
     produce_request,
 )
 from tests.support.servers import PATIENCE_S, broker_of, client_of, config_of, running, until
+from wirebroker.cluster.quorum_controller import QuorumController
+from wirebroker.cluster.replica_manager import ReplicaManager
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.config import StartError
+from wirebroker.coordinator.controller.controller import ControllerRequest
 from wirebroker.server import API_MODULES, Server
+from wirebroker.storage.files import Files
+from wirebroker.storage.log_directory import LogDirectory
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -82,9 +88,19 @@ def serving(directory: Path, *arguments: str) -> Iterator[Process]:
         process.process.communicate()
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@contextlib.contextmanager
+def hanging_up(disposition: signal.Handlers) -> Iterator[None]:
+    """Have children inherit what SIGHUP does, whether the tests run under nohup or not."""
+    before = signal.signal(signal.SIGHUP, disposition)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_a_signal_stops_cleanly_and_a_restart_has_everything(tmp_path, number):
-    with serving(tmp_path) as process:
+    with hanging_up(signal.SIG_DFL), serving(tmp_path) as process:
         ready = process.ready()
         port = int(ready[1])
         assert process.port_file.read_text() == f"{port}\n"
@@ -188,11 +204,65 @@ def test_a_port_file_that_cannot_be_written_stops_the_broker(tmp_path):
 
 def test_the_port_file_of_an_earlier_run_is_gone_before_the_log_is_read(tmp_path):
     (tmp_path / "port").write_text("1\n")
-    (tmp_path / "data" / "__cluster_metadata-0").mkdir(parents=True)
+    LogDirectory.open(str(tmp_path / "data"), Files(), node_id=1).close()
+    (tmp_path / "data" / "__cluster_metadata-0").mkdir()
     (tmp_path / "data" / "__cluster_metadata-0" / "quorum-state").write_text("no quorum")
     with serving(tmp_path) as process:
         process.process.communicate(timeout=PATIENCE_S)
     assert not process.port_file.exists()
+
+
+def test_a_broker_that_shall_not_hear_of_a_closed_terminal_goes_on(tmp_path):
+    with hanging_up(signal.SIG_IGN), serving(tmp_path) as process:  # as nohup does
+        port = int(process.ready()[1])
+        process.process.send_signal(signal.SIGHUP)
+        client = BlockingClient(("127.0.0.1", port))
+        assert client.ask(ApiKey.API_VERSIONS, 0, {}).error_code == 0
+        client.close()
+        status, log = process.end(signal.SIGTERM)
+        assert (status, log.count("stopping")) == (0, 1)
+
+
+@pytest.mark.parametrize("how", ["file", "flag"])
+def test_a_broker_on_every_interface_says_and_warns_so(tmp_path, how):
+    arguments = ["--host", "0.0.0.0"]
+    if how == "file":  # as Kafka takes it
+        (tmp_path / "p").write_text("num.partitions=1\n")
+        arguments = ["--config", str(tmp_path / "p")]
+    with serving(tmp_path, *arguments) as process:
+        assert process.process.stdout is not None
+        lines = [process.process.stdout.readline() for _ in range(3)]
+        port = process.port_file.read_text().strip()
+        found = re.match(r"wirebroker ready on (\S+):(\d+) ", lines[0])
+        assert found
+        assert found[1] in {"0.0.0.0", "[::]"}
+        assert found[2] == port
+        assert "interface, port" in lines[1]
+        assert f"connect to 127.0.0.1:{port} here" in lines[1]
+        assert lines[2] == f"  data: {tmp_path / 'data'}\n"
+        _, log = process.end(signal.SIGTERM)
+    (warning,) = [line for line in log.splitlines() if "unprotected" in line]
+    assert "PLAINTEXT (every" in warning
+
+
+def test_a_broker_on_this_machine_alone_warns_of_nothing(tmp_path):
+    with serving(tmp_path) as process:
+        process.ready()
+        _, log = process.end(signal.SIGTERM)
+    assert "WARNING" not in log
+
+
+async def test_a_listener_that_is_opened_to_others_later_is_warned_of_as_well(tmp_path, caplog):
+    settings = {
+        "listeners": "PLAINTEXT://127.0.0.1:0,OUTSIDE://0.0.0.0:0,INSIDE://127.0.0.2:0",
+        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,OUTSIDE:PLAINTEXT,INSIDE:PLAINTEXT",
+    }
+
+    async with running(tmp_path) as server:
+        assert server.listeners is not None
+        await server.listeners.follow(config_of(tmp_path, settings=settings))
+    (warning,) = [each for each in caplog.messages if "unprotected" in each]
+    assert warning.startswith("OUTSIDE (every IPv4 interface, port ")
 
 
 def test_an_ipv6_address_is_shown_in_brackets(tmp_path):
@@ -201,49 +271,43 @@ def test_an_ipv6_address_is_shown_in_brackets(tmp_path):
         assert process.process.stdout.readline().startswith("wirebroker ready on [::1]:")
 
 
-def test_an_address_of_another_machine_is_refused_with_what_to_do(tmp_path):
+async def test_an_address_of_another_machine_is_refused_with_what_to_do(tmp_path):
     settings = {"listeners": "PLAINTEXT://192.0.2.1:0"}
-    error = start_error(Server(config_of(tmp_path, settings=settings)))
+    error = await start_error(Server(config_of(tmp_path, settings=settings)))
     assert "cannot listen on 192.0.2.1:0" in error
     assert "choose an address that this machine has" in error
 
 
-def start_error(server: Server) -> str:
-    async def run() -> None:
-        try:
+async def start_error(server: Server) -> str:
+    try:
+        with pytest.raises(StartError) as caught:
             await server.start()
-        finally:
-            await server.stop()
-
-    with pytest.raises(StartError) as caught:
-        asyncio.run(run())
+    finally:
+        await server.stop()
     return str(caught.value)
 
 
-def test_a_directory_of_another_node_is_refused(tmp_path):
-    async def run() -> None:
-        async with running(tmp_path):
-            pass
-
-    asyncio.run(run())
-    error = start_error(Server(config_of(tmp_path, settings={"node.id": "7"})))
+async def test_a_directory_of_another_node_is_refused(tmp_path):
+    async with running(tmp_path):
+        pass
+    error = await start_error(Server(config_of(tmp_path, settings={"node.id": "7"})))
     assert "belongs to node 1" in error
 
 
-def test_a_data_directory_that_is_a_file_is_refused(tmp_path):
+async def test_a_data_directory_that_is_a_file_is_refused(tmp_path):
     (tmp_path / "data").write_text("")
-    error = start_error(Server(config_of(tmp_path / "data")))
+    error = await start_error(Server(config_of(tmp_path / "data")))
     assert "cannot use the data directory" in error
     assert "it is no directory" in error
 
 
-def test_what_was_begun_is_undone_when_the_start_fails(tmp_path):
+async def test_what_was_begun_is_undone_when_the_start_fails(tmp_path):
     """The lock and the port are free again."""
     (tmp_path / "__cluster_metadata-0").write_text("no directory")
     with pytest.raises(StartError, match="Not a directory"):
-        asyncio.run(_start_and_stop(tmp_path))
+        await _start_and_stop(tmp_path)
     (tmp_path / "__cluster_metadata-0").unlink()
-    asyncio.run(_start_and_stop(tmp_path))
+    await _start_and_stop(tmp_path)
 
 
 async def _start_and_stop(path: Path) -> None:
@@ -251,62 +315,65 @@ async def _start_and_stop(path: Path) -> None:
         pass
 
 
-def test_requests_in_flight_are_answered_before_the_stop(tmp_path):
-    async def run() -> None:
-        server = Server(config_of(tmp_path))
-        await server.start()
-        client = await RawClient.connect(server.address)
-        await create_topic(client, "t")
-        request = fetch_request({("t", 0): 0}, max_wait_ms=30_000)
-        correlation_id = await client.send(ApiKey.FETCH, 12, request)
-        partitions, _ = broker_of(server).replicas.find("t", b"", by_id=False)
-        await until(lambda: partitions[0]._watchers)
-        address = server.address
-        stopping = asyncio.create_task(server.stop())
-        answer = await client.receive(ApiKey.FETCH, 12, correlation_id)
-        assert answer.error_code == 0
-        assert await client.is_closed()
-        await stopping
-        with pytest.raises(OSError, match="Connect call failed"):
-            await asyncio.open_connection(*address)
-        await client.close()
-
-    asyncio.run(run())
+async def test_requests_in_flight_are_answered_before_the_stop(tmp_path):
+    server = Server(config_of(tmp_path))
+    await server.start()
+    client = await RawClient.connect(server.address)
+    await create_topic(client, "t")
+    request = fetch_request({("t", 0): 0}, max_wait_ms=30_000)
+    correlation_id = await client.send(ApiKey.FETCH, 12, request)
+    partitions, _ = broker_of(server).replicas.find("t", b"", by_id=False)
+    await until(lambda: partitions[0]._watchers)
+    address = server.address
+    stopping = asyncio.create_task(server.stop())
+    answer = await client.receive(ApiKey.FETCH, 12, correlation_id)
+    assert answer.error_code == 0
+    assert await client.is_closed()
+    await stopping
+    with pytest.raises(OSError, match="Connect call failed"):
+        await asyncio.open_connection(*address)
+    await client.close()
 
 
-def test_ids_stay_and_epochs_rise_over_restarts(tmp_path):
-    async def run() -> None:
-        seen: list[tuple[str, int, Any]] = []
-        for _ in range(3):
-            async with running(tmp_path) as server, client_of(server) as client:
-                broker = broker_of(server)
-                if not seen:
-                    await create_topic(client, "t")
-                topic_id = broker.metadata.image.topics["t"].topic_id
-                seen.append((broker.cluster_id, broker.node_id, topic_id))
-                node = broker.metadata.image.brokers[broker.node_id]
-                assert not node.fenced
-                await append(client, "t", batch(b"a"))
-        assert seen[0] == seen[1] == seen[2]
+async def test_ids_stay_and_epochs_rise_over_restarts(tmp_path):
+    seen: list[tuple[str, int, Any]] = []
+    for _ in range(3):
         async with running(tmp_path) as server, client_of(server) as client:
-            assert len(values_in((await fetch(client, "t", 0)).records)) == 3
+            broker = broker_of(server)
+            if not seen:
+                await create_topic(client, "t")
+            topic_id = broker.metadata.image.topics["t"].topic_id
+            seen.append((broker.cluster_id, broker.node_id, topic_id))
+            node = broker.metadata.image.brokers[broker.node_id]
+            assert not node.fenced
+            await append(client, "t", batch(b"a"))
+    assert seen[0] == seen[1] == seen[2]
+    async with running(tmp_path) as server, client_of(server) as client:
+        assert len(values_in((await fetch(client, "t", 0)).records)) == 3
 
-    asyncio.run(run())
+
+@pytest.mark.parametrize("junk", [bytes(4096), b"junk"])
+async def test_what_somebody_wrote_behind_a_stopped_log_stands_in_nobodys_way(tmp_path, junk):
+    async with running(tmp_path) as server, client_of(server) as client:
+        await create_topic(client, "t")
+        await append(client, "t", batch(b"a"))
+    with (tmp_path / "t-0" / f"{0:020d}.log").open("ab") as file:
+        file.write(junk)
+    async with running(tmp_path) as server, client_of(server) as client:
+        await append(client, "t", batch(b"b"))
+        assert values_in((await fetch(client, "t", 0)).records) == [b"a", b"b"]
 
 
-def test_two_brokers_live_in_one_process(tmp_path):
-    async def run() -> None:
-        async with (
-            running(tmp_path / "a") as one,
-            running(tmp_path / "b") as two,
-            client_of(one) as client,
-            client_of(two) as other,
-        ):
-            await create_topic(client, "t")
-            assert (await produce(client, "t", batch(b"a"))).error_code == 0
-            assert (await produce(other, "t", batch(b"a"))).error_code != 0
-
-    asyncio.run(run())
+async def test_two_brokers_live_in_one_process(tmp_path):
+    async with (
+        running(tmp_path / "a") as one,
+        running(tmp_path / "b") as two,
+        client_of(one) as client,
+        client_of(two) as other,
+    ):
+        await create_topic(client, "t")
+        assert (await produce(client, "t", batch(b"a"))).error_code == 0
+        assert (await produce(other, "t", batch(b"a"))).error_code != 0
 
 
 def test_every_module_of_handlers_is_loaded_by_the_server():
@@ -318,3 +385,32 @@ def test_every_module_of_handlers_is_loaded_by_the_server():
         if re.search(r"^@handles", file.read_text(encoding="utf-8"), re.MULTILINE)
     }
     assert registering == set(API_MODULES)
+
+
+async def test_what_the_metadata_tell_while_the_logs_are_opened_is_followed(tmp_path, monkeypatch):
+    async with running(tmp_path) as server, client_of(server) as client:
+        for name in ("kept", "deleted"):
+            await create_topic(client, name)
+    load = ReplicaManager.load
+
+    async def slow_load(replicas, image):
+        await load(replicas, image)
+        (controller,) = controllers
+        body = SimpleNamespace(topic_names=["deleted"], topics=[])
+        answer = await controller.handle(ControllerRequest(ApiKey.DELETE_TOPICS, 6, body))
+        assert [each["error_code"] for each in answer["responses"]] == [0]
+
+    controllers: list[QuorumController] = []
+
+    activate = QuorumController._activate
+
+    async def noted(controller, bootstrap):
+        controllers.append(controller)
+        await activate(controller, bootstrap)
+
+    monkeypatch.setattr(ReplicaManager, "load", slow_load)
+    monkeypatch.setattr(QuorumController, "_activate", noted)
+    async with running(tmp_path) as server:
+        replicas = broker_of(server).replicas
+        assert set(broker_of(server).metadata.image.topics) == {"kept"}
+        assert set(replicas._by_name) == {"kept"}

@@ -1,15 +1,14 @@
 """TxnOffsetCommit with more offsets than are stored at once: part by part, refused as a whole."""
 
-import asyncio
-
 import pytest
 
 from tests.support.requests import create_topic
 from tests.support.servers import client_of, running
+from tests.support.transactional_producer import TransactionalProducer
 from wirebroker.clock import pause
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode, KafkaError
-from wirebroker.coordinator import group_txn_offsets
+from wirebroker.coordinator.groups import txn_offsets as group_txn_offsets
 
 SETTINGS = {
     "offsets.topic.num.partitions": "1",
@@ -28,7 +27,7 @@ NOT_YET = {
 
 @pytest.fixture(autouse=True)
 def _one_at_once(monkeypatch):
-    monkeypatch.setattr("wirebroker.api.offset_parts._AT_ONCE", 1)
+    monkeypatch.setattr("wirebroker.api.commit_portions._AT_ONCE", 1)
 
 
 class Producer:
@@ -36,44 +35,34 @@ class Producer:
 
     def __init__(self, raw):
         self.raw = raw
-        self.identity = {"transactional_id": "t"}
+        self.id = TransactionalProducer("t")
 
     async def begin(self):
         await create_topic(self.raw, "a", PARTITIONS)
-        request = {"transactional_id": "t", "transaction_timeout_ms": 60_000}
         error = ErrorCode.NOT_COORDINATOR
         while error in NOT_YET:
             for key_type in (0, 1):
                 find = {"key_type": key_type, "coordinator_keys": ["t"]}
                 await self.raw.ask(ApiKey.FIND_COORDINATOR, 4, find)
             await pause(0.001)
-            answer = await self.raw.ask(ApiKey.INIT_PRODUCER_ID, 5, request)
+            answer = await self.raw.ask(*self.id.init())
             error = answer.error_code
-        self.identity["producer_id"] = answer.producer_id
-        self.identity["producer_epoch"] = answer.producer_epoch
+        self.id.become(answer)
 
     async def commit_offsets(self):
         """Commit offset 5 of each partition; return what each is told."""
-        partitions = [
-            {"partition_index": index, "committed_offset": 5, "committed_metadata": ""}
-            for index in range(PARTITIONS)
-        ]
-        request = {
-            **self.identity,
-            "group_id": "t",
-            "topics": [{"name": "a", "partitions": partitions}],
-        }
+        ask = self.id.commit_offsets({"group_id": "t"}, "a", dict.fromkeys(range(PARTITIONS), 5))
         errors = NOT_YET
         while errors & NOT_YET:
             await pause(0.001)
-            answer = await self.raw.ask(ApiKey.TXN_OFFSET_COMMIT, 5, request)
+            answer = await self.raw.ask(*ask)
             (topic,) = answer.topics
             assert [each.partition_index for each in topic.partitions] == [0, 1, 2]
             errors = {each.error_code for each in topic.partitions}
         return errors
 
     async def end(self, *, is_commit):
-        answer = await self.raw.ask(ApiKey.END_TXN, 5, {**self.identity, "committed": is_commit})
+        answer = await self.raw.ask(*self.id.end(is_commit=is_commit))
         assert answer.error_code == 0
 
     async def committed(self):
@@ -87,19 +76,16 @@ class Producer:
             await pause(0.001)
 
 
-def test_all_parts_count_when_the_transaction_is_committed(tmp_path):
-    async def run():
-        async with running(tmp_path, settings=SETTINGS) as server, client_of(server) as raw:
-            producer = Producer(raw)
-            await producer.begin()
-            assert await producer.commit_offsets() == {ErrorCode.NONE}
-            await producer.end(is_commit=True)
-            assert await producer.committed() == [5, 5, 5]
-
-    asyncio.run(run())
+async def test_all_parts_count_when_the_transaction_is_committed(tmp_path):
+    async with running(tmp_path, settings=SETTINGS) as server, client_of(server) as raw:
+        producer = Producer(raw)
+        await producer.begin()
+        assert await producer.commit_offsets() == {ErrorCode.NONE}
+        await producer.end(is_commit=True)
+        assert await producer.committed() == [5, 5, 5]
 
 
-def test_a_rebalance_between_two_parts_refuses_all_of_them(tmp_path, monkeypatch):
+async def test_a_rebalance_between_two_parts_refuses_all_of_them(tmp_path, monkeypatch):
     whole = group_txn_offsets.commit
 
     def fenced_later(shard, request, token, moment):
@@ -109,12 +95,9 @@ def test_a_rebalance_between_two_parts_refuses_all_of_them(tmp_path, monkeypatch
 
     monkeypatch.setattr(group_txn_offsets, "commit", fenced_later)
 
-    async def run():
-        async with running(tmp_path, settings=SETTINGS) as server, client_of(server) as raw:
-            producer = Producer(raw)
-            await producer.begin()
-            assert await producer.commit_offsets() == {ErrorCode.ILLEGAL_GENERATION}
-            await producer.end(is_commit=False)
-            assert await producer.committed() == [-1, -1, -1]
-
-    asyncio.run(run())
+    async with running(tmp_path, settings=SETTINGS) as server, client_of(server) as raw:
+        producer = Producer(raw)
+        await producer.begin()
+        assert await producer.commit_offsets() == {ErrorCode.ILLEGAL_GENERATION}
+        await producer.end(is_commit=False)
+        assert await producer.committed() == [-1, -1, -1]

@@ -14,24 +14,34 @@ from typing import TYPE_CHECKING, Any
 from tests.support.servers import broker_of, running
 from tests.unit.coordinator.kit import new_topic, request
 from wirebroker import cli
-from wirebroker.codecs.compression import Codec
+from wirebroker.cluster.controller_channel import Requester
+from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.coordinator_records import (
     CommittedOffset,
     group_metadata_record,
     offset_commit_record,
 )
-from wirebroker.codecs.record_batch import build_batch
-from wirebroker.storage.log_append import AppendOrigin
-from wirebroker.storage.log_markers import prepare_end_marker
+from wirebroker.codecs.records.batch import build_batch
+from wirebroker.codecs.records.compression import Codec
+from wirebroker.storage.log.append import AppendOrigin
+from wirebroker.storage.log.markers import prepare_end_marker
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from wirebroker.storage.log import Log
+    from wirebroker.broker import Broker
+    from wirebroker.storage.log.log import Log
 
 NOW = 1_700_000_000_000
 TOPICS = ("plain", "compact", "__consumer_offsets")
 COUNT = 30
+
+
+async def create_topics(broker: Broker, topics: list[Any]) -> None:
+    """Have the broker's controller create topics."""
+    asked = request(topics=topics)
+    answer = await broker.controller.forward(ApiKey.CREATE_TOPICS, 7, asked, Requester())
+    assert not any(each.get("error_code") for each in answer["topics"])
 
 
 async def fill(directory: Path) -> None:
@@ -43,7 +53,7 @@ async def fill(directory: Path) -> None:
             new_topic("compact", configs={"cleanup.policy": "compact"}),
             new_topic("__consumer_offsets"),
         ]
-        await broker.metadata.submit(broker.controller.create_topics(request(topics=topics)))
+        await create_topics(broker, topics)
         logs = {each.topic: each.log for each in broker.replicas}
         assert set(logs) >= set(TOPICS)
         fill_plain(logs["plain"])
@@ -110,7 +120,11 @@ def append(log: Log, records: list[Any], *, timestamp_ms: int = NOW, **fields: A
             now_ms=NOW,
         )
     log.append_as_leader(
-        batch, leader_epoch=0, now_ms=NOW, origin=AppendOrigin.COORDINATOR, guard=guard
+        batch,
+        leader_epoch=max(0, log.leader_epochs.latest_epoch),
+        now_ms=NOW,
+        origin=AppendOrigin.COORDINATOR,
+        guard=guard,
     )
     log.set_high_watermark(log.log_end_offset)
 

@@ -11,6 +11,7 @@ import pytest
 
 from tests.unit.wirebroker.inspect.directory_kit import COUNT, NOW, contents, rows, run
 from wirebroker import cli
+from wirebroker.codecs.records.batch import build_batch
 from wirebroker.inspect.json_lines import json_line
 from wirebroker.inspect.progress import Progress
 from wirebroker.inspect.text_lines import printable, timestamp_text
@@ -51,6 +52,23 @@ def test_records_of_compressed_batches_are_shown_on_demand(made, capsys):
     assert records[6]["key"] == "key"
     assert records[6]["headers"] == [{"key": "header", "value": {"base64": "/w=="}}]
     assert records[6]["timestamp"] == NOW + 1000
+
+
+def test_a_record_has_its_sequence_and_sizes(tmp_path, capsys):
+    log = tmp_path / f"{FIRST}.log"
+    records = [(b"key", b"value", ()), (None, None, ()), (b"", b"", ())]
+    counted = build_batch(
+        records, timestamp_ms=NOW, producer_id=1, producer_epoch=0, base_sequence=2**31 - 2
+    )
+    log.write_bytes(counted + build_batch(records, timestamp_ms=NOW, base_offset=3))
+    _, found = rows(capsys, "dump", log, "--records")
+    told = [
+        (row["sequence"], row["key_size"], row["value_size"]) for row in of_type(found, "record")
+    ]
+    assert told[:3] == [(2**31 - 2, 3, 5), (2**31 - 1, -1, -1), (0, 0, 0)]
+    assert told[3:] == [(-1, 3, 5), (-1, -1, -1), (-1, 0, 0)]
+    _, text = run(capsys, "dump", log, "--records", "--max", 2)
+    assert " sequence=2147483646 key_size=3 value_size=5 key=key value=value" in text
 
 
 def test_offsets_can_be_chosen(made, capsys):

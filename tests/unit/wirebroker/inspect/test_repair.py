@@ -6,7 +6,6 @@ else knows (`is_as_good`), and both runs of repair do the same.
 
 from __future__ import annotations
 
-import asyncio
 import shutil
 
 import pytest
@@ -14,9 +13,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.servers import broker_of, running
-from tests.unit.wirebroker.inspect.directory_kit import contents, rows, run
+from tests.unit.coordinator.kit import new_topic
+from tests.unit.wirebroker.inspect.directory_kit import contents, create_topics, rows, run
 from wirebroker import cli
-from wirebroker.coordinator.feature_control import READABLE_FEATURES
+from wirebroker.clock import SystemClock
+from wirebroker.config import Config
+from wirebroker.coordinator.controller.feature_control import READABLE_FEATURES
+from wirebroker.inspect import progress
+from wirebroker.inspect.repair import Repair
 from wirebroker.inspect.small_file_rows import clean_shutdown_row, quorum_state_row
 from wirebroker.storage.checkpoints import parse_rows
 from wirebroker.storage.meta_properties import parse_meta_properties
@@ -57,7 +61,7 @@ def test_a_torn_end_is_cut(data, capsys):
     assert [row["type"] for row in found] == ["summary"]
 
 
-def test_after_a_repair_a_start_changes_nothing(data, capsys):
+async def test_after_a_repair_a_start_changes_nothing(data, capsys):
     (data / ".kafka_cleanshutdown").unlink()
     log = next((data / "plain-0").glob("*105.log"))
     with log.open("ab") as file:
@@ -65,15 +69,48 @@ def test_after_a_repair_a_start_changes_nothing(data, capsys):
     rows(capsys, "repair", data)
     before = contents(data)
 
-    async def start_and_stop():
-        async with running(data) as server:
-            return {each.topic: each.log.log_end_offset for each in broker_of(server).replicas}
-
-    assert asyncio.run(start_and_stop())["plain"] == 156
+    async with running(data) as server:
+        assert {each.topic: each.log.log_end_offset for each in broker_of(server).replicas}[
+            "plain"
+        ] == 156
     after = contents(data)
     for name in before:
         if name.startswith(("plain", "compact", "__consumer")):
             assert after[name] == before[name], name
+
+
+@pytest.mark.parametrize("is_dry", [True, False])
+@pytest.mark.parametrize("reads_all", [True, False])
+def test_progress_reaches_the_size_of_all_logs_but_no_more(data, is_dry, reads_all):
+    (data / ".kafka_cleanshutdown").unlink()
+    total = sum(path.stat().st_size for path in data.glob("*/*.log"))
+    steps: list[int] = []
+    run = Repair(
+        [str(data)],
+        config=Config(),
+        clock=SystemClock(),
+        is_dry=is_dry,
+        reads_all=reads_all,
+        tell=lambda _: None,
+        on_bytes=steps.append,
+    )
+    run.run()
+    assert sum(steps) == total
+
+
+def test_progress_is_shown_when_it_is_asked_for(data, capsys, monkeypatch):
+    monkeypatch.setattr(progress, "_INTERVAL_S", 0.0)
+    assert cli.run(["repair", str(data), "--dry-run", "--progress"]) == 0
+    assert "100 %" in capsys.readouterr().err
+
+
+def test_junk_behind_the_end_of_a_cleanly_stopped_log_is_cut(data, capsys):
+    log = next((data / "plain-0").glob("*105.log"))
+    size = log.stat().st_size
+    with log.open("ab") as file:
+        file.write(bytes(100))
+    _, text = run(capsys, "repair", data)
+    assert f"cut       {log}: 100 bytes, {size} are left" in text
 
 
 def test_text_says_what_was_done(data, capsys):
@@ -83,9 +120,10 @@ def test_text_says_what_was_done(data, capsys):
         file.write(b"torn")
     _, text = run(capsys, "repair", data, "--dry-run")
     assert f"cut       {log}: 4 bytes" in text
-    assert text.endswith("2 files would change, 0 logs cannot be opened\n")
+    # The log, its last snapshot (without producers that have expired), and the marker.
+    assert text.endswith("3 files would change, 0 logs cannot be opened\n")
     _, text = run(capsys, "repair", data)
-    assert text.endswith("2 files changed, 0 logs cannot be opened\n")
+    assert text.endswith("3 files changed, 0 logs cannot be opened\n")
 
 
 def test_text_counts_new_empty_files_and_lists_them_not(data, capsys):
@@ -94,7 +132,7 @@ def test_text_counts_new_empty_files_and_lists_them_not(data, capsys):
     empty.unlink()
     _, text = run(capsys, "repair", data)
     assert str(empty) not in text
-    assert text.endswith("2 files changed (1 new and empty, not listed), 0 logs cannot be opened\n")
+    assert text.endswith("3 files changed (1 new and empty, not listed), 0 logs cannot be opened\n")
     assert empty.exists()
 
 
@@ -114,14 +152,11 @@ def test_everything_is_read_on_demand(data, capsys):
     assert not [row for row in found if row.get("severity") == "error"]
 
 
-def test_a_directory_in_use_is_refused(data, capsys):
-    async def repair_while_it_runs():
-        async with running(data):
-            before = contents(data)
-            status = cli.run(["repair", str(data)])
-            return status, before == contents(data)
-
-    assert asyncio.run(repair_while_it_runs()) == (2, True)
+async def test_a_directory_in_use_is_refused(data, capsys):
+    async with running(data):
+        before = contents(data)
+        status = cli.run(["repair", str(data)])
+        assert (status, before == contents(data)) == (2, True)
     assert "is in use by a broker" in capsys.readouterr().err
 
 
@@ -217,3 +252,20 @@ def _run(arguments: list[str], lines: list[str]) -> int:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("wirebroker.cli_inspect._Printer.line", lambda _, text: lines.append(text))
         return cli.run(arguments)
+
+
+async def test_a_dry_run_reserves_nothing_for_a_topic_with_preallocated_segments(tmp_path, capsys):
+    async with running(tmp_path) as server:
+        broker = broker_of(server)
+        configs = {"preallocate": "true", "segment.bytes": str(1 << 20)}
+        topics = [new_topic("t", configs={**configs})]
+        await create_topics(broker, topics)
+    (tmp_path / ".kafka_cleanshutdown").unlink()
+    for file in (tmp_path / "t-0").glob(f"{FIRST}.*"):
+        file.unlink()
+    before = contents(tmp_path)
+    rows(capsys, "repair", tmp_path, "--dry-run")
+    assert contents(tmp_path) == before
+    status, _ = rows(capsys, "repair", tmp_path)
+    assert status == 0
+    assert (tmp_path / "t-0" / f"{FIRST}.log").stat().st_size == 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import shutil
 from typing import TYPE_CHECKING
 
@@ -17,7 +16,7 @@ from tests.unit.wirebroker.inspect.directory_kit import (
     run,
 )
 from wirebroker.clock import SystemClock
-from wirebroker.codecs.record_batch import write_crc
+from wirebroker.codecs.records.batch import write_crc
 from wirebroker.inspect.read_only_files import ReadOnlyFiles, lock_holder
 from wirebroker.inspect.verify import Verification
 
@@ -46,6 +45,31 @@ def test_nothing_is_found_after_a_clean_stop(made, capsys):
     assert contents(made) == before
     status, text = run(capsys, "verify", made)
     assert (status, text) == (0, "4 partitions: 0 errors, 0 warnings, 0 notes\n")
+
+
+def test_what_the_next_start_mends_needs_a_start_or_a_repair(data, capsys):
+    (data / ".kafka_cleanshutdown").unlink()
+    with next((data / "plain-0").glob("*105.log")).open("ab") as file:
+        file.write(b"torn")
+    status, text = run(capsys, "verify", data)
+    assert status == 0
+    last = text.splitlines()[-1]
+    assert last == f"next: start the broker, or wirebroker repair {data} without a start"
+
+
+def test_an_error_is_followed_by_what_to_do(data, capsys):
+    folder = data.with_name("a data")
+    data.rename(folder)
+    log = next((folder / "plain-0").glob("*0.log"))
+    content = bytearray(log.read_bytes())
+    content[70] ^= 1
+    log.write_bytes(content)
+    status, text = run(capsys, "verify", folder)
+    assert status == 1
+    last = text.splitlines()[-1]
+    assert last.startswith("next, with the broker stopped")
+    assert f"wirebroker repair --dry-run '{folder}' tells" in last
+    assert f"repair --full '{folder}' cuts each log at its damage, and what follows is lost" in last
 
 
 def test_nothing_is_found_after_a_kill(data, capsys):
@@ -237,31 +261,27 @@ def test_directories_of_two_clusters_are_told_apart(data, tmp_path, capsys):
     assert any("directory id is that of" in message for message in messages)
 
 
-def test_a_running_broker_is_looked_at_without_false_alarms(data, capsys):
-    async def verify_while_it_runs():
-        async with running(data) as server:
-            logs = {each.topic: each.log for each in broker_of(server).replicas}
-            log = logs["plain"]
-            found: list[Finding] = []
+async def test_a_running_broker_is_looked_at_without_false_alarms(data, capsys):
+    async with running(data) as server:
+        logs = {each.topic: each.log for each in broker_of(server).replicas}
+        log = logs["plain"]
+        found: list[Finding] = []
 
-            def on_bytes(_count):
-                # The broker goes on between any two batches that are looked at.
-                append(log, [(None, b"x", ())], timestamp_ms=NOW + 200_000)
-                if log.log_end_offset % 7 == 0:
-                    log.roll(now_ms=NOW)
+        def on_bytes(_count):
+            # The broker goes on between any two batches that are looked at.
+            append(log, [(None, b"x", ())], timestamp_ms=NOW + 200_000)
+            if log.log_end_offset % 7 == 0:
+                log.roll(now_ms=NOW)
 
-            run = Verification(
-                ReadOnlyFiles(),
-                [str(data)],
-                clock=SystemClock(),
-                emit=found.append,
-                on_bytes=on_bytes,
-            )
-            assert lock_holder(str(data)) is not None
-            run.run()
-            return found
-
-    found = asyncio.run(verify_while_it_runs())
+        run = Verification(
+            ReadOnlyFiles(),
+            [str(data)],
+            clock=SystemClock(),
+            emit=found.append,
+            on_bytes=on_bytes,
+        )
+        assert lock_holder(str(data)) is not None
+        run.run()
     assert [row.severity.value for row in found] == ["note"], found
     assert "a broker uses it" in found[0].message
     assert lock_holder(str(data)) is None
@@ -269,28 +289,24 @@ def test_a_running_broker_is_looked_at_without_false_alarms(data, capsys):
     assert findings(capsys, data) == []
 
 
-def test_segments_that_go_away_meanwhile_are_no_findings(data):
-    async def verify_while_it_runs():
-        async with running(data) as server:
-            logs = {each.topic: each.log for each in broker_of(server).replicas}
-            log = logs["plain"]
-            found: list[Finding] = []
+async def test_segments_that_go_away_meanwhile_are_no_findings(data):
+    async with running(data) as server:
+        logs = {each.topic: each.log for each in broker_of(server).replicas}
+        log = logs["plain"]
+        found: list[Finding] = []
 
-            def on_bytes(_count):
-                if len(log.segments) > 1:  # as retention does
-                    log.segments[0].delete()
-                    del log.segments._segments[0], log.segments._base_offsets[0]
+        def on_bytes(_count):
+            if len(log.segments) > 1:  # as retention does
+                log.segments[0].delete()
+                del log.segments._segments[0], log.segments._base_offsets[0]
 
-            Verification(
-                ReadOnlyFiles(),
-                [str(data)],
-                clock=SystemClock(),
-                emit=found.append,
-                on_bytes=on_bytes,
-            ).run()
-            return found
-
-    found = asyncio.run(verify_while_it_runs())
+        Verification(
+            ReadOnlyFiles(),
+            [str(data)],
+            clock=SystemClock(),
+            emit=found.append,
+            on_bytes=on_bytes,
+        ).run()
     assert [row.severity.value for row in found] == ["note"], found
 
 

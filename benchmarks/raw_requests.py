@@ -1,0 +1,109 @@
+"""Raw requests that need a state of their own: commits, searches by time, idempotent producers.
+
+Each drives load.c with frames that are made before the clock starts, the same for both brokers.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from typing import TYPE_CHECKING, Any
+
+from benchmarks import generators
+from benchmarks.growth_cases import find_coordinator, join
+from benchmarks.growth_requests import client_of
+from benchmarks.pairs import Sample
+from tests.support.raw_client import request_frame
+from tests.support.requests import produce_request
+from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.codecs.records.batch import build_batch
+from wirebroker.codecs.records.layout import BASE_SEQUENCE_AT
+
+if TYPE_CHECKING:
+    from tests.support.brokers import Broker
+    from tests.support.raw_client import BlockingClient
+
+_START_MS = 1_700_000_000_000
+_STAMPED_BATCHES = 2_000
+
+
+def offset_commits(broker: Broker, topic: str, *, connections: int, seconds: float) -> Sample:
+    """Commit one offset a request, each connection as the one member of a group of its own."""
+    client = client_of(broker)
+    find_coordinator(client)
+    frames = [join(client, topic, f"{topic}-{number}")[0] for number in range(connections)]
+    client.close()
+    # Correlation id, throttle time, topics, name, partitions, index.
+    error_at = 4 + 4 + 4 + 2 + len(topic) + 4 + 4
+    found = generators.drive(
+        broker, frames, connections=connections, seconds=seconds, error_at=error_at
+    )
+    return Sample(found["requests"], found["seconds"], generators.latencies(found))
+
+
+def fill_with_times(broker: Broker, topic: str) -> None:
+    """Produce batches of one record, each a millisecond later than the one before."""
+    client = client_of(broker)
+    for number in range(_STAMPED_BATCHES):
+        batch = bytes(build_batch([(None, b"x" * 100, ())], timestamp_ms=_START_MS + number))
+        answer = client.ask(ApiKey.PRODUCE, 11, produce_request({(topic, 0): batch}))
+        assert answer.responses[0].partition_responses[0].error_code == 0, answer
+    client.close()
+
+
+def searches_by_time(broker: Broker, topic: str, *, connections: int, seconds: float) -> Sample:
+    """Look up offsets by times at random (ListOffsets), after `fill_with_times`."""
+    rng = random.Random(7)
+    frames: list[bytes] = []
+    for _ in range(200):
+        timestamp = _START_MS + rng.randrange(_STAMPED_BATCHES)
+        asked = {"partition_index": 0, "timestamp": timestamp, "current_leader_epoch": -1}
+        topics = [{"name": topic, "partitions": [asked]}]
+        request = {"replica_id": -1, "isolation_level": 0, "topics": topics}
+        frames.append(request_frame(ApiKey.LIST_OFFSETS, 5, request))
+    error_at = 4 + 4 + 4 + 2 + len(topic) + 4 + 4
+    found = generators.drive(
+        broker, frames, connections=connections, seconds=seconds, error_at=error_at
+    )
+    return Sample(found["requests"], found["seconds"], generators.latencies(found))
+
+
+def idempotent_produce(broker: Broker, topic: str, *, connections: int, seconds: float) -> Sample:
+    """Produce one record a request, each connection as an idempotent producer of its own."""
+    client = client_of(broker)
+    frames: list[bytes] = []
+    batch = b""
+    for _ in range(connections):
+        producer = _new_producer(client)
+        batch = bytes(
+            build_batch(
+                [(None, b"x" * 100, ())],
+                producer_id=producer.producer_id,
+                producer_epoch=producer.producer_epoch,
+                base_sequence=0,
+            )
+        )
+        frames.append(request_frame(ApiKey.PRODUCE, 11, produce_request({(topic, 0): batch})))
+    client.close()
+    found = generators.drive(
+        broker,
+        frames,
+        connections=connections,
+        seconds=seconds,
+        # Correlation id, tags, topics, name, partitions, index.
+        error_at=4 + 1 + 1 + 1 + len(topic) + 1 + 4,
+        sequence_at=frames[0].index(batch) + BASE_SEQUENCE_AT,
+    )
+    return Sample(found["requests"], found["seconds"], generators.latencies(found))
+
+
+def _new_producer(client: BlockingClient) -> Any:
+    """Return an answer to InitProducerId; a broker that just started may lack a block of ids."""
+    asked = {"transactional_id": None, "transaction_timeout_ms": 60_000}
+    give_up = time.monotonic() + 30
+    while time.monotonic() < give_up:
+        producer = client.ask(ApiKey.INIT_PRODUCER_ID, 1, asked)
+        if producer.error_code == 0:
+            return producer
+        time.sleep(0.05)
+    raise RuntimeError("there is no producer id after half a minute")

@@ -1,0 +1,167 @@
+"""One message of the protocol: its codec in all versions, from a module made by the build.
+
+    message = load_message("create_topics_request")
+    value = message.decode(version, data)         MalformedFrameError for whatever does not fit
+    data = message.encode(version, value)         AssertionError: we send only what fits
+
+The module (codecs/generated, written by compiling/messages) has a class per struct and a function
+per version and direction; versions that are alike share one. It is imported when its message is
+first met: half a millisecond once, and no memory for what nobody asks for.
+
+Source: KIP-482 for the encoding; Kafka's generated message classes for what is accepted.
+"""
+
+from __future__ import annotations
+
+import struct
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final, Protocol, cast
+
+from wirebroker.codecs.errors import MalformedFrameError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from wirebroker.codecs.primitives import Buffer
+
+# Elements of all arrays, and tagged fields, that one message may have. The largest honest request,
+# CreateTopics of 10,000 partitions with three replicas assigned by hand, has 50,000.
+MAX_ELEMENTS: Final = 500_000
+
+# Below this a message is copied into bytes, which Python reads faster than a memoryview. Above it
+# the bytes are mostly one payload, and a copy costs time and memory.
+_COPIED_BYTES: Final = 1 << 20
+
+_GENERATED: Final = "wirebroker.codecs.generated"
+
+
+class MessageModule(Protocol):
+    """What a module of codecs/generated defines, besides its structs."""
+
+    NAME: str  # in Kafka's spelling
+    NUMBER: int  # API key of a request or response, type of a record
+    VERSIONS: range
+    HAS_RECORDS: bool  # whether it carries record batches
+    STRUCT: type[Any]  # the outermost
+    DECODERS: Mapping[int, Callable[[Buffer, int, int], Any]]
+    ENCODERS: Mapping[int, Callable[[Any], bytes]]
+
+
+class Message:
+    """One message of the protocol in all its versions.
+
+    Attributes:
+        name: What Kafka calls it.
+        number: API key of a request or response, type of a record.
+        versions: Those that can be read and written.
+        has_records: Whether it carries record batches, which may be most of it.
+        struct_class: The class of its outermost struct.
+    """
+
+    __slots__ = (
+        "_decoders",
+        "_encoders",
+        "has_records",
+        "name",
+        "number",
+        "struct_class",
+        "versions",
+    )
+
+    def __init__(self, module: MessageModule) -> None:
+        self.name = module.NAME
+        self.number = module.NUMBER
+        self.versions = module.VERSIONS
+        self.has_records = module.HAS_RECORDS
+        self.struct_class = module.STRUCT
+        self._decoders = module.DECODERS
+        self._encoders = module.ENCODERS
+
+    def decode(
+        self,
+        version: int,
+        data: Buffer,
+        position: int = 0,
+        *,
+        max_elements: int = MAX_ELEMENTS,
+        keep_views: bool = False,
+    ) -> Any:
+        """Decode a message that begins at `position` and ends with `data`.
+
+        Args:
+            version: One of `versions`.
+            data: A frame.
+            position: Where the message begins in it.
+            max_elements: Bound on the elements of all its arrays together.
+            keep_views: Whether record batches are views into `data`, which must then stay as it is
+                for as long as they are used.
+
+        Returns:
+            A struct; but for record batches with `keep_views`, all that it holds is copied.
+
+        Raises:
+            MalformedFrameError: The bytes are not this version of this message.
+        """
+        assert version in self.versions, f"{self.name} has no version {version}"
+        decoder = self._decoders[version]
+        if self.has_records:
+            readable: Buffer = memoryview(data) if keep_views else bytes(data)
+        else:
+            readable = bytes(data) if len(data) <= _COPIED_BYTES else data
+        try:
+            return decoder(readable, position, max_elements)
+        except (struct.error, IndexError, UnicodeDecodeError) as error:
+            malformed = self._malformed(version, error)
+        raise malformed
+
+    def encode(self, version: int, value: object) -> bytes:
+        """Encode a struct of this message, or a mapping with the same names.
+
+        Raises:
+            AssertionError: It has an unknown key, a value that its field cannot hold, or a field
+                set that the version lacks (unless the schema calls that field ignorable).
+        """
+        assert version in self.versions, f"{self.name} has no version {version}"
+        encoder = self._encoders[version]
+        try:
+            return encoder(value)
+        except (struct.error, AttributeError, TypeError, ValueError) as error:
+            raise AssertionError(f"{self.name} v{version}: {error}") from error
+
+    def _malformed(self, version: int, error: Exception) -> MalformedFrameError:
+        is_text = isinstance(error, UnicodeDecodeError)
+        what = "has a string that is not UTF-8" if is_text else "ends too early"
+        return MalformedFrameError(f"{self.name} v{version} {what}")
+
+
+def load_message(module: str) -> Message:
+    """Return the message of a module of codecs/generated.
+
+    Raises:
+        LookupError: There is no such message.
+        ImportError: There is none at all: the package was not built.
+    """
+    name = f"{_GENERATED}.{module}"
+    try:
+        found = import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name == name and _is_built():
+            raise LookupError(f"there is no definition of {module}") from error
+        raise
+    return Message(cast("MessageModule", found))
+
+
+def _is_built() -> bool:
+    """Tell whether the modules are there.
+
+    Raises:
+        ImportError: They are not; says what makes them.
+    """
+    try:
+        import_module(f"{_GENERATED}.made_from")
+    except ModuleNotFoundError as error:
+        raise ImportError(
+            "codecs/generated is empty: wirebroker is neither installed (pip install -e .)"
+            " nor are its message modules made (python -m compiling.messages)"
+        ) from error
+    return True

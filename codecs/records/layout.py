@@ -1,0 +1,80 @@
+"""Where every field of a record batch's header stands: the one place that says it.
+
+    position  type   field
+     0        int64  base_offset            rewritten by the leader, outside the CRC
+     8        int32  length                 of what follows this field
+    12        int32  leader_epoch           rewritten by the leader, outside the CRC
+    16        int8   magic                  2
+    17        uint32 crc                    CRC-32C of position 21 to the end
+    21        int16  attributes             0-2 codec, 3 LogAppendTime, 4 transactional, 5 control,
+                                            6 base_timestamp is a delete horizon
+    23        int32  last_offset_delta      last offset = base_offset + this, kept by compaction
+    27        int64  base_timestamp
+    35        int64  max_timestamp
+    43        int64  producer_id            -1 = none
+    51        int16  producer_epoch
+    53        int32  base_sequence
+    57        int32  record_count
+    61               records, compressed as a whole
+
+Names that end in `_AT` are positions from the batch's first byte; a struct that begins at another
+one says so. `codecs/_layout.h` says the same to C (a test compares them).
+
+Source: KIP-98; class DefaultRecordBatch.
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+from typing import Final
+
+BASE_OFFSET_AT: Final = 0
+LENGTH_AT: Final = 8
+LEADER_EPOCH_AT: Final = 12
+MAGIC_AT: Final = 16
+CRC_AT: Final = 17
+ATTRIBUTES_AT: Final = 21
+LAST_OFFSET_DELTA_AT: Final = 23
+BASE_TIMESTAMP_AT: Final = 27
+MAX_TIMESTAMP_AT: Final = 35
+PRODUCER_ID_AT: Final = 43
+PRODUCER_EPOCH_AT: Final = 51
+BASE_SEQUENCE_AT: Final = 53
+RECORD_COUNT_AT: Final = 57
+HEADER_BYTES: Final = 61
+
+# base_offset and length: what `length` does not count.
+OVERHEAD_BYTES: Final = 12
+# What the CRC covers begins behind it.
+CRC_START: Final = 21
+# The second byte of the attributes has all bits that mean anything.
+FLAGS_AT: Final = 22
+
+MAGIC: Final = 2
+
+CODEC_MASK: Final = 0x07
+LOG_APPEND_TIME_FLAG: Final = 0x08
+TRANSACTIONAL_FLAG: Final = 0x10
+CONTROL_FLAG: Final = 0x20
+DELETE_HORIZON_FLAG: Final = 0x40
+
+# All fields, in their order.
+HEADER: Final = Struct(">qiibIhiqqqhii")
+
+# One field; unpack and pack at its `_AT`.
+BASE_OFFSET: Final = Struct(">q")
+LENGTH: Final = Struct(">i")
+LEADER_EPOCH: Final = Struct(">i")
+CRC: Final = Struct(">I")
+ATTRIBUTES: Final = Struct(">h")
+MAX_TIMESTAMP: Final = Struct(">q")
+RECORD_COUNT: Final = Struct(">i")
+
+# Neighbours, from the first one's `_AT`.
+TIMESTAMPS: Final = Struct(">qq")  # base_timestamp, max_timestamp
+PRODUCER: Final = Struct(">qhi")  # producer_id, producer_epoch, base_sequence
+
+# What is peeked at, from the batch's first byte: `x` passes over what lies between.
+LENGTH_AND_MAGIC: Final = Struct(">8xi4xb")
+LENGTH_MAGIC_FLAGS: Final = Struct(">8xi4xB5xB")
+OFFSETS_AND_ATTRIBUTES: Final = Struct(">qi9xhi")  # base_offset, length, attributes, last delta

@@ -1,0 +1,126 @@
+"""Several members on confluent-kafka in one process; commands and events: see ../README.md."""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import sys
+import threading
+from typing import TYPE_CHECKING, Any
+
+from confluent_kafka import Consumer, KafkaException, TopicPartition
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+class Hosted:
+    """One member. Its consumer is used by its thread alone, between two polls."""
+
+    def __init__(self, bootstrap: str, command: list[str]) -> None:
+        _, self.name, group, assignor, session_ms, max_poll_interval_ms, metadata_age_ms = command
+        self.commands: queue.Queue[list[str]] = queue.Queue()
+        self.is_polling = False
+        self.is_open = True
+        self.consumer = Consumer(
+            {
+                "bootstrap.servers": bootstrap,
+                "group.id": group,
+                "partition.assignment.strategy": assignor,
+                "session.timeout.ms": int(session_ms),
+                "heartbeat.interval.ms": int(session_ms) // 10,
+                "max.poll.interval.ms": int(max_poll_interval_ms),
+                "topic.metadata.refresh.interval.ms": int(metadata_age_ms),
+                "auto.offset.reset": "earliest",
+                "enable.auto.commit": False,
+                "fetch.wait.max.ms": 100,
+            }
+        )
+
+    def run(self) -> None:
+        while self.is_open:
+            try:
+                # A member that doesn't poll waits for a command; its heartbeats go on.
+                command = self.commands.get(block=not self.is_polling)
+            except queue.Empty:
+                self.process()
+            else:
+                self.obey(command)
+
+    def obey(self, command: list[str]) -> None:
+        match command:
+            case ["subscribe", _, topics]:
+                self.consumer.subscribe(
+                    topics.split(","),
+                    on_assign=lambda _, partitions: self.say_partitions("assigned", partitions),
+                    on_revoke=lambda _, partitions: self.say_partitions("revoked", partitions),
+                    on_lost=lambda _, partitions: self.say_partitions("revoked", partitions),
+                )
+                self.is_polling = True
+            case ["stall", _]:
+                self.is_polling = False
+                self.say(event="stalled")
+            case ["poll", _]:
+                self.is_polling = True
+            case ["commit", _, topic, partition, offset]:
+                if self.commit(TopicPartition(topic, int(partition), int(offset))):
+                    self.say(event="committed")
+            case ["close", _]:
+                self.consumer.close()
+                self.is_open = False
+                self.say(event="left")
+            case _:
+                raise ValueError(command)
+
+    def process(self) -> None:
+        got = self.consumer.poll(0.05)
+        if got is None:
+            return
+        if got.error():
+            self.say(event="error", error=str(got.error()))
+            return
+        topic, partition, offset = got.topic(), got.partition(), got.offset()
+        assert topic is not None
+        assert partition is not None
+        assert offset is not None
+        self.say(event="record", partition=f"{topic}-{partition}", offset=offset)
+        self.commit(TopicPartition(topic, partition, offset + 1))
+
+    def commit(self, one: TopicPartition) -> bool:
+        """Commit an offset; whether it was taken, else the refusal is an event."""
+        try:
+            answers = self.consumer.commit(offsets=[one], asynchronous=False)
+        except KafkaException as error:
+            self.say(event="error", error=str(error))
+            return False
+        for answer in answers or ():
+            if answer.error:
+                self.say(event="error", error=str(answer.error))
+                return False
+        return True
+
+    def say_partitions(self, event: str, partitions: Iterable[TopicPartition]) -> None:
+        self.say(event=event, partitions=[f"{one.topic}-{one.partition}" for one in partitions])
+
+    def say(self, **event: Any) -> None:
+        """Write an event by one call: members share the pipe."""
+        line = json.dumps({"member": self.name, **event}) + "\n"
+        os.write(sys.stdout.fileno(), line.encode())
+
+
+def main() -> None:
+    """Host members until standard input ends."""
+    members: dict[str, Hosted] = {}
+    for line in sys.stdin:
+        command = line.rstrip("\n").split("\t")
+        if command[0] == "open":
+            member = members[command[1]] = Hosted(sys.argv[1], command)
+            threading.Thread(target=member.run, daemon=True).start()
+        else:
+            members[command[1]].commands.put(command)
+    os._exit(0)  # whatever its members do, as a killed program
+
+
+if __name__ == "__main__":
+    main()

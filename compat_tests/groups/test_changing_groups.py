@@ -1,0 +1,254 @@
+"""Groups whose members, topics or subscriptions change, and members that stop polling."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from confluent_kafka import Consumer, ConsumerGroupState, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewPartitions
+
+from compat_tests import topics
+from compat_tests.clients.message import WAIT_S
+from compat_tests.conftest import new_topic_name
+from compat_tests.groups import hosts
+from compat_tests.groups.hosts import SESSION_MS, Host, Hosted
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from tests.support.brokers import Broker
+
+# The least that librdkafka takes is the session timeout.
+SHORT_POLL_INTERVAL_MS = SESSION_MS
+
+
+def _with(command: Callable[[], list[str]], assignor: str) -> Any:
+    client = "java" if command is hosts.java_command else "confluent-kafka"
+    marks = [pytest.mark.java] if client == "java" else []
+    return pytest.param(command, assignor, id=f"{client}-{assignor}", marks=marks)
+
+
+CLIENTS = [
+    _with(hosts.confluent_command, "range"),
+    _with(hosts.confluent_command, "cooperative-sticky"),
+    _with(hosts.java_command, "range"),
+    _with(hosts.java_command, "cooperative-sticky"),
+]
+with_clients = pytest.mark.parametrize(("host", "assignor"), CLIENTS, indirect=["host"])
+
+
+@pytest.fixture(scope="module")
+def host(
+    group_broker: Broker,
+    request: pytest.FixtureRequest,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[Host]:
+    """Start one program for all members on a client."""
+    command: Callable[[], list[str]] = request.param
+    errors = tmp_path_factory.mktemp("host") / "stderr"
+    one = Host(command(), group_broker.bootstrap, errors)
+    yield one
+    one.close()
+
+
+@pytest.fixture
+def group() -> str:
+    """Return the name of a group that does not exist yet."""
+    return f"group-{new_topic_name()}"
+
+
+def partitions_of(topic: str, *numbers: int) -> set[str]:
+    return {f"{topic}-{number}" for number in numbers}
+
+
+def produce(host: Host, topic: str, *numbers: int, count: int = 3) -> None:
+    """Write `count` records to each of these partitions."""
+    producer = Producer({"bootstrap.servers": host.bootstrap, "linger.ms": 5})
+    for partition in numbers:
+        for number in range(count):
+            producer.produce(topic, b"%d" % number, partition=partition)
+    assert producer.flush(WAIT_S) == 0
+
+
+def committed(host: Host, group: str, topic: str, partitions: int) -> list[int]:
+    """Ask the coordinator for a group's offsets of a topic; without one it is 0."""
+    consumer = Consumer({"bootstrap.servers": host.bootstrap, "group.id": group})
+    try:
+        asked = [TopicPartition(topic, number) for number in range(partitions)]
+        return [max(0, one.offset) for one in consumer.committed(asked, timeout=WAIT_S)]
+    finally:
+        consumer.close()
+
+
+def wait_until_owned(host: Host, expected: dict[Hosted, set[str]]) -> None:
+    host.wait(
+        lambda: all(member.owned == owned for member, owned in expected.items()),
+        f"these own { {member.name: sorted(owned) for member, owned in expected.items()} }",
+    )
+
+
+def wait_until_shared(host: Host, members: list[Hosted], partitions: set[str]) -> None:
+    """Wait until each partition has one owner, and each member as many as can be."""
+    fair = {len(partitions) // len(members), -(-len(partitions) // len(members))}
+
+    def is_shared() -> bool:
+        owned = [partition for member in members for partition in member.owned]
+        return sorted(owned) == sorted(partitions) and fair >= {len(one.owned) for one in members}
+
+    host.wait(is_shared, f"{', '.join(one.name for one in members)} share {sorted(partitions)}")
+
+
+def wait_until_consumed(
+    host: Host, members: list[Hosted], partitions: set[str], offsets: range
+) -> None:
+    """Wait until these have consumed these offsets of each partition, each at least once."""
+    wanted = {(partition, offset) for partition in partitions for offset in offsets}
+    host.wait(
+        lambda: wanted <= {record for member in members for record in member.records},
+        f"{offsets} of {sorted(partitions)} are consumed",
+    )
+
+
+# librdkafka now and then never joins again after a cooperative change, on either broker.
+@pytest.mark.parametrize(("host", "assignor"), [CLIENTS[0], *CLIENTS[2:]], indirect=["host"])
+def test_members_get_the_partitions_of_what_they_are_subscribed_to_now(
+    host: Host, group: str, topic: str, assignor: str
+) -> None:
+    other = new_topic_name()
+    for one in (topic, other):
+        topics.create(host.bootstrap, one, partitions=2)
+    first, second = (host.open(group, assignor) for _ in range(2))
+    first.subscribe(topic)
+    second.subscribe(other)
+    mine, others = partitions_of(topic, 0, 1), partitions_of(other, 0, 1)
+    wait_until_owned(host, {first: mine, second: others})
+    for one in (topic, other):
+        produce(host, one, 0, 1)
+    wait_until_consumed(host, [first], mine, range(3))
+    wait_until_consumed(host, [second], others, range(3))
+
+    first.subscribe(other)  # nobody wants the first topic now
+    wait_until_shared(host, [first, second], others)
+    for one in (topic, other):
+        produce(host, one, 0, 1)
+    wait_until_consumed(host, [first, second], others, range(3, 6))
+
+    second.subscribe(topic, other)
+    host.wait(
+        lambda: first.owned | second.owned == mine | others and mine <= second.owned,
+        "the second has the first topic, the other is shared",
+    )
+    assert not first.owned & second.owned
+    wait_until_consumed(host, [second], mine, range(3, 6))
+    # What the first had consumed before it turned to the other topic was committed.
+    assert min(offset for partition, offset in second.records if partition in mine) == 3
+
+    first.close()
+    second.close()
+    assert committed(host, group, topic, 2) == committed(host, group, other, 2) == [6, 6]
+
+
+@with_clients
+def test_partitions_added_while_a_group_reads_are_read_from_their_start(
+    host: Host, group: str, topic: str, assignor: str
+) -> None:
+    topics.create(host.bootstrap, topic, partitions=2)
+    members = [host.open(group, assignor) for _ in range(2)]
+    for member in members:
+        member.subscribe(topic)
+    wait_until_shared(host, members, partitions_of(topic, 0, 1))
+    produce(host, topic, 0, 1)
+    wait_until_consumed(host, members, partitions_of(topic, 0, 1), range(3))
+
+    admin = AdminClient({"bootstrap.servers": host.bootstrap})
+    admin.create_partitions([NewPartitions(topic, 5)])[topic].result(WAIT_S)
+    grown = partitions_of(topic, *range(5))
+    produce(host, topic, *range(5))
+    wait_until_shared(host, members, grown)
+    wait_until_consumed(host, members, partitions_of(topic, 0, 1), range(3, 6))
+    wait_until_consumed(host, members, partitions_of(topic, 2, 3, 4), range(3))
+
+    for member in members:
+        member.close()
+    assert committed(host, group, topic, 5) == [6, 6, 3, 3, 3]
+
+
+@with_clients
+def test_members_beyond_the_partitions_idle_in_the_group_until_one_is_free(
+    host: Host, group: str, topic: str, assignor: str
+) -> None:
+    topics.create(host.bootstrap, topic, partitions=2)
+    members = [host.open(group, assignor) for _ in range(4)]
+    for member in members:
+        member.subscribe(topic)
+    host.wait(
+        lambda: (
+            sorted(len(one.owned) for one in members) == [0, 0, 1, 1]
+            and all(one.rebalances for one in members)
+        ),
+        "two of four have a partition each",
+    )
+    admin = AdminClient({"bootstrap.servers": host.bootstrap})
+    described = admin.describe_consumer_groups([group])[group].result(WAIT_S)
+    assert described.state is ConsumerGroupState.STABLE
+    assigned = [len(one.assignment.topic_partitions) for one in described.members]
+    assert sorted(assigned) == [0, 0, 1, 1]
+    produce(host, topic, 0, 1)
+    wait_until_consumed(host, members, partitions_of(topic, 0, 1), range(3))
+
+    idle = [one for one in members if not one.owned]
+    for leaving in [one for one in members if one.owned]:
+        leaving.close()
+    wait_until_shared(host, idle, partitions_of(topic, 0, 1))
+    produce(host, topic, 0, 1)
+    wait_until_consumed(host, idle, partitions_of(topic, 0, 1), range(3, 6))
+    assert min(offset for member in idle for _, offset in member.records) == 3
+    for member in idle:
+        member.close()
+    assert committed(host, group, topic, 2) == [6, 6]
+
+
+@with_clients
+def test_a_member_that_heartbeats_but_does_not_poll_loses_its_partitions_and_may_come_back(
+    host: Host, group: str, topic: str, assignor: str
+) -> None:
+    topics.create(host.bootstrap, topic, partitions=4)
+    every_one = partitions_of(topic, *range(4))
+    stalling, other = (
+        host.open(group, assignor, max_poll_interval_ms=SHORT_POLL_INTERVAL_MS) for _ in range(2)
+    )
+    for member in (stalling, other):
+        member.subscribe(topic)
+    wait_until_shared(host, [stalling, other], every_one)
+    produce(host, topic, *range(4))
+    wait_until_consumed(host, [stalling, other], every_one, range(3))
+
+    stalling.stall()
+    before = set(stalling.owned)
+    stalling.released.clear()
+    # The rebalance that this begins waits for the one that doesn't poll, as long as it may.
+    joining = host.open(group, assignor, max_poll_interval_ms=SHORT_POLL_INTERVAL_MS)
+    joining.subscribe(topic)
+    produce(host, topic, *range(4))
+    wait_until_shared(host, [other, joining], every_one)
+    wait_until_consumed(host, [other, joining], every_one, range(3, 6))
+    host.wait(lambda: committed(host, group, topic, 4) == [6] * 4, "all is committed")
+
+    assert not stalling.complaints
+    number = int(min(before).rpartition("-")[2])
+    stalling.commit(topic, number, 4)
+    host.wait(
+        lambda: bool(stalling.complaints), "a commit by the one without partitions is refused"
+    )
+    assert not stalling.commits
+    assert committed(host, group, topic, 4) == [6] * 4
+
+    stalling.poll()
+    wait_until_shared(host, [stalling, other, joining], every_one)
+    assert stalling.released >= before
+    produce(host, topic, *range(4))
+    wait_until_consumed(host, [stalling, other, joining], every_one, range(6, 9))
+    for member in (stalling, other, joining):
+        member.close()
+    assert committed(host, group, topic, 4) == [9] * 4

@@ -1,0 +1,52 @@
+"""A consumer of the newer group protocol (KIP-848), which wirebroker doesn't serve yet.
+
+librdkafka looks for the coordinator for ever and tells its application nothing, so the broker's log
+does. Apache Kafka serves it.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+from confluent_kafka import Consumer
+
+from compat_tests import topics
+from compat_tests.clients.all import LIBRARIES
+from compat_tests.clients.message import WAIT_S, Message
+
+if TYPE_CHECKING:
+    from compat_tests.conftest import StartBroker
+
+CLIENT = LIBRARIES[0]
+
+
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_a_consumer_reads_or_the_brokers_log_says_why_not(
+    start_broker: StartBroker, broker_kind: str, topic: str, protocol: str
+) -> None:
+    broker = start_broker()
+    topics.create(broker.bootstrap, topic)
+    CLIENT.produce(broker.bootstrap, topic, [Message(b"value")])
+    consumer = Consumer(
+        {
+            "bootstrap.servers": broker.bootstrap,
+            "group.id": f"{topic}-group",
+            "group.protocol": protocol,
+            "auto.offset.reset": "earliest",
+        }
+    )
+    consumer.subscribe([topic])
+    is_served = protocol == "classic" or broker_kind == "apache"
+    line = f"group {topic}-group: its client"
+    is_read = is_told = False
+    deadline = time.monotonic() + WAIT_S
+    while not (is_read if is_served else is_told):
+        assert time.monotonic() < deadline, broker.log.read_text()
+        message = consumer.poll(0.1)
+        is_read = is_read or (message is not None and message.value() == b"value")
+        is_told = line in broker.log.read_text()
+    consumer.close()
+    assert is_read == is_served
+    assert broker.log.read_text().count(line) == (0 if is_served else 1)

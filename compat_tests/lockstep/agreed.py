@@ -1,0 +1,79 @@
+"""Differences that are agreed on: each with its reason, and what it would cost whom.
+
+A row says in which kind of steps ("any" in all), in answers to which step (a pattern for its
+command), by which sentence (a pattern for what `tests/transcripts/comparing.py` says of a line),
+why, and what the difference costs. What a kind doesn't even ask for is told where it doesn't ask.
+
+No row may stand here for nothing: 300 steps of the default seed come upon it (test_lockstep.py
+checks that they did), or it says why they don't.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+
+class Agreed(NamedTuple):
+    """One row."""
+
+    kind: str
+    command: str
+    sentence: str
+    reason: str
+    cost: str
+    idle_because: str = ""
+
+
+AGREED: tuple[Agreed, ...] = (
+    Agreed(
+        "any",
+        "send ListOffsets .*",
+        "the same in another order",
+        "Apache Kafka answers partitions as a hash table holds them, wirebroker as they were asked"
+        " for.",
+        "Nobody: every partition of the answer has its index.",
+    ),
+    Agreed(
+        "any",
+        "send ListOffsets .*",
+        r".*\.(timestamp|offset|leader_epoch): Kafka says -1, we say \d+",
+        "Until Apache Kafka removes the segments below the log start, as it does within five"
+        " minutes of DeleteRecords, it looks a time up in one of them if it reaches that time, and"
+        " finds nothing; wirebroker finds the first record that is left.",
+        "Nobody: a consumer that asks by time doesn't skip what is left.",
+        "other seeds show it (101 did)",
+    ),
+    Agreed(
+        "admin",
+        "send DescribeQuorum .*",
+        r".*\.(high_watermark|log_end_offset|leader_epoch|\w+_timestamp): Kafka says .*"
+        r"|nodes\[0\]\.listeners.*",
+        "The two metadata logs hold different records (compat_tests/twin tells which), and"
+        " wirebroker's one-voter controller elects nobody and has no listener.",
+        "Tools that compare controllers: there is but one.",
+    ),
+    Agreed(
+        "restarts",
+        "send Produce .*",
+        r".*\.(error_code: Kafka says 45 \w+, we say 0 NONE"
+        r"|(base_offset|log_append_time_ms): Kafka says -1, we say .*)"
+        r"|the connection is closed: Kafka says so, we leave it out"
+        r"|no answer: we say so, Kafka leaves it out",
+        "After a kill wirebroker knows each producer's last five batches, as it did before; Apache"
+        " Kafka reads its own snapshot and knows the last one.",
+        "Nobody: a batch that comes once more is told apart where Apache Kafka refuses it.",
+        "other seeds show it (1)",
+    ),
+)
+
+
+def row_for(
+    kind: str, command: str, sentence: str, table: tuple[Agreed, ...] = AGREED
+) -> Agreed | None:
+    """Return the row that explains a difference, if there is one."""
+    for row in table:
+        is_meant = row.kind in ("any", kind) and re.fullmatch(row.command, command)
+        if is_meant and re.fullmatch(row.sentence, sentence):
+            return row
+    return None

@@ -1,0 +1,588 @@
+"""Classic groups: members that come, rejoin and leave, static ones too; offsets; administration.
+
+JoinGroup is answered when all members have joined, SyncGroup when the leader has spoken. A request
+that waits is begun on the member's own connection and awaited within the same move, so the model
+has to know only who is in a group and whether it is stable.
+
+Never asked, because Apache Kafka leaves it to a hash table: who leads after a leader has left two
+others behind; which protocol wins a tied vote.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from compat_tests.lockstep.steps import Expression, begin, call, command
+from compat_tests.lockstep.topics import Topics
+from wirebroker.codecs.api_keys import ApiKey
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from compat_tests.lockstep.kind import Asking, Moves
+    from compat_tests.lockstep.steps import Answer
+
+_TIMEOUT_MS = 300_000  # nobody is removed during a run
+_MOST_MEMBERS = 3
+_FIRST_ASKING_FOR_IDS = 4
+_FIRST_STATIC_JOIN = 5
+_FIRST_STATIC = 3  # of Heartbeat, LeaveGroup and SyncGroup
+
+
+@dataclass(slots=True)
+class Member:
+    """A member as its client knows it; its connection has a name of its own."""
+
+    connection: str
+    instance: str | None
+    topics: tuple[str, ...]  # it subscribes to
+    member_id: Expression | str = ""
+
+
+@dataclass(slots=True)
+class Group:
+    """A group as the generator knows it."""
+
+    group_id: str
+    generation: int = -1
+    leader: Expression | str = ""
+    is_synced: bool = False  # else the leader's SyncGroup is due, if there are members
+    members: list[Member] = field(default_factory=list)
+
+
+class Groups(Topics):
+    """Steps about classic groups."""
+
+    name = "groups"
+    keys = frozenset(
+        {
+            ApiKey.JOIN_GROUP,
+            ApiKey.SYNC_GROUP,
+            ApiKey.HEARTBEAT,
+            ApiKey.LEAVE_GROUP,
+            ApiKey.OFFSET_COMMIT,
+            ApiKey.OFFSET_FETCH,
+            ApiKey.OFFSET_DELETE,
+            ApiKey.FIND_COORDINATOR,
+            ApiKey.DESCRIBE_GROUPS,
+            ApiKey.LIST_GROUPS,
+            ApiKey.DELETE_GROUPS,
+        }
+    )
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self.groups: list[Group] = []
+        self._made = 0
+
+    def beginning(self) -> Moves:
+        """Make topics to commit for, and two groups."""
+        yield from self.create(3)
+        yield from self.create(1)
+        yield command(["coordinator"])
+        for _ in range(2):
+            self._new_group()
+            yield from self.join()
+
+    def moves(self) -> list[tuple[int, Callable[[], Moves]]]:
+        """Return each move with its weight."""
+        return [
+            (10, self.join),
+            (6, self.rejoin),
+            (5, self.follow_again),
+            (5, self.return_as_static),
+            (8, self.sync),
+            (4, self.leave),
+            (10, self.heartbeat),
+            (14, self.commit),
+            (10, self.fetch_offsets),
+            (4, self.delete_offsets),
+            (7, self.wrong_join),
+            (6, self.wrong_sync),
+            (4, self.wrong_leave),
+            (5, self.describe),
+            (3, self.list_groups),
+            (3, self.find_coordinator),
+            (3, self.delete_groups),
+            (1, self.unserved_version),
+            (1, lambda: self.recreate(self.any_topic())),
+        ]
+
+    def ending(self) -> Moves:
+        """Compare groups and their offsets."""
+        for group in self.groups:
+            yield from self.ask(ApiKey.DESCRIBE_GROUPS, {"groups": [group.group_id]}, version=6)
+            yield from self._all_offsets(group, version=8)
+            yield from self._all_offsets(group, version=2)
+
+    def forget(self) -> None:
+        """Leave all groups as they are and go on with new ones."""
+        self.groups.clear()
+        self._new_group()
+
+    # -- members that come and go ------------------------------------------------------------
+
+    def join(self) -> Moves:
+        """A new member comes, everybody else joins again or leaves; perhaps they sync."""
+        group = self._group()
+        if len(group.members) >= _MOST_MEMBERS:
+            yield from self.leave()
+            return
+        self._made += 1
+        name = f"member{self._made}"
+        instance = f"{self.prefix}i{self._made}" if self.maybe(0.3) else None
+        member = Member(name, instance, self._subscription())
+        lowest = _FIRST_STATIC_JOIN if instance else 0
+        version = self.version(ApiKey.JOIN_GROUP, lowest)
+        if version >= _FIRST_ASKING_FOR_IDS and instance is None:
+            answer = yield from self._send_join(group, member, version)
+            given = answer.name("member_id", "M")
+            if answer.number("error_code") != 79 or given is None:
+                return
+            member.member_id = given
+        yield from self._rebalance(group, member, version)
+
+    def rejoin(self) -> Moves:
+        """The leader, or a member with another subscription, joins again: so must all.
+
+        Before the generation has synced the leader, too, needs another subscription for that.
+        """
+        group = self._group()
+        if not group.members:
+            return
+        member = self.random.choice(group.members)
+        if member.member_id != group.leader or not group.is_synced:
+            before = member.topics
+            member.topics = self._subscription()
+            if member.topics == before:
+                return
+        yield from self._rebalance(group, member, self._join_version(member))
+
+    def follow_again(self) -> Moves:
+        """A follower joins again with nothing new: it is told the present generation."""
+        group = self._group()
+        followers = [each for each in group.members if each.member_id != group.leader]
+        if not group.is_synced or not followers:
+            return
+        member = self.random.choice(followers)
+        yield from self._send_join(group, member, self._join_version(member))
+
+    def return_as_static(self) -> Moves:
+        """A static member comes back without its id, unchanged: the group stays as it is."""
+        group = self._group()
+        static = [each for each in group.members if each.instance]
+        if not group.is_synced or not static:
+            return
+        member = self.random.choice(static)
+        old_id, member.member_id = member.member_id, ""
+        answer = yield from self._send_join(group, member, self._join_version(member))
+        given = answer.name("member_id", "M")
+        if given is None or not answer.is_good:
+            member.member_id = old_id
+            return
+        member.member_id = given
+        if group.leader == old_id:
+            group.leader = given
+        self._learn_generation(group, answer)
+        if self.maybe(0.5):
+            fenced = Member(member.connection, member.instance, member.topics, old_id)
+            yield from self._beat(group, fenced)
+
+    def leave(self) -> Moves:
+        """Members leave; those who stay join again."""
+        group = self._group()
+        if not group.members:
+            return
+        leaving = self.random.choice(self._may_leave(group))
+        yield from self._send_leave(group, leaving)
+        group.members.remove(leaving)
+        group.is_synced = False
+        if group.members:
+            first, *_ = group.members
+            yield from self._rebalance(group, first, self._join_version(first), is_begun=True)
+
+    def sync(self) -> Moves:
+        """All members of a generation sync, the leader first, last or between."""
+        group = self._group()
+        if not group.members:
+            return
+        yield from self._sync_all(group)
+
+    # -- single requests ---------------------------------------------------------------------
+
+    def heartbeat(self) -> Moves:
+        """A member beats, rightly or not."""
+        group = self._group()
+        yield from self._beat(group, self._anybody(group))
+
+    def commit(self) -> Moves:
+        """Commit offsets, as a member or as nobody."""
+        group = self._group() if self.maybe(0.8) else Group(f"{self.prefix}simple")
+        member = self._anybody(group) if self.maybe(0.7) else Member("", None, ())
+        # Apache Kafka keeps an empty group when every commit for an unknown one is refused;
+        # wirebroker doesn't (docs/compatibility.md). So long metadata is for groups that are there.
+        metadata = ["", "mark", None, "m" * 30] if group.members else ["", "mark", None]
+        topics = [
+            {
+                **topic.both,
+                "partitions": [
+                    {
+                        "partition_index": index,
+                        "committed_offset": self.random.choice((0, 5, 77, -1)),
+                        "committed_leader_epoch": self.random.choice((-1, 0, 3)),
+                        "committed_metadata": self.random.choice(metadata),
+                    }
+                    for index in self.some([*topic.partitions, 9], most=2)
+                ],
+            }
+            for topic in self.some(
+                [*self.topics, self.strange_topic()] if self.maybe(0.1) else self.topics, most=2
+            )
+        ]
+        request = {
+            "group_id": group.group_id,
+            "generation_id_or_member_epoch": self._generation(group) if member.member_id else -1,
+            "member_id": member.member_id,
+            "group_instance_id": member.instance,
+            "retention_time_ms": self.random.choice((-1, -1, 10**10)),
+            "topics": topics,
+        }
+        version = self.version(ApiKey.OFFSET_COMMIT, 7 if member.instance else 0)
+        yield from self.ask(ApiKey.OFFSET_COMMIT, request, version=version)
+
+    def fetch_offsets(self) -> Moves:
+        """Fetch offsets of some partitions or of all, of one group or several."""
+        if self.maybe(0.4):
+            yield from self._all_offsets(self._group())
+            return
+        version = self.version(ApiKey.OFFSET_FETCH)
+        names = [
+            {
+                **({"name": topic.name} if version < 10 else {"topic_id": topic.topic_id}),
+                "partition_indexes": self.some([*topic.partitions, 9]),
+            }
+            for topic in self.some(self.topics, most=2)
+        ]
+        groups = [group.group_id for group in self.some(self.groups, most=2)]
+        if self.maybe(0.2):
+            groups.append(f"{self.prefix}simple")
+        request = {
+            "group_id": groups[0],
+            "topics": names,
+            "groups": [{"group_id": each, "topics": names} for each in groups],
+            "require_stable": self.maybe(0.3),
+        }
+        yield from self.ask(ApiKey.OFFSET_FETCH, request, version=version)
+
+    def delete_offsets(self) -> Moves:
+        """Delete offsets: of a topic somebody subscribes to, or of another."""
+        group = self._group() if self.maybe(0.6) else Group(f"{self.prefix}simple")
+        topics = [
+            {
+                "name": topic.name,
+                "partitions": [{"partition_index": index} for index in self.some(topic.partitions)],
+            }
+            for topic in self.some([*self.topics, self.strange_topic()], most=2)
+        ]
+        yield from self.ask(ApiKey.OFFSET_DELETE, {"group_id": group.group_id, "topics": topics})
+
+    def wrong_join(self) -> Moves:
+        """Join as nobody, with a wrong time-out, without protocols or with others' protocols."""
+        group = self._group()
+        member = Member("third", None, self._subscription(), "nobody")
+        version = self.version(ApiKey.JOIN_GROUP)
+        fields = self._join_fields(group, member)
+        match self.random.randrange(6):
+            case 0:
+                pass
+            case 1:
+                fields["session_timeout_ms"] = self.random.choice((-1, 0, 9, 2**31 - 1))
+            case 2:
+                fields["protocols"] = []
+            case 3 if group.members:
+                fields |= {"member_id": "", "protocol_type": "connect"}
+            case 4 if group.members:
+                fields["member_id"] = ""
+                fields["protocols"] = [{"name": "unheard-of", "metadata": b""}]
+            case _:
+                fields["group_id"] = ""
+        if fields["member_id"] == "" and version >= _FIRST_ASKING_FOR_IDS:
+            version = 3  # later ones are given an id first, which then is waited for
+        yield from self.ask(ApiKey.JOIN_GROUP, fields, version=version, to="third")
+
+    def wrong_sync(self) -> Moves:
+        """Sync as nobody, in another generation, or by another protocol."""
+        group = self._group()
+        if not group.members:
+            return
+        member = self.random.choice(group.members)
+        fields = self._sync_fields(group, member)
+        match self.random.randrange(4):
+            case 0:
+                fields["generation_id"] = group.generation + self.random.choice((-1, 1))
+            case 1:
+                fields["member_id"] = "nobody"
+            case 2:
+                fields["group_id"] = f"{self.prefix}unknown"
+            case _:
+                fields[self.random.choice(("protocol_type", "protocol_name"))] = "another"
+                yield from self.ask(ApiKey.SYNC_GROUP, fields, version=5, to="third")
+                return
+        version = self.version(ApiKey.SYNC_GROUP, _FIRST_STATIC if member.instance else 0)
+        yield from self.ask(ApiKey.SYNC_GROUP, fields, version=version, to="third")
+
+    def wrong_leave(self) -> Moves:
+        """Members leave who never came, or by a wrong name."""
+        group = self._group()
+        nobody = {"member_id": "nobody", "group_instance_id": None, "reason": None}
+        unknown = {"member_id": "", "group_instance_id": "unknown", "reason": "why not"}
+        members = self.some([nobody, unknown], most=2)
+        static = [each for each in group.members if each.instance]
+        if static and self.maybe(0.3):
+            instance = static[0].instance
+            members.append({"member_id": "another", "group_instance_id": instance, "reason": ""})
+        request = {"group_id": group.group_id, "member_id": "nobody", "members": members}
+        yield from self.ask(ApiKey.LEAVE_GROUP, request)
+
+    def describe(self) -> Moves:
+        """Describe groups, known and not."""
+        names = [group.group_id for group in self.some(self.groups)]
+        names += self.some([f"{self.prefix}simple", f"{self.prefix}unknown", ""], 0, 2)
+        request = {"groups": names, "include_authorized_operations": self.maybe(0.3)}
+        yield from self.ask(ApiKey.DESCRIBE_GROUPS, request)
+
+    def list_groups(self) -> Moves:
+        """List groups, all or in some states."""
+        states = ["Stable", "Empty", "CompletingRebalance", "stable", "Nonsense"]
+        request = {
+            "states_filter": self.some(states, 0, 2),
+            "types_filter": self.some(["classic", "Classic", "consumer"], 0, 1),
+        }
+        yield from self.ask(ApiKey.LIST_GROUPS, request)
+
+    def find_coordinator(self) -> Moves:
+        """Look coordinators up."""
+        keys = [group.group_id for group in self.some(self.groups)]
+        kind = self.random.choice((0, 0, 1, 3) if self.maybe(0.3) else (0, 1))
+        request = {"key": keys[0], "coordinator_keys": keys, "key_type": kind}
+        yield from self.ask(ApiKey.FIND_COORDINATOR, request)
+
+    def delete_groups(self) -> Moves:
+        """Delete groups: with members, without, or unknown."""
+        group = self._group()
+        names = [group.group_id]
+        names += self.some([f"{self.prefix}simple", f"{self.prefix}unknown"], 0, 2)
+        yield from self.ask(ApiKey.DELETE_GROUPS, {"groups_names": names})
+
+    # -- a rebalance -------------------------------------------------------------------------
+
+    def _rebalance(
+        self, group: Group, first: Member, version: int, *, is_begun: bool = False
+    ) -> Moves:
+        """Let one member join and all others after it; perhaps some leave, perhaps all sync."""
+        others = [each for each in group.members if each is not first]
+        self.random.shuffle(others)
+        if not others:
+            answer = yield from self._send_join(group, first, version)
+            self._learn_joined(group, first, answer)
+        else:
+            waiting = [first]
+            yield self._begin_join(group, first, version)
+            if not is_begun:
+                count = len(others) + 1
+                yield command(["wait-group", group.group_id, "PreparingRebalance", str(count)])
+            yield from self._amid(group, others)
+            yield from self._follow(group, waiting, others)
+        if group.members and self.maybe(0.8):
+            yield from self._sync_all(group)
+
+    def _amid(self, group: Group, others: list[Member]) -> Moves:
+        """Ask for something while a rebalance waits."""
+        if self.maybe(0.4):
+            yield from self._beat(group, self.random.choice(others))
+        if self.maybe(0.2):
+            yield from self.commit()
+        if self.maybe(0.2):
+            yield from self.describe()
+
+    def _follow(self, group: Group, waiting: list[Member], others: list[Member]) -> Moves:
+        """Let the others join or leave; then take all answers."""
+        staying = [each for each in others if each.member_id == group.leader or self.maybe(0.9)]
+        for member in others:
+            if member not in staying:
+                yield from self._send_leave(group, member)
+                group.members.remove(member)
+                continue
+            yield self._begin_join(group, member, self._join_version(member))
+            waiting.append(member)
+        for member in waiting:
+            answer = yield command(["await", member.connection])
+            self._learn_joined(group, member, answer)
+
+    def _sync_all(self, group: Group) -> Moves:
+        followers = [each for each in group.members if each.member_id != group.leader]
+        leader = next((each for each in group.members if each.member_id == group.leader), None)
+        if leader is None:
+            return
+        self.random.shuffle(followers)
+        early = followers[: self.random.randint(0, len(followers))]
+        if group.is_synced:
+            early = []  # nobody waits: the generation's assignments are there
+        for member in early:
+            fields = self._sync_fields(group, member)
+            yield begin(
+                ApiKey.SYNC_GROUP, self._sync_version(member), fields, name=member.connection
+            )
+        answer = yield from self._send_sync(group, leader)
+        group.is_synced = group.is_synced or answer.is_good
+        for member in early:
+            yield command(["await", member.connection])
+        for member in followers:
+            if member not in early:
+                yield from self._send_sync(group, member)
+
+    def _learn_joined(self, group: Group, member: Member, answer: Answer) -> None:
+        if not answer.is_good:
+            return
+        given = answer.name("member_id", "M")
+        assert given is not None, answer.lines
+        member.member_id = given
+        if member not in group.members:
+            group.members.append(member)
+        self._learn_generation(group, answer)
+        group.is_synced = False
+
+    def _learn_generation(self, group: Group, answer: Answer) -> None:
+        group.generation = answer.number("generation_id")
+        group.leader = answer.name("leader", "M") or group.leader
+
+    # -- requests ----------------------------------------------------------------------------
+
+    def _join_fields(self, group: Group, member: Member) -> dict[str, Any]:
+        metadata = call("subscription", *member.topics)
+        return {
+            "group_id": group.group_id,
+            "session_timeout_ms": _TIMEOUT_MS,
+            "rebalance_timeout_ms": _TIMEOUT_MS,
+            "member_id": member.member_id,
+            "group_instance_id": member.instance,
+            "protocol_type": "consumer",
+            "protocols": [
+                {"name": "range", "metadata": metadata},
+                {"name": "roundrobin", "metadata": metadata},
+            ],
+            "reason": None,
+        }
+
+    def _join_version(self, member: Member) -> int:
+        return self.version(ApiKey.JOIN_GROUP, _FIRST_STATIC_JOIN if member.instance else 0)
+
+    def _send_join(self, group: Group, member: Member, version: int) -> Asking[Answer]:
+        fields = self._join_fields(group, member)
+        answer = yield from self.ask(
+            ApiKey.JOIN_GROUP, fields, version=version, to=member.connection
+        )
+        return answer
+
+    def _begin_join(self, group: Group, member: Member, version: int) -> Any:
+        fields = self._join_fields(group, member)
+        return begin(ApiKey.JOIN_GROUP, version, fields, name=member.connection)
+
+    def _sync_version(self, member: Member) -> int:
+        return self.version(ApiKey.SYNC_GROUP, _FIRST_STATIC if member.instance else 0)
+
+    def _sync_fields(self, group: Group, member: Member) -> dict[str, Any]:
+        assignments = []
+        if member.member_id == group.leader:
+            assignments = [
+                {"member_id": each.member_id, "assignment": b"%d" % number}
+                for number, each in enumerate(group.members)
+            ]
+        return {
+            "group_id": group.group_id,
+            "generation_id": group.generation,
+            "member_id": member.member_id,
+            "group_instance_id": member.instance,
+            "protocol_type": "consumer",
+            "protocol_name": "range",
+            "assignments": assignments,
+        }
+
+    def _send_sync(self, group: Group, member: Member) -> Asking[Answer]:
+        fields = self._sync_fields(group, member)
+        answer = yield from self.ask(
+            ApiKey.SYNC_GROUP,
+            fields,
+            version=self._sync_version(member),
+            to=member.connection,
+        )
+        return answer
+
+    def _send_leave(self, group: Group, member: Member) -> Moves:
+        by_instance = member.instance is not None and self.maybe(0.5)
+        identity = {
+            "member_id": "" if by_instance else member.member_id,
+            "group_instance_id": member.instance,
+            "reason": self.random.choice((None, "done")),
+        }
+        request = {
+            "group_id": group.group_id,
+            "member_id": member.member_id,
+            "members": [identity],
+        }
+        version = self.version(ApiKey.LEAVE_GROUP, _FIRST_STATIC if member.instance else 0)
+        yield from self.ask(ApiKey.LEAVE_GROUP, request, version=version)
+
+    def _beat(self, group: Group, member: Member) -> Moves:
+        request = {
+            "group_id": group.group_id,
+            "generation_id": self._generation(group),
+            "member_id": member.member_id,
+            "group_instance_id": member.instance,
+        }
+        version = self.version(ApiKey.HEARTBEAT, _FIRST_STATIC if member.instance else 0)
+        yield from self.ask(ApiKey.HEARTBEAT, request, version=version)
+
+    def _all_offsets(self, group: Group, version: int | None = None) -> Moves:
+        if version is None:
+            version = self.version(ApiKey.OFFSET_FETCH, 2)
+        request = {
+            "group_id": group.group_id,
+            "topics": None,
+            "groups": [{"group_id": group.group_id, "topics": None}],
+        }
+        yield from self.ask(ApiKey.OFFSET_FETCH, request, version=version)
+
+    # -- choices -----------------------------------------------------------------------------
+
+    def _group(self) -> Group:
+        if not self.groups or (len(self.groups) < 4 and self.maybe(0.05)):
+            return self._new_group()
+        return self.random.choice(self.groups)
+
+    def _new_group(self) -> Group:
+        self._made += 1
+        group = Group(f"{self.prefix}g{self._made}")
+        self.groups.append(group)
+        return group
+
+    def _subscription(self) -> tuple[str, ...]:
+        return tuple(topic.name for topic in self.some(self.topics, 0, 2))
+
+    def _may_leave(self, group: Group) -> list[Member]:
+        if len(group.members) <= 2:
+            return group.members
+        return [each for each in group.members if each.member_id != group.leader]
+
+    def _anybody(self, group: Group) -> Member:
+        """Return a member, or somebody who claims to be one."""
+        if group.members and self.maybe(0.85):
+            return self.random.choice(group.members)
+        instance = self.random.choice((None, None, "unknown"))
+        return Member("third", instance, (), "nobody")
+
+    def _generation(self, group: Group) -> int:
+        if self.maybe(0.85):
+            return group.generation
+        return group.generation + self.random.choice((-1, 1))

@@ -1,0 +1,112 @@
+"""What all kinds of steps have in common: a model, moves by weight, and their randomness.
+
+A move is a generator: it yields steps and is given Apache Kafka's answers, from which it learns
+what there is now (base offsets, ids, errors). wirebroker's answers were the same, or the run is
+over. So a kind needs no model of what a broker decides, only of what there is to ask about.
+
+Law: which steps come depends on the seed and on the answers alone.
+"""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Callable, Generator
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
+
+from compat_tests.lockstep.steps import Answer, call, command, send, spelled
+from tests.transcripts.script import Step
+
+if TYPE_CHECKING:
+    import random
+    from collections.abc import Mapping, Sequence
+
+    from wirebroker.codecs.api_keys import ApiKey
+
+Moves = Generator[Step, Answer, None]
+Value = TypeVar("Value")
+Asking = Generator[Step, Answer, Value]
+
+_CONNECTIONS = ("first", "second", "third")
+
+
+class Range(NamedTuple):
+    """Versions of an API, both ends included."""
+
+    first: int
+    last: int
+
+
+class Kind(abc.ABC):
+    """One kind of steps.
+
+    Args:
+        random: Where every choice comes from.
+        versions: What both brokers advertise.
+        prefix: What all names of this run begin with.
+    """
+
+    name: ClassVar[str]
+    # The APIs that a run of a few hundred steps is sure to send.
+    keys: ClassVar[frozenset[ApiKey]]
+
+    def __init__(
+        self, random: random.Random, versions: Mapping[ApiKey, Range], prefix: str
+    ) -> None:
+        self.random = random
+        self.versions = versions
+        self.prefix = prefix
+
+    def beginning(self) -> Moves:
+        """Make what the moves need."""
+        yield from ()
+
+    @abc.abstractmethod
+    def moves(self) -> list[tuple[int, Callable[[], Moves]]]:
+        """Return each move with its weight."""
+
+    def move(self) -> Moves:
+        """Make one move."""
+        weights, choices = zip(*self.moves(), strict=True)
+        yield from self.random.choices(choices, weights)[0]()
+
+    def ending(self) -> Moves:
+        """Compare at leisure what is there at the end; every move is complete."""
+        yield from ()
+
+    # -- requests ----------------------------------------------------------------------------
+
+    def version(self, key: ApiKey, lowest: int = 0, highest: int = 99) -> int:
+        """Draw a version that both brokers advertise."""
+        both = self.versions[key]
+        return self.random.randint(max(lowest, both.first), min(highest, both.last))
+
+    def ask(
+        self, key: ApiKey, fields: Mapping[str, Any], *, version: int | None = None, to: str = ""
+    ) -> Asking[Answer]:
+        """Send a request of a random version on one of a few connections."""
+        if version is None:
+            version = self.version(key)
+        answer = yield send(key, version, fields, to=to or self.random.choice(_CONNECTIONS))
+        return answer
+
+    def unserved_version(self) -> Moves:
+        """Send a request in a version that nobody serves."""
+        key = self.random.choice(sorted(self.keys))
+        lowest, highest = self.versions[key]
+        versions = [highest + 1, highest + 2, highest + 100]
+        if lowest > 0:
+            versions.append(lowest - 1)
+        body = call("hex", self.random.choice(("", "00", "00" * 40)))
+        words = ["frame", spelled(key), str(self.random.choice(versions))]
+        yield command(words, {"body": body})
+
+    # -- choices -----------------------------------------------------------------------------
+
+    def maybe(self, probability: float) -> bool:
+        """Toss a coin."""
+        return self.random.random() < probability
+
+    def some(self, choices: Sequence[Value], least: int = 1, most: int = 3) -> list[Value]:
+        """Draw a few different elements, in a random order."""
+        count = self.random.randint(min(least, len(choices)), min(most, len(choices)))
+        return self.random.sample(choices, count)

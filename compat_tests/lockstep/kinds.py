@@ -1,0 +1,21 @@
+"""The kinds of steps, by name."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from compat_tests.lockstep.admin import Admin
+from compat_tests.lockstep.groups import Groups
+from compat_tests.lockstep.producers import Producers
+from compat_tests.lockstep.records import Records
+from compat_tests.lockstep.restarts import Restarts
+from compat_tests.lockstep.sessions import Sessions
+from compat_tests.lockstep.transactions import Transactions
+
+if TYPE_CHECKING:
+    from compat_tests.lockstep.kind import Kind
+
+KINDS: dict[str, type[Kind]] = {
+    kind.name: kind
+    for kind in (Records, Sessions, Producers, Transactions, Groups, Admin, Restarts)
+}

@@ -1,0 +1,183 @@
+"""The two brokers, and a run on them: each step to Apache Kafka, then to wirebroker.
+
+One pair serves any number of runs, one after the other: every run's names begin with a prefix of
+its own, and each begins with connections, and names for ids, of its own.
+"""
+
+from __future__ import annotations
+
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, NamedTuple
+
+from compat_tests.lockstep.kind import Range
+from tests.support import java_start
+from tests.support.brokers import HOST, ApacheKafka, Broker, Wirebroker
+from tests.support.raw_client import BlockingClient
+from tests.transcripts.driver import Driver
+from tests.transcripts.printing import Names
+from tests.transcripts.script import ScriptError
+from wirebroker.codecs.api_keys import API_VERSIONS, ApiKey
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from pathlib import Path
+    from typing import Any, Self
+
+    from tests.transcripts.script import Step
+
+# Nothing happens by the clock while a run lasts, and nothing in the background.
+SETTINGS = {
+    "auto.create.topics.enable": "false",
+    "offsets.topic.num.partitions": "2",
+    "transaction.state.log.num.partitions": "2",
+    "group.min.session.timeout.ms": "10",
+    "log.retention.ms": "-1",
+    "log.cleaner.enable": "false",
+    "max.incremental.fetch.session.cache.slots": "100000",
+    "offset.metadata.max.bytes": "20",
+}
+# A time so near to the run's begin is the broker's clock; steps that restart brokers take a while.
+_NEAR_MS = 3_600_000
+
+
+class Answers(NamedTuple):
+    """What the two said to one step, as printed lines."""
+
+    apache: list[str]
+    wirebroker: list[str]
+
+
+class Pair:
+    """Apache Kafka and wirebroker with the same settings."""
+
+    def __init__(self, directory: Path) -> None:
+        quickly = java_start.options()  # it is started many times, and has little to do
+        self.apache: Broker = ApacheKafka(directory / "apache", SETTINGS, java_options=quickly)
+        self.wirebroker: Broker = Wirebroker(directory / "wirebroker", SETTINGS)
+        self.versions: dict[ApiKey, Range] = {}
+        self._runs = 0
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def start(self) -> None:
+        """Start both and learn which versions both advertise."""
+        self.each(lambda broker: broker.start())
+        theirs, ours = (_advertised(broker) for broker in (self.apache, self.wirebroker))
+        self.versions = {
+            key: Range(max(theirs[key].first, each.first), min(theirs[key].last, each.last))
+            for key, each in ours.items()
+            if key in theirs
+        }
+
+    def stop(self) -> None:
+        """Stop both; what was started is stopped even if the other fails to."""
+        self.each(lambda broker: broker.stop())
+
+    def each(self, act: Callable[[Broker], object]) -> None:
+        """Do something to both at the same time."""
+        with ThreadPoolExecutor(2) as pool:
+            done = [pool.submit(act, broker) for broker in (self.apache, self.wirebroker)]
+        for future in done:
+            future.result()
+
+    def new_prefix(self) -> str:
+        """Return what the names of the next run begin with."""
+        self._runs += 1
+        return f"r{self._runs}-"
+
+
+class Run:
+    """Both drivers over a series of steps.
+
+    Args:
+        pair: The brokers, running.
+        timeout_s: How long each answer may take.
+    """
+
+    def __init__(self, pair: Pair, *, timeout_s: float = 30.0) -> None:
+        self._pair = pair
+        now_ms = time.time_ns() // 1_000_000
+        self._drivers = [
+            Driver(HOST, broker.port, timeout_s=timeout_s)
+            for broker in (pair.apache, pair.wirebroker)
+        ]
+        for driver in self._drivers:
+            driver.names = StableNames(now_ms=now_ms)
+
+    def close(self) -> None:
+        """Close all connections."""
+        for driver in self._drivers:
+            driver.close()
+
+    def ask(self, step: Step) -> Answers:
+        """Send one step to both brokers in turn."""
+        if step.command[0] in ("restart", "kill"):
+            return self._interrupt(is_clean=step.command[0] == "restart")
+        apache, wirebroker = (_answer(driver, step) for driver in self._drivers)
+        return Answers(apache, wirebroker)
+
+    def expect_names(self, names: Iterable[str]) -> None:
+        """Say what the next step's new ids are to be called (see StableNames)."""
+        for driver in self._drivers:
+            assert isinstance(driver.names, StableNames)
+            driver.names.expected = list(names)
+
+    def known_names(self) -> set[str]:
+        """Return the names that Apache Kafka's ids have so far."""
+        return set(self._drivers[0].names.values)
+
+    def _interrupt(self, *, is_clean: bool) -> Answers:
+        self.close()
+
+        def act(broker: Broker) -> None:
+            if not is_clean:
+                broker.kill9()
+            broker.restart()
+
+        self._pair.each(act)
+        return Answers(["done"], ["done"])
+
+
+class StableNames(Names):
+    """Names that stay what they were when steps before them are left out.
+
+    Attributes:
+        expected: What the ids that a step meets for the first time are called, in order.
+    """
+
+    def __init__(self, *, now_ms: int) -> None:
+        super().__init__(now_ms=now_ms, near_ms=_NEAR_MS)
+        self.expected: list[str] = []
+
+    def new_name(self, letter: str) -> str:
+        """Take the first expected name of this letter; else count on."""
+        for name in self.expected:
+            if name[0] == letter and name not in self.values:
+                return name
+        return super().new_name(letter)
+
+
+def _answer(driver: Driver, step: Step) -> list[str]:
+    try:
+        return driver.answer(step)
+    except ScriptError as error:
+        return [f"fails: {error}"]
+
+
+def _advertised(broker: Broker) -> dict[ApiKey, Range]:
+    client = BlockingClient((HOST, broker.port))
+    try:
+        answer: Any = client.ask(ApiKey.API_VERSIONS, 0, {})
+    finally:
+        client.close()
+    return {
+        ApiKey(each.api_key): Range(each.min_version, each.max_version)
+        for each in answer.api_keys
+        if each.api_key in API_VERSIONS
+    }

@@ -1,0 +1,159 @@
+"""One run: so many steps of one kind from one seed, to the first difference."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, NamedTuple
+
+from compat_tests.lockstep.agreed import AGREED, Agreed, row_for
+from compat_tests.lockstep.pair import Answers, Run
+from compat_tests.lockstep.steps import Answer
+from tests.transcripts.comparing import sentences
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from compat_tests.lockstep.kind import Kind, Moves
+    from compat_tests.lockstep.pair import Pair
+    from tests.transcripts.script import Step
+
+
+class Done(NamedTuple):
+    """A step that was sent."""
+
+    step: Step
+    answers: Answers
+    move: int  # steps of one move belong together
+    new_names: frozenset[str]  # ids met for the first time in its answer
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What became of a run."""
+
+    kind: str
+    seed: int
+    prefix: str
+    done: list[Done] = field(default_factory=list)
+    # The sentences about the last step, if it is the one that differs.
+    difference: list[str] = field(default_factory=list)
+    agreed: Counter[Agreed] = field(default_factory=Counter)
+
+    @property
+    def is_good(self) -> bool:
+        """Tell whether all answers were the same, or agreed to differ."""
+        return not self.difference
+
+    @property
+    def sent(self) -> Counter[str]:
+        """Return how often each command, and each API, was used."""
+        words = (each.step.command for each in self.done)
+        return Counter(word[1] if word[0] in ("send", "begin") else word[0] for word in words)
+
+    @property
+    def refused(self) -> int:
+        """Return how many answers had an error in them, or none was given."""
+        return sum(not Answer(each.answers.apache).is_good for each in self.done)
+
+    def report(self) -> Iterator[str]:
+        """Tell the first difference, and how to come there again."""
+        last = self.done[-1]
+        number = len(self.done)
+        yield f"{self.kind}, seed {self.seed}: step {number} is answered differently"
+        yield from transcript_lines(last.step)
+        yield from (f"  {sentence}" for sentence in self.difference)
+        yield "Apache Kafka:"
+        yield from (f"  {line}" for line in last.answers.apache)
+        yield "wirebroker:"
+        yield from (f"  {line}" for line in last.answers.wirebroker)
+        yield "again, to this step:"
+        again = f"--kind {self.kind} --seeds {self.seed} --steps {number}"
+        yield f"  python -m compat_tests.lockstep {again}"
+
+
+def run(
+    pair: Pair,
+    kind_type: type[Kind],
+    *,
+    seed: int,
+    steps: int,
+    table: tuple[Agreed, ...] = AGREED,
+) -> Outcome:
+    """Send so many steps, or a few more so that the last move is complete; then compare all.
+
+    Args:
+        pair: The brokers, running.
+        kind_type: The kind of steps.
+        seed: Where all choices come from.
+        steps: How many to send before the comparison at the end.
+        table: The differences that are agreed on.
+    """
+    prefix = pair.new_prefix()
+    outcome = Outcome(kind_type.name, seed, prefix)
+    kind = kind_type(random.Random(f"{kind_type.name} {seed}"), pair.versions, prefix)
+    both = Run(pair)
+    try:
+        move = 0
+        goes_on = _perform(both, kind.beginning(), outcome, move, table)
+        while goes_on and len(outcome.done) < steps:
+            move += 1
+            goes_on = _perform(both, kind.move(), outcome, move, table)
+        if goes_on:
+            _perform(both, kind.ending(), outcome, move + 1, table)
+    finally:
+        both.close()
+    return outcome
+
+
+def _perform(
+    both: Run, moves: Moves, outcome: Outcome, move: int, table: tuple[Agreed, ...]
+) -> bool:
+    """Send the steps of one move; tell whether the answers were the same."""
+    step = next(moves, None)
+    while step is not None:
+        numbered = replace(step, line_number=len(outcome.done) + 1)
+        before = both.known_names()
+        answers = both.ask(numbered)
+        new_names = frozenset(both.known_names() - before)
+        outcome.done.append(Done(numbered, answers, move, new_names))
+        outcome.difference = unexplained(outcome, numbered, answers, table)
+        if outcome.difference:
+            return False
+        if answers.apache[:1] and answers.apache[0].startswith("fails: "):
+            raise AssertionError("\n".join(["the kind of steps is wrong:", *_last_steps(outcome)]))
+        try:
+            step = moves.send(Answer(answers.apache))
+        except StopIteration:
+            step = None
+    return True
+
+
+def _last_steps(outcome: Outcome) -> Iterator[str]:
+    for each in outcome.done[-12:]:
+        yield f"# {each.step.line_number}, of seed {outcome.seed}"
+        yield from transcript_lines(each.step)
+        yield "----"
+        yield from each.answers.apache
+
+
+def unexplained(
+    outcome: Outcome, step: Step, answers: Answers, table: tuple[Agreed, ...] = AGREED
+) -> list[str]:
+    """Return the sentences that no row of the table explains; count the rows that explain some."""
+    if answers.apache == answers.wirebroker:
+        return []
+    left: list[str] = []
+    for sentence in sentences(answers.apache, answers.wirebroker):
+        row = row_for(outcome.kind, " ".join(step.command), sentence, table)
+        if row is None:
+            left.append(sentence)
+        else:
+            outcome.agreed[row] += 1
+    return left
+
+
+def transcript_lines(step: Step) -> list[str]:
+    """Return a step as it stands in a transcript, without its answer."""
+    return [" ".join(step.command), *step.argument_lines]

@@ -1,0 +1,114 @@
+"""The same random steps are answered alike by Apache Kafka and by wirebroker.
+
+pytest compat_tests/lockstep                            300 steps of each kind, fixed seed
+pytest compat_tests/lockstep --seed random              steps that nobody has seen
+pytest compat_tests/lockstep --lockstep-steps 5000      many, as every night
+"""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING
+
+import pytest
+
+from compat_tests.lockstep.agreed import AGREED, Agreed
+from compat_tests.lockstep.kinds import KINDS
+from compat_tests.lockstep.minimising import minimise
+from compat_tests.lockstep.pair import Answers, Pair
+from compat_tests.lockstep.record_sets import HELD_BACK, SHAPES, malformed
+from compat_tests.lockstep.running import Outcome, run, unexplained
+from compat_tests.lockstep.steps import Answer, Expression, call, command, send, spelled
+from conftest import DEFAULT_SEED
+from tests.transcripts.arguments import evaluate
+from tests.transcripts.batches import HELPERS
+from wirebroker.codecs.api_keys import ApiKey
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
+    """Run both brokers for all kinds of steps."""
+    with Pair(tmp_path_factory.mktemp("lockstep")) as running:
+        yield running
+
+
+@pytest.mark.java
+@pytest.mark.timeout(3_600)
+@pytest.mark.parametrize("name", KINDS)
+def test_random_steps_are_answered_as_apache_kafka_answers_them(
+    name: str, pair: Pair, request: pytest.FixtureRequest
+) -> None:
+    options = request.config.option
+    outcome = run(pair, KINDS[name], seed=options.seed, steps=options.lockstep_steps)
+    if not outcome.is_good:
+        pytest.fail("\n".join([*outcome.report(), *minimise(pair, outcome)]), pytrace=False)
+    served = KINDS[name].keys & pair.versions.keys()
+    unused = {spelled(key) for key in served} - outcome.sent.keys()
+    assert not unused, "a kind that never sends what it is there for"
+    expected = {row for row in AGREED if row.kind == name and not row.idle_because}
+    if options.seed == DEFAULT_SEED:
+        assert expected <= outcome.agreed.keys(), "a row that explains nothing"
+    assert outcome.refused < len(outcome.done) * 0.7, "most steps should mean something"
+
+
+@pytest.mark.java
+def test_every_api_that_both_serve_is_sent_by_some_kind(pair: Pair) -> None:
+    sent = {key for kind in KINDS.values() for key in kind.keys}
+    assert not pair.versions.keys() - sent
+
+
+def test_the_same_seed_makes_the_same_steps() -> None:
+    shapes = [malformed(random.Random(3)).shape for _ in range(2)]
+    assert shapes[0] == shapes[1]
+
+
+def test_shapes_that_are_held_back_exist_and_are_not_sent() -> None:
+    assert HELD_BACK.keys() <= SHAPES.keys()
+    drawn = {malformed(random.Random(seed)).shape for seed in range(2_000)}
+    assert drawn == SHAPES.keys() - HELD_BACK.keys()
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_every_shape_can_be_written_and_read(shape: str) -> None:
+    made = SHAPES[shape](random.Random(1))
+    step = command(["any"], {"records": made})
+    records = evaluate(step.arguments, {"NOW": 1_700_000_000_000}, HELPERS)["records"]
+    assert records is None or isinstance(records, bytes)
+
+
+def test_fields_that_a_version_lacks_are_left_out() -> None:
+    topics = [{"name": "t", "topic_id": Expression("T1"), "partition_data": []}]
+    by_name = send(ApiKey.PRODUCE, 12, {"topic_data": topics})
+    by_id = send(ApiKey.PRODUCE, 13, {"topic_data": topics})
+    assert by_name.arguments == "topic_data = [{'name': 't', 'partition_data': []}]"
+    assert by_id.arguments == "topic_data = [{'topic_id': T1, 'partition_data': []}]"
+
+
+def test_what_a_kind_learns_from_an_answer() -> None:
+    answer = Answer(["error_code = 3 OF", "member_id = transcript-M12", "topics[a].id = T3"])
+    assert (answer.errors(), answer.is_good, answer.number("no")) == ({3}, False, -1)
+    assert answer.name("member_id", "M") == Expression("M12")
+    assert answer.name("topics[a].id", "T") == Expression("T3")
+    assert answer.name("topics[a].id", "P") is None
+
+
+def test_a_difference_is_told_unless_a_row_explains_it() -> None:
+    step = command(["send", "Fetch", "12"], {"records": call("batch", "a")})
+    answers = Answers(["a = 1", "b = 2"], ["a = 3", "b = 4"])
+    row = Agreed("records", "send Fetch .*", "a: .*", "a reason", "a cost")
+    outcome = Outcome("records", 1, "r1-")
+    assert unexplained(outcome, step, answers, (row,)) == ["b: Kafka says 2, we say 4"]
+    assert outcome.agreed == {row: 1}
+    assert not unexplained(outcome, step, Answers(["a = 1"], ["a = 1"]), ())
+    elsewhere = Outcome("admin", 1, "r1-")
+    assert len(unexplained(elsewhere, step, answers, (row,))) == 2
+
+
+@pytest.mark.parametrize("row", AGREED, ids=lambda row: row.reason[:30])
+def test_an_agreed_difference_says_who_sees_it_and_what_it_costs(row: Agreed) -> None:
+    assert row.kind in ("any", *KINDS)
+    assert row.reason.endswith(".")
+    assert row.cost.endswith(".")

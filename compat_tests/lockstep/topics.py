@@ -1,0 +1,197 @@
+"""The topics of a run: what there is to write to and to read from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from compat_tests.lockstep.kind import Kind, Moves
+from compat_tests.lockstep.steps import Expression, command
+from wirebroker.codecs.api_keys import ApiKey
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from compat_tests.lockstep.steps import Answer
+
+_METADATA_WITH_IDS = 12
+_ALL = 10_000_000  # bytes
+NO_ID = bytes(16)
+UNKNOWN_ID = b"\x07" * 16
+
+
+@dataclass(slots=True)
+class Topic:
+    """A topic as the generator knows it."""
+
+    name: str
+    topic_id: Expression | bytes = NO_ID
+    ends: list[int] = field(default_factory=list)  # where each partition is believed to end
+    configs: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def both(self) -> dict[str, Any]:
+        """Name and id, of which a version's fields keep one."""
+        return {"name": self.name, "topic_id": self.topic_id}
+
+    @property
+    def both_in_fetch(self) -> dict[str, Any]:
+        """The same under the name that Fetch gives it."""
+        return {"topic": self.name, "topic_id": self.topic_id}
+
+    @property
+    def partitions(self) -> list[int]:
+        """The indexes of its partitions."""
+        return list(range(len(self.ends)))
+
+
+class Topics(Kind):
+    """A kind that has topics.
+
+    Attributes:
+        deletes_records: Whether DeleteRecords is among its moves.
+    """
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self.topics: list[Topic] = []
+        self.deletes_records = True
+        self._names = 0
+
+    # -- what the moves of many kinds consist of ---------------------------------------------
+
+    def create(self, partitions: int, configs: Mapping[str, str] | None = None) -> Moves:
+        """Create a topic under a new name."""
+        self._names += 1
+        name = f"{self.prefix}t{self._names}"
+        yield from self.create_named(name, partitions, configs)
+
+    def create_named(
+        self, name: str, partitions: int, configs: Mapping[str, str] | None = None
+    ) -> Moves:
+        """Create a topic, wait for its partitions and learn its id."""
+        chosen = dict(configs or {})
+        entries = [{"name": key, "value": value} for key, value in chosen.items()]
+        topic = {"name": name, "num_partitions": partitions, "replication_factor": 1}
+        request = {"topics": [{**topic, "configs": entries}], "timeout_ms": 30_000}
+        answer = yield from self.ask(ApiKey.CREATE_TOPICS, request)
+        if not answer.is_good:
+            return
+        made = Topic(name, NO_ID, [0] * partitions, chosen)
+        self.topics.append(made)
+        yield from self.settle_topic(made)
+
+    def settle_topic(self, topic: Topic) -> Moves:
+        """Wait until all partitions are served; learn the topic's id."""
+        yield command(["wait", topic.name, str(len(topic.ends))])
+        request = {"topics": [{"name": topic.name}], "allow_auto_topic_creation": False}
+        answer = yield from self.ask(ApiKey.METADATA, request, version=_METADATA_WITH_IDS)
+        found = answer.name(f"topics[{topic.name}].topic_id", "T")
+        assert found is not None, answer.lines
+        topic.topic_id = found
+
+    def delete(self, topic: Topic) -> Moves:
+        """Delete a topic and wait until it is gone."""
+        version = self.version(ApiKey.DELETE_TOPICS)
+        by_id = {"name": None, "topic_id": topic.topic_id}
+        by_name = {"name": topic.name, "topic_id": NO_ID}
+        request = {
+            "topics": [by_id if self.maybe(0.5) else by_name],
+            "topic_names": [topic.name],
+            "timeout_ms": 30_000,
+        }
+        answer = yield from self.ask(ApiKey.DELETE_TOPICS, request, version=version)
+        if answer.is_good:
+            self.topics.remove(topic)
+            yield command(["wait", topic.name, "0"])
+
+    def recreate(self, topic: Topic) -> Moves:
+        """Delete a topic and create another of the same name."""
+        yield from self.delete(topic)
+        if topic not in self.topics:
+            yield from self.create_named(topic.name, len(topic.ends), topic.configs)
+
+    def add_partitions(self, topic: Topic) -> Moves:
+        """Add a partition to a topic."""
+        count = len(topic.ends) + 1
+        asked = {"name": topic.name, "count": count, "assignments": None}
+        request = {"topics": [asked], "timeout_ms": 30_000, "validate_only": False}
+        answer = yield from self.ask(ApiKey.CREATE_PARTITIONS, request)
+        if answer.is_good:
+            topic.ends.append(0)
+            yield command(["wait", topic.name, str(count)])
+
+    def alter(self, topic: Topic, name: str, value: str) -> Moves:
+        """Set a config of a topic and wait until it is in force."""
+        change = {"name": name, "config_operation": 0, "value": value}
+        resource = {"resource_type": 2, "resource_name": topic.name, "configs": [change]}
+        request = {"resources": [resource], "validate_only": False}
+        answer = yield from self.ask(ApiKey.INCREMENTAL_ALTER_CONFIGS, request)
+        if answer.is_good:
+            topic.configs[name] = value
+            yield command(["wait-config", topic.name, name, value])
+
+    # -- choices -----------------------------------------------------------------------------
+
+    def any_topic(self) -> Topic:
+        """Draw a topic."""
+        return self.random.choice(self.topics)
+
+    def partition_of(self, topic: Topic) -> int:
+        """Draw a partition, now and then one that is not there."""
+        if self.maybe(0.04):
+            return self.random.choice((-1, len(topic.ends), 99))
+        return self.random.choice(topic.partitions)
+
+    def strange_topic(self) -> Topic:
+        """Return a topic that does not exist."""
+        return Topic(f"{self.prefix}nowhere", UNKNOWN_ID, [0])
+
+    def learn_ends(self, answer: Answer, topics: list[Topic]) -> None:
+        """Take what a Produce was answered for where partitions end at least."""
+        for number, topic in enumerate(topics):
+            for label in (topic.name, str(topic.topic_id), str(number)):
+                for index in topic.partitions:
+                    path = f"responses[{label}].partition_responses[{index}].base_offset"
+                    topic.ends[index] = max(topic.ends[index], answer.number(path) + 1)
+
+    # -- at the end --------------------------------------------------------------------------
+
+    def survey(self) -> Moves:
+        """Ask for everything that all partitions hold."""
+        for topic in self.topics:
+            yield from self._survey_topic(topic)
+
+    def _survey_topic(self, topic: Topic) -> Moves:
+        request = {"topics": [{"name": topic.name}], "allow_auto_topic_creation": False}
+        yield from self.ask(ApiKey.METADATA, request, version=_METADATA_WITH_IDS)
+        for timestamp, isolation in ((-2, 0), (-1, 0), (-1, 1), (-3, 0)):
+            asked = [
+                {"partition_index": index, "timestamp": timestamp, "current_leader_epoch": -1}
+                for index in topic.partitions
+            ]
+            offsets = {
+                "replica_id": -1,
+                "isolation_level": isolation,
+                "topics": [{"name": topic.name, "partitions": asked}],
+            }
+            answer = yield from self.ask(ApiKey.LIST_OFFSETS, offsets, version=7)
+            if timestamp == -2:
+                starts = [
+                    max(0, answer.number(f"topics[0].partitions[{index}].offset"))
+                    for index in topic.partitions
+                ]
+        for isolation in (0, 1):
+            everything = [
+                {"partition": index, "fetch_offset": start, "partition_max_bytes": _ALL}
+                for index, start in enumerate(starts)
+            ]
+            read = {
+                "max_wait_ms": 0,
+                "min_bytes": 0,
+                "isolation_level": isolation,
+                "topics": [{"topic": topic.name, "partitions": everything}],
+            }
+            yield from self.ask(ApiKey.FETCH, read, version=12)
+        partitions = {"name": topic.name, "partition_indexes": topic.partitions}
+        yield from self.ask(ApiKey.DESCRIBE_PRODUCERS, {"topics": [partitions]})

@@ -1,0 +1,14 @@
+"""Bring codecs/generated up to date: python -m compiling.messages."""
+
+from __future__ import annotations
+
+import sys
+
+from compiling.messages.build import make_modules
+from compiling.messages.definitions import DefinitionsError
+
+if __name__ == "__main__":
+    try:
+        make_modules()
+    except DefinitionsError as error:
+        sys.exit(str(error))

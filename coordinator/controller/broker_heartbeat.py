@@ -1,0 +1,159 @@
+"""BrokerHeartbeat: what a broker wants to be, and what it is from now on.
+
+    is           wants                          becomes
+    fenced       to stop                        may stop at once
+    fenced       to serve, has caught up        unfenced: leads what has no leader and what it may
+    serving      to be fenced                   fenced; may stop at once if it wants that as well
+    serving      to stop, leads something       in controlled shutdown: others take over
+    serving      to stop, leads nothing         fenced, may stop
+    stopping     -                              fenced, may stop, once it leads nothing and the
+                                                others know it
+
+Source: Kafka's BrokerHeartbeatManager.calculateNextBrokerState and
+ReplicationControlManager.processBrokerHeartbeat.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import TYPE_CHECKING, Any
+
+from wirebroker.coordinator.controller.broker_registration import (
+    FENCE,
+    UNFENCE,
+    broker_change,
+    check_broker_epoch,
+)
+from wirebroker.coordinator.controller.leader_election import join, leave
+from wirebroker.coordinator.controller.operation import ControllerResult
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator
+
+    from wirebroker.codecs.metadata_records import MetadataRecord
+    from wirebroker.config import Config
+    from wirebroker.coordinator.controller.cluster_image import BrokerImage, ClusterImage
+    from wirebroker.coordinator.controller.operation import Operation
+
+_BEGIN_SHUTDOWN = 1
+# Partitions looked at between two places where the operation may be interrupted.
+_SLICE = 512
+
+
+class BrokerState(Enum):
+    """What the controller takes a broker for."""
+
+    FENCED = 0
+    SERVING = 1
+    STOPPING = 2
+    STOPPED = 3  # fenced, and told so
+
+
+def heartbeat(
+    request: Any, image: ClusterImage, config: Config, *, may_stop: bool
+) -> Operation[dict[str, Any]]:
+    """Take a broker's wish; the result is a BrokerHeartbeatResponse.
+
+    Args:
+        request: A BrokerHeartbeat request.
+        image: The cluster.
+        config: The controller's.
+        may_stop: Whether the other brokers know of its controlled shutdown, if it is in one.
+
+    Raises:
+        KafkaError: STALE_BROKER_EPOCH.
+    """
+    broker = check_broker_epoch(image, request.broker_id, request.broker_epoch)
+    before = _state(broker)
+    leads = False
+    if before is BrokerState.STOPPING or (
+        before is BrokerState.SERVING and request.want_shut_down and not request.want_fence
+    ):
+        leads = yield from _leads_anything(image, broker.node_id)
+    is_caught_up = request.current_metadata_offset >= broker.epoch
+    after = _next(
+        before, request, is_caught_up=is_caught_up, leads_anything=leads, may_stop=may_stop
+    )
+    records: list[MetadataRecord] = []
+    # One that is stopping may have been given something that another one could not keep.
+    if after is not before or (leads and after is BrokerState.STOPPING):
+        records = yield from _transitions[after](image, config, broker)
+    response = {
+        "is_caught_up": is_caught_up,
+        "is_fenced": after in {BrokerState.FENCED, BrokerState.STOPPED},
+        "should_shut_down": after is BrokerState.STOPPED,
+    }
+    return ControllerResult(response, records)
+
+
+def _state(broker: BrokerImage) -> BrokerState:
+    if broker.fenced:
+        return BrokerState.FENCED
+    return BrokerState.STOPPING if broker.in_controlled_shutdown else BrokerState.SERVING
+
+
+def _next(
+    state: BrokerState, request: Any, *, is_caught_up: bool, leads_anything: bool, may_stop: bool
+) -> BrokerState:
+    match state:
+        case BrokerState.FENCED:
+            if request.want_shut_down:
+                return BrokerState.STOPPED
+            return BrokerState.SERVING if is_caught_up and not request.want_fence else state
+        case BrokerState.SERVING:
+            if request.want_fence:
+                return BrokerState.STOPPED if request.want_shut_down else BrokerState.FENCED
+            if request.want_shut_down:
+                return BrokerState.STOPPING if leads_anything else BrokerState.STOPPED
+            return state
+        case _:
+            return state if leads_anything or not may_stop else BrokerState.STOPPED
+
+
+def _leads_anything(image: ClusterImage, node_id: int) -> Generator[None, None, bool]:
+    looked_at = 0
+    for topic in image.topics.values():
+        for partition in topic.partitions.values():
+            if partition.leader == node_id:
+                return True
+            looked_at += 1
+            if looked_at % _SLICE == 0:
+                yield
+    return False
+
+
+def _unfence(
+    image: ClusterImage, config: Config, broker: BrokerImage
+) -> Generator[None, None, list[MetadataRecord]]:
+    elections = yield from join(image, config, broker.node_id)
+    return [broker_change(broker, fenced=UNFENCE, cordoned_log_dirs=[]), *elections]
+
+
+def _begin_shutdown(
+    image: ClusterImage, config: Config, broker: BrokerImage
+) -> Generator[None, None, list[MetadataRecord]]:
+    moves = yield from leave(image, config, broker.node_id)
+    if broker.in_controlled_shutdown:
+        return moves
+    return [broker_change(broker, in_controlled_shutdown=_BEGIN_SHUTDOWN), *moves]
+
+
+def _fence(
+    image: ClusterImage, config: Config, broker: BrokerImage
+) -> Generator[None, None, list[MetadataRecord]]:
+    if broker.fenced:
+        yield
+        return []
+    moves = yield from leave(image, config, broker.node_id)
+    return [*moves, broker_change(broker, fenced=FENCE)]
+
+
+_transitions: dict[
+    BrokerState,
+    Callable[[ClusterImage, Config, BrokerImage], Generator[None, None, list[MetadataRecord]]],
+] = {
+    BrokerState.SERVING: _unfence,
+    BrokerState.STOPPING: _begin_shutdown,
+    BrokerState.FENCED: _fence,
+    BrokerState.STOPPED: _fence,
+}

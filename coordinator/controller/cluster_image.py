@@ -1,0 +1,272 @@
+"""The whole cluster as one immutable value: what the metadata log says after some offset.
+
+A `ClusterImage` is a function of the records before `offset`, nothing else: cutting the log into
+other batches, or starting from a snapshot, gives an equal image (tests/property). It is never
+changed; `image_builder.ImageBuilder` makes the next one and shares what did not change. Mappings
+inside an image are therefore read-only by agreement.
+
+Kinds of records that this broker does not serve yet (ACLs, quotas, SCRAM users, tokens) are kept
+as records in `others`, so that a snapshot written here loses nothing.
+
+Source: Kafka's org.apache.kafka.image; records in codecs/metadata_records.py.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from wirebroker.codecs.metadata_records import MetadataRecord, RecordType, metadata_record
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Iterable, Iterator, Mapping
+
+METADATA_VERSION = "metadata.version"
+NO_LEADER = -1
+
+# What stands in PartitionImage.directories when it is no directory id (Kafka's DirectoryId; 1 is a
+# lost one).
+UNASSIGNED_DIRECTORY = bytes(16)
+MIGRATING_DIRECTORY = bytes(15) + b"\x02"
+
+
+# Kinds of records in `others` that somebody relies on to keep others out, in plain words.
+_PROTECTION = {
+    RecordType.ACCESS_CONTROL_ENTRY: "ACLs",
+    RecordType.USER_SCRAM_CREDENTIAL: "SCRAM users",
+    RecordType.DELEGATION_TOKEN: "delegation tokens",
+    RecordType.CLIENT_QUOTA: "quotas",
+}
+
+
+class ResourceType:
+    """What a config entry belongs to (Kafka's ConfigResource.Type)."""
+
+    UNKNOWN = 0
+    TOPIC = 2
+    BROKER = 4
+    BROKER_LOGGER = 8
+    CLIENT_METRICS = 16
+    GROUP = 32
+
+    ALL = frozenset((TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP))
+
+
+class PartitionImage(NamedTuple):
+    """One partition: who has it, who leads it, and in which epochs."""
+
+    # The protocol's name; that it hides tuple.index() is no loss here.
+    index: int  # type: ignore[assignment]  # pyright: ignore[reportIncompatibleMethodOverride]
+    replicas: tuple[int, ...]
+    isr: tuple[int, ...]
+    leader: int  # NO_LEADER while there is none
+    leader_epoch: int  # +1 whenever a change names a leader, even the same one
+    partition_epoch: int  # +1 with every change
+    directories: tuple[bytes, ...]  # one per replica
+    removing_replicas: tuple[int, ...] = ()
+    adding_replicas: tuple[int, ...] = ()
+    leader_recovery_state: int = 0  # 0 recovered, 1 recovering after an unclean election
+    eligible_leader_replicas: tuple[int, ...] = ()
+    last_known_elr: tuple[int, ...] = ()
+
+
+class TopicImage(NamedTuple):
+    """One topic; its partitions are numbered from 0 without gaps."""
+
+    name: str
+    topic_id: bytes
+    partitions: Mapping[int, PartitionImage]
+
+
+class Endpoint(NamedTuple):
+    """Where a broker or controller can be reached under one listener's name."""
+
+    name: str
+    host: str
+    port: int
+    security_protocol: int  # 0 PLAINTEXT, 1 SSL, 2 SASL_PLAINTEXT, 3 SASL_SSL
+
+
+class BrokerImage(NamedTuple):
+    """One registered broker."""
+
+    node_id: int
+    epoch: int  # offset of its registration record
+    incarnation_id: bytes
+    endpoints: Mapping[str, Endpoint]
+    features: Mapping[str, tuple[int, int]]
+    rack: str | None
+    fenced: bool
+    in_controlled_shutdown: bool
+    log_directories: tuple[bytes, ...]
+    cordoned_log_directories: tuple[bytes, ...] | None = None
+    is_migrating_zk_broker: bool = False
+
+    @property
+    def is_active(self) -> bool:
+        """Tell whether it may lead and be in an ISR."""
+        return not self.fenced and not self.in_controlled_shutdown
+
+
+def endpoints_of(listeners: Iterable[Any]) -> dict[str, Endpoint]:
+    """Return by name what a registration, asked for or recorded, says of a broker's listeners."""
+    return {
+        each.name: Endpoint(each.name, each.host, each.port, each.security_protocol)
+        for each in listeners
+    }
+
+
+def ranges_of(features: Iterable[Any]) -> dict[str, tuple[int, int]]:
+    """Return by name the levels of features that a registration says are supported."""
+    return {
+        each.name: (each.min_supported_version, each.max_supported_version) for each in features
+    }
+
+
+ConfigKey = tuple[int, str]  # (ResourceType, resource name; "" is the default of its kind)
+NO_CONFIGS: Mapping[str, str] = {}
+
+
+@dataclass(slots=True, frozen=True)
+class ClusterImage:
+    """The state of the cluster after all records before `offset`."""
+
+    # Next offset to apply, and the leader epoch of the record before it.
+    offset: int = 0
+    epoch: int = 0
+    topics: Mapping[str, TopicImage] = field(default_factory=dict[str, TopicImage])
+    # Same topics, by id: len(topics) == len(topics_by_id).
+    topics_by_id: Mapping[bytes, TopicImage] = field(default_factory=dict[bytes, TopicImage])
+    # No empty inner mappings.
+    configs: Mapping[ConfigKey, Mapping[str, str]] = field(
+        default_factory=dict[ConfigKey, "Mapping[str, str]"]
+    )
+    brokers: Mapping[int, BrokerImage] = field(default_factory=dict[int, BrokerImage])
+    controllers: Mapping[int, MetadataRecord] = field(default_factory=dict[int, MetadataRecord])
+    features: Mapping[str, int] = field(default_factory=dict[str, int])  # no zero levels
+    # The record that says which producer id is free next; None: 0 is.
+    producer_ids: MetadataRecord | None = None
+    others: Mapping[Hashable, MetadataRecord] = field(
+        default_factory=dict["Hashable", MetadataRecord]
+    )
+    # Records after a BeginTransaction whose end has not come; they do not count yet.
+    open_transaction: tuple[MetadataRecord, ...] | None = None
+
+    @property
+    def unserved_protection(self) -> tuple[str, ...]:
+        """Return in plain words which kinds of protection the metadata holds and nobody serves."""
+        kinds = {record.type for record in self.others.values()}
+        return tuple(words for kind, words in _PROTECTION.items() if kind in kinds)
+
+    @property
+    def next_producer_id(self) -> int:
+        """Return the first producer id of the next block."""
+        if self.producer_ids is None:
+            return 0
+        return int(self.producer_ids.body.next_producer_id)
+
+    def config(self, resource_type: int, name: str) -> Mapping[str, str]:
+        """Return the values set for one resource."""
+        return self.configs.get((resource_type, name), NO_CONFIGS)
+
+    def topic_config(self, name: str) -> Mapping[str, str]:
+        """Return the overrides of one topic."""
+        return self.configs.get((ResourceType.TOPIC, name), NO_CONFIGS)
+
+    def partition(self, topic: str, index: int) -> PartitionImage | None:
+        """Return one partition, or None if it does not exist."""
+        image = self.topics.get(topic)
+        return None if image is None else image.partitions.get(index)
+
+    def check(self) -> None:
+        """Assert what must hold in every image."""
+        assert len(self.topics) == len(self.topics_by_id)
+        for topic in self.topics.values():
+            assert self.topics_by_id[topic.topic_id] is topic
+            for index, partition in topic.partitions.items():
+                assert partition.index == index
+                assert len(partition.directories) == len(partition.replicas)
+                assert partition.leader == NO_LEADER or partition.leader in partition.isr
+        assert all(self.configs.values())
+
+
+def partition_record(topic_id: bytes, partition: PartitionImage) -> MetadataRecord:
+    """Return the record that creates this partition."""
+    return metadata_record(
+        RecordType.PARTITION,
+        partition_id=partition.index,
+        topic_id=topic_id,
+        replicas=list(partition.replicas),
+        isr=list(partition.isr),
+        removing_replicas=list(partition.removing_replicas),
+        adding_replicas=list(partition.adding_replicas),
+        leader=partition.leader,
+        leader_recovery_state=partition.leader_recovery_state,
+        leader_epoch=partition.leader_epoch,
+        partition_epoch=partition.partition_epoch,
+        directories=list(partition.directories),
+        eligible_leader_replicas=list(partition.eligible_leader_replicas) or None,
+        last_known_elr=list(partition.last_known_elr) or None,
+    )
+
+
+def broker_record(broker: BrokerImage) -> MetadataRecord:
+    """Return the registration record of this broker in its present state."""
+    cordoned = broker.cordoned_log_directories
+    return metadata_record(
+        RecordType.REGISTER_BROKER,
+        broker_id=broker.node_id,
+        is_migrating_zk_broker=broker.is_migrating_zk_broker,
+        incarnation_id=broker.incarnation_id,
+        broker_epoch=broker.epoch,
+        end_points=[endpoint._asdict() for endpoint in broker.endpoints.values()],
+        features=feature_ranges(broker.features),
+        rack=broker.rack,
+        fenced=broker.fenced,
+        in_controlled_shutdown=broker.in_controlled_shutdown,
+        log_dirs=list(broker.log_directories),
+        cordoned_log_dirs=None if cordoned is None else list(cordoned),
+    )
+
+
+def feature_ranges(features: Mapping[str, tuple[int, int]]) -> list[dict[str, str | int]]:
+    """Return supported features as registration records hold them."""
+    return [
+        {"name": name, "min_supported_version": low, "max_supported_version": high}
+        for name, (low, high) in features.items()
+    ]
+
+
+def to_records(image: ClusterImage) -> Iterator[MetadataRecord]:
+    """Yield records that rebuild this image from nothing (a snapshot), in Kafka's order."""
+    assert image.open_transaction is None, "a snapshot cannot hold half a transaction"
+    for name in sorted(image.features, key=lambda name: (name != METADATA_VERSION, name)):
+        yield metadata_record(
+            RecordType.FEATURE_LEVEL, name=name, feature_level=image.features[name]
+        )
+    for broker in image.brokers.values():
+        yield broker_record(broker)
+    yield from image.controllers.values()
+    for topic in image.topics.values():
+        yield metadata_record(RecordType.TOPIC, name=topic.name, topic_id=topic.topic_id)
+        for partition in topic.partitions.values():
+            yield partition_record(topic.topic_id, partition)
+    for (resource_type, resource_name), values in image.configs.items():
+        for name, value in values.items():
+            yield config_record(resource_type, resource_name, name, value)
+    if image.producer_ids is not None:
+        yield image.producer_ids
+    yield from image.others.values()
+
+
+def config_record(
+    resource_type: int, resource_name: str, name: str, value: str | None
+) -> MetadataRecord:
+    """Return the record that sets one config, or removes it if `value` is None."""
+    return metadata_record(
+        RecordType.CONFIG,
+        resource_type=resource_type,
+        resource_name=resource_name,
+        name=name,
+        value=value,
+    )

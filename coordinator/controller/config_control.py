@@ -1,0 +1,318 @@
+"""Configs of topics and brokers changed: (Incremental)AlterConfigs in, metadata records out.
+
+AlterConfigs gives all configs of a resource at once; what it leaves out goes back to its default.
+
+A resource changes as a whole or not at all. What is checked is the state after the change, so that
+two values that only fit together can be set in one request.
+
+Source: Kafka's ConfigAdminManager (checks of the broker that is asked) and
+ConfigurationControlManager with ControllerConfigurationValidator (the controller's).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from wirebroker.codecs.errors import ErrorCode, KafkaError
+from wirebroker.config import validate_topic_configs
+from wirebroker.config.dynamic import check_change, usable
+from wirebroker.config.lookup import is_list, row_of
+from wirebroker.config.row import ConfigError, ConfigType
+from wirebroker.config.topic import TOPIC_ROWS
+from wirebroker.coordinator.controller.cluster_image import (
+    ClusterImage,
+    ResourceType,
+    config_record,
+)
+from wirebroker.coordinator.controller.operation import (
+    ControllerResult,
+    Operation,
+    RecordsOfRequest,
+)
+from wirebroker.coordinator.controller.topic_names import check_topic_name
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from wirebroker.codecs.metadata_records import MetadataRecord
+    from wirebroker.config import Config
+
+SET, DELETE, APPEND, SUBTRACT = range(4)
+
+Result = dict[str, Any]
+
+
+class _Kind(NamedTuple):
+    """What editing lists needs to know of a kind of resource's configs, by their names."""
+
+    is_list: Callable[[str], bool]
+    default: Callable[[str], str | None]
+
+
+# (resource, its values, its kind) -> its values after the request
+_Edit = Callable[[Any, "Mapping[str, str]", _Kind], "dict[str, str]"]
+
+
+def _is_topic_list(name: str) -> bool:
+    return name in TOPIC_ROWS and TOPIC_ROWS[name].type is ConfigType.LIST
+
+
+def _broker_default(name: str) -> str | None:
+    row = row_of(name)
+    return None if row is None else row.default
+
+
+_TOPIC_KIND = _Kind(_is_topic_list, lambda name: TOPIC_ROWS[name].default)
+_BROKER_KIND = _Kind(is_list, _broker_default)
+
+
+def check_topic_overrides(config: Config, overrides: Mapping[str, str]) -> None:
+    """Check the configs of a topic, alone and together.
+
+    Raises:
+        KafkaError: INVALID_CONFIG.
+    """
+    try:
+        validate_topic_configs(config, overrides)
+    except ConfigError as error:
+        raise KafkaError(ErrorCode.INVALID_CONFIG, str(error)) from None
+
+
+def alter_configs(
+    request: Any, image: ClusterImage, config: Config, *, node_id: int, is_incremental: bool = True
+) -> Operation[list[Result]]:
+    """Change the configs of the resources of an IncrementalAlterConfigs or AlterConfigs request.
+
+    Raises:
+        KafkaError: POLICY_VIOLATION if all together are too many records; nothing is changed.
+    """
+    wanted = Counter((each.resource_type, each.resource_name) for each in request.resources)
+    records = RecordsOfRequest()
+    results: list[Result] = []
+    for resource in request.resources:
+        error: KafkaError | None = None
+        try:
+            _check_request(resource, wanted, is_incremental=is_incremental)
+            edit = _edit if is_incremental else _replace
+            changed = _changes(resource, edit, image, config, node_id)
+        except KafkaError as failure:
+            error = failure
+        else:
+            records.extend(changed)
+        results.append(altered(resource, error))
+        yield
+    return ControllerResult(results, [] if request.validate_only else records.records)
+
+
+def altered(resource: Any, error: KafkaError | None) -> Result:
+    """Return what is answered for one resource."""
+    return {
+        "error_code": int(error.code if error else ErrorCode.NONE),
+        "error_message": error.message if error else None,
+        "resource_type": resource.resource_type,
+        "resource_name": resource.resource_name,
+    }
+
+
+def not_for_others(
+    request: Any, *, node_id: int, is_incremental: bool = True
+) -> dict[int, KafkaError]:
+    """Find what the broker that is asked refuses without asking the controller.
+
+    Args:
+        request: An (Incremental)AlterConfigs request.
+        node_id: Of the broker that is asked; the configs of another one are not for it to judge.
+        is_incremental: Which of the two it is.
+
+    Returns:
+        The refusals, by the resources' places in the request.
+    """
+    wanted = Counter((each.resource_type, each.resource_name) for each in request.resources)
+    refused: dict[int, KafkaError] = {}
+    for place, resource in enumerate(request.resources):
+        if resource.resource_type == ResourceType.BROKER and resource.resource_name:
+            try:
+                _check_request(resource, wanted, is_incremental=is_incremental)
+                check_this_broker(resource.resource_name, node_id)
+            except KafkaError as error:
+                refused[place] = error
+    return refused
+
+
+def _check_request(
+    resource: Any, wanted: Counter[tuple[int, str]], *, is_incremental: bool
+) -> None:
+    if wanted[resource.resource_type, resource.resource_name] > 1:
+        raise _refused("Each resource may appear only once.")
+    _check_shape(resource, is_incremental=is_incremental)
+
+
+def _check_shape(resource: Any, *, is_incremental: bool) -> None:
+    """Check what does not depend on the kind of resource."""
+    names = [each.name for each in resource.configs]
+    if len(set(names)) != len(names):
+        raise _refused("A config appears more than once.")
+    nulls = [
+        each.name
+        for each in resource.configs
+        if each.value is None and not (is_incremental and each.config_operation == DELETE)
+    ]
+    if nulls:
+        raise _refused(f"These configs have no value: {', '.join(nulls)}")
+    for each in resource.configs if is_incremental else ():
+        if not SET <= each.config_operation <= SUBTRACT:
+            if resource.resource_type == ResourceType.TOPIC:
+                raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)  # as Kafka's controller
+            raise _refused(f"Unknown operation {each.config_operation} on {each.name}.")
+
+
+def _changes(
+    resource: Any, edit: _Edit, image: ClusterImage, config: Config, node_id: int
+) -> list[MetadataRecord]:
+    match resource.resource_type:
+        case ResourceType.TOPIC:
+            return _topic_changes(resource, edit, image, config)
+        case ResourceType.BROKER:
+            return _broker_changes(resource, edit, image, config, node_id)
+        case ResourceType.BROKER_LOGGER | ResourceType.CLIENT_METRICS | ResourceType.GROUP:
+            raise _refused("Configs of loggers, client metrics and groups are not served here.")
+        case _:
+            raise _refused(f"Unknown resource type {resource.resource_type}.")
+
+
+def _topic_changes(
+    resource: Any, edit: _Edit, image: ClusterImage, config: Config
+) -> list[MetadataRecord]:
+    name = resource.resource_name
+    before = image.topic_config(name)
+    after = edit(resource, before, _TOPIC_KIND)
+    if not name:
+        raise _refused("There are no default configs of topics.")
+    check_topic_name(name)
+    check_topic_overrides(config, after)
+    if name not in image.topics:
+        raise KafkaError(
+            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist."
+        )
+    return [
+        config_record(ResourceType.TOPIC, name, each, after.get(each))
+        for each in _named(resource, before, after)
+        if after.get(each) != before.get(each)
+    ]
+
+
+def _broker_changes(
+    resource: Any, edit: _Edit, image: ClusterImage, config: Config, node_id: int
+) -> list[MetadataRecord]:
+    """Change dynamic configs of a broker, or of all brokers if the name is empty.
+
+    Records are written for unchanged values too: they make a broker read files again that the
+    value only names.
+    """
+    name = resource.resource_name
+    if name:
+        _check_registered(name, image)
+    before = image.config(ResourceType.BROKER, name)
+    after = edit(resource, before, _BROKER_KIND)
+    # What another broker, or a newer one, has left and nothing can use is not held against this.
+    checked = edit(resource, usable(before, is_default=not name), _BROKER_KIND)
+    if name in {"", str(node_id)}:
+        _check_own(name, checked, image, config, node_id)
+    else:
+        # That broker has judged them under its own settings before it asked.
+        refused = checked.keys() - usable(checked, is_default=False).keys()
+        if refused:
+            raise _refused(f"Broker {name} cannot use {', '.join(sorted(refused))}.")
+    return [
+        config_record(ResourceType.BROKER, name, each, after.get(each))
+        for each in _named(resource, before, after)
+    ]
+
+
+def _check_own(
+    name: str, checked: Mapping[str, str], image: ClusterImage, config: Config, node_id: int
+) -> None:
+    """Check a change under the settings of the controller's own broker."""
+    is_default = not name
+    own = image.config(ResourceType.BROKER, str(node_id))
+    try:
+        check_change(
+            config,
+            cluster_wide=checked if is_default else image.config(ResourceType.BROKER, ""),
+            this_broker=own if is_default else checked,
+            is_default=is_default,
+        )
+    except ConfigError as error:
+        raise _refused(str(error)) from None
+
+
+def _check_registered(name: str, image: ClusterImage) -> None:
+    if not name.isdecimal():
+        raise _refused(f"A broker is named by a whole number, not by '{name}'.")
+    if int(name) not in image.brokers:
+        raise KafkaError(
+            ErrorCode.BROKER_ID_NOT_REGISTERED, f"There is no broker with the id {name}."
+        )
+
+
+def _named(resource: Any, before: Mapping[str, str], after: Mapping[str, str]) -> list[str]:
+    """Return the configs that a request names, and those that it drops by not naming them."""
+    names = [each.name for each in resource.configs]
+    return names + [name for name in before if name not in after and name not in names]
+
+
+def check_this_broker(name: str, node_id: int) -> None:
+    """Refuse a broker resource that is not this broker.
+
+    Raises:
+        KafkaError: INVALID_REQUEST.
+    """
+    try:
+        asked = int(name)
+    except ValueError:
+        raise _refused(f"A broker is named by a whole number, not by '{name}'.") from None
+    if asked != node_id:
+        raise _refused(f"This is broker {node_id}; broker {name} cannot be asked here.")
+
+
+def _replace(resource: Any, before: Mapping[str, str], kind: _Kind) -> dict[str, str]:
+    """Return the values of a resource that AlterConfigs gives it: these and no others."""
+    del before, kind
+    return {each.name: each.value for each in resource.configs}
+
+
+def _edit(resource: Any, before: Mapping[str, str], kind: _Kind) -> dict[str, str]:
+    """Return the values of a resource after the operations of IncrementalAlterConfigs."""
+    after = dict(before)
+    for each in resource.configs:
+        match each.config_operation:
+            case _ if each.config_operation == SET:
+                after[each.name] = each.value
+            case _ if each.config_operation == DELETE:
+                after.pop(each.name, None)
+            case _:
+                after[each.name] = _edit_list(each, before.get(each.name), kind)
+    return after
+
+
+def _edit_list(change: Any, before: str | None, kind: _Kind) -> str:
+    is_append = change.config_operation == APPEND
+    if not kind.is_list(change.name):
+        verb = "append to" if is_append else "subtract from"
+        raise KafkaError(
+            ErrorCode.INVALID_CONFIG, f"Nobody can {verb} {change.name}: it is not a list."
+        )
+    text = kind.default(change.name) if before is None else before
+    items = [item for item in (text or "").split(",") if item]
+    for item in change.value.split(","):
+        if is_append and item not in items:
+            items.append(item)
+        elif not is_append and item in items:
+            items.remove(item)
+    return ",".join(items)
+
+
+def _refused(message: str) -> KafkaError:
+    return KafkaError(ErrorCode.INVALID_REQUEST, message)

@@ -1,0 +1,110 @@
+"""What differs between two images, down to single partitions and configs.
+
+Whoever follows the metadata is told this with the image after it, so that following an ISR change
+costs what one partition costs, however large the cluster is. Several changes to one thing within
+one unit of records are one: `before` is what the image before it said.
+
+Source: Kafka's org.apache.kafka.image (TopicsDelta, ConfigurationsDelta, ClusterDelta).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+from wirebroker.coordinator.controller.cluster_image import (
+    BrokerImage,
+    ConfigKey,
+    PartitionImage,
+    TopicImage,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from wirebroker.coordinator.controller.cluster_image import ClusterImage
+
+
+class PartitionChange(NamedTuple):
+    """One partition that is new or has changed."""
+
+    before: PartitionImage | None  # None: it is new
+    after: PartitionImage
+
+
+@dataclass(slots=True)
+class TopicChange:
+    """A topic that is there, and is new or has partitions that are new or changed."""
+
+    name: str
+    topic_id: bytes
+    is_new: bool
+    partitions: dict[int, PartitionChange] = field(default_factory=dict[int, PartitionChange])
+
+
+class ConfigChange(NamedTuple):
+    """One config of one resource; None where it is not set."""
+
+    before: str | None
+    after: str | None
+
+
+class BrokerChange(NamedTuple):
+    """One broker's registration; None where there is none."""
+
+    before: BrokerImage | None
+    after: BrokerImage | None
+
+
+@dataclass(slots=True)
+class ImageChange:
+    """What differs between two images, named so that replicas and caches can follow."""
+
+    # As they were before; a topic that was deleted and created again is in `topics`, too.
+    deleted: list[TopicImage] = field(default_factory=list[TopicImage])
+    # By topic id.
+    topics: dict[bytes, TopicChange] = field(default_factory=dict[bytes, TopicChange])
+    # By resource, then by the config's name; those of deleted topics as well.
+    configs: dict[ConfigKey, dict[str, ConfigChange]] = field(
+        default_factory=dict[ConfigKey, dict[str, ConfigChange]]
+    )
+    brokers: dict[int, BrokerChange] = field(default_factory=dict[int, BrokerChange])
+    # Finalized levels before and after; 0 is none.
+    features: dict[str, tuple[int, int]] = field(default_factory=dict[str, tuple[int, int]])
+
+    @property
+    def created(self) -> set[str]:
+        """Return the names of topics that are new."""
+        return {topic.name for topic in self.topics.values() if topic.is_new}
+
+    @property
+    def changed(self) -> set[str]:
+        """Return the names of topics that stayed and have a partition that is new or changed."""
+        return {topic.name for topic in self.topics.values() if not topic.is_new}
+
+    def partitions(self) -> Iterator[tuple[TopicChange, PartitionChange]]:
+        """Walk the partitions that are new or have changed."""
+        for topic in self.topics.values():
+            for partition in topic.partitions.values():
+                yield topic, partition
+
+
+def topics_between(before: ClusterImage, after: ClusterImage) -> ImageChange:
+    """Return what became of the topics from one image to a later one, and of nothing else."""
+    change = ImageChange()
+    change.deleted = [
+        topic for topic in before.topics.values() if topic.topic_id not in after.topics_by_id
+    ]
+    for topic in after.topics.values():
+        known = before.topics_by_id.get(topic.topic_id)
+        if known is topic:
+            continue
+        partitions: dict[int, PartitionChange] = {}
+        for partition in topic.partitions.values():
+            held = None if known is None else known.partitions.get(partition.index)
+            if held is not partition:
+                partitions[partition.index] = PartitionChange(held, partition)
+        change.topics[topic.topic_id] = TopicChange(
+            topic.name, topic.topic_id, known is None, partitions
+        )
+    return change

@@ -1,0 +1,121 @@
+"""Where replicas go: choosing brokers, and judging a choice that a client made.
+
+Source: Kafka's StripedReplicaPlacer, and validateManualPartitionAssignment in its
+ReplicationControlManager.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wirebroker.codecs.errors import ErrorCode, KafkaError
+from wirebroker.coordinator.controller.cluster_image import (
+    UNASSIGNED_DIRECTORY,
+    ClusterImage,
+    PartitionImage,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+class Placer:
+    """Gives each new partition its replicas, leaders striped over the active brokers."""
+
+    __slots__ = ("_brokers", "_image", "_next", "_replication_factor")
+
+    def __init__(self, image: ClusterImage, *, replication_factor: int) -> None:
+        """Begin a placement, with the leader at a place that varies from request to request.
+
+        Args:
+            image: The cluster.
+            replication_factor: Replicas of each partition.
+
+        Raises:
+            KafkaError: INVALID_REPLICATION_FACTOR if the brokers are too few.
+        """
+        active = sorted(each.node_id for each in image.brokers.values() if each.is_active)
+        idle = sorted(each.node_id for each in image.brokers.values() if not each.is_active)
+        if not active:
+            raise _impossible(
+                replication_factor, "all brokers are fenced or shutting down at present"
+            )
+        if replication_factor > len(image.brokers):
+            raise _impossible(
+                replication_factor, f"only {len(image.brokers)} broker(s) are registered"
+            )
+        self._image = image
+        self._replication_factor = replication_factor
+        self._next = image.offset % len(active)
+        self._brokers = active, idle
+
+    def place(self, index: int) -> PartitionImage:
+        """Return the next partition, led by the first of its replicas."""
+        active, idle = self._brokers
+        first = self._next
+        self._next = (first + 1) % len(active)
+        candidates = active[first:] + active[:first] + idle
+        return new_partition(self._image, index, candidates[: self._replication_factor])
+
+
+def new_partition(image: ClusterImage, index: int, replicas: Sequence[int]) -> PartitionImage:
+    """Return a partition as it starts, with all active replicas in sync.
+
+    The caller has made sure that at least one replica is active.
+    """
+    isr = tuple(each for each in replicas if image.brokers[each].is_active)
+    return PartitionImage(
+        index=index,
+        replicas=tuple(replicas),
+        isr=isr,
+        leader=isr[0],
+        leader_epoch=0,
+        partition_epoch=0,
+        directories=tuple(_directory_for(image, each) for each in replicas),
+    )
+
+
+def _directory_for(image: ClusterImage, broker: int) -> bytes:
+    """Return the only log directory of a broker; with several the broker chooses (KIP-858)."""
+    directories = image.brokers[broker].log_directories
+    return directories[0] if len(directories) == 1 else UNASSIGNED_DIRECTORY
+
+
+def check_manual_assignment(
+    image: ClusterImage, replicas: Sequence[int], *, partition: int, replication_factor: int | None
+) -> None:
+    """Judge one partition's replicas as a client named them.
+
+    Raises:
+        KafkaError: INVALID_REPLICA_ASSIGNMENT.
+    """
+    if not replicas:
+        raise _refused("The manual assignment has an empty list of replicas.")
+    previous = None
+    for broker in sorted(replicas):
+        if broker not in image.brokers:
+            raise _refused(f"The manual assignment names broker {broker}, which is not registered.")
+        if broker == previous:
+            raise _refused(f"The manual assignment names broker {broker} more than once.")
+        previous = broker
+    if replication_factor is not None and len(replicas) != replication_factor:
+        raise _refused(
+            f"The manual assignment has a partition with {len(replicas)} replica(s), where"
+            f" partitions before it have {replication_factor}."
+        )
+    if not any(image.brokers[each].is_active for each in replicas):
+        raise _refused(
+            f"All brokers in the manual assignment of partition {partition} are fenced or"
+            " shutting down."
+        )
+
+
+def _refused(message: str) -> KafkaError:
+    return KafkaError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, message)
+
+
+def _impossible(replication_factor: int, reason: str) -> KafkaError:
+    return KafkaError(
+        ErrorCode.INVALID_REPLICATION_FACTOR,
+        f"A partition cannot be replicated {replication_factor} time(s): {reason}.",
+    )

@@ -1,0 +1,103 @@
+"""What administrators ask: which transactional ids there are, and where their transactions are.
+
+Source: Kafka's TransactionCoordinator.handleDescribeTransactions, TransactionStateManager.
+listTransactionStates; KIP-664, KIP-994 for durations, KIP-1152 for patterns.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+from wirebroker.codecs.errors import ErrorCode, KafkaError
+from wirebroker.coordinator.transactions.metadata import STATES_BY_LABEL, TransactionState
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Generator
+
+    from wirebroker.coordinator.transactions.metadata import Transaction
+    from wirebroker.coordinator.transactions.shard import TransactionShard
+
+NO_DURATION = -1
+
+
+class Pattern(Protocol):
+    """A compiled regular expression."""
+
+    def fullmatch(self, text: str, /) -> object | None:
+        """Return something if the whole text matches."""
+        ...
+
+
+class Filters(NamedTuple):
+    """What ListTransactions is to leave out; an empty filter lets all pass.
+
+    Attributes:
+        producer_ids: These ids only.
+        states: The states asked for, unknown names among them.
+        duration_ms: Those that began longer ago; negative for any.
+        pattern: The whole transactional id matches; None for any.
+    """
+
+    producer_ids: Collection[int] = ()
+    states: Collection[str] = ()
+    duration_ms: int = NO_DURATION
+    pattern: Pattern | None = None
+
+    def unknown_states(self) -> list[str]:
+        """Return the names that are no states."""
+        return [each for each in self.states if each not in STATES_BY_LABEL]
+
+    def admit(self, transaction: Transaction, wall_ms: int) -> bool:
+        """Tell whether a transaction belongs into the answer."""
+        if self.producer_ids and transaction.producer_id not in self.producer_ids:
+            return False
+        if self.states and transaction.state.label not in self.states:
+            return False
+        # One that never began is taken for one that began with the epoch, as in Kafka.
+        if self.duration_ms >= 0 and wall_ms - transaction.start_ms <= self.duration_ms:
+            return False
+        return (
+            self.pattern is None or self.pattern.fullmatch(transaction.transactional_id) is not None
+        )
+
+
+def list_transactions(
+    shard: TransactionShard, filters: Filters, wall_ms: int
+) -> Generator[None, None, list[dict[str, Any]]]:
+    """Return the transactions of a ListTransactions response; may be interrupted after each."""
+    found: list[dict[str, Any]] = []
+    for each in tuple(shard.recorded.values()):
+        if filters.admit(each, wall_ms):
+            found.append(
+                {
+                    "transactional_id": each.transactional_id,
+                    "producer_id": each.producer_id,
+                    "transaction_state": each.state.label,
+                }
+            )
+        yield
+    return found
+
+
+def describe(shard: TransactionShard, transactional_id: str) -> dict[str, Any]:
+    """Return a transaction of a DescribeTransactions response.
+
+    Raises:
+        KafkaError: TRANSACTIONAL_ID_NOT_FOUND.
+    """
+    found = shard.recorded.get(transactional_id)
+    if found is None:
+        raise KafkaError(ErrorCode.TRANSACTIONAL_ID_NOT_FOUND)
+    by_topic: dict[str, list[int]] = {}
+    if found.state is not TransactionState.EMPTY:
+        for topic, index in sorted(found.partitions):
+            by_topic.setdefault(topic, []).append(index)
+    return {
+        "transactional_id": transactional_id,
+        "transaction_state": found.state.label,
+        "transaction_timeout_ms": found.timeout_ms,
+        "transaction_start_time_ms": found.start_ms,
+        "producer_id": found.producer_id,
+        "producer_epoch": found.producer_epoch,
+        "topics": [{"topic": topic, "partitions": ids} for topic, ids in by_topic.items()],
+    }

@@ -1,0 +1,79 @@
+"""Transactions that take too long are aborted; ids that nobody has used for long go.
+
+Both are looked for at an interval, as in Kafka, so a transaction may outlast its timeout by
+transaction.abort.timed.out.transaction.cleanup.interval.ms. Sweeps yield an outcome after each
+step, so that whoever runs them can serve others in between. A jump of the wall clock ends no
+transaction early, and keeps none open for longer.
+
+Source: Kafka's TransactionCoordinator.abortTimedOutTransactions, TransactionStateManager.
+removeExpiredTransactionalIds.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wirebroker.codecs.coordinator_records import CoordinatorRecord
+from wirebroker.codecs.transaction_records import transaction_key
+from wirebroker.coordinator.outcome import Moment, Outcome
+from wirebroker.coordinator.transactions.end import fence
+from wirebroker.coordinator.transactions.metadata import TransactionState
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from wirebroker.coordinator.transactions.shard import TransactionShard
+    from wirebroker.storage.log.wall_clocks import ClockReading
+
+# Ids looked at in one step: about 1 ms.
+_STEP = 1_000
+
+# The timeout of transactions that two-phase commit keeps open for ever (KIP-939).
+_NO_TIMEOUT_MS = 2**31 - 1
+
+
+def timed_out(shard: TransactionShard, clocks: ClockReading) -> list[str]:
+    """Return the ids whose transaction is overdue, in the same order in every process."""
+    return sorted(
+        transactional_id
+        for transactional_id in shard.ongoing
+        if _is_overdue(shard, transactional_id, clocks)
+    )
+
+
+def abort_timed_out(
+    shard: TransactionShard, transactional_id: str, clocks: ClockReading, moment: Moment
+) -> Outcome:
+    """Abort a transaction that `timed_out` named, unless it has ended meanwhile.
+
+    Raises:
+        KafkaError: COORDINATOR_LOAD_IN_PROGRESS: it needs a producer id, and there is none.
+    """
+    if transactional_id not in shard.ongoing:
+        return Outcome()
+    if not _is_overdue(shard, transactional_id, clocks):
+        return Outcome()
+    return fence(shard, shard.find(transactional_id), moment)
+
+
+def _is_overdue(shard: TransactionShard, transactional_id: str, clocks: ClockReading) -> bool:
+    transaction = shard.recorded[transactional_id]
+    timeout_ms = transaction.timeout_ms
+    if timeout_ms == _NO_TIMEOUT_MS:
+        return False
+    return clocks.age_ms(transaction.start_ms, kept_ms=timeout_ms) > timeout_ms
+
+
+def sweep_expired(shard: TransactionShard, wall_ms: int) -> Iterator[Outcome]:
+    """Delete the ids that are not used any more by `wall_ms`, step by step."""
+    transactional_ids = list(shard.recorded)
+    last_ms = wall_ms - shard.settings.id_expiration_ms
+    for start in range(0, len(transactional_ids), _STEP):
+        records: list[CoordinatorRecord] = []
+        for transactional_id in transactional_ids[start : start + _STEP]:
+            each = shard.recorded.get(transactional_id)
+            if each is None or each.state.is_prepared or each.state is TransactionState.ONGOING:
+                continue
+            if each.updated_ms <= last_ms:
+                records.append(CoordinatorRecord(transaction_key(transactional_id), None))
+        yield Outcome(records, is_atomic=False)

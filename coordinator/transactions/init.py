@@ -1,0 +1,134 @@
+"""InitProducerId with a transactional id: who comes last has it, whoever had it before is fenced.
+
+| state | no id given by the client | its id and epoch given (KIP-360) |
+| --- | --- | --- |
+| unknown | new id, epoch 0 | new id, epoch 0 |
+| Empty, Complete* | next epoch | next epoch, or the present one if it has the one before that |
+| ... epochs used up | new id, epoch 0 | new id, epoch 0 |
+| Ongoing | aborted in the next epoch; CONCURRENT_TRANSACTIONS until that is done | likewise |
+| Prepare* | CONCURRENT_TRANSACTIONS | likewise |
+
+Source: Kafka's TransactionCoordinator.handleInitProducerId, prepareInitProducerIdTransit.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from wirebroker.codecs.errors import ErrorCode, KafkaError
+from wirebroker.coordinator.transactions.end import fence
+from wirebroker.coordinator.transactions.metadata import (
+    LAST_CLIENT_EPOCH,
+    NO_EPOCH,
+    NO_PRODUCER_ID,
+    Transaction,
+    TransactionState,
+)
+
+if TYPE_CHECKING:
+    from wirebroker.coordinator.outcome import Moment, Outcome, ProducerEpoch, Token
+    from wirebroker.coordinator.transactions.settings import TransactionSettings
+    from wirebroker.coordinator.transactions.shard import TransactionShard
+
+
+class Init(NamedTuple):
+    """An InitProducerId request with a transactional id.
+
+    Attributes:
+        transactional_id: Not empty.
+        timeout_ms: Longest time of a transaction.
+        known: The id and epoch that the client has; None if it has none.
+    """
+
+    transactional_id: str
+    timeout_ms: int
+    known: ProducerEpoch | None
+
+
+def check(request: Init, settings: TransactionSettings) -> None:
+    """Refuse what is wrong whatever the coordinator knows, and whoever it is.
+
+    Raises:
+        KafkaError: INVALID_REQUEST or INVALID_TRANSACTION_TIMEOUT.
+    """
+    if not request.transactional_id:
+        raise KafkaError(ErrorCode.INVALID_REQUEST)
+    if not 0 < request.timeout_ms <= settings.max_timeout_ms:
+        raise KafkaError(ErrorCode.INVALID_TRANSACTION_TIMEOUT)
+
+
+def init_producer_id(
+    shard: TransactionShard, request: Init, token: Token, moment: Moment
+) -> Outcome:
+    """Give the client an id and an epoch in which it is alone; `check` was called.
+
+    Raises:
+        KafkaError: CONCURRENT_TRANSACTIONS or PRODUCER_FENCED; COORDINATOR_LOAD_IN_PROGRESS without
+            a new id.
+    """
+    transaction = shard.get(request.transactional_id)
+    if transaction is None:
+        transaction = Transaction(request.transactional_id, shard.take_producer_id())
+    if transaction.state.is_prepared:
+        raise KafkaError(ErrorCode.CONCURRENT_TRANSACTIONS)
+    if not _may_be_known(transaction, request.known):
+        raise KafkaError(ErrorCode.PRODUCER_FENCED)
+    if transaction.state is TransactionState.ONGOING:
+        outcome = fence(shard, transaction, moment)
+        # It asks again, and will then be given an epoch above the one that aborts.
+        outcome.answer(token, refusal(ErrorCode.CONCURRENT_TRANSACTIONS))
+        return outcome
+    target = _next(shard, transaction, request, moment)
+    outcome = shard.move(target)
+    outcome.answer(
+        token,
+        {"producer_id": target.producer_id, "producer_epoch": target.producer_epoch},
+    )
+    return outcome
+
+
+def refusal(error: ErrorCode) -> dict[str, Any]:
+    """Return the response that has an error and no id."""
+    return {
+        "error_code": error,
+        "producer_id": NO_PRODUCER_ID,
+        "producer_epoch": NO_EPOCH,
+    }
+
+
+def _may_be_known(transaction: Transaction, known: ProducerEpoch | None) -> bool:
+    if known is None or transaction.producer_epoch == NO_EPOCH:
+        return True
+    if known.producer_id == transaction.producer_id:
+        return True
+    # It may not have heard yet that the epochs of its id were used up.
+    is_exhausted = known.producer_epoch >= LAST_CLIENT_EPOCH
+    return known.producer_id == transaction.previous_producer_id and is_exhausted
+
+
+def _next(
+    shard: TransactionShard, transaction: Transaction, request: Init, moment: Moment
+) -> Transaction:
+    known, timeout_ms, now_ms = request.known, request.timeout_ms, moment.wall_ms
+    epoch = transaction.producer_epoch
+    is_present = known is None or known.producer_epoch == epoch
+    if transaction.is_epoch_exhausted:
+        if not is_present:
+            # Kafka runs into an internal error here; a client must see the same.
+            raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "no epoch is left for this id")
+        return transaction.with_new_id(
+            shard.take_producer_id(),
+            timeout_ms=timeout_ms,
+            now_ms=now_ms,
+            keep_last=known is not None,
+        )
+    if is_present or epoch == NO_EPOCH:
+        return transaction.with_next_epoch(
+            timeout_ms=timeout_ms, now_ms=now_ms, keep_last=known is not None
+        )
+    assert known is not None
+    if known.producer_epoch != transaction.last_producer_epoch:
+        raise KafkaError(ErrorCode.PRODUCER_FENCED)
+    return transaction.with_next_epoch(
+        timeout_ms=timeout_ms, now_ms=now_ms, is_retry=True, keep_last=True
+    )

@@ -1,0 +1,82 @@
+"""Partitions of a transaction: added by the client or by Produce, and checked for older clients.
+
+A partition is in the transaction before the first record is in the partition, so that a marker will
+follow whatever happens. Clients up to transaction.version 1 say so first (AddPartitionsToTxn,
+AddOffsetsToTxn) and their batches are verified; from version 2 on the broker that is produced to
+adds it (KIP-890).
+
+Source: Kafka's TransactionCoordinator.handleAddPartitionsToTransaction,
+handleVerifyPartitionsInTransaction.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from wirebroker.codecs.errors import ErrorCode, KafkaError
+from wirebroker.coordinator.outcome import Moment, Outcome, Token
+from wirebroker.coordinator.transactions.metadata import TransactionState
+
+if TYPE_CHECKING:
+    from wirebroker.coordinator.transactions.metadata import TopicPartition, Transaction
+    from wirebroker.coordinator.transactions.shard import TransactionShard
+
+
+class Claim(NamedTuple):
+    """Partitions that somebody wants to write to in a transaction."""
+
+    transactional_id: str
+    producer_id: int
+    producer_epoch: int
+    partitions: frozenset[TopicPartition]
+
+
+def add(
+    shard: TransactionShard, claim: Claim, client_version: int, token: Token, moment: Moment
+) -> Outcome:
+    """Add partitions to the transaction, which begins if there is none; answers {error_code: 0}.
+
+    Raises:
+        KafkaError: What every partition of the response says.
+    """
+    transaction = shard.find(claim.transactional_id)
+    if transaction.state.is_prepared:
+        # First, since the client may know the producer id already that comes with the end.
+        raise KafkaError(ErrorCode.CONCURRENT_TRANSACTIONS)
+    _check_producer(transaction, claim)
+    shard.check_client(client_version)
+    outcome = Outcome()
+    if (
+        transaction.state is not TransactionState.ONGOING
+        or not claim.partitions <= transaction.partitions
+    ):
+        outcome = shard.move(
+            transaction.with_partitions(
+                claim.partitions, now_ms=moment.wall_ms, client_version=client_version
+            )
+        )
+    outcome.answer(token, {"error_code": ErrorCode.NONE})
+    return outcome
+
+
+def verify(shard: TransactionShard, claim: Claim) -> dict[TopicPartition, ErrorCode]:
+    """Tell of each partition whether it is in the transaction.
+
+    Raises:
+        KafkaError: What is wrong with all of them.
+    """
+    transaction = shard.find(claim.transactional_id)
+    _check_producer(transaction, claim)
+    if transaction.state.is_prepared:
+        raise KafkaError(ErrorCode.CONCURRENT_TRANSACTIONS)
+    return {
+        each: ErrorCode.NONE if each in transaction.partitions else ErrorCode.TRANSACTION_ABORTABLE
+        for each in claim.partitions
+    }
+
+
+def _check_producer(transaction: Transaction, claim: Claim) -> None:
+    if transaction.producer_id != claim.producer_id:
+        raise KafkaError(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
+    if transaction.producer_epoch != claim.producer_epoch:
+        raise KafkaError(ErrorCode.PRODUCER_FENCED)

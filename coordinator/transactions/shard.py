@@ -1,0 +1,237 @@
+"""The state of one partition of `__transaction_state`: its transactional ids.
+
+The files beside this one hold the rules; each is a function of (shard, request, token, moment):
+
+    init        InitProducerId
+    partitions  AddPartitionsToTxn, AddOffsetsToTxn, verification for Produce
+    end         EndTxn, fencing, completion after the markers
+    expiry      timeouts, ids that nobody uses
+    admin       DescribeTransactions, ListTransactions
+
+`recorded` is what the log says and changes in `replay` alone. `_unrecorded` is soft: the few fields
+that a record has no room for, set with the record that they go with, taken back if its append
+fails, gone after a load. The README beside this file has it all as tables. A decided transaction
+(Prepare*) has markers under way from the moment its record is committed, or was loaded: the effect
+WriteMarkers asks for them, `end.complete` notes that they are there.
+
+Source: Kafka's TransactionCoordinator and TransactionStateManager.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from wirebroker.codecs.errors import ErrorCode, KafkaError
+from wirebroker.codecs.transaction_records import (
+    decode_transaction_key,
+    decode_transaction_value,
+)
+from wirebroker.coordinator.outcome import Marker, Moment, Outcome, Timers
+from wirebroker.coordinator.transactions.metadata import (
+    EPOCH_BUMP,
+    FLEXIBLE_RECORDS,
+    NO_EPOCH,
+    NO_PRODUCER_ID,
+    TV_0,
+    Transaction,
+    TransactionState,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from wirebroker.codecs.coordinator_records import CoordinatorRecord
+    from wirebroker.coordinator.transactions.metadata import TopicPartition
+    from wirebroker.coordinator.transactions.settings import TransactionSettings
+
+
+class WriteMarkers(NamedTuple):
+    """Effect: end a transaction in each of its partitions, then `end.complete`."""
+
+    transactional_id: str
+    marker: Marker
+    partitions: frozenset[TopicPartition]
+
+
+class TransactionShard:
+    """The transactional ids that hash to one partition.
+
+    Attributes:
+        coordinator_epoch: The leader epoch under which this node leads the partition; markers of
+            an older one are refused.
+        take_producer_id: Gives an id that no producer ever had; raises COORDINATOR_LOAD_IN_PROGRESS
+            while there is none.
+        transaction_version: The finalized level now.
+        recorded: Each transactional id as its last record has it.
+        ongoing: Ids whose transaction is Ongoing, as recorded: those that can time out.
+    """
+
+    __slots__ = (
+        "_unrecorded",
+        "coordinator_epoch",
+        "ongoing",
+        "recorded",
+        "settings",
+        "take_producer_id",
+        "timers",
+        "transaction_version",
+    )
+
+    def __init__(
+        self,
+        settings: TransactionSettings,
+        *,
+        coordinator_epoch: int,
+        take_producer_id: Callable[[], int],
+        transaction_version: Callable[[], int],
+    ) -> None:
+        self.settings = settings
+        self.coordinator_epoch = coordinator_epoch
+        self.take_producer_id = take_producer_id
+        self.transaction_version = transaction_version
+        self.recorded: dict[str, Transaction] = {}
+        self.ongoing: set[str] = set()
+        self.timers = Timers()
+        # Soft: fields of Transaction by id. Each id is one of `recorded`, or is about to be.
+        self._unrecorded: dict[str, Mapping[str, Any]] = {}
+
+    def get(self, transactional_id: str) -> Transaction | None:
+        """Return a transactional id with all that is known of it; None if there is none."""
+        found = self.recorded.get(transactional_id)
+        if found is None:
+            return None
+        unrecorded = self._unrecorded.get(transactional_id)
+        return found if unrecorded is None else found._replace(**unrecorded)
+
+    def find(self, transactional_id: str) -> Transaction:
+        """Return a transactional id with all that is known of it.
+
+        Raises:
+            KafkaError: INVALID_PRODUCER_ID_MAPPING.
+        """
+        found = self.get(transactional_id)
+        if found is None:
+            raise KafkaError(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
+        return found
+
+    def check_client(self, client_version: int) -> None:
+        """Refuse a client that goes by what no record of the finalized level can say.
+
+        Raises:
+            KafkaError: UNSUPPORTED_VERSION.
+        """
+        if client_version > TV_0 and self.transaction_version() < FLEXIBLE_RECORDS:
+            raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
+
+    # -- records -----------------------------------------------------------------------------
+
+    def move(self, target: Transaction) -> Outcome:
+        """Return the outcome that makes `target` the state of its id."""
+        version = self.transaction_version()
+        transactional_id = target.transactional_id
+        before = self._unrecorded.get(transactional_id)
+        self._note(transactional_id, target.unrecorded(version))
+
+        def on_failure(_error: ErrorCode, _moment: Moment) -> Outcome:
+            self._note(transactional_id, before)
+            return Outcome()
+
+        return Outcome([target.record(version)], on_failure=on_failure)
+
+    def _note(self, transactional_id: str, unrecorded: Mapping[str, Any] | None) -> None:
+        if unrecorded:
+            self._unrecorded[transactional_id] = unrecorded
+        else:
+            self._unrecorded.pop(transactional_id, None)
+
+    def take_over(self, records: Sequence[CoordinatorRecord], producer_id: int) -> None:
+        """Replay what was just appended."""
+        for key, value in records:
+            self.replay(key, value, producer_id)
+
+    def replay(self, key: bytes, value: bytes | None, producer_id: int = NO_PRODUCER_ID) -> None:
+        """Take over a record that is in the log.
+
+        What something newer has left, or an upgrade that was called off, is passed over.
+
+        Raises:
+            MalformedFrameError: It cannot be read.
+        """
+        del producer_id  # nobody writes here in a transaction
+        transactional_id = decode_transaction_key(key)
+        if transactional_id is None:
+            return
+        if value is None:
+            self.recorded.pop(transactional_id, None)
+            self._unrecorded.pop(transactional_id, None)
+            self.ongoing.discard(transactional_id)
+            return
+        try:
+            decoded = decode_transaction_value(value)
+        except KafkaError as error:
+            if error.code is not ErrorCode.UNSUPPORTED_VERSION:
+                raise
+            return
+        found = Transaction.of_record(transactional_id, decoded)
+        self.recorded[transactional_id] = found
+        if found.state is TransactionState.ONGOING:
+            self.ongoing.add(transactional_id)
+        else:
+            self.ongoing.discard(transactional_id)
+
+    def replay_end(self, producer_id: int, is_commit: bool) -> None:
+        """Take no notice: nobody writes here in a transaction."""
+
+    # -- life --------------------------------------------------------------------------------
+
+    def on_loaded(self, moment: Moment) -> Outcome:
+        """Begin to serve what was replayed: go on with what is decided."""
+        del moment
+        outcome = Outcome()
+        for transaction in self.recorded.values():
+            if transaction.state.is_prepared:
+                outcome.effects.append(self.markers_of(transaction))
+        return outcome
+
+    def on_unloaded(self) -> Outcome:
+        """Nobody waits in a shard of transactions."""
+        return Outcome()
+
+    def on_timer(self, event: Any, moment: Moment) -> Outcome:
+        """No timers are set: timeouts are looked for at an interval, as in Kafka."""
+        raise AssertionError(f"unknown event at {moment}: {event!r}")
+
+    def describe(self) -> str:
+        """Say in a few words what it holds."""
+        return f"{len(self.recorded)} transactional ids, {len(self.ongoing)} in a transaction"
+
+    def markers_of(self, prepared: Transaction) -> WriteMarkers:
+        """Return the effect that writes the markers of a decided transaction."""
+        assert prepared.state.is_prepared
+        marker = Marker(
+            prepared.producer_id,
+            prepared.producer_epoch,
+            self.coordinator_epoch,
+            prepared.state is TransactionState.PREPARE_COMMIT,
+            prepared.client_version,
+        )
+        return WriteMarkers(prepared.transactional_id, marker, prepared.partitions)
+
+    def check(self) -> None:
+        """Assert the laws of all transactional ids."""
+        assert self._unrecorded.keys() <= self.recorded.keys(), "soft state goes with a record"
+        for transactional_id, each in self.recorded.items():
+            assert each.last_producer_epoch == NO_EPOCH, "no record says it"
+            assert each.transactional_id == transactional_id
+            assert each.producer_epoch >= 0
+            assert each.producer_id >= 0
+            is_ongoing = each.state is TransactionState.ONGOING
+            assert (transactional_id in self.ongoing) == is_ongoing
+            if is_ongoing:
+                assert each.partitions, "a transaction begins with a partition"
+            elif not each.state.is_prepared:
+                assert not each.partitions, "markers are due only until a transaction has ended"
+                assert each.next_producer_id == NO_PRODUCER_ID
+            if each.next_producer_id != NO_PRODUCER_ID:
+                assert each.client_version >= EPOCH_BUMP
+        assert self.ongoing <= self.recorded.keys()

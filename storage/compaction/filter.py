@@ -1,0 +1,188 @@
+"""What compaction leaves of one batch.
+
+    record    stays if it is the last of its key, unless it is a tombstone whose horizon has passed;
+              one without a key goes; above the map's reach everything stays
+    batch     keeps its base offset, last offset delta, sequence and producer, whatever goes, so
+              offsets never change and a producer's sequence survives; one that stays whole is
+              copied byte for byte; one that is empty goes, except
+                  the last batch of a producer that is still known (its sequence is in there)
+                  the batch before the first offset that is out of the compaction's reach
+    horizon   a batch with a tombstone, or a marker that nothing needs any more, is given one when
+              compaction first meets it: now + delete.retention.ms, as its base timestamp, with bit
+              6 of the attributes. Tombstones and the marker go when it has passed (KIP-534).
+
+Source: Kafka's MemoryRecords.filterTo, Cleaner.cleanInto, MemoryRecordsBuilder.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from wirebroker.codecs.records.batch import iterate_records, write_crc
+from wirebroker.codecs.records.compression import compress
+from wirebroker.codecs.records.layout import (
+    ATTRIBUTES,
+    ATTRIBUTES_AT,
+    BASE_TIMESTAMP_AT,
+    CODEC_MASK,
+    CONTROL_FLAG,
+    DELETE_HORIZON_FLAG,
+    HEADER_BYTES,
+    LENGTH,
+    LENGTH_AT,
+    LOG_APPEND_TIME_FLAG,
+    OVERHEAD_BYTES,
+    RECORD_COUNT,
+    RECORD_COUNT_AT,
+    TIMESTAMPS,
+    TRANSACTIONAL_FLAG,
+)
+from wirebroker.codecs.records.record import encode_record
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from wirebroker.codecs.records.batch import BatchHeader
+    from wirebroker.codecs.records.record import Record
+    from wirebroker.storage.compaction.map import OffsetMap
+    from wirebroker.storage.compaction.transactions import CleanedTransactions
+
+_NO_TIMESTAMP: Final = -1
+_KEPT_FLAGS: Final = LOG_APPEND_TIME_FLAG | TRANSACTIONAL_FLAG | CONTROL_FLAG
+
+
+class ActiveProducer(NamedTuple):
+    """A producer that the log still knows."""
+
+    last_data_offset: int  # of its last batch with data; -1 if it has none in this epoch
+    producer_epoch: int
+
+
+class BatchFilter:
+    """The decisions of one compaction, batch by batch in the order of the log."""
+
+    __slots__ = ("_delete_retention_ms", "_end_offset", "_map", "_now_ms", "_producers", "_txns")
+
+    def __init__(
+        self,
+        offset_map: OffsetMap,
+        transactions: CleanedTransactions,
+        *,
+        producers: Mapping[int, ActiveProducer],
+        end_offset: int,
+        now_ms: int,
+        delete_retention_ms: int,
+    ) -> None:
+        """Begin a compaction.
+
+        Args:
+            offset_map: The last offset of each key.
+            transactions: Filled with the aborted transactions of a segment before its batches come.
+            producers: By id.
+            end_offset: The first offset that is out of reach.
+            now_ms: The time that horizons are compared with and counted from.
+            delete_retention_ms: How long a tombstone or marker stays.
+        """
+        self._map = offset_map
+        self._txns = transactions
+        self._producers = producers
+        self._end_offset = end_offset
+        self._now_ms = now_ms
+        self._delete_retention_ms = delete_retention_ms
+
+    def filter(self, header: BatchHeader, batch: memoryview) -> memoryview | bytearray | None:
+        """Return what is left of a batch: the batch itself, a new one, or None.
+
+        Raises:
+            KafkaError: INVALID_RECORD or CORRUPT_MESSAGE: its records cannot be read.
+        """
+        is_control = header.is_control
+        horizon_ms = _horizon_of(header)
+        if is_control:
+            is_done = self._txns.meet_control(header, batch)
+            discards = is_done and horizon_ms is not None and horizon_ms <= self._now_ms
+        else:
+            is_done = discards = self._txns.meet_data(header)
+        may_be_empty = self._is_last_of_producer(header) or (
+            header.last_offset + 1 == self._end_offset
+        )
+        if discards:
+            return _empty_batch(header, batch) if may_be_empty else None
+        records = iterate_records(batch, header)
+        if is_control:
+            kept = list(records)
+        else:
+            keeps_tombstones = horizon_ms is None or self._now_ms < horizon_ms
+            kept = [record for record in records if self._keeps(record, keeps_tombstones)]
+        if not kept:
+            return _empty_batch(header, batch) if may_be_empty else None
+        if horizon_ms is None and (
+            (is_control and is_done) or any(record.value is None for record in kept)
+        ):
+            horizon_ms = self._now_ms + self._delete_retention_ms
+        elif len(kept) == header.record_count:
+            return batch
+        return _rebuilt(header, batch, kept, horizon_ms)
+
+    def _keeps(self, record: Record, keeps_tombstones: bool) -> bool:
+        if record.offset > self._map.latest_offset:
+            return True
+        if record.key is None or record.offset < self._map.get(record.key):
+            return False
+        return keeps_tombstones or record.value is not None
+
+    def _is_last_of_producer(self, header: BatchHeader) -> bool:
+        producer = self._producers.get(header.producer_id) if header.producer_id >= 0 else None
+        if producer is None:
+            return False
+        if producer.last_data_offset >= 0:
+            return header.last_offset == producer.last_data_offset
+        return header.is_control and header.producer_epoch == producer.producer_epoch
+
+
+def _horizon_of(header: BatchHeader) -> int | None:
+    return header.base_timestamp if header.attributes & DELETE_HORIZON_FLAG else None
+
+
+def _empty_batch(header: BatchHeader, batch: memoryview) -> bytearray:
+    """Return the batch without its records; codec, base timestamp and horizon go with them."""
+    result = bytearray(batch[:HEADER_BYTES])
+    TIMESTAMPS.pack_into(result, BASE_TIMESTAMP_AT, _NO_TIMESTAMP, header.max_timestamp)
+    return _finish(result, header, flags=0, record_count=0)
+
+
+def _rebuilt(
+    header: BatchHeader, batch: memoryview, records: list[Record], horizon_ms: int | None
+) -> bytearray:
+    """Return the batch with these records only, in its own codec at the default level."""
+    base_timestamp = records[0].timestamp if horizon_ms is None else horizon_ms
+    payload = b"".join(
+        encode_record(
+            record.key,
+            record.value,
+            record.headers,
+            offset_delta=record.offset - header.base_offset,
+            timestamp_delta=record.timestamp - base_timestamp,
+        )
+        for record in records
+    )
+    if header.uses_log_append_time:
+        max_timestamp = header.max_timestamp
+    else:
+        max_timestamp = max(record.timestamp for record in records)
+    result = bytearray(batch[:HEADER_BYTES])
+    result += compress(header.codec, payload)
+    flags = header.attributes & CODEC_MASK
+    if horizon_ms is not None:
+        flags |= DELETE_HORIZON_FLAG
+    TIMESTAMPS.pack_into(result, BASE_TIMESTAMP_AT, base_timestamp, max_timestamp)
+    return _finish(result, header, flags=flags, record_count=len(records))
+
+
+def _finish(result: bytearray, header: BatchHeader, *, flags: int, record_count: int) -> bytearray:
+    LENGTH.pack_into(result, LENGTH_AT, len(result) - OVERHEAD_BYTES)
+    attributes = header.attributes & _KEPT_FLAGS | flags
+    ATTRIBUTES.pack_into(result, ATTRIBUTES_AT, attributes)
+    RECORD_COUNT.pack_into(result, RECORD_COUNT_AT, record_count)
+    write_crc(result, 0)
+    return result

@@ -1,0 +1,95 @@
+"""Descriptors that are held: closed with their last user, a directory's lock, a file system's.
+
+Source for the lock: Kafka's FileLock; for syncfs: its manual page (errors since Linux 5.8).
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import fcntl
+import os
+import re
+
+# Where a failed writeback is sure to be told by syncfs: ext4 and xfs, from Linux 5.8 on.
+_TELLING_FILE_SYSTEMS = frozenset({0xEF53, 0x58465342})
+_TELLING_KERNEL = (5, 8)
+# struct statfs is 120 bytes on 64-bit Linux and begins with the kind of the file system, a long.
+_STATFS_BYTES = 256
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+class Descriptor:
+    """An open file descriptor; closed by the reference count, when nobody uses it any more."""
+
+    __slots__ = ("number",)
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+    def __del__(self) -> None:
+        os.close(self.number)
+
+
+class Volume:
+    """The file system that a directory lies on, held open so that no failed writeback is missed."""
+
+    __slots__ = ("_descriptor",)
+
+    def __init__(self, path: str) -> None:
+        number = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        self._descriptor = Descriptor(number)
+
+    def sync(self) -> None:
+        """Wait until all files and names on it are on the disk (syncfs). Blocks.
+
+        Raises:
+            OSError: What was written since it was opened or synced last may be lost.
+        """
+        if _libc.syncfs(self._descriptor.number) != 0:
+            number = ctypes.get_errno()
+            raise OSError(number, os.strerror(number))
+
+
+def tells_all_errors(path: str) -> bool:
+    """Tell whether syncfs is sure to tell of writebacks that failed, where `path` lies."""
+    release = tuple(map(int, re.findall(r"\d+", os.uname().release)[:2]))
+    status = ctypes.create_string_buffer(_STATFS_BYTES)
+    return (
+        os.uname().sysname == "Linux"
+        and release >= _TELLING_KERNEL
+        and hasattr(_libc, "syncfs")
+        and _libc.statfs(os.fsencode(path), status) == 0
+        and ctypes.c_long.from_buffer(status).value in _TELLING_FILE_SYSTEMS
+    )
+
+
+class DirectoryLock:
+    """A held lock on a directory; freed by `release` or the end of the process."""
+
+    __slots__ = ("_descriptor", "_path")
+
+    # POSIX locks do not exclude within one process, and closing any descriptor of the file frees
+    # them: the paths that this process holds are refused before the file is touched.
+    _held: set[str] = set()  # noqa: RUF012 - one per process, as the lock is
+
+    def __init__(self, path: str) -> None:
+        path = os.path.realpath(path)
+        if path in DirectoryLock._held:
+            raise BlockingIOError(errno.EAGAIN, "locked by this process", path)
+        descriptor = Descriptor(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644))
+        fcntl.lockf(descriptor.number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        DirectoryLock._held.add(path)
+        self._descriptor: Descriptor | None = descriptor
+        self._path = path
+
+    @classmethod
+    def held(cls) -> frozenset[str]:
+        """Return the lock files that this process holds, by their real paths."""
+        return frozenset(cls._held)
+
+    def release(self) -> None:
+        """Free the lock; the second call does nothing. The `.lock` file stays, as Kafka's does."""
+        if self._descriptor is not None:
+            DirectoryLock._held.discard(self._path)
+            self._descriptor = None

@@ -1,0 +1,317 @@
+"""A log that is appended to (hot path): prepare, write, commit; rolling when a segment is full.
+
+An append has three steps, so that a large one can run in a thread and one that fails leaves no
+trace: prepare_append (checks, assigns offsets in place, changes no state), write (files only; rolls
+first if the segment is full), commit (cannot fail: indexes, producers, end offset). The caller
+lets one append at a time through a log, and nothing else that changes it between write and commit.
+
+Source: Kafka's UnifiedLog.append, LocalLog.append and roll.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wirebroker.codecs.errors import ErrorCode, KafkaError
+from wirebroker.codecs.records.layout import CONTROL_FLAG
+from wirebroker.codecs.records.plain_batch import place
+from wirebroker.storage.log.append import (
+    AppendOrigin,
+    AppendPlan,
+    AppendResult,
+    check_fetched,
+    must_roll,
+    number_batches,
+)
+from wirebroker.storage.log.batch_validation import BatchValidator
+from wirebroker.storage.log.producer_replay import apply_batch, find_aborts
+from wirebroker.storage.log.read import ReadableLog
+from wirebroker.storage.log.segment import Segment
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Sequence
+
+    from wirebroker.config.topic import TopicSettings
+    from wirebroker.storage.files import Buffer, Files
+    from wirebroker.storage.log.record_validation import Walked
+    from wirebroker.storage.log.transaction_index import AbortedTransaction
+    from wirebroker.storage.log.verification import VerificationGuard
+
+
+class AppendableLog(ReadableLog):
+    """A log and the rules for what comes into it.
+
+    Attributes:
+        appended_bytes: How much was appended since the log was opened; never falls.
+        walks_records: Whether the records of every batch are looked at.
+    """
+
+    __slots__ = (
+        "_is_index_full",
+        "_settings",
+        "_validator",
+        "appended_bytes",
+        "walks_records",
+    )
+
+    def __init__(
+        self,
+        directory: str,
+        files: Files,
+        *,
+        settings: TopicSettings,
+        producer_id_expiration_ms: int,
+        walks_records: bool,
+    ) -> None:
+        super().__init__(directory, files, producer_id_expiration_ms=producer_id_expiration_ms)
+        self._settings = settings
+        self.walks_records = walks_records
+        self._validator = BatchValidator(settings, walks_all=walks_records)
+        self._is_index_full: bool | None = None  # of the active segment; None: not looked yet
+        self.appended_bytes = 0
+
+    @property
+    def settings(self) -> TopicSettings:
+        """The topic's settings in force; assign new ones when its configs change."""
+        return self._settings
+
+    @settings.setter
+    def settings(self, settings: TopicSettings) -> None:
+        self._settings = settings
+        self._validator = BatchValidator(settings, walks_all=self.walks_records)
+        self._is_index_full = None
+
+    def prepare_append(
+        self,
+        records: memoryview,
+        *,
+        leader_epoch: int,
+        now_ms: int,
+        request_version: int = 13,
+        origin: AppendOrigin = AppendOrigin.CLIENT,
+        guard: VerificationGuard | None = None,
+        is_brief: bool = False,
+        walked: Walked | None = None,
+    ) -> AppendPlan:
+        """Check batches and assign their offsets; changes nothing but bytes of `records`.
+
+        Args:
+            records: Writable; the plan keeps the view, so it stays valid until write() is done.
+            leader_epoch: Under which this replica leads.
+            now_ms: The time now.
+            request_version: Of the Produce request.
+            origin: CLIENT (one batch, everything is checked) or COORDINATOR (this broker's own).
+            guard: From producer_state.begin_verification: what begins a transaction needs one.
+            is_brief: Whether to give up what would hold the event loop too long.
+            walked: What `walk` found in a client's batch, if it was asked before.
+
+        Raises:
+            TakesLongError: It was given up.
+            KafkaError: RefusedBatchError; RECORD_LIST_TOO_LARGE if it exceeds segment.bytes; what
+                ProducerState.check_append raises.
+        """
+        base_offset = self.log_end_offset
+        log_append_time_ms = -1
+        if origin is not AppendOrigin.CLIENT:
+            headers = number_batches(records, base_offset, leader_epoch)
+            for header in headers:
+                if header.is_transactional and not header.is_control:
+                    self.producer_state.check_verified(header, guard)
+        else:
+            records, header = self._validator.validate(
+                records,
+                now_ms=now_ms,
+                request_version=request_version,
+                is_brief=is_brief,
+                walked=walked,
+            )
+            if len(records) > self._settings.segment_bytes:
+                raise KafkaError(
+                    ErrorCode.RECORD_LIST_TOO_LARGE,
+                    f"the batch has {len(records)} bytes, "
+                    f"segment.bytes is {self._settings.segment_bytes}",
+                )
+            if header.producer_id >= 0:
+                duplicate = self.producer_state.check_append(header, guard=guard)
+                if duplicate is not None:
+                    return AppendPlan(records, (header,), now_ms=now_ms, duplicate_of=duplicate)
+            headers = (place(records, header, base_offset, leader_epoch),)
+            if self._settings.message_timestamp_type == "LogAppendTime":
+                log_append_time_ms = now_ms
+        return AppendPlan(records, headers, now_ms=now_ms, log_append_time_ms=log_append_time_ms)
+
+    def is_recompressed(self, attributes: int) -> bool:
+        """Tell whether a batch with these attributes is stored in another codec."""
+        return self._validator.is_recompressed(attributes)
+
+    def walk(self, records: memoryview, now_ms: int) -> Generator[None, None, Walked | None]:
+        """Walk a client's batch before its append, step by step (see BatchValidator.walk)."""
+        return self._validator.walk(records, now_ms)
+
+    def write(self, plan: AppendPlan) -> None:
+        """Put a plan's batches into the active segment's files, rolling before if it is full.
+
+        May run in a thread. Nobody sees the batches before commit().
+
+        Raises:
+            OSError: The log is as before (perhaps with a new, empty segment).
+        """
+        if plan.duplicate_of is not None:
+            return
+        assert plan.base_offset >= self.log_end_offset, "appends go one at a time"
+        epochs = self.leader_epochs
+        for header in plan.headers:
+            if header.leader_epoch != epochs.latest_recorded_epoch and header.leader_epoch >= 0:
+                epochs.assign(header.leader_epoch, header.base_offset)
+        if epochs.is_dirty:
+            epochs.persist()
+            self.is_directory_dirty = True
+        self._is_touched = True
+        segment = self.segments.active
+        if self._is_index_full is None:
+            self._is_index_full = segment.is_index_full(self._settings.segment_index_bytes)
+        if self._is_index_full or must_roll(segment, plan, self._settings):
+            segment = self.roll(now_ms=plan.now_ms, base_offset=plan.base_offset)
+        headers = plan.headers
+        first = headers[0]
+        aborted: Sequence[AbortedTransaction] = ()
+        if len(headers) > 1 or first.attributes & CONTROL_FLAG:
+            aborted = find_aborts(self.producer_state, headers, plan.records)
+            if aborted:
+                # Its index may be a new file, which nobody would miss if its name got lost.
+                self.is_directory_dirty = True
+        plan.segment_write = segment.write(
+            plan.records,
+            headers,
+            index_interval_bytes=self._settings.index_interval_bytes,
+            aborted=aborted,
+        )
+        plan.segment = segment
+
+    def commit(self, plan: AppendPlan) -> AppendResult:
+        """Make what was written part of the log."""
+        duplicate = plan.duplicate_of
+        if duplicate is not None:
+            return AppendResult(
+                duplicate.base_offset,
+                duplicate.last_offset,
+                duplicate.timestamp_ms,
+                self.log_start_offset,
+                is_duplicate=True,
+            )
+        segment, segment_write = plan.segment, plan.segment_write
+        assert segment is not None, "write() comes before commit()"
+        assert segment_write is not None
+        segment.commit(segment_write)
+        self.appended_bytes += segment_write.end_position - segment_write.position
+        if segment_write.offset_entry_count:
+            self._is_index_full = None
+        state = self.producer_state
+        first = plan.headers[0]
+        if len(plan.headers) == 1 and not first.attributes & CONTROL_FLAG:
+            if first.producer_id >= 0:
+                state.append(first)
+        else:
+            position = 0
+            for header in plan.headers:
+                apply_batch(state, header, plan.records[position : position + header.size])
+                position += header.size
+        next_offset = plan.last_offset + 1
+        state.end_offset = next_offset
+        self.log_end_offset = next_offset
+        return AppendResult(
+            plan.base_offset,
+            plan.last_offset,
+            plan.log_append_time_ms,
+            self.log_start_offset,
+            is_duplicate=False,
+        )
+
+    def append_as_leader(
+        self,
+        records: memoryview,
+        *,
+        leader_epoch: int,
+        now_ms: int,
+        request_version: int = 13,
+        origin: AppendOrigin = AppendOrigin.CLIENT,
+        guard: VerificationGuard | None = None,
+        is_brief: bool = False,
+        walked: Walked | None = None,
+    ) -> AppendResult:
+        """Take all three steps at once; `records` may be reused afterwards.
+
+        Raises:
+            TakesLongError: As prepare_append, like KafkaError. OSError as write.
+        """
+        plan = self.prepare_append(
+            records,
+            leader_epoch=leader_epoch,
+            now_ms=now_ms,
+            request_version=request_version,
+            origin=origin,
+            guard=guard,
+            is_brief=is_brief,
+            walked=walked,
+        )
+        self.write(plan)
+        return self.commit(plan)
+
+    def append_as_follower(
+        self, records: Buffer, *, now_ms: int, leader_epoch: int | None = None
+    ) -> AppendResult | None:
+        """Append a leader's batches as they are, offsets and epochs included.
+
+        Args:
+            records: As fetched; a batch that is cut off at the end is left out.
+            now_ms: The time now.
+            leader_epoch: Of the leader that sent them: batches of a later epoch, and all behind
+                them, are left out (Kafka: hasHigherPartitionLeaderEpoch). None takes all.
+
+        Returns:
+            None if no whole batch was left.
+
+        Raises:
+            KafkaError: CORRUPT_MESSAGE. An offset below the log's end is UNKNOWN_SERVER_ERROR.
+        """
+        view = memoryview(records)
+        headers = check_fetched(view, self.log_end_offset, leader_epoch)
+        if not headers:
+            return None
+        size = sum(header.size for header in headers)
+        plan = AppendPlan(view[:size], tuple(headers), now_ms=now_ms)
+        self.write(plan)
+        return self.commit(plan)
+
+    def roll(self, *, now_ms: int, base_offset: int | None = None) -> Segment:
+        """Begin a new segment; an active one that is empty and at the right place stays.
+
+        Args:
+            now_ms: The time now.
+            base_offset: Of the new segment: the first offset to come; None for log_end_offset.
+        """
+        start = self.log_end_offset if base_offset is None else base_offset
+        active = self.segments.active
+        if active.base_offset == start:
+            assert active.size == 0, f"{active} already begins at {start}"
+            return active
+        active.on_roll()
+        state = self.producer_state
+        state.end_offset = start
+        state.take_snapshot()
+        segment = Segment(self._files, self.directory, start, created_ms=now_ms)
+        segment.delete()  # what a crash may have left under these names
+        segment.create(self.settings)
+        self.segments.add(segment)
+        self.mark_touched()
+        self._note_roll()
+        return segment
+
+    def _note_roll(self) -> None:
+        """Tell who wants to know that a segment was rolled, perhaps in a thread."""
+
+    def mark_touched(self) -> None:
+        """Note that files were created, replaced or removed: the next flush syncs the directory."""
+        self._is_index_full = None
+        self._is_touched = True
+        self.is_directory_dirty = True

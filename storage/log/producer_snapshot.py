@@ -1,0 +1,81 @@
+"""The file `<offset>.snapshot`: what was known of every producer when the log ended at that offset.
+
+    int16   version (1)
+    uint32  CRC-32C of all that follows it
+    int32   count
+    count x int64 producer id, int16 epoch, int32 last sequence, int64 last offset,
+            int32 offset delta, int64 timestamp in ms, int32 coordinator epoch,
+            int64 first offset of the open transaction (-1: none)               46 bytes
+
+Only the last batch of the five is kept, so a retry of an older one is refused after a restart
+(as in Kafka). Source: Kafka's ProducerStateManager.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from wirebroker.codecs.records.checksum import crc32c
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+SUFFIX: Final = ".snapshot"
+_VERSION: Final = 1
+_HEAD: Final = struct.Struct(">hIi")
+_COUNTED_FROM: Final = 6  # the CRC covers everything behind itself
+_ROW: Final = struct.Struct(">qhiqiqiq")
+
+
+class SnapshotRow(NamedTuple):
+    """One producer, in the file's own order of fields."""
+
+    producer_id: int
+    producer_epoch: int
+    last_sequence: int
+    last_offset: int
+    offset_delta: int
+    timestamp_ms: int
+    coordinator_epoch: int
+    current_txn_first_offset: int
+
+
+class CorruptSnapshotError(Exception):
+    """The file is no usable snapshot: an older one and a replay stand in for it."""
+
+
+def snapshot_name(offset: int) -> str:
+    """Return the file name of the snapshot at `offset`."""
+    return f"{offset:020d}{SUFFIX}"
+
+
+def snapshot_offset(name: str) -> int | None:
+    """Return the offset that a file name speaks of, None if it is no snapshot's."""
+    digits = name.removesuffix(SUFFIX)
+    return int(digits) if digits != name and len(digits) == 20 and digits.isdecimal() else None
+
+
+def encode_snapshot(rows: Iterable[SnapshotRow]) -> bytes:
+    """Return a snapshot file's content."""
+    packed = [_ROW.pack(*row) for row in rows]
+    body = struct.pack(">i", len(packed)) + b"".join(packed)
+    return _HEAD.pack(_VERSION, crc32c(body), len(packed)) + body[4:]
+
+
+def decode_snapshot(content: bytes) -> list[SnapshotRow]:
+    """Read a snapshot file.
+
+    Raises:
+        CorruptSnapshotError: Short, of another version, or its CRC differs.
+    """
+    if len(content) < _HEAD.size:
+        raise CorruptSnapshotError(f"{len(content)} bytes are too few")
+    version, crc, count = _HEAD.unpack_from(content)
+    if version != _VERSION:
+        raise CorruptSnapshotError(f"version {version} is not known")
+    if crc != crc32c(content[_COUNTED_FROM:]):
+        raise CorruptSnapshotError("the CRC differs")
+    if count < 0 or len(content) != _HEAD.size + count * _ROW.size:
+        raise CorruptSnapshotError(f"{count} producers don't fill {len(content)} bytes")
+    return [SnapshotRow._make(row) for row in _ROW.iter_unpack(content[_HEAD.size :])]

@@ -1,0 +1,478 @@
+"""Opening a log: from a listing after a clean stop, by reading what wasn't flushed after a crash.
+
+After a crash every batch from the recovery point on is checked (length, CRC-32C, rising offsets);
+the log is cut at the first bad one and what follows is deleted, its indexes are built anew, leader
+epochs and producers are replayed from the newest usable snapshot below.
+
+Laws: what is kept is a prefix of what was written; producer state equals a replay of it. A gap
+between two segments is a cut too, unless the topic is compacted or the earlier segment has gaps
+inside (it was): there a power loss may leave a hole where a segment was not flushed, as in Kafka
+(not with `wirebroker.durability=fsync`). Gaps inside a segment are left alone: base offset and
+leader epoch are outside of the CRC, but what has a good CRC is data that somebody may have been
+promised.
+
+Source: Kafka's LogLoader, UnifiedLog.rebuildProducerState, LogSegment.recover.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from wirebroker.codecs.errors import ErrorCode, KafkaError
+from wirebroker.storage.compaction.segment_swap import recover_swap
+from wirebroker.storage.log.batch_scan import scan_headers
+from wirebroker.storage.log.producer_replay import ProducerReplay, apply_batch
+from wirebroker.storage.log.producer_snapshot import SUFFIX as SNAPSHOT_SUFFIX
+from wirebroker.storage.log.producer_snapshot import snapshot_offset
+from wirebroker.storage.log.producer_state import ProducerState
+from wirebroker.storage.log.segment import Segment
+from wirebroker.storage.log.segment_files import (
+    DELETED_SUFFIX,
+    INDEX_SUFFIX,
+    LOG_SUFFIX,
+    TIME_INDEX_SUFFIX,
+    TXN_INDEX_SUFFIX,
+    segment_base_offsets,
+)
+from wirebroker.storage.recovery.segment_recovery import from_the_first
+
+if TYPE_CHECKING:
+    from wirebroker.codecs.records.batch import BatchHeader
+    from wirebroker.storage.files import Files
+    from wirebroker.storage.log.log import Log
+    from wirebroker.storage.log.transaction_index import AbortedTransaction
+    from wirebroker.storage.recovery.segment_recovery import CheckStart
+
+_log = logging.getLogger(__name__)
+
+_TEMPORARY_SUFFIX: Final = ".tmp"
+
+
+class LoadedOffsets(NamedTuple):
+    """Where a loaded log ends and begins."""
+
+    log_end_offset: int
+    recovery_point: int
+    log_start_offset: int
+
+
+def load_log(
+    log: Log,
+    files: Files,
+    *,
+    recovery_point: int,
+    clean: bool,
+    now_ms: int,
+    log_start_offset: int,
+) -> LoadedOffsets:
+    """Fill `log` from its directory; see Log.load."""
+    names = set(files.list_directory(log.directory))
+    if recover_swap(files, log.directory, names):
+        names = set(files.list_directory(log.directory))
+        log.mark_touched()
+    _remove_leftovers(log, files, names)
+    for base_offset in segment_base_offsets(list(names)):
+        log.segments.add(Segment(files, log.directory, base_offset, created_ms=now_ms))
+    offsets = (snapshot_offset(name) for name in names if name.endswith(SNAPSHOT_SUFFIX))
+    log.producer_state.snapshots.use(offset for offset in offsets if offset is not None)
+    if not len(log.segments):
+        _begin(log, files, log_start_offset, now_ms)
+        return LoadedOffsets(log_start_offset, log_start_offset, log_start_offset)
+    start = max(log_start_offset, log.segments[0].base_offset)
+    end = None
+    if clean:
+        end = _open_clean(
+            log, files, names, recovery_point=recovery_point, start=start, now_ms=now_ms
+        )
+    if end is None:
+        end = _Recovery(
+            log, files, names, recovery_point=recovery_point, start=start, now_ms=now_ms
+        ).run()
+        clean = False
+    if end < start:
+        _log.warning("%s ends at %d, below its start %d: emptied", log.directory, end, start)
+        log.truncate_fully(start, now_ms=now_ms)
+        return LoadedOffsets(start, start, start)
+    log.producer_state.snapshots.delete_strays(set(log.segments.base_offsets))
+    return LoadedOffsets(end, end if clean else min(recovery_point, end), start)
+
+
+def rebuild_producer_state(log: Log, *, end_offset: int, now_ms: int) -> None:
+    """Bring the producers to where the log ended at `end_offset`, and snapshot that."""
+    state = log.producer_state
+    state.reload(log_start_offset=log.log_start_offset, end_offset=end_offset, now_ms=now_ms)
+    _replay(log, end_offset)
+    state.end_offset = end_offset
+    state.take_snapshot()
+
+
+def rebuild_transaction_index(log: Log, files: Files, segment: Segment, now_ms: int) -> None:
+    """Find a segment's aborted transactions again; reads it, and what its snapshot lacks."""
+    state = ProducerState(files, log.directory, expiration_ms=1 << 62)
+    state.snapshots.use(log.producer_state.snapshots.newest_first(segment.base_offset))
+    state.reload(
+        log_start_offset=log.log_start_offset, end_offset=segment.base_offset, now_ms=now_ms
+    )
+    aborted: list[AbortedTransaction] = []
+    _replay_into(state, log, segment.base_offset)
+    for _, header, batch in segment.iterate_batches():
+        completed = apply_batch(state, header, batch)
+        if completed is not None and completed.is_aborted:
+            aborted.append(state.aborted_entry(completed))
+    segment.replace_aborted(aborted)
+
+
+def _begin(log: Log, files: Files, offset: int, now_ms: int) -> None:
+    """Make the first segment of a log that has none."""
+    log.producer_state.snapshots.delete_all()
+    log.producer_state.reset(offset)
+    segment = Segment(files, log.directory, offset, created_ms=now_ms)
+    segment.create(log.settings)
+    log.segments.add(segment)
+    log.leader_epochs.truncate_from_end(offset)
+    log.mark_touched()
+
+
+def _remove_leftovers(log: Log, files: Files, names: set[str]) -> None:
+    """Delete what a crash left half-done, and indexes whose log file is gone."""
+    for name in list(names):
+        is_leftover = name.endswith((DELETED_SUFFIX, _TEMPORARY_SUFFIX))
+        if name.endswith((INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX)):
+            is_leftover = f"{name.partition('.')[0]}{LOG_SUFFIX}" not in names
+        if is_leftover:
+            names.discard(name)
+            files.unlink(f"{log.directory}/{name}")
+
+
+def _open_clean(
+    log: Log, files: Files, names: set[str], *, recovery_point: int, start: int, now_ms: int
+) -> int | None:
+    """Open a log that was closed properly.
+
+    The end is known without reading: the recovery point, if a snapshot stands there as a clean
+    stop leaves it, or if the log is empty. The snapshot is written after the last batch, so a log
+    file that is younger was changed by somebody else, and is looked at: what stands behind the end
+    must not be appended to. (Apache Kafka reads each log's end, gives up its whole start if zeros
+    follow, and appends behind whatever is shorter than a batch's header.)
+
+    Returns:
+        The end offset; None if the directory is not what a clean stop leaves.
+    """
+    active = log.segments.active
+    state = log.producer_state
+    for segment in log.segments:
+        if _lacks_index(segment, names):
+            return None
+    snapshots = state.snapshots.offsets
+    if recovery_point in snapshots and recovery_point >= active.base_offset:
+        if snapshots[-1] == recovery_point:
+            end = recovery_point
+            if _is_younger_than_its_end(log, files, end) and _has_more(active, end):
+                _log.warning("%s was written to behind its end %d", active.log.path, end)
+                return None
+
+            def rebuild() -> None:
+                rebuild_producer_state(log, end_offset=log.log_end_offset, now_ms=now_ms)
+
+            state.open_at(end, rebuild, now_ms=now_ms)
+            return end
+    elif active.size == 0 and active.base_offset == 0:
+        state.reset(0)
+        return 0
+    try:
+        end = _next_offset(active)
+    except KafkaError as error:
+        _log.warning("%s is corrupt despite the clean stop: %s", active.log.path, error)
+        return None
+    state.reload(log_start_offset=start, end_offset=end, now_ms=now_ms)
+    _replay(log, end)
+    state.end_offset = end
+    state.take_snapshot()
+    return end
+
+
+def _is_younger_than_its_end(log: Log, files: Files, end_offset: int) -> bool:
+    snapshot = f"{log.directory}/{end_offset:020d}{SNAPSHOT_SUFFIX}"
+    return log.segments.active.modified_ms() > files.modified_ms(snapshot)
+
+
+def _has_more(segment: Segment, end_offset: int) -> bool:
+    """Tell whether anything follows the batch that ends at `end_offset`, by headers alone.
+
+    Damage before that is another matter: it takes nothing away to leave it.
+    """
+    next_offset = segment.base_offset
+    try:
+        for _, header in segment.iterate_headers(segment.offset_index.last_entry().position):
+            next_offset = header.last_offset + 1
+    except KafkaError:
+        return next_offset >= end_offset
+    return next_offset > end_offset
+
+
+def _lacks_index(segment: Segment, names: set[str]) -> bool:
+    name = f"{segment.base_offset:020d}"
+    has_both = f"{name}{INDEX_SUFFIX}" in names and f"{name}{TIME_INDEX_SUFFIX}" in names
+    return not has_both and segment.size > 0
+
+
+def _next_offset(segment: Segment) -> int:
+    """Return the offset behind the segment's last batch, by walking from its last index entry."""
+    next_offset = segment.base_offset
+    for _, header in segment.iterate_headers(segment.offset_index.last_entry().position):
+        next_offset = header.last_offset + 1
+    return next_offset
+
+
+def _replay(log: Log, end_offset: int) -> None:
+    """Apply the batches from the producers' end offset up to `end_offset`."""
+    _replay_into(log.producer_state, log, end_offset)
+
+
+def _replay_into(state: ProducerState, log: Log, end_offset: int) -> None:
+    replay = ProducerReplay(state)
+    for segment in log.segments.since(state.end_offset):
+        if max(segment.base_offset, state.end_offset) >= end_offset:
+            break
+        found = segment.position_for_offset(state.end_offset)
+        if found is not None:
+            replay.walk(segment.log, found[0], segment.size, end_offset)
+    replay.finish(max(state.end_offset, end_offset))
+
+
+class _Recovery:
+    """The work after an unclean stop."""
+
+    __slots__ = ("_current", "_files", "_log", "_names", "_now_ms", "_recovery_point", "_start")
+
+    def __init__(
+        self,
+        log: Log,
+        files: Files,
+        names: set[str],
+        *,
+        recovery_point: int,
+        start: int,
+        now_ms: int,
+    ) -> None:
+        self._log = log
+        self._files = files
+        self._names = names
+        self._recovery_point = recovery_point
+        self._start = start
+        self._now_ms = now_ms
+        self._current: Segment | None = None
+
+    def run(self) -> int:
+        """Check, cut and replay; return the log's end offset."""
+        log = self._log
+        log.mark_touched()
+        self._remove_below_start()
+        unflushed = log.segments.since_flush(self._recovery_point)
+        for segment in log.segments:
+            if segment is unflushed[0]:
+                break
+            self._mend_indexes(segment)
+        try:
+            end = self._check_unflushed(unflushed)
+        except KafkaError as error:
+            if error.code is not ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT:
+                raise
+            if not self._cut_false_old_format():
+                raise
+            end = self._check_unflushed(log.segments.since_flush(self._recovery_point))
+        log.leader_epochs.truncate_from_end(end)
+        if self._start:
+            log.leader_epochs.truncate_from_start(self._start)
+        return end
+
+    def _remove_below_start(self) -> None:
+        """Delete the segments that end at or before the log's start: they were deleted already.
+
+        A power loss may bring them back without what was written to them, as the recovery point
+        passes them without a flush (Log.delete_old_segments). So nothing in them can be relied on,
+        nor in one that stays because the segment behind it got lost.
+        """
+        log = self._log
+        first = log.segments.since(self._start)[0]
+        for segment in log.segments.remove_before(first.base_offset):
+            log.producer_state.snapshots.delete(segment.base_offset)
+            segment.delete()
+        if self._recovery_point <= self._start:
+            self._recovery_point = min(self._recovery_point, first.base_offset)
+
+    def _check_unflushed(self, unflushed: list[Segment]) -> int:
+        """Check segments in order up to the first fault, and drop what follows it."""
+        log = self._log
+        first = unflushed[0]
+        state = log.producer_state
+        start = first.check_start(self._recovery_point)
+        if self._has_aborts(first) and first.transaction_index.sanity_check(first.base_offset):
+            start = from_the_first(first.base_offset)  # replaying finds its entries again
+        if start.position:
+            first.trust(start)
+        end = start.next_offset
+        self._mend_epochs(first, end)
+        state.reload(
+            log_start_offset=self._start,
+            end_offset=end,
+            now_ms=self._now_ms,
+            keep_up_to=self._recovery_point,
+        )
+        _replay(log, end)
+        was_compacted = False
+        for index, segment in enumerate(unflushed):
+            may_have_gaps = was_compacted or log.settings.is_compacted
+            is_flushed = segment.base_offset <= self._recovery_point
+            if index and segment.base_offset != end and not (may_have_gaps or is_flushed):
+                _log.warning("%s does not follow offset %d: deleted", segment.log.path, end)
+                self._drop(unflushed[index:])
+                break
+            if index or end == segment.base_offset:
+                state.end_offset = segment.base_offset
+                state.take_snapshot()
+            end, was_cut, was_compacted = self._recover_segment(
+                segment,
+                from_the_first(segment.base_offset) if index else start,
+                is_active=segment is unflushed[-1],
+            )
+            if was_cut:
+                self._drop(unflushed[index + 1 :])
+                break
+        state.snapshots.delete_outside(-1, end)  # what was flushed is damaged
+        state.end_offset = end
+        # Kafka writes a snapshot here and reads it back, without what has expired.
+        state.remove_expired(self._now_ms)
+        return end
+
+    def _has_aborts(self, segment: Segment) -> bool:
+        """Return whether there is a transaction index; most often not, which saves a look."""
+        return f"{segment.base_offset:020d}{TXN_INDEX_SUFFIX}" in self._names
+
+    def _drop(self, segments: list[Segment]) -> None:
+        if segments:
+            for segment in reversed(self._log.segments.remove_from(segments[0].base_offset)):
+                segment.delete()
+            self._files.sync_directory(self._log.directory)  # likewise
+
+    def _mend_indexes(self, segment: Segment) -> None:
+        """Rebuild the indexes of a flushed segment if they are missing or broken."""
+        problem = segment.sanity_check()
+        if _lacks_index(segment, self._names):
+            problem = "an index is missing"
+        if problem is not None:
+            _log.warning("%s: %s; building its indexes anew", segment.log.path, problem)
+            segment.recover(
+                _ignore_batch, index_interval_bytes=self._log.settings.index_interval_bytes
+            )
+        if not self._has_aborts(segment):
+            return
+        problem = segment.transaction_index.sanity_check(segment.base_offset)
+        if problem is not None:
+            _log.warning("%s: its .txnindex is corrupt: %s", segment.log.path, problem)
+            rebuild_transaction_index(self._log, self._files, segment, self._now_ms)
+
+    def _mend_epochs(self, first_unflushed: Segment, end_offset: int) -> None:
+        """Find the epochs of flushed batches again if the checkpoint is gone or torn.
+
+        Its file is replaced without a sync when an epoch gets its first batch, so a power loss may
+        take the entries before that with it.
+        """
+        epochs = self._log.leader_epochs
+        if epochs.latest_epoch >= 0 and not epochs.was_unreadable:
+            return
+        for segment in self._log.segments:
+            if segment.base_offset >= end_offset:
+                return
+            for _, header in segment.iterate_headers():
+                if header.leader_epoch > epochs.latest_epoch:
+                    epochs.assign(header.leader_epoch, header.base_offset)
+                if header.last_offset + 1 >= end_offset:
+                    return  # what follows may be no batch
+            if segment is first_unflushed:
+                return
+
+    def _recover_segment(
+        self, segment: Segment, start: CheckStart, *, is_active: bool
+    ) -> tuple[int, bool, bool]:
+        """Check one segment, replaying it.
+
+        Returns:
+            The offset behind it, whether anything was cut, whether compaction has been at it.
+        """
+        log = self._log
+        state, epochs = log.producer_state, log.leader_epochs
+        aborted: list[AbortedTransaction] = []
+        replay = ProducerReplay(state, from_offset=self._start)
+
+        def on_batch(header: BatchHeader, batch: memoryview) -> None:
+            completed = replay.apply(header, batch)
+            if completed is not None and completed.is_aborted:
+                aborted.append(state.aborted_entry(completed))
+            # The file may speak of what was taken back. But where it agrees it knows more: an
+            # epoch begins at its first record, which compaction may have removed.
+            known = epochs.epoch_for_offset(header.base_offset)
+            if header.leader_epoch >= 0 and (known is None or header.leader_epoch > known):
+                epochs.assign(header.leader_epoch, header.base_offset)
+
+        self._current = segment
+        result = segment.recover(
+            on_batch,
+            index_interval_bytes=log.settings.index_interval_bytes,
+            start=start,
+            recent=replay.recent,
+            is_active=is_active,
+        )
+        replay.finish(result.next_offset)
+        if aborted or self._has_aborts(segment):
+            index = segment.transaction_index
+            kept = (
+                [entry for entry in index if entry.last_offset < start.next_offset]
+                if start.position
+                else []
+            )
+            segment.replace_aborted([*kept, *aborted])
+        if result.cut_bytes:
+            # The next power loss must not bring it back behind what comes to stand in its place:
+            # whole batches of lost records follow offsets of their own.
+            segment.log.sync()
+            _log.warning(
+                "%s: %d bytes cut %s; the log ends at offset %d",
+                segment.log.path,
+                result.cut_bytes,
+                result.reason,
+                result.next_offset,
+            )
+        return result.next_offset, bool(result.cut_bytes), result.has_gaps
+
+    def _cut_false_old_format(self) -> bool:
+        """Cut a torn batch that looks like one of magic 0 or 1 (a header whose end is zeros).
+
+        Nobody has written those for years, so beyond the recovery point they are damage; before
+        it they are old data, which nobody may touch.
+        """
+        segment = self._current
+        assert segment is not None
+        next_offset = segment.base_offset
+        position = 0
+        try:
+            for start, header in scan_headers(segment.log, 0, segment.log.size()):
+                next_offset = header.last_offset + 1
+                position = start + header.size
+        except KafkaError as error:
+            if error.code is not ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT:
+                raise
+        if next_offset < self._recovery_point:
+            return False
+        _log.warning("%s: damaged at position %d, cut there", segment.log.path, position)
+        segment.log.truncate(position)
+        segment.log.sync()
+        self._drop(
+            [later for later in self._log.segments if later.base_offset > segment.base_offset]
+        )
+        return True
+
+
+def _ignore_batch(header: BatchHeader, batch: memoryview) -> None:
+    pass

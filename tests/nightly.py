@@ -1,0 +1,260 @@
+"""`make test-nightly`: what takes too long for each change, a step at a time.
+
+    python -m tests.nightly                    every step that hasn't passed on these sources
+    python -m tests.nightly crashes churn      these, passed or not
+    python -m tests.nightly --list             the steps, and about how long each takes
+
+Each step prints what it gave; what it printed in full goes to .venv/nightly/STEP.txt. A run that
+was ended goes on with the step it was at. In the end a table tells what each step gave, when it
+last ran on these sources; the status is 0 if all steps passed on them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import re
+import subprocess
+import sys
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from tests.project_files import ROOT
+
+RESULTS = ROOT / ".venv" / "nightly"
+_PYTEST = ("pytest", "--color=no", "-p", "no:cacheprovider", "-s", "--timeout", "36000")
+# How lines begin or end that tell what was tried.
+_GAVE = re.compile(
+    r"schedules,|points: |: \d+ records,|\d+ kills,|^twins$|\bno twins$|^seed \d+|\bsteps\b"
+    r"|^=*\s*\d+ (passed|failed|error)"
+)
+_MOST_LINES = 12
+
+
+@dataclass(slots=True, frozen=True)
+class Step:
+    """One long target.
+
+    Args:
+        name: To run it alone.
+        command: Of a Python module, after `python -m`.
+        minutes: About how long it takes on two idle cores.
+        what: What it does.
+    """
+
+    name: str
+    command: tuple[str, ...]
+    minutes: int
+    what: str
+
+
+@dataclass(slots=True, frozen=True)
+class Result:
+    """What a step came to, on these sources."""
+
+    sources: str
+    has_passed: bool
+    seconds: float
+    gave: list[str]
+
+
+def _tests(*arguments: str) -> tuple[str, ...]:
+    return (*_PYTEST, *arguments)
+
+
+_SPARKS_OTHER_SUITES = (
+    "KafkaSinkMicroBatchStreamingSuite",
+    "KafkaContinuousSinkSuite",
+    "KafkaSourceStressSuite",
+    "KafkaContinuousSourceTopicDeletionSuite",
+    "KafkaRelationSuiteV1",
+    "KafkaMicroBatchV2SourceWithAdminSuite",
+)
+
+STEPS = (
+    Step(
+        "loop-holds",
+        _tests("tests/unit/wirebroker/test_loop_holds.py", "--quiet-machine"),
+        1,
+        "no turn of the loop takes 20 ms by the wall; nothing else may run",
+    ),
+    Step(
+        "lockstep",
+        _tests("compat_tests/lockstep", "--seed", "random", "--lockstep-steps", "5000"),
+        60,
+        "5,000 random steps of each kind to both brokers, answers compared",
+    ),
+    Step(
+        "crashes",
+        _tests("tests/crash", "--seed", "random", "--crash-points", "60000"),
+        60,
+        "60,000 crash points of logs, compactions and whole brokers",
+    ),
+    Step(
+        "simulations",
+        _tests("tests/simulation", "--seed", "random", "--budget-scale", "60"),
+        50,
+        "thousands of simulated schedules of groups, transactions and power losses",
+    ),
+    Step(
+        "properties",
+        _tests("tests/property", "--seed", "random", "--budget-scale", "10", "-n", "2"),
+        20,
+        "ten times the examples of randomized tests",
+    ),
+    Step(
+        "churn",
+        _tests("compat_tests/transactions/test_churn.py", "--eos-records", "500000"),
+        20,
+        "500,000 records through three chained stages under churn",
+    ),
+    Step(
+        "kills",
+        _tests(
+            "compat_tests/test_kills.py",
+            "compat_tests/transactions/test_java_kills.py",
+            *("--kills", "100", "--seed", "random"),
+        ),
+        10,
+        "a hundred kills of brokers under load",
+    ),
+    Step("twin", ("compat_tests.twin",), 1, "what both brokers have on disk, file by file"),
+    Step(
+        "interchange",
+        _tests("compat_tests/interchange", "--long"),
+        5,
+        "both brokers on one folder in turns",
+    ),
+    Step(
+        "apache",
+        _tests("compat_tests", "spark_it", "--long", "--broker", "apache"),
+        45,
+        "the tests of clients against Apache Kafka, which passes them too",
+    ),
+    Step("clients-suites", ("compat_tests.suites",), 5, "client libraries' own tests"),
+    Step("spark", ("spark_it.suites.run",), 4, "Spark's own suites, the five of each change"),
+    Step(
+        "spark-others",
+        ("spark_it.suites.run", *_SPARKS_OTHER_SUITES),
+        12,
+        "Spark's own suites, six more",
+    ),
+)
+
+
+def main(arguments: list[str] | None = None, steps: tuple[Step, ...] = STEPS) -> int:
+    """Run what the command line names; 0 if all that was to run has passed."""
+    names = [step.name for step in steps]
+    parser = argparse.ArgumentParser(
+        prog="tests.nightly",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("steps", nargs="*", metavar="STEP", help=", ".join(names))
+    parser.add_argument("--list", action="store_true", help="print the steps and run none")
+    parser.add_argument("--results", type=Path, default=RESULTS, help="where results are kept")
+    options = parser.parse_args(arguments)
+    unknown = set(options.steps) - set(names)
+    if unknown:
+        parser.error(f"no such step: {', '.join(sorted(unknown))}; there are {', '.join(names)}")
+    if options.list:
+        for step in steps:
+            _say(f"{step.name:<16} {step.minutes:>3} min  {step.what}")
+        return 0
+    chosen = [step for step in steps if not options.steps or step.name in options.steps]
+    return _run_all(chosen, Notebook(options.results), again=bool(options.steps))
+
+
+class Notebook:
+    """The results of steps, a file each, as far as they are of the sources as they are now."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.sources = _sources()
+        folder.mkdir(parents=True, exist_ok=True)
+
+    def output_of(self, step: Step) -> Path:
+        """Return the file for what a step prints."""
+        return self.folder / f"{step.name}.txt"
+
+    def find(self, step: Step) -> Result | None:
+        """Return what a step last came to on these sources."""
+        path = self.folder / f"{step.name}.json"
+        if not path.exists():
+            return None
+        result = Result(**json.loads(path.read_text(encoding="utf-8")))
+        return result if result.sources == self.sources else None
+
+    def write(self, step: Step, result: Result) -> None:
+        """Keep a result."""
+        path = self.folder / f"{step.name}.json"
+        path.write_text(json.dumps(asdict(result)), encoding="utf-8")
+
+
+def _run_all(steps: list[Step], notebook: Notebook, *, again: bool) -> int:
+    for step in steps:
+        earlier = notebook.find(step)
+        if earlier and earlier.has_passed and not again:
+            _say(f"== {step.name}: has passed on these sources")
+            continue
+        _say(f"== {step.name}: {step.what}, about {step.minutes} min")
+        result = _run(step, notebook)
+        notebook.write(step, result)
+        _say(f"   {_outcome(result)}; all of it: {notebook.output_of(step)}")
+        for line in result.gave:
+            _say(f"   {line}")
+    _say("\n" + "\n".join(_table(steps, notebook)))
+    results = [notebook.find(step) for step in steps]
+    return 0 if all(result and result.has_passed for result in results) else 1
+
+
+def _run(step: Step, notebook: Notebook) -> Result:
+    began = time.monotonic()
+    with notebook.output_of(step).open("w", encoding="utf-8") as output:
+        command = [sys.executable, "-m", *step.command]
+        done = subprocess.run(command, cwd=ROOT, stdout=output, stderr=output, check=False)
+    seconds = time.monotonic() - began
+    lines = notebook.output_of(step).read_text(encoding="utf-8", errors="replace").splitlines()
+    return Result(notebook.sources, done.returncode == 0, seconds, gave_of(lines))
+
+
+def gave_of(lines: list[str]) -> list[str]:
+    """Return the lines that tell what was tried; the last one if none does."""
+    told = [line.strip() for line in lines if _GAVE.search(line.strip())]
+    return told[-_MOST_LINES:] or [line.strip() for line in lines if line.strip()][-1:]
+
+
+def _table(steps: list[Step], notebook: Notebook) -> list[str]:
+    rows = ["| step | outcome | gave |", "| --- | --- | --- |"]
+    for step in steps:
+        result = notebook.find(step)
+        outcome = _outcome(result) if result else "did not run"
+        rows.append(f"| {step.name} | {outcome} | {'; '.join(result.gave) if result else ''} |")
+    return rows
+
+
+def _outcome(result: Result) -> str:
+    outcome = "passed" if result.has_passed else "FAILED"
+    return f"{outcome}, {result.seconds // 60:.0f} min {result.seconds % 60:02.0f} s"
+
+
+def _sources() -> str:
+    """Return what tells these sources from others: the commit, and what differs from it."""
+    commit = subprocess.run(
+        ["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, check=True
+    ).stdout
+    changes = subprocess.run(
+        ["git", "diff", "HEAD"], cwd=ROOT, capture_output=True, check=True
+    ).stdout
+    return hashlib.sha256(commit + changes).hexdigest()[:16]
+
+
+def _say(line: str) -> None:
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

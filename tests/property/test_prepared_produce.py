@@ -1,0 +1,162 @@
+"""The short way of repeated Produce requests against the whole way: two brokers, the same requests.
+
+One sees them all on one connection, the other each on a new one, which remembers nothing. Answers
+and log files must be the same bytes. Topics, settings and requests are in repeated_requests.py.
+"""
+
+from __future__ import annotations
+
+import errno
+from contextlib import AsyncExitStack, contextmanager
+from typing import TYPE_CHECKING
+
+from tests.property.repeated_requests import PARTITIONS, TOPICS, Request, RequestMaker
+from tests.support.batches import TIMESTAMP_MS
+from tests.support.budget import SharedBudget
+from tests.support.failing_files import FailingFiles
+from tests.support.produce_line import FixedClock, ProduceLine, logs_below
+from tests.support.requests import create_topic, delete_topic
+from tests.support.roles import lead, offline
+from tests.support.servers import client_of, memory_directory, running
+from wirebroker.codecs.api_keys import ApiKey
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+    from random import Random
+
+    import pytest
+
+    from tests.support.raw_client import RawClient
+
+
+class _Twin:
+    """One of the two brokers."""
+
+    def __init__(
+        self, path: Path, disk: FailingFiles, client: RawClient, line: ProduceLine
+    ) -> None:
+        self.path = path
+        self.disk = disk
+        self.client = client
+        self.line = line
+        self.ids: dict[str, bytes] = {}
+
+    async def make(self, topic: str) -> None:
+        """Create a topic."""
+        self.ids[topic] = await create_topic(self.client, topic, PARTITIONS, **TOPICS[topic])
+
+    async def make_again(self, topic: str) -> None:
+        """Delete a topic and create it under the same name."""
+        await delete_topic(self.client, topic)
+        await self.make(topic)
+
+    async def send(self, request: Request) -> bytes | str:
+        """Return the answer, or what closed the connection."""
+        answer = await self.line.outcome(request.for_broker(self.ids))
+        return answer if isinstance(answer, str) else request.as_made(answer, self.ids)
+
+    async def alter(self, topic: str, name: str, value: str | None) -> None:
+        """Give a topic's setting a value, or None: its default."""
+        value = value or TOPICS[topic].get(name.replace(".", "_"))
+        operation = 1 if value is None else 0
+        entry = {"name": name, "config_operation": operation, "value": value}
+        resource = {"resource_type": 2, "resource_name": topic, "configs": [entry]}
+        request = {"resources": [resource], "validate_only": False}
+        answer = await self.client.ask(ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, request)
+        assert answer.responses[0].error_code == 0, answer
+
+    @contextmanager
+    def trouble(self, kind: int, topic: str) -> Iterator[None]:
+        """Have a topic's first partition in a state in which it takes (almost) nothing."""
+        partition = self.line.partition(topic)
+        match kind:
+            case 0:
+                partition.resign()
+                yield
+                lead(partition)
+            case 1:
+                # The other one never asks for anything; who leads alone again commits all.
+                lead(partition, replicas=(1, 2), isr=(1,))
+                yield
+                lead(partition)
+            case 2:
+                with offline(partition.directory):
+                    yield
+            case _:
+                self.disk.fail(self.path / topic, "write")
+                yield
+                self.disk.broken.clear()
+
+
+# Settings that change between requests; None is the default.
+_SETTINGS = {
+    "max.message.bytes": ("150", "2000", None, None),
+    "message.timestamp.type": ("LogAppendTime", "CreateTime", None),
+    "flush.messages": ("1", None, None),
+    "message.timestamp.after.max.ms": ("1000", None),
+    "segment.bytes": ("1048576", None),
+    "compression.type": ("gzip", "producer", None),
+}
+
+
+async def _change(random: Random, twins: tuple[_Twin, _Twin]) -> None:
+    """Change something other than records, at both."""
+    topic = random.choice(list(TOPICS))
+    if random.random() < 0.2:
+        for twin in twins:
+            await twin.make_again(topic)
+        return
+    name = random.choice(list(_SETTINGS))
+    value = random.choice(_SETTINGS[name])
+    for twin in twins:
+        for each in _SETTINGS if value is None else (name,):
+            await twin.alter(topic, each, value)
+
+
+async def _serve(stack: AsyncExitStack, path: Path, *, has_memory: bool) -> _Twin:
+    clock = FixedClock(TIMESTAMP_MS + 1_000)
+    disk = FailingFiles()
+    disk.error_number = errno.ENOSPC
+    server = await stack.enter_async_context(
+        running(path, settings={"log.cleaner.enable": "false"}, clock=clock, files=disk)
+    )
+    client = await stack.enter_async_context(client_of(server))
+    twin = _Twin(path, disk, client, ProduceLine(server, has_memory=has_memory))
+    for topic in TOPICS:
+        await twin.make(topic)
+    return twin
+
+
+async def test_both_ways_answer_and_store_the_same(
+    pytestconfig: pytest.Config, tmp_path: Path
+) -> None:
+    budget = SharedBudget(pytestconfig, seconds=5)
+    random = budget.random
+    maker = RequestMaker(random)
+
+    async def compare(rounds: int, short: _Twin, whole: _Twin) -> None:
+        for _ in range(rounds):
+            request = maker.next_request()
+            expected = await whole.send(request)
+            assert await short.send(request) == expected, (request, budget.seed)
+
+    async def run(path: Path) -> None:
+        async with AsyncExitStack() as stack:
+            short = await _serve(stack, path / "short", has_memory=True)
+            whole = await _serve(stack, path / "whole", has_memory=False)
+            for _ in budget.rounds():
+                await compare(40, short, whole)
+                kind = random.randrange(4)
+                with short.trouble(kind, maker.topic), whole.trouble(kind, maker.topic):
+                    await compare(3, short, whole)
+                await compare(20, short, whole)
+                await _change(random, (short, whole))
+                assert logs_below(short.path) == logs_below(whole.path), budget.seed
+            assert whole.line.short_count == 0
+            assert short.line.short_count > 0
+
+    with memory_directory(tmp_path) as path:
+        for name in ("short", "whole"):
+            (path / name).mkdir()
+        await run(path)

@@ -1,0 +1,18 @@
+"""What every simulation needs."""
+
+from __future__ import annotations
+
+import gc
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _garbage_stays_here() -> Iterator[None]:
+    """Collect what killed brokers left, coroutines that nobody awaits: else others' tests warn."""
+    yield
+    gc.collect()

@@ -1,0 +1,112 @@
+"""Power losses under consumers of stock semantics (KIP-320), in deterministic simulation.
+
+pytest tests/simulation/test_power_losses.py --seed 7 --budget-scale 0     runs schedule 7 alone
+pytest tests/simulation/test_power_losses.py -k every_schedule --budget-scale 100
+                                             the long run: the scale multiplies the time, so that
+                                             is 25 minutes of each kind, some 3,000 schedules
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+from unittest import mock
+
+import pytest
+
+from tests.simulation.power_loss_world import PowerLossWorld, SyncedPowerLossWorld
+from tests.simulation.traces import traces_of_processes
+from tests.simulation.world import SimulationError
+from tests.support.budget import Budget
+from wirebroker.coordinator.controller import image_builder
+from wirebroker.coordinator.controller.cluster_image import NO_LEADER
+from wirebroker.storage.log.leader_epochs import LeaderEpochs
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+SECONDS = 15
+# Within so many schedules a planted mistake must be seen.
+PLENTY = 200
+KINDS = [
+    pytest.param(PowerLossWorld, id="os"),
+    pytest.param(SyncedPowerLossWorld, id="fsync"),
+]
+
+# A broker that is killed leaves coroutines that nobody has begun to await.
+pytestmark = pytest.mark.filterwarnings("ignore:coroutine .* was never awaited:RuntimeWarning")
+
+
+@pytest.fixture(autouse=True)
+def _quiet(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
+    with caplog.at_level("ERROR", "wirebroker"):
+        yield
+
+
+@pytest.mark.timeout(7_200)
+@pytest.mark.parametrize("kind", KINDS)
+def test_consumers_have_what_there_is_in_every_schedule(
+    request: pytest.FixtureRequest,
+    capsys: pytest.CaptureFixture[str],
+    kind: type[PowerLossWorld],
+) -> None:
+    budget = Budget(request.config, seconds=SECONDS)
+    totals: Counter[str] = Counter()
+    number = 0
+    for number in budget.rounds():
+        world = kind(budget.seed + number)
+        world.run()
+        totals.update(world.model.counts)
+    with capsys.disabled():
+        print(  # noqa: T201
+            f"\n  {kind.__name__}: seed {budget.seed}, {number + 1} schedules"
+            f"\n  {dict(totals.most_common())}"
+        )
+
+
+def test_records_that_were_read_are_lost_and_their_readers_are_told() -> None:
+    wanted = {"acknowledged records lost", "consumers told of a loss"}
+    for seed in range(PLENTY):
+        world = PowerLossWorld(seed)
+        world.run()
+        if wanted <= world.model.counts.keys():
+            return
+    raise AssertionError("no reader ever loses anything")
+
+
+def test_the_trace_does_not_depend_on_the_process() -> None:
+    assert len(traces_of_processes(PowerLossWorld, 5)) == 1
+
+
+# -- what the simulation must see ------------------------------------------------------------
+
+
+def test_a_leader_epoch_that_never_rises_is_seen() -> None:
+    merge = image_builder.merge_partition
+
+    def taking_the_epoch_back(before: Any, body: Any) -> Any:
+        """Have the next leadership be in the epoch of the last; a replica enters no epoch twice."""
+        after = merge(before, body)
+        step = -1 if after.leader == NO_LEADER else 1
+        return after._replace(leader_epoch=before.leader_epoch + step)
+
+    with mock.patch.object(image_builder, "merge_partition", taking_the_epoch_back):
+        assert "another history" in _first_failure()
+
+
+def test_an_older_epoch_that_seems_to_go_on_is_seen() -> None:
+    def end_of_the_log(epochs: LeaderEpochs, epoch: int, log_end_offset: int) -> tuple[int, int]:
+        del epochs
+        return epoch, log_end_offset
+
+    with mock.patch.object(LeaderEpochs, "end_offset_for", end_of_the_log):
+        assert "another history" in _first_failure()
+
+
+def _first_failure() -> str:
+    for seed in range(PLENTY):
+        try:
+            PowerLossWorld(seed).run()
+        except SimulationError as error:
+            return str(error)
+    raise AssertionError("the mistake is not seen")

@@ -1,0 +1,62 @@
+"""A controller in a process of its own: `python -m tests.support.controller_process DIR PORT`.
+
+It has node id 100 and the cluster id below, keeps its log in DIR, and prints its port when it
+answers. It ends when it is told to, or is killed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+from wirebroker.clock import SystemClock
+from wirebroker.cluster.controller_server import ControllerServer
+from wirebroker.cluster.quorum_controller import QuorumController
+from wirebroker.config import Config
+from wirebroker.coordinator.controller.controller import Controller
+from wirebroker.storage.files import Files
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+CONTROLLER_ID = 100
+CLUSTER_ID = "MkU3OEVBNTcwNTJENDM2Qk"
+
+
+@contextlib.contextmanager
+def controller_process(
+    directory: Path, port: int = 0
+) -> Iterator[tuple[subprocess.Popen[str], int]]:
+    """Run a controller; give its process and its port. It is killed at the end."""
+    command = [sys.executable, "-m", __name__, str(directory), str(port)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            yield process, int(process.stdout.readline())
+        finally:
+            process.kill()
+
+
+async def _run(directory: str, port: int) -> None:
+    config = Config({"log.dirs": directory, "node.id": str(CONTROLLER_ID)})
+    rules = Controller(config, node_id=CONTROLLER_ID, cluster_id=CLUSTER_ID)
+    controller = await QuorumController.open(
+        directory, files=Files(), clock=SystemClock(), rules=rules
+    )
+    server = ControllerServer(controller)
+    await server.start("127.0.0.1", port)
+    stop = asyncio.Event()
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
+    print(server.address[1], flush=True)  # noqa: T201 - whoever started it reads it
+    await stop.wait()
+    await server.close()
+    await controller.close()
+
+
+if __name__ == "__main__":
+    asyncio.run(_run(sys.argv[1], int(sys.argv[2])))

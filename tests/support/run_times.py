@@ -1,0 +1,78 @@
+"""What runs of the tests take: said beforehand, noted for the next, and used to give units out."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+
+# What `make test` and `make test-all` take on two idle cores, with every tool installed.
+QUICK_MINUTES, LONG_MINUTES = 5, 9
+
+_UNITS = "wirebroker/unit-seconds"
+_RUNS = "wirebroker/run-seconds"
+# So much of what a unit once took is believed though it took less now: it may have run in part.
+_BELIEVED = 0.8
+
+
+class RunTimes:
+    """A plugin of pytest, for the process that has the command line.
+
+    Args:
+        config: Of the run; its cache keeps the notes, if it has one.
+    """
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
+        self._began = time.monotonic()
+        self._units: dict[str, float] = {}
+
+    def pytest_report_header(self) -> str | None:
+        """Say how long this takes, as the last run of the same command did, or about."""
+        took = self._noted(_RUNS).get(self._command)
+        if took is not None:
+            return f"the last run of this took {took // 60:.0f} min {took % 60:.0f} s"
+        of_everything = self._config.args_source is pytest.Config.ArgsSource.TESTPATHS
+        if not of_everything or self._config.option.keyword:
+            return None
+        minutes = LONG_MINUTES if self._config.option.long else QUICK_MINUTES
+        return f"this takes about {minutes} minutes on two idle cores, and once more for its tools"
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_make_scheduler(self, config: pytest.Config, log: Any) -> Any:
+        """Give out the longest first, unless a way is named."""
+        if config.option.dist != "load":
+            return None
+        from tests.support.scheduling import LongestFirst
+
+        return LongestFirst(config, log, self._noted(_UNITS))
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Add what a part of a test took: its setup, its call or its teardown."""
+        from tests.support.scheduling import unit_of
+
+        unit = unit_of(report.nodeid)
+        self._units[unit] = self._units.get(unit, 0.0) + report.duration
+
+    def pytest_sessionfinish(self, exitstatus: int) -> None:
+        """Note what was taken; of the whole only if it went through."""
+        cache: pytest.Cache | None = getattr(self._config, "cache", None)
+        if cache is None:
+            return
+        earlier = self._noted(_UNITS)
+        units = {
+            name: max(took, _BELIEVED * earlier.get(name, 0)) for name, took in self._units.items()
+        }
+        cache.set(_UNITS, {**earlier, **units})
+        if exitstatus == pytest.ExitCode.OK:
+            runs = {self._command: time.monotonic() - self._began}
+            cache.set(_RUNS, {**self._noted(_RUNS), **runs})
+
+    @property
+    def _command(self) -> str:
+        return " ".join(map(str, self._config.invocation_params.args))
+
+    def _noted(self, key: str) -> dict[str, float]:
+        cache: pytest.Cache | None = getattr(self._config, "cache", None)
+        return {} if cache is None else cache.get(key, {})

@@ -1,0 +1,129 @@
+"""What product code defines, product code uses: tests alone are no callers.
+
+A name counts as used if it stands anywhere else in the product: as a name, an attribute, a keyword,
+an import, or in C. So a method that shares its name with one that is used goes unnoticed; what is
+found is unused for sure, but for what a library or an interpreter calls.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import Counter
+from typing import TYPE_CHECKING, Final
+
+from tests.project_files import ROOT
+from tests.test_house import PRODUCT, name_of, parsed, python_files
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+# Called by others than us, or kept for what is said.
+USED_ELSEWHERE: Final[dict[str, str]] = {
+    "connection_made": "asyncio calls it",
+    "connection_lost": "asyncio calls it",
+    **dict.fromkeys(
+        ["ControllerServer", "RemoteChannel", "RemoteMarkers", "TcpDialer"],
+        "brokers and controllers in several processes, so far in tests alone",
+    ),
+    "learn": "what a follower of such a controller is told",
+    "is_connected": "for whoever chooses between nodes",
+    "MemoryConnection": "tests and simulation connect by it",
+    "MemoryPeer": "tests connect by it",
+    "throttle": "a quota will mute a connection by it",
+    **dict.fromkeys(
+        ["is_shared", "open_file_count", "watcher_count", "count_over"],
+        "by it tests look at what is inside",
+    ),
+    **dict.fromkeys(
+        ["update_follower", "ask_for_isr", "isr_accepted", "isr_refused", "lagging_followers"],
+        "a leader with followers, which other brokers will be",
+    ),
+}
+
+_DEFINITIONS = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+_DUNDER = re.compile(r"__\w+__")
+
+
+def definitions(tree: ast.Module) -> Iterator[tuple[str, int]]:
+    """Return what a module defines: functions, classes, methods, constants of the module."""
+    for node in ast.walk(tree):
+        if isinstance(node, _DEFINITIONS) and not is_registered(node):
+            yield node.name, node.lineno
+    for statement in tree.body:
+        targets = (
+            statement.targets
+            if isinstance(statement, ast.Assign)
+            else [statement.target]
+            if isinstance(statement, ast.AnnAssign)
+            else []
+        )
+        yield from ((each.id, each.lineno) for each in targets if isinstance(each, ast.Name))
+
+
+def is_registered(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> bool:
+    """Tell whether a decorator hands it to a table, which calls it: handlers, commands."""
+    names = {each for decorator in node.decorator_list for each in names_in(decorator)}
+    return bool(names & {"handles", "handles_raw", "command", "group", "overload"})
+
+
+def names_in(tree: ast.AST) -> Iterator[str]:
+    """Return the names that a tree mentions; what it defines is no mention."""
+    texts = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name):
+            yield node.id
+        elif isinstance(node, ast.Attribute):
+            yield node.attr
+        elif isinstance(node, ast.keyword) and node.arg is not None:
+            yield node.arg
+        elif isinstance(node, ast.alias):
+            yield node.name.rpartition(".")[2]
+        elif isinstance(node, ast.Constant) and id(node) not in texts:
+            # Annotations in quotes, what getattr is given; no docstrings.
+            yield from set(re.findall(r"\w+", str(node.value)))
+
+
+def mentions() -> Counter[str]:
+    """Count how often each name is mentioned in the product and in what builds it."""
+    found: Counter[str] = Counter()
+    for path in (*python_files(*PRODUCT, "compiling"), *ROOT.glob("*.py")):
+        tree = parsed(path)
+        found.update(names_in(tree))
+        # A module's constant is a Name where it is set.
+        found.subtract(name for name, _ in definitions(tree) if is_constant(tree, name))
+    for path in (*(ROOT / "codecs").glob("*.[ch]"), *(ROOT / "wirebroker").rglob("*.c")):
+        found.update(re.findall(r"\w+", path.read_text(encoding="utf-8")))
+    return found
+
+
+def is_constant(tree: ast.Module, name: str) -> bool:
+    return any(
+        isinstance(target, ast.Name) and target.id == name
+        for statement in tree.body
+        if isinstance(statement, ast.Assign | ast.AnnAssign)
+        for target in (
+            statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+        )
+    )
+
+
+def test_a_public_class_has_its_name_to_itself():
+    """Of two with one name, a reader takes one for the other."""
+    places: dict[str, list[str]] = {}
+    for path in python_files(*PRODUCT):
+        for node in parsed(path).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                places.setdefault(node.name, []).append(f"{name_of(path)}:{node.lineno}")
+    assert not {name: found for name, found in places.items() if len(found) > 1}
+
+
+def test_what_is_defined_is_used():
+    counted = mentions()
+    unused = [
+        f"{name_of(path)}:{line}: {name}"
+        for path in python_files(*PRODUCT)
+        for name, line in definitions(parsed(path))
+        if counted[name] <= 0 and not _DUNDER.fullmatch(name) and name not in USED_ELSEWHERE
+    ]
+    assert not unused

@@ -1,0 +1,21 @@
+"""Memory is touched before it is measured, as much as is free."""
+
+from benchmarks import warm_memory as module
+from benchmarks.warm_memory import available_bytes, warm_memory
+
+MIB = 1 << 20
+
+
+def test_as_much_as_is_wanted_is_touched():
+    assert warm_memory(3 * MIB + 5) == 3 * MIB
+
+
+def test_what_others_need_is_left_alone(monkeypatch):
+    monkeypatch.setattr(module, "available_bytes", lambda: (3 << 30) + 2 * MIB)
+    assert warm_memory() == 2 * MIB
+    monkeypatch.setattr(module, "available_bytes", lambda: 0)
+    assert warm_memory() == 0
+
+
+def test_the_kernel_is_asked_how_much_is_there():
+    assert available_bytes() > 64 * MIB

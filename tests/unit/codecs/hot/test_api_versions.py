@@ -1,0 +1,61 @@
+import pytest
+
+from wirebroker.codecs.errors import MalformedFrameError
+from wirebroker.codecs.hot.api_versions import (
+    ApiVersionsRequest,
+    encode_api_versions,
+    parse_api_versions,
+)
+
+
+def test_old_requests_are_empty() -> None:
+    assert parse_api_versions(memoryview(b""), 0, 2) == ApiVersionsRequest("", "")
+    with pytest.raises(MalformedFrameError):
+        parse_api_versions(memoryview(b"\x00"), 0, 2)
+
+
+def test_clients_name_themselves_from_version_3() -> None:
+    data = memoryview(b"\x03me\x041.0\x00")
+    assert parse_api_versions(data, 0, 3) == ApiVersionsRequest("me", "1.0")
+    for length in range(len(data)):
+        with pytest.raises(MalformedFrameError):
+            parse_api_versions(data[:length], 0, 4)
+    with pytest.raises(MalformedFrameError, match="follow"):
+        parse_api_versions(memoryview(bytes(data) + b"\x00"), 0, 4)
+
+
+def test_the_answer_to_an_unknown_version() -> None:
+    data = encode_api_versions(0, error_code=35, api_keys=[(18, 0, 4)])
+    assert data.hex(" ") == "00 23 00 00 00 01 00 12 00 00 00 04"
+
+
+def test_the_answer_of_version_4_has_features_in_tagged_fields() -> None:
+    data = encode_api_versions(
+        4,
+        api_keys=[(0, 0, 13)],
+        supported_features=[("a", 0, 1)],
+        finalized_features=[("a", 1)],
+        finalized_features_epoch=7,
+    )
+    assert data.hex(" ") == (
+        "00 00 02 00 00 00 00 00 0d 00 00 00 00 00 03"
+        " 00 08 02 02 61 00 00 00 01 00"
+        " 01 08 00 00 00 00 00 00 00 07"
+        " 02 08 02 02 61 00 01 00 01 00"
+    )
+
+
+def test_before_version_4_features_that_start_at_level_0_are_left_out() -> None:
+    features = [("a", 0, 1), ("b", 1, 2)]
+    new, old = (
+        encode_api_versions(version, api_keys=[], supported_features=features) for version in (4, 3)
+    )
+    assert b"\x02a" in new
+    assert b"\x02a" not in old
+    assert b"\x02b" in old
+    assert encode_api_versions(3, api_keys=[], supported_features=features[:1])[-1:] == b"\x00"
+
+
+def test_a_feature_at_level_0_is_not_finalized() -> None:
+    data = encode_api_versions(4, api_keys=[], finalized_features=[("a", 0)])
+    assert data == encode_api_versions(4, api_keys=[])

@@ -1,0 +1,58 @@
+"""What a build compiles, by the variable and by what the machine has."""
+
+from __future__ import annotations
+
+import sysconfig
+
+import pytest
+
+from compiling.wish import VARIABLE, Wish, what_is_missing, wish
+
+NOTHING = Wish(c=False, modules=False, must=False)
+
+
+@pytest.fixture(autouse=True)
+def machine(monkeypatch, tmp_path):
+    """A machine with a compiler and Python's headers, and no wish."""
+    monkeypatch.delenv(VARIABLE, raising=False)
+    monkeypatch.setenv("CC", "true -pipe")
+    (tmp_path / "Python.h").touch()
+    monkeypatch.setattr(sysconfig, "get_path", lambda _: str(tmp_path))
+    return tmp_path
+
+
+def test_everything_is_compiled_where_it_can_be_and_may_fail():
+    assert wish() == Wish(c=True, modules=True, must=False)
+
+
+@pytest.mark.parametrize(
+    ("value", "wanted"),
+    [
+        ("1", Wish(c=True, modules=True, must=True)),
+        ("c", Wish(c=True, modules=False, must=True)),
+        ("0", NOTHING),
+    ],
+)
+def test_the_variable_decides(monkeypatch, value, wanted):
+    monkeypatch.setenv(VARIABLE, value)
+    assert wish() == wanted
+
+
+def test_another_value_is_refused_with_those_there_are(monkeypatch):
+    monkeypatch.setenv(VARIABLE, "yes")
+    with pytest.raises(SystemExit, match=r"WIREBROKER_COMPILE=yes: it is 1 .* c .* or 0"):
+        wish()
+
+
+def test_without_a_compiler_nothing_is_compiled_unless_it_was_asked_for(monkeypatch):
+    monkeypatch.setenv("CC", "no-such-compiler")
+    assert wish() == NOTHING
+    monkeypatch.setenv(VARIABLE, "1")
+    with pytest.raises(SystemExit, match=r"needs a C compiler: no-such-compiler is not installed"):
+        wish()
+
+
+def test_without_pythons_headers_nothing_is_compiled(machine):
+    (machine / "Python.h").unlink()
+    assert wish() == NOTHING
+    assert "headers" in (what_is_missing() or "")

@@ -1,0 +1,73 @@
+"""What a cluster begins with: feature levels, in the log's first transaction."""
+
+import pytest
+
+from tests.unit.coordinator.kit import image_of
+from wirebroker.codecs.errors import ErrorCode, KafkaError
+from wirebroker.codecs.metadata_records import RecordType, metadata_record
+from wirebroker.coordinator.controller.cluster_image import ClusterImage
+from wirebroker.coordinator.controller.feature_control import (
+    activation_records,
+    check_features,
+    feature_level,
+)
+
+
+def test_an_empty_log_begins_with_the_feature_levels_in_a_transaction():
+    records = activation_records(ClusterImage())
+    assert [each.type.name for each in records] == [
+        "BEGIN_TRANSACTION",
+        "FEATURE_LEVEL",
+        "FEATURE_LEVEL",
+        "END_TRANSACTION",
+    ]
+    image = image_of(*records)
+    assert image.features == {"metadata.version": 30, "transaction.version": 2}
+    assert activation_records(image) == []
+
+
+def test_a_start_that_was_interrupted_begins_again():
+    records = activation_records(ClusterImage())
+    image = image_of(*records[:2])
+    again = activation_records(image)
+    assert again[0].type is RecordType.ABORT_TRANSACTION
+    features = {"metadata.version": 30, "transaction.version": 2}
+    assert image_of(*again, base=image).features == features
+
+
+@pytest.mark.parametrize(
+    ("name", "level"), [("metadata.version", 31), ("group.version", 2), ("new.version", 1)]
+)
+def test_features_beyond_kafka_4_3_are_refused(name, level):
+    with pytest.raises(KafkaError) as raised:
+        check_features(image_of(feature_level(name, level)).features)
+    assert raised.value.code is ErrorCode.UNSUPPORTED_VERSION
+
+
+def test_the_features_of_kafka_4_3_are_read():
+    image = image_of(
+        feature_level("metadata.version", 30),
+        feature_level("group.version", 1),
+        feature_level("transaction.version", 2),
+        metadata_record(RecordType.NO_OP),
+    )
+    check_features(image.features)
+
+
+def test_a_formatted_directory_says_which_levels_a_cluster_begins_with():
+    levels = [
+        feature_level("metadata.version", 29),
+        feature_level("eligible.leader.replicas.version", 1),
+    ]
+    records = activation_records(ClusterImage(), bootstrap=levels, min_insync_replicas=2)
+    image = image_of(*records)
+    assert image.features == {"metadata.version": 29, "eligible.leader.replicas.version": 1}
+    # As Apache Kafka does: in-sync replicas are counted by the cluster's setting from then on.
+    assert image.configs[4, ""] == {"min.insync.replicas": "2"}
+
+
+def test_other_records_of_a_bootstrap_are_taken_too():
+    levels = [feature_level("group.version", 1)]
+    image = image_of(*activation_records(ClusterImage(), bootstrap=levels))
+    assert image.features == {"metadata.version": 30, "group.version": 1}
+    assert (4, "") not in image.configs

@@ -1,0 +1,76 @@
+"""The nightly steps: each alone, gone on with, and told in a table."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests import nightly
+from tests.nightly import Step, gave_of
+
+# Steps are modules, as the real ones; `timeit` runs a statement.
+_GOES = "print('groups: seed 7, 31 schedules, at rest')"
+
+
+def step(name: str, statement: str) -> Step:
+    return Step(name, ("timeit", "-n", "1", "-r", "1", statement), 1, f"what {name} does")
+
+
+@pytest.fixture
+def run(tmp_path, capsys):
+    """Return a function that runs steps, and returns the status and what was printed."""
+
+    def run_them(*arguments: str, steps: tuple[Step, ...]) -> tuple[int, str]:
+        status = nightly.main([*arguments, "--results", str(tmp_path / "results")], steps)
+        return status, capsys.readouterr().out
+
+    return run_them
+
+
+def test_a_table_tells_what_each_step_gave(run):
+    status, printed = run(steps=(step("first", _GOES), step("second", "raise SystemExit(3)")))
+    assert status == 1
+    rows = [line for line in printed.splitlines() if line.startswith("| ")]
+    assert rows[2].startswith("| first | passed, 0 min ")
+    assert rows[2].endswith("| groups: seed 7, 31 schedules, at rest |")
+    assert rows[3].startswith("| second | FAILED, ")
+
+
+def test_a_run_goes_on_with_what_has_not_passed(run, tmp_path):
+    note = tmp_path / "note"
+    steps = (
+        step("first", f"open({str(note)!r}, 'a').write('1')"),
+        step(
+            "second",
+            f"open({str(note)!r}, 'a').write('2'); assert len(open({str(note)!r}).read()) > 2",
+        ),
+    )
+    assert run(steps=steps)[0] == 1
+    assert note.read_text() == "12"
+    status, printed = run(steps=steps)
+    assert status == 0
+    assert "first: has passed on these sources" in printed
+    assert note.read_text() == "122"
+
+
+def test_a_step_that_is_named_runs_alone_and_again(run, tmp_path):
+    note = tmp_path / "note"
+    steps = tuple(step(name, f"open({str(note)!r}, 'a').write({name!r})") for name in ("a", "b"))
+    assert run("b", steps=steps)[0] == 0
+    assert run("b", steps=steps)[0] == 0
+    assert note.read_text() == "bb"
+
+
+def test_what_a_step_gave_is_what_its_tests_say_or_its_last_line():
+    printed = ["", "  logs: seeds 1 to 9, 700 points: {}", "noise", "== 3 passed in 4.0s =="]
+    assert gave_of(printed) == ["logs: seeds 1 to 9, 700 points: {}", "== 3 passed in 4.0s =="]
+    assert gave_of(["one", "Traceback: torn", ""]) == ["Traceback: torn"]
+
+
+def test_every_step_is_a_module_with_a_name_of_its_own():
+    names = [one.name for one in nightly.STEPS]
+    assert len(set(names)) == len(names)
+    for one in nightly.STEPS:
+        parts = one.command[0].split(".")
+        if parts[0] == "pytest":
+            paths = [each for each in one.command if each.startswith(("tests/", "compat_tests"))]
+            assert all((nightly.ROOT / path).exists() for path in paths)

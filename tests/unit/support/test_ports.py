@@ -1,0 +1,37 @@
+"""Ports that nobody else is given."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+
+from tests.project_files import ROOT
+from tests.support.ports import HOST, free_port, free_ports
+
+
+def test_a_port_is_not_given_again_at_once():
+    ports = [free_port() for _ in range(20)]
+    assert len(set(ports)) == 20
+
+
+def test_outgoing_connections_are_given_others():
+    with (
+        socket.create_server((HOST, 0)) as server,
+        socket.create_connection(server.getsockname()) as client,
+    ):
+        assert client.getsockname()[1] > max(free_ports(50))
+
+
+def test_a_port_that_somebody_listens_on_is_left_out():
+    first, *_ = free_ports(1)
+    with socket.create_server((HOST, first + 1)):
+        assert free_port() != first + 1
+
+
+def test_another_process_is_given_others():
+    command = "from tests.support.ports import free_ports; print(*free_ports(50))"
+    done = subprocess.run(
+        [sys.executable, "-c", command], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert not {*map(int, done.stdout.split())} & {*free_ports(150)}

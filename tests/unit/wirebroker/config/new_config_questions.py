@@ -1,0 +1,103 @@
+"""What test_new_config.py asks of a copy of the project that has two configs more, as JSON.
+
+python -m tests.unit.wirebroker.config.new_config_questions FOLDER
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tests.support.requests import create_topic
+from tests.support.servers import client_of, running
+from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.config import ConfigError, TopicSettings
+from wirebroker.config.docs import as_markdown, as_text
+from wirebroker.config.hints import with_hint
+from wirebroker.config.sources import load_config
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from tests.support.raw_client import RawClient
+
+NAME = "wirebroker.new.thing"
+TOPIC, BROKER = 2, 4
+
+
+async def described(client: RawClient, kind: int, name: str) -> list[list[Any]]:
+    """Return what DescribeConfigs tells of the new configs: name, value, read-only, source."""
+    resource = {"resource_type": kind, "resource_name": name, "configuration_keys": None}
+    answer = await client.ask(ApiKey.DESCRIBE_CONFIGS, 4, {"resources": [resource]})
+    return [
+        [each.name, each.value, each.read_only, each.config_source]
+        for each in answer.results[0].configs
+        if "new.thing" in each.name
+    ]
+
+
+async def change(client: RawClient, value: str) -> int:
+    """Return the error code of changing the config for all brokers."""
+    entries = [{"name": NAME, "config_operation": 0, "value": value}]
+    resource = {"resource_type": BROKER, "resource_name": "", "configs": entries}
+    answer = await client.ask(ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, {"resources": [resource]})
+    code: int = answer.responses[0].error_code
+    return code
+
+
+async def of_a_broker(path: Path) -> dict[str, Any]:
+    """Return what a running broker says of the new configs, before and after a change."""
+    settings = {NAME: "50", "log.new.thing.ms": "60"}
+    async with running(path, settings=settings) as server, client_of(server) as client:
+        before = await described(client, BROKER, "1")
+        await create_topic(client, "t", new_thing_ms="70")
+        codes = [await change(client, "51"), await change(client, "0")]
+        return {
+            "before": before,
+            "topic": await described(client, TOPIC, "t"),
+            "codes": codes,
+            "after": await described(client, BROKER, "1"),
+        }
+
+
+def value(
+    folder: Path,
+    file: str | None = "",
+    environment: Mapping[str, str] | None = None,
+    flags: Mapping[str, str] | None = None,
+) -> Any:
+    """Return the config's value under settings, and the warnings; or why they can't be used."""
+    path = None
+    if file is not None:
+        path = folder / "server.properties"
+        path.write_text(file)
+    try:
+        config = load_config(file=path, environment=environment or {}, flags=flags or {})
+    except ConfigError as error:
+        return str(error)
+    return [config.int(NAME), *config.warnings()]
+
+
+def main(folder: Path) -> None:
+    """Ask, and print the answers."""
+    answers = asyncio.run(of_a_broker(folder / "data"))
+    answers |= {
+        "without a file": value(folder, None),
+        "default": value(folder),
+        "file": value(folder, f"{NAME}=7"),
+        "environment": value(folder, "", {"KAFKA_WIREBROKER_NEW_THING": "8"}),
+        "flag": value(folder, flags={NAME: "9"}),
+        "refused": value(folder, flags={NAME: "0"}),
+        "hint": with_hint(f"{NAME}s"),
+        "text": [line for line in as_text().splitlines() if "new.thing" in line],
+        "docs": [line for line in as_markdown().splitlines() if "new.thing" in line],
+        "settings": TopicSettings().new_thing_ms,  # type: ignore[attr-defined]  # of the copy
+    }
+    sys.stdout.write(json.dumps(answers))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

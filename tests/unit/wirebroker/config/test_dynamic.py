@@ -1,0 +1,159 @@
+"""What of the metadata's dynamic configs is used, and what is said of the rest."""
+
+from __future__ import annotations
+
+import logging
+import socket
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.support.raw_client import RawClient
+from tests.support.servers import broker_of, client_of, running
+from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.config import Config, ConfigError
+from wirebroker.config.dynamic import check_change, usable, with_usable
+from wirebroker.config.lookup import base_name, is_read, is_read_only, row_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "word"),
+    [
+        ("node.id", "2", "node.id"),
+        ("broker.heartbeat.interval.ms", "2", "cannot be changed"),
+        ("wirebroker.typo", "2", "not a config"),
+        ("wirebroker.durability", "fsync", "cannot be changed"),
+        ("ssl.keystore.location", "/x", "single listeners"),
+        ("max.connections", "many", "whole number"),
+        ("listener.name.plaintext.max.connections", "many", "whole number"),
+        ("metric.reporters", "no.Such", "class"),
+        ("sasl.jaas.config", "secret", "protection"),
+        ("listener.name.plaintext.ssl.keystore.location", "/x", "protection"),
+    ],
+)
+def test_what_cannot_be_used_is_passed_over_with_a_sentence(name, value, word) -> None:
+    config = Config({"max.connections": "9"})
+    found, problems = with_usable(
+        config, cluster_wide={}, this_broker={name: value, "max.connections.per.ip": "4"}
+    )
+    assert (found.int("max.connections"), found.int("max.connections.per.ip")) == (9, 4)
+    (problem,) = problems
+    assert word in problem
+    with pytest.raises(ConfigError, match=word):
+        check_change(config, cluster_wide={}, this_broker={name: value}, is_default=False)
+
+
+def test_what_is_only_for_single_brokers_is_passed_over_among_the_defaults() -> None:
+    wide = {"listeners": "PLAINTEXT://:1", "listener.name.plaintext.max.connections": "3"}
+    assert usable(wide, is_default=True).keys() == {"listener.name.plaintext.max.connections"}
+    assert usable(wide, is_default=False) == wide
+
+
+def test_values_that_do_not_fit_together_leave_the_layer_below_in_force() -> None:
+    found, problems = with_usable(
+        Config(),
+        cluster_wide={"max.connections": "7"},
+        this_broker={"log.cleaner.threads": "200"},
+    )
+    assert found.int("max.connections") == 7
+    assert found.int("log.cleaner.threads") == 1
+    assert "dedupe" in problems[0]
+
+
+def test_a_listener_that_cannot_be_served_here_leaves_the_layer_below_in_force() -> None:
+    secure = {
+        "listeners": "PLAINTEXT://:9092,SSL://:9093",
+        "max.connections": "7",
+    }
+    found, (problem,) = with_usable(Config(), cluster_wide={}, this_broker=secure)
+    assert found.list("listeners") == ("PLAINTEXT://:9092",)
+    assert "SSL" in problem
+
+
+def test_a_listener_has_its_own_value_or_the_brokers() -> None:
+    config = Config(
+        {"max.connections": "9", "listener.name.inside.max.connections": "3"}
+    ).with_dynamic(
+        cluster_wide={"listener.name.other.max.connections": "5"},
+        this_broker={"listener.name.inside.max.connections": "4"},
+    )
+    found = [config.listener_int(name, "max.connections") for name in ("INSIDE", "OTHER", "THIRD")]
+    assert found == [4, 5, 9]
+    assert config.warnings() == ()
+
+
+def test_names_of_listeners_configs_are_understood() -> None:
+    own = "listener.name.inside.ssl.keystore.location"
+    assert base_name(own) == "ssl.keystore.location"
+    assert (row_of(own), row_of("no.such")) == (row_of("ssl.keystore.location"), None)
+    assert (is_read(own), is_read("listener.name.a.max.connections")) == (False, True)
+    assert (
+        is_read_only(own),
+        is_read_only("broker.session.timeout.ms"),
+        is_read_only("no.such"),
+    ) == (
+        False,
+        True,
+        False,
+    )
+
+
+async def change(client: RawClient, *changes: tuple[str, str]) -> int:
+    entries = [{"name": n, "config_operation": 0, "value": v} for n, v in changes]
+    resource = {"resource_type": 4, "resource_name": "1", "configs": entries}
+    answer = await client.ask(ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, {"resources": [resource]})
+    code: int = answer.responses[0].error_code
+    return code
+
+
+def added(port: int) -> tuple[tuple[str, str], tuple[str, str]]:
+    return (
+        ("listeners", f"PLAINTEXT://127.0.0.1:0,INSIDE://127.0.0.1:{port}"),
+        ("listener.security.protocol.map", "PLAINTEXT:PLAINTEXT,INSIDE:PLAINTEXT"),
+    )
+
+
+async def test_a_listener_that_was_added_is_there_after_a_restart(tmp_path: Path) -> None:
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        port = one.getsockname()[1]
+    async with running(tmp_path) as server, client_of(server) as client:
+        assert await change(client, *added(port)) == 0
+    async with running(tmp_path) as server:
+        inside = await RawClient.connect(("127.0.0.1", port))
+        answer = await inside.ask(ApiKey.METADATA, 12, {"topics": []})
+        assert [(each.host, each.port) for each in answer.brokers] == [("127.0.0.1", port)]
+        await inside.close()
+
+
+async def test_a_listener_that_cannot_be_opened_is_said_and_the_others_serve(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.ERROR), socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        async with running(tmp_path) as server, client_of(server) as client:
+            assert await change(client, *added(port)) == 0
+            assert server.listeners is not None
+            assert "INSIDE" not in server.listeners
+            assert await change(client, ("max.connections.per.ip", "5")) == 0
+    assert "INSIDE cannot be opened" in caplog.text
+
+
+async def test_with_advertised_addresses_only_what_is_not_advertised_may_go(tmp_path: Path) -> None:
+    settings: dict[str, Any] = {
+        "listeners": "PLAINTEXT://127.0.0.1:0,INSIDE://127.0.0.1:0",
+        "advertised.listeners": "PLAINTEXT://127.0.0.1:0",
+        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,INSIDE:PLAINTEXT",
+    }
+
+    async with running(tmp_path, settings=settings) as server, client_of(server) as client:
+        assert await change(client, ("listeners", "INSIDE://127.0.0.1:0")) == 42
+        assert await change(client, ("listeners", "PLAINTEXT://127.0.0.1:0")) == 0
+        assert server.listeners is not None
+        assert "INSIDE" not in server.listeners
+        assert broker_of(server).auto_listeners == frozenset()

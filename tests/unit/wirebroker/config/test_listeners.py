@@ -1,0 +1,76 @@
+"""Which addresses are opened and told, as Kafka decides it."""
+
+from __future__ import annotations
+
+import pytest
+
+from wirebroker.config import Config, ConfigError
+from wirebroker.config.listeners import Address, listeners_of
+
+
+def test_kafkas_default_is_every_interface_and_the_address_of_arrival():
+    (listener,) = listeners_of(Config())
+    assert listener == ("PLAINTEXT", "", 9092, "PLAINTEXT", None)
+
+
+def test_named_listeners_are_mapped_and_advertised_one_by_one():
+    config = Config(
+        {
+            "listeners": "inside://:9092,OUTSIDE://[::1]:9094",
+            "advertised.listeners": "INSIDE://broker1:9092,OUTSIDE://kafka.example.org:443",
+            "listener.security.protocol.map": "INSIDE:PLAINTEXT, outside:plaintext",
+            "inter.broker.listener.name": "INSIDE",
+        }
+    )
+    inside, outside = listeners_of(config)
+    assert inside == ("INSIDE", "", 9092, "PLAINTEXT", Address("broker1", 9092))
+    assert outside == ("OUTSIDE", "::1", 9094, "PLAINTEXT", Address("kafka.example.org", 443))
+
+
+def test_the_controllers_listener_is_left_out():
+    config = Config(
+        {
+            "listeners": "PLAINTEXT://127.0.0.1:9092,CONTROLLER://127.0.0.1:9093",
+            "advertised.listeners": "PLAINTEXT://localhost:9092,CONTROLLER://localhost:9093",
+            "controller.listener.names": "CONTROLLER",
+            "controller.quorum.voters": "1@127.0.0.1:9093",
+        }
+    )
+    (listener,) = listeners_of(config)
+    assert (listener.name, listener.advertised) == ("PLAINTEXT", Address("localhost", 9092))
+
+
+def test_one_port_may_serve_ipv4_and_ipv6():
+    config = Config(
+        {
+            "listeners": "A://127.0.0.1:9092,B://[::1]:9092",
+            "listener.security.protocol.map": "A:PLAINTEXT,B:PLAINTEXT",
+        }
+    )
+    assert len(listeners_of(config)) == 2
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"listeners": "127.0.0.1:9092"}, "NAME://host:port"),
+        ({"listeners": "PLAINTEXT://:99999"}, "65535"),
+        ({"listeners": "PLAINTEXT://:-1"}, "65535"),
+        ({"listeners": ""}, "at least one"),
+        ({"listeners": "PLAINTEXT://:1,PLAINTEXT://:2"}, "twice"),
+        ({"listeners": "A://:1"}, "add A:PLAINTEXT"),
+        ({"listeners": "SSL://:1"}, "SSL uses SSL; supported: PLAINTEXT"),
+        ({"listeners": "SASL_SSL://:1"}, "supported: PLAINTEXT"),
+        ({"listeners": "PLAINTEXT://:1,SSL://:1"}, "share port 1"),
+        ({"listener.security.protocol.map": "PLAINTEXT:TELNET"}, "NAME:PLAINTEXT"),
+        ({"advertised.listeners": "PLAINTEXT://0.0.0.0:1"}, "clients can reach"),
+        ({"advertised.listeners": "PLAINTEXT://:1"}, "clients can reach"),
+        ({"advertised.listeners": "OTHER://a:1"}, "not one of listeners"),
+        ({"inter.broker.listener.name": "X"}, "not an advertised listener"),
+    ],
+)
+def test_what_cannot_be_opened_or_told_is_said_in_one_line(settings, words):
+    with pytest.raises(ConfigError) as caught:
+        listeners_of(Config(settings))
+    assert words in str(caught.value)
+    assert "\n" not in str(caught.value)

@@ -1,0 +1,118 @@
+"""What asks for protection that isn't there keeps the broker from starting; defaults don't."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from wirebroker import cli
+from wirebroker.config import Config, ConfigError, StartError
+from wirebroker.config.protection import asking_names, check_directory, check_protection
+from wirebroker.config.table import ROWS_WITHOUT_EFFECT
+
+_BUILDER = "org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder"
+_AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("authorizer.class.name", _AUTHORIZER),
+        ("super.users", "User:admin"),
+        ("allow.everyone.if.no.acl.found", "false"),
+        ("principal.builder.class", "com.example.Builder"),
+        ("client.quota.callback.class", "com.example.Quotas"),
+        ("connections.max.reauth.ms", "3600000"),
+        ("delegation.token.secret.key", "hunter2"),
+        ("security.inter.broker.protocol", "SASL_SSL"),
+        ("security.providers", "com.example.Provider"),
+        ("password.encoder.secret", "hunter2"),
+        ("create.topic.policy.class.name", "com.example.Policy"),
+        ("alter.config.policy.class.name", "com.example.Policy"),
+        ("ssl.keystore.location", "/etc/kafka/keystore.jks"),
+        ("ssl.client.auth", "required"),
+        ("ssl.keystore.filename", "kafka.jks"),  # Kafka's container image
+        ("sasl.enabled.mechanisms", "SCRAM-SHA-512"),
+        ("sasl.jaas.config", "org.example.Login required;"),
+        ("listener.name.outside.ssl.keystore.location", "/etc/kafka/keystore.jks"),
+        ("listener.name.outside.scram-sha-256.sasl.jaas.config", "org.example.Login required;"),
+        ("listener.name.outside.principal.builder.class", "com.example.Builder"),
+    ],
+)
+def test_a_setting_that_asks_for_protection_is_refused_by_its_name(name, value):
+    config = Config({name: value})
+    with pytest.raises(StartError, match=re.escape(name)) as refused:
+        check_protection(config)
+    assert value not in str(refused.value), "it may be a secret"
+    check_protection(Config({name: value, "wirebroker.unprotected": "true"}))
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("authorizer.class.name", ""),
+        ("super.users", " "),
+        ("allow.everyone.if.no.acl.found", "true"),
+        ("principal.builder.class", _BUILDER),
+        ("connections.max.reauth.ms", "0"),
+        ("security.inter.broker.protocol", "plaintext"),
+        ("ssl.client.auth", "none"),
+        ("ssl.enabled.protocols", "TLSv1.2, TLSv1.3"),
+        ("ssl.endpoint.identification.algorithm", ""),
+        ("sasl.enabled.mechanisms", "GSSAPI"),
+        ("listener.name.outside.ssl.client.auth", "none"),
+        ("delegation.token.expiry.time.ms", "1000"),
+        ("quota.window.num", "5"),
+        ("listener.name.outside.max.connections", "5"),
+    ],
+)
+def test_a_default_that_is_spelled_out_asks_for_nothing(name, value):
+    assert asking_names({name: value}) == ()
+
+
+def test_the_defaults_are_those_that_apache_kafka_shows():
+    defaults = [name for name in ROWS_WITHOUT_EFFECT if name.startswith(("ssl.", "sasl."))]
+    assert asking_names(dict.fromkeys(defaults, "")) == ()
+    assert asking_names(dict.fromkeys(defaults, "x")) == tuple(sorted(defaults))
+
+
+@pytest.mark.parametrize("place", ["file", "environment", "flag"])
+def test_it_is_refused_wherever_it_is_said(tmp_path, monkeypatch, capsys, place):
+    arguments = ["serve", "--data-dir", str(tmp_path / "data"), "--port", "0"]
+    if place == "file":
+        file = tmp_path / "server.properties"
+        file.write_text(f"authorizer.class.name={_AUTHORIZER}\nsuper.users=User:admin\n")
+        arguments += ["--config", str(file)]
+    elif place == "environment":
+        monkeypatch.setenv("KAFKA_AUTHORIZER_CLASS_NAME", _AUTHORIZER)
+    else:
+        arguments += ["--set", f"authorizer.class.name={_AUTHORIZER}"]
+    assert cli.run(arguments) == 2
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    assert said.startswith("wirebroker: authorizer.class.name")
+    assert "--unprotected" in said
+    assert not Path(tmp_path / "data").exists()
+
+
+def test_what_is_passed_over_is_said_once():
+    config = Config(
+        {"super.users": "User:a", "wirebroker.unprotected": "true", "num.io.threads": "2"}
+    )
+    first, second = config.warnings()
+    assert first.startswith("running open, as wirebroker.unprotected says: super.users asks")
+    assert second == "these configs of Kafka have no effect here: num.io.threads"
+
+
+def test_a_directory_with_protection_in_it_is_refused_unless_it_may_be_open():
+    with pytest.raises(StartError, match="/data holds ACLs, quotas: that is protection"):
+        check_directory(["ACLs", "quotas"], "/data", Config())
+    check_directory(["ACLs"], "/data", Config({"wirebroker.unprotected": "true"}))
+    check_directory([], "/data", Config())
+
+
+def test_the_switch_is_true_or_false():
+    with pytest.raises(ConfigError, match=r"wirebroker\.unprotected"):
+        Config({"wirebroker.unprotected": "perhaps"})

@@ -1,0 +1,57 @@
+"""What no code reads: told by the table, and here compared with the code."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from wirebroker.config.row import Effect
+from wirebroker.config.table import BROKER_ROWS, ROWS_WITHOUT_EFFECT
+from wirebroker.config.topic import TOPIC_ROWS
+
+ROOT = Path(__file__).parents[4]
+# Where configs are told, or refused, not read.
+TABLES = re.compile(
+    r".*/config/(table/\w+|topic|topic_field|forms|lookup|dynamic|protection|docs|describe)\.py"
+)
+# Checked when it is parsed: there is one value that can be given.
+READ_BY_ITS_ROW = {"process.roles"}
+
+
+def _sources() -> str:
+    folders = ("codecs", "storage", "coordinator", "wirebroker")
+    files = (file for folder in folders for file in (ROOT / folder).rglob("*.py"))
+    return "".join(file.read_text() for file in files if not TABLES.fullmatch(file.as_posix()))
+
+
+def _is_topic_config_read(name: str, sources: str) -> bool:
+    if name == "internal.segment.bytes":
+        name = "segment.bytes"
+    field = name.replace(".", "_")
+    # TopicSettings' own properties read fields for others.
+    text = sources + (ROOT / "wirebroker/config/topic.py").read_text()
+    return re.search(rf"\.{field}\b", text) is not None
+
+
+def test_the_rows_that_nothing_reads_are_those_that_say_so() -> None:
+    sources = _sources()
+    unread = {
+        name
+        for name, row in BROKER_ROWS.items()
+        # Under the same name the source may mean the topic's.
+        if (f'"{name}"' not in sources or name == row.topic_name)
+        and not (row.topic_name and _is_topic_config_read(row.topic_name, sources))
+    }
+    told = {name for name, row in BROKER_ROWS.items() if row.effect is Effect.SHOWN}
+    assert unread - READ_BY_ITS_ROW == told
+
+
+def test_no_code_reads_a_config_that_is_told_to_have_no_effect() -> None:
+    sources = _sources()
+    assert [name for name in ROWS_WITHOUT_EFFECT if f'"{name}"' in sources] == []
+
+
+def test_the_topic_configs_that_nothing_reads_are_those_that_say_so() -> None:
+    sources = _sources()
+    unread = {name for name in TOPIC_ROWS if not _is_topic_config_read(name, sources)}
+    assert unread == {name for name, row in TOPIC_ROWS.items() if row.effect is Effect.SHOWN}

@@ -1,0 +1,151 @@
+"""Flags over environment over file over defaults; the profile only where there is no file."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from wirebroker.config import Config, ConfigError
+from wirebroker.config.listeners import listeners_of
+from wirebroker.config.sources import load_config
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def load(
+    tmp_path: Path, text: str | None = None, environment=None, flags=None, **address
+) -> Config:
+    file = None
+    if text is not None:
+        file = tmp_path / "server.properties"
+        file.write_text(text)
+    return load_config(file=file, environment=environment or {}, flags=flags or {}, **address)
+
+
+def test_flags_beat_environment_beats_file_beats_default(tmp_path):
+    text = "num.partitions=2\n"
+    environment = {"KAFKA_NUM_PARTITIONS": "3"}
+    flags = {"num.partitions": "4"}
+    assert load(tmp_path).int("num.partitions") == 1
+    assert load(tmp_path, text).int("num.partitions") == 2
+    assert load(tmp_path, text, environment).int("num.partitions") == 3
+    assert load(tmp_path, text, environment, flags).int("num.partitions") == 4
+
+
+def test_the_profile_holds_without_a_file_only(tmp_path):
+    assert load(tmp_path).int("offsets.topic.replication.factor") == 1
+    assert load(tmp_path).log_directories == ("./data",)
+    assert load(tmp_path, "").int("offsets.topic.replication.factor") == 3
+    assert load(tmp_path, "").log_directories == ("/tmp/kafka-logs",)
+
+
+def test_log_dir_is_not_hidden_by_the_profiles_log_dirs(tmp_path):
+    assert load(tmp_path, environment={"KAFKA_LOG_DIR": "/x"}).log_directories == ("/x",)
+    assert load(tmp_path, flags={"log.dirs": "/y"}).log_directories == ("/y",)
+
+
+def test_port_and_host_flags_replace_those_of_the_first_listener(tmp_path):
+    (listener,) = listeners_of(load(tmp_path, port=0))
+    assert (listener.host, listener.port) == ("127.0.0.1", 0)
+    (listener,) = listeners_of(load(tmp_path, host="::1"))
+    assert (listener.host, listener.port) == ("::1", 9092)
+    text = (
+        "listeners=CONTROLLER://:9093,A://h:1,B://:2\ncontroller.listener.names=CONTROLLER\n"
+        "listener.security.protocol.map=A:PLAINTEXT,B:PLAINTEXT,CONTROLLER:PLAINTEXT\n"
+    )
+    listeners = listeners_of(load(tmp_path, text, port=7))
+    assert [(each.name, each.host, each.port) for each in listeners] == [
+        ("A", "h", 7),
+        ("B", "", 2),
+    ]
+
+
+def test_clients_are_told_the_port_of_the_flag_where_they_were_told_the_one_it_replaces(tmp_path):
+    text = (
+        "listeners=A://:9092,B://:9093\nadvertised.listeners=A://h:9092,B://h:9093\n"
+        "listener.security.protocol.map=A:PLAINTEXT,B:PLAINTEXT\n"
+    )
+    told = [each.advertised for each in listeners_of(load(tmp_path, text, port=7))]
+    assert told == [("h", 7), ("h", 9093)]
+    forwarded = text.replace("A://h:9092", "A://h:443")
+    told = [each.advertised for each in listeners_of(load(tmp_path, forwarded, port=7))]
+    assert told == [("h", 443), ("h", 9093)]
+
+
+def test_a_file_that_cannot_be_read_is_said_in_one_line(tmp_path):
+    with pytest.raises(ConfigError, match="missing cannot be read: no such file"):
+        load_config(file=tmp_path / "missing", environment={}, flags={})
+    with pytest.raises(ConfigError, match="hexadecimal"):
+        load(tmp_path, "a=\\uXY")
+
+
+def test_a_directory_or_another_kind_of_file_is_no_file_of_settings(tmp_path):
+    with pytest.raises(ConfigError, match="is a directory: name the properties file in it"):
+        load_config(file=tmp_path, environment={}, flags={})
+    with pytest.raises(ConfigError, match="is a JSON file, no properties file: write lines"):
+        load(tmp_path, '{"node.id": 1}')
+    with pytest.raises(ConfigError, match="is too long, no properties file"):
+        load(tmp_path, "a=b\n" * 300_000)
+
+
+def test_a_flag_that_is_misspelt_is_refused_with_what_was_meant(tmp_path):
+    with pytest.raises(ConfigError, match=r"num\.partitons \(did you mean num\.partitions\?\)"):
+        load(tmp_path, flags={"num.partitons": "3"})
+    with pytest.raises(ConfigError, match=r"a topic config, the broker's is log\.retention\.ms"):
+        load(tmp_path, flags={"retention.ms": "3"})
+    with pytest.raises(ConfigError, match="--set colour: there is no such config"):
+        load(tmp_path, flags={"colour": "red"})
+
+
+@pytest.mark.parametrize(
+    ("text", "environment", "flags"),
+    [
+        ("wirebroker.durabilty=fsync\n", {}, {}),
+        ("", {"KAFKA_WIREBROKER_DURABILTY": "fsync"}, {}),
+        ("", {}, {"wirebroker.durabilty": "fsync"}),
+    ],
+)
+def test_a_misspelt_name_of_ours_is_refused_wherever_it_stands(tmp_path, text, environment, flags):
+    with pytest.raises(ConfigError, match=r"did you mean wirebroker\.durability\?"):
+        load(tmp_path, text, environment, flags)
+
+
+def test_a_misspelt_name_of_a_file_is_warned_of_with_what_was_meant(tmp_path):
+    config = load(tmp_path, "num.partitons=3\nzebra=1\n", {"KAFKA_LOG_RETENTION_HOUR": "1"})
+    assert config.warnings() == (
+        "unknown configs are ignored: log.retention.hour (did you mean log.retention.hours?), "
+        "num.partitons (did you mean num.partitions?), zebra",
+    )
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "controller.quorum.bootstrap.servers",
+        "super.users",
+        "listener.name.inside.num.network.threads",
+        "rlmm.config.remote.log.metadata.topic.replication.factor",
+        "config.providers.file.class",
+        "ssl.keystore.filename",
+    ],
+)
+def test_what_kafka_knows_is_no_misspelling(tmp_path, name):
+    value = "3" if name.endswith("threads") else ""
+    config = load(tmp_path, flags={name: value})
+    assert config.unknown == ()
+    assert config.without_effect == (name,)
+
+
+def test_a_comma_is_part_of_the_data_directorys_name(tmp_path):
+    config = load(tmp_path, "log.dirs=a,b\n")
+    assert config.log_directories == ("a", "b")
+    config = load_config(file=None, environment={}, flags={}, data_directory="a, b ")
+    assert config.log_directories == ("a, b ",)
+    assert config.with_dynamic(cluster_wide={}, this_broker={}).log_directories == ("a, b ",)
+
+
+def test_an_address_that_cannot_be_used_is_found_before_anything_starts(tmp_path):
+    with pytest.raises(ConfigError, match="supported: PLAINTEXT"):
+        load(tmp_path, "listeners=SSL://:9092")

@@ -1,0 +1,60 @@
+import tracemalloc
+
+import pytest
+
+from wirebroker.codecs.errors import MalformedFrameError
+from wirebroker.net.client.response_frames import ResponseFrames
+
+
+def framed(body: bytes) -> bytes:
+    return len(body).to_bytes(4) + body
+
+
+def received(frames: ResponseFrames, data: bytes, piece: int = 1 << 20) -> list[memoryview]:
+    found = []
+    while data:
+        room = frames.get_buffer()
+        assert room
+        count = min(len(room), piece, len(data))
+        room[:count] = data[:count]
+        data = data[count:]
+        frames.buffer_updated(count)
+        while (frame := frames.next_frame()) is not None:
+            found.append(frame)
+    return found
+
+
+@pytest.mark.parametrize("piece", [1, 3, 7, 4096, 1 << 20])
+def test_answers_come_out_whole_however_they_arrive(piece):
+    bodies = [b"%d" % size + bytes(size) for size in (4, 0, 40, 4096, 70_000, 5)] * 2
+    bodies += [b"%d" % number + bytes(20_000) for number in range(9)]
+    bodies = [body.ljust(4, b".") for body in bodies]
+    data = b"".join(map(framed, bodies))
+    frames = ResponseFrames(1 << 20)
+    assert [bytes(frame) for frame in received(frames, data, piece)] == bodies
+
+
+def test_answers_stay_as_they_are_while_others_arrive():
+    frames = ResponseFrames(1 << 22)
+    first = received(frames, framed(b"a" * 50_000) + framed(b"b" * 300_000))
+    for _ in range(10):
+        received(frames, framed(b"c" * 60_000) + framed(b"d" * 300_000))
+    assert [bytes(frame) for frame in first] == [b"a" * 50_000, b"b" * 300_000]
+
+
+@pytest.mark.parametrize("length", [-1, 0, 3, 1001, 2**31 - 1])
+def test_a_length_that_no_answer_has_is_refused(length):
+    frames = ResponseFrames(1000)
+    with pytest.raises(MalformedFrameError, match=f"an answer of {length} bytes"):
+        received(frames, length.to_bytes(4, signed=True) + b"....")
+
+
+def test_a_declared_length_costs_nothing_before_it_arrives():
+    frames = ResponseFrames(1 << 30)
+    tracemalloc.start()
+    try:
+        received(frames, (1 << 30).to_bytes(4) + b"x" * 1000)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 1 << 20

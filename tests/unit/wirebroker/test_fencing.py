@@ -1,0 +1,76 @@
+"""Brokers that are not heard of: fenced, though the first try fails, and nobody else is."""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+from typing import TYPE_CHECKING
+
+from tests.support.servers import PATIENCE_S
+from tests.unit.wirebroker.metadata_kit import CLUSTER_ID, Node
+from wirebroker.clock import pause
+from wirebroker.cluster import quorum_controller
+from wirebroker.cluster.broker_lifecycle import BrokerLifecycle
+from wirebroker.cluster.controller_channel import LocalChannel
+from wirebroker.codecs.errors import ErrorCode, KafkaError
+from wirebroker.coordinator.controller.cluster_image import Endpoint
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import pytest
+
+    from wirebroker.cluster.quorum_controller import QuorumController
+
+
+async def _with_others(directory: Path, *node_ids: int) -> QuorumController:
+    """Return a controller with brokers that serve elsewhere."""
+    controller = await Node(directory).open()
+    for node_id in node_ids:
+        lifecycle = BrokerLifecycle(LocalChannel(controller), controller.follower, node_id=node_id)
+        await lifecycle.register(
+            cluster_id=CLUSTER_ID,
+            endpoints=[Endpoint("PLAINTEXT", "localhost", 9092, 0)],
+            log_directories=[bytes([node_id]) * 16],
+        )
+        await lifecycle.unfence()
+    return controller
+
+
+async def test_who_could_not_be_fenced_is_fenced_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(quorum_controller, "_FENCE_AGAIN_S", 0.01)
+    controller = await _with_others(tmp_path, 2, 3)
+    refusals = [KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)]
+    append = controller.log.append
+
+    def refuse_once(batches):
+        if refusals:
+            raise refusals.pop()
+        append(batches)
+
+    monkeypatch.setattr(type(controller.log), "append", lambda _, batches: refuse_once(batches))
+    for session in controller.rules.sessions._sessions.values():
+        session.ends_at_s = 0.0
+    controller._fence_when_due()
+    async with asyncio.timeout(PATIENCE_S):
+        while not all(each.fenced for each in controller.follower.image.brokers.values()):
+            await pause(0.001)
+    assert "could not be fenced" in caplog.text
+    await controller.close()
+
+
+async def test_who_is_heard_of_or_registers_meanwhile_is_not_fenced(tmp_path: Path) -> None:
+    controller = await _with_others(tmp_path, 2)
+    epoch = controller.follower.image.brokers[2].epoch
+    rules = controller.rules
+    later_s = rules.sessions.next_end_s()
+    for broker_epoch, now_s, is_fenced in (
+        (epoch, later_s - 1, False),
+        (epoch - 1, later_s, False),
+        (epoch, later_s, True),
+    ):
+        await controller.submit(partial(quorum_controller._fence, rules, 2, broker_epoch, now_s))
+        assert controller.follower.image.brokers[2].fenced == is_fenced
+    await controller.close()

@@ -1,0 +1,31 @@
+"""What a batch took to unpack doesn't stay with the process (in a process of its own)."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+_GROWTH_KIB = """
+from concurrent.futures import ThreadPoolExecutor
+from wirebroker.codecs.records.compression import Codec, compress, decompress
+from wirebroker.freed_memory import give_back_large_blocks
+
+def resident_kib():
+    with open("/proc/self/status") as status:
+        return int(next(line for line in status if line.startswith("VmRSS")).split()[1])
+
+assert give_back_large_blocks()
+bomb = compress(Codec.GZIP, bytes(40 << 20))
+before = resident_kib()
+with ThreadPoolExecutor(4) as threads:
+    for _ in threads.map(lambda _: len(decompress(Codec.GZIP, bomb, max_bytes=1 << 30)), range(8)):
+        pass
+    print(resident_kib() - before)
+"""
+
+
+def test_a_process_is_as_small_as_before_after_large_batches_were_unpacked():
+    result = subprocess.run(
+        [sys.executable, "-c", _GROWTH_KIB], capture_output=True, text=True, check=True
+    )
+    assert int(result.stdout) < 20 << 10

@@ -1,0 +1,37 @@
+"""What is declared of the handlers: who may call them, what they cost, whose answer it is."""
+
+import importlib
+
+from wirebroker.api.registry import REGISTRY
+from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.handlers import Cost
+from wirebroker.server import API_MODULES
+
+for _module in API_MODULES:  # each handler registers itself
+    importlib.import_module(f"wirebroker.api.{_module}")
+
+
+def test_everything_needs_something_but_what_comes_before_authentication():
+    assert {each.key for each in REGISTRY.handlers() if not each.needs} == {ApiKey.API_VERSIONS}
+
+
+def test_what_is_forwarded_is_what_kafkas_brokers_forward_and_costs_the_controller():
+    forwarded = {each.key for each in REGISTRY.handlers() if each.is_forwarded}
+    assert forwarded == {each.key for each in REGISTRY.handlers() if each.cost is Cost.CONTROLLER}
+    assert forwarded == {
+        ApiKey.CREATE_TOPICS,
+        ApiKey.DELETE_TOPICS,
+        ApiKey.CREATE_PARTITIONS,
+        ApiKey.ALTER_CONFIGS,
+        ApiKey.INCREMENTAL_ALTER_CONFIGS,
+        ApiKey.ELECT_LEADERS,
+        ApiKey.ALTER_PARTITION_REASSIGNMENTS,
+        ApiKey.LIST_PARTITION_REASSIGNMENTS,
+        ApiKey.UPDATE_FEATURES,
+        ApiKey.DESCRIBE_QUORUM,
+    }
+
+
+def test_no_need_is_said_twice():
+    for handler in REGISTRY.handlers():
+        assert len(set(handler.needs)) == len(handler.needs), handler.key

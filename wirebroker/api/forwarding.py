@@ -1,0 +1,36 @@
+"""Requests that the controller answers: handed on as they came, in Kafka's own messages.
+
+Source: Kafka's ForwardingManager (KIP-590).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from wirebroker.cluster.controller_channel import Requester
+from wirebroker.codecs.values import Struct
+
+if TYPE_CHECKING:
+    from wirebroker.broker import Broker
+    from wirebroker.request import Request
+
+
+async def forward(broker: Broker, request: Request, body: Any) -> Any:
+    """Return the controller's answer to a client's request."""
+    host = request.session.peer.rpartition(":")[0].strip("[]")
+    requester = Requester(client_id=request.client_id, host=host)
+    return await broker.controller.forward(request.key, request.version, body, requester)
+
+
+def elements_of(answer: Any, field: str) -> list[Any]:
+    """Return an array of an answer; see `field_of`."""
+    elements: list[Any] = field_of(answer, field)
+    return elements
+
+
+def field_of(part: Any, name: str) -> Any:
+    """Return a field of an answer or of a part of it, which is a mapping or a struct.
+
+    A controller in this process answers with mappings, one elsewhere with what was decoded.
+    """
+    return getattr(part, name) if isinstance(part, Struct) else part.get(name)

@@ -1,0 +1,70 @@
+"""Topics created because somebody asked for their metadata (auto.create.topics.enable).
+
+As in Kafka the asker is told UNKNOWN_TOPIC_OR_PARTITION and asks again; the creation runs meanwhile
+and a topic is under creation at most once. Source: Kafka's DefaultAutoTopicCreationManager.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING
+
+from wirebroker.clock import next_turn
+from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.codecs.errors import ErrorCode, KafkaError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from wirebroker.cluster.controller_channel import ControllerChannel
+
+logger = logging.getLogger(__name__)
+
+# Far more than a client's subscription; a request for more gets the rest when it asks again.
+MAX_UNDER_CREATION = 1_000
+# In one request: the event loop is held while it and its answer are made, some 40 us for each.
+_MOST_AT_ONCE = 100
+
+
+class AutoCreation:
+    """The topics that are being created."""
+
+    __slots__ = ("_controller", "_names", "_tasks")
+
+    def __init__(self, controller: ControllerChannel) -> None:
+        self._controller = controller
+        self._names: set[str] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def create(self, names: Iterable[str]) -> None:
+        """Begin to create topics of these (valid) names with the broker's defaults."""
+        wanted = [name for name in names if name not in self._names]
+        wanted = wanted[: MAX_UNDER_CREATION - len(self._names)]
+        if not wanted:
+            return
+        self._names.update(wanted)
+        task = asyncio.get_running_loop().create_task(self._create(wanted))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _create(self, names: list[str]) -> None:
+        begun = 0
+        try:
+            for begun in range(0, len(names), _MOST_AT_ONCE):
+                await self._create_some(names[begun : begun + _MOST_AT_ONCE])
+                await next_turn()
+        except KafkaError as error:
+            logger.warning("auto-creation of %s failed: %s", ", ".join(names[begun:]), error)
+        finally:
+            self._names.difference_update(names)
+
+    async def _create_some(self, names: list[str]) -> None:
+        topics = [{"name": name, "num_partitions": -1, "replication_factor": -1} for name in names]
+        answer = await self._controller.ask(ApiKey.CREATE_TOPICS, {"topics": topics})
+        for result in answer.topics:
+            code = ErrorCode(result.error_code)
+            if code == ErrorCode.NONE:
+                logger.info("created topic %s because a client asked for it", result.name)
+            elif code != ErrorCode.TOPIC_ALREADY_EXISTS:
+                logger.warning("auto-creation of %s failed: %s", result.name, code.name)

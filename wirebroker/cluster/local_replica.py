@@ -1,0 +1,206 @@
+"""A copy of a partition on this node's disk: who may write to its log now, and who waits for it.
+
+An append has three steps (prepare, write, commit; docs/decisions/0003). Small ones take all three
+at once on the loop. A large one, or one whose records turn out to unpack to much, hands prepare and
+write to a thread, because they would hold the loop too long, and everyone behind it takes a turn at
+`append_lock` until it is through. So do a change of the role and the deletion, which therefore
+never pull the log away under a thread.
+
+Whoever waits for records, for the disk, or to answer for what was appended, is told to look again
+whenever something has come of it (`watch`), and when the replica's role or its disk goes.
+
+Source: Kafka's Partition and DelayedOperationPurgatory.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING
+
+from wirebroker.cluster.growth_watch import GrowthWatch
+from wirebroker.codecs.errors import ErrorCode, KafkaError
+from wirebroker.codecs.records.layout import CODEC_MASK, FLAGS_AT, RECORD_COUNT, RECORD_COUNT_AT
+from wirebroker.storage.log.record_validation import BRIEF_RECORDS
+from wirebroker.threads import Work, in_thread
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from wirebroker.cluster.data_directory import DataDirectory
+    from wirebroker.storage.log.log import Log
+
+logger = logging.getLogger(__name__)
+
+# Above this a thread validates and writes: the page cache takes new pages at 0.4 GB/s in bad
+# moments, so 2 MiB hold the loop 5 ms at most.
+LARGE_APPEND_BYTES = 2 * 1024 * 1024
+
+# Up to here a batch that is not compressed cannot take long: 2,300 records at most, and compressing
+# it for a topic with a codec of its own takes a millisecond.
+LARGE_WALK_BYTES = 16 * 1024
+
+
+class LocalReplica:
+    """A log and its users; it is open as long as the partition is known.
+
+    Attributes:
+        log: The records.
+        directory: Where the log lies; it may go offline.
+    """
+
+    __slots__ = (
+        "_append_lock",
+        "_growth",
+        "_replay",
+        "_watchers",
+        "directory",
+        "index",
+        "log",
+        "topic",
+        "topic_id",
+    )
+
+    def __init__(self, log: Log, *, directory: DataDirectory) -> None:
+        self.log = log
+        self.topic = log.topic
+        self.topic_id = log.topic_id
+        self.index = log.partition
+        self.directory = directory
+        # Made when first needed, as the two below: most of 10,000 partitions never do.
+        self._append_lock: asyncio.Lock | None = None
+        self._replay: asyncio.Task[None] | None = None
+        self._growth: GrowthWatch | None = None
+        # In the order in which they came.
+        self._watchers: dict[Callable[[], None], None] = {}
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.index}"
+
+    # -- whose turn it is ----------------------------------------------------------------------
+
+    @property
+    def append_lock(self) -> asyncio.Lock:
+        """What a large append holds, and whoever must not interfere with one."""
+        if self._append_lock is None:
+            self._append_lock = asyncio.Lock()
+        return self._append_lock
+
+    @property
+    def is_appending(self) -> bool:
+        """Tell whether a thread is at work on the log."""
+        return self._append_lock is not None and self._append_lock.locked()
+
+    async def until_settled(self) -> None:
+        """Wait until no thread is at work on the log."""
+        while self._append_lock is not None and self._append_lock.locked():
+            async with self._append_lock:
+                pass
+
+    def takes_long(self, records: memoryview) -> bool:
+        """Tell whether it is known beforehand that an append would hold the loop too long.
+
+        It is not known of compressed records: a small batch can unpack to a very large one. Then
+        `append` gives up.
+        """
+        size = len(records)
+        if size > LARGE_APPEND_BYTES:
+            return True
+        codec = records[FLAGS_AT] & CODEC_MASK
+        if size <= LARGE_WALK_BYTES and not codec:
+            return False
+        log = self.log
+        if log.is_recompressed(codec):
+            return True
+        (count,) = RECORD_COUNT.unpack_from(records, RECORD_COUNT_AT)
+        return count > BRIEF_RECORDS and log.walks_records
+
+    # -- producers -----------------------------------------------------------------------------
+
+    def read_producers(self) -> None:
+        """Read what a clean stop left of the producers, at the first request; a small file.
+
+        Raises:
+            KafkaError: NOT_LEADER_OR_FOLLOWER: it is damaged, a thread replays the log, clients try
+                again. KAFKA_STORAGE_ERROR.
+        """
+        try:
+            if self._replay is None and self.log.producer_state.read():
+                return
+        except OSError as error:
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
+        if self._replay is None:
+            self._replay = asyncio.create_task(self._replay_producers())
+        raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+
+    async def _replay_producers(self) -> None:
+        try:
+            async with self.append_lock:
+                await in_thread(Work.LOADING, self.log.producer_state.replay)
+        except (KafkaError, OSError) as error:
+            logger.error(  # noqa: TRY400 - the next request tries it again
+                "the producers of %s-%d cannot be replayed: %s", self.topic, self.index, error
+            )
+        finally:
+            self._replay = None
+
+    # -- waiting -------------------------------------------------------------------------------
+
+    def watch(self, on_advance: Callable[[], None]) -> None:
+        """Call back whenever more records are committed, or the partition goes, until `unwatch`."""
+        self._watchers[on_advance] = None
+
+    def unwatch(self, on_advance: Callable[[], None]) -> None:
+        """End a `watch` or a `watch_growth`, if there is one."""
+        self._watchers.pop(on_advance, None)
+        if self._growth is not None:
+            self._growth.discard(on_advance)
+
+    def watch_growth(self, on_growth: Callable[[], None], *, up_to_bytes: int) -> None:
+        """Call back once when records are committed and `log.appended_bytes` is as large.
+
+        Like all watchers it is called when the partition goes, too. Ends a `watch` by the same
+        callback; an append costs those who wait for more than it brings nothing.
+        """
+        self._watchers.pop(on_growth, None)
+        if self._growth is None:
+            self._growth = GrowthWatch()
+        self._growth.add(on_growth, due=up_to_bytes)
+
+    @property
+    def watcher_count(self) -> int:
+        """How many wait for news."""
+        return len(self._watchers) + (0 if self._growth is None else len(self._growth))
+
+    def wake_watchers(self) -> None:
+        """Tell all who wait to look again: the partition, its disk or the broker goes."""
+        self._tell_watchers()
+        if self._growth is not None:
+            for on_growth in self._growth.take_all():
+                on_growth()
+
+    def _tell_watchers(self) -> None:
+        for on_advance in tuple(self._watchers):
+            on_advance()
+
+    def _tell_growth(self) -> None:
+        """Tell those who wait for as much as there is by now."""
+        if self._watchers:
+            self._tell_watchers()
+        if self._growth is not None:
+            for on_growth in self._growth.take_due(self.log.appended_bytes):
+                on_growth()
+
+    async def _next_news(self) -> None:
+        """Wait until watchers are told to look again."""
+        news: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+        def tell() -> None:
+            if not news.done():
+                news.set_result(None)
+
+        self.watch(tell)
+        try:
+            await news
+        finally:
+            self.unwatch(tell)

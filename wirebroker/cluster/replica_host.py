@@ -1,0 +1,54 @@
+"""What all replicas of one node share."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from wirebroker.clock import Clock
+    from wirebroker.cluster.group_commit import GroupCommit
+
+# replica.lag.time.max.ms, Kafka's default.
+_MOST_LAG_MS = 30_000
+
+
+def _anybody(replica: int, broker_epoch: int) -> bool:
+    """Let everybody be in an ISR."""
+    del replica, broker_epoch
+    return True
+
+
+class ReplicaHost:
+    """The node that replicas live on.
+
+    Attributes:
+        node_id: Its id.
+        commits: Syncs what must be on the disk before it counts.
+        clock: Its clock.
+        most_lag_ms: How long a follower may lag behind (replica.lag.time.max.ms).
+        may_join: Whether a node id of a broker epoch may be in an ISR: it is registered so,
+            unfenced and not about to stop.
+    """
+
+    __slots__ = ("clock", "commits", "may_join", "most_lag_ms", "node_id")
+
+    def __init__(
+        self,
+        node_id: int,
+        *,
+        commits: GroupCommit,
+        clock: Clock,
+        most_lag_ms: int = _MOST_LAG_MS,
+        may_join: Callable[[int, int], bool] = _anybody,
+    ) -> None:
+        self.node_id = node_id
+        self.commits = commits
+        self.clock = clock
+        self.most_lag_ms = most_lag_ms
+        self.may_join = may_join
+
+    def monotonic_ms(self) -> int:
+        """Return the time by which followers' progress is told."""
+        return int(self.clock.monotonic() * 1000)

@@ -1,0 +1,417 @@
+"""What a replica is in its partition now, and what counts in it.
+
+    log_start_offset <= last_stable_offset <= high_watermark <= stored_offset <= log_end_offset
+
+    stored_offset     what this node has as safe as is asked of it alone: in its page cache, or with
+                      wirebroker.durability=fsync or a reached flush.messages on its disk
+                      (group_commit.py). acks=1 waits for it, and for nothing else
+    high_watermark    as far as every replica of the maximal ISR has the log, at most stored_offset
+                      (leader_role.py). acks=all and consumers wait for it
+
+With a single replica the two are the same. Only here the high watermark is moved.
+
+Every change of what a replica is goes through `enter` (the metadata says who leads), `retire`
+(deleted) or `resign` (its disk has failed, the node stops); transitions.py has them told. Each
+raises `serving_epoch`, and so do a changed ISR and changed settings: what was found out about a
+partition under one serving epoch is true as long as that is the same.
+
+Laws:
+- A role is entered while nobody is at work on the log: what was written under an epoch is in the
+  log before another begins.
+- There is one role for each leader epoch: who has resigned leads again in a later one only.
+- Within a leadership the high watermark never falls; a follower's falls by truncation alone.
+
+Source: Kafka's Partition, KIP-101 and KIP-320 for the epochs, KIP-966 for the high watermark under
+min.insync.replicas.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wirebroker.cluster.leader_role import LeaderRole
+from wirebroker.cluster.local_replica import LocalReplica
+from wirebroker.cluster.replica_role import UNKNOWN_EPOCH, FollowerRole, unassigned
+from wirebroker.codecs.errors import ErrorCode, KafkaError
+from wirebroker.config.topic import LONG_MAX
+from wirebroker.coordinator.controller.cluster_image import NO_LEADER
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from wirebroker.cluster.data_directory import DataDirectory
+    from wirebroker.cluster.leader_role import IsrChange
+    from wirebroker.cluster.replica_host import ReplicaHost
+    from wirebroker.cluster.replica_role import Role
+    from wirebroker.config.topic import TopicSettings
+    from wirebroker.coordinator.controller.cluster_image import PartitionImage
+    from wirebroker.storage.log.log import Log
+
+# Of a Produce: what waits for all in-sync replicas.
+ACKS_ALL = -1
+
+
+class ReplicaStanding(LocalReplica):
+    """A replica that this node holds, in its present role.
+
+    Attributes:
+        role: What it is now.
+        is_leader: Whether it takes appends: it leads, and neither disk nor partition has gone.
+        is_retired: Whether the partition was deleted; it is not found any more, but requests that
+            have found it before may still hold it.
+        stored_offset: See above; of a follower it says nothing.
+        serving_epoch: Rises whenever anything changes by which requests are served.
+    """
+
+    __slots__ = (
+        "_commits",
+        "_host",
+        "_leading",
+        "is_leader",
+        "is_retired",
+        "role",
+        "serving_epoch",
+        "stored_offset",
+    )
+
+    # is_leader => role is _leading, the directory is online, not is_retired
+
+    def __init__(self, log: Log, *, directory: DataDirectory, host: ReplicaHost) -> None:
+        super().__init__(log, directory=directory)
+        self._host = host
+        self._commits = host.commits
+        self.is_retired = False
+        self.is_leader = False
+        self.role: Role = unassigned()
+        # The role if it is a leader's.
+        self._leading: LeaderRole | None = None
+        self.stored_offset = 0
+        self.serving_epoch = 0
+
+    @property
+    def leader(self) -> int:
+        """The node that leads, as far as is known here; NO_LEADER if nobody does."""
+        return self.role.leader
+
+    @property
+    def leader_epoch(self) -> int:
+        """Under which epoch it does."""
+        return self.role.leader_epoch
+
+    @property
+    def leading(self) -> LeaderRole | None:
+        """The leader's role, if this is one."""
+        return self._leading
+
+    @property
+    def commits_at_once(self) -> bool:
+        """Tell whether what is appended is stored and committed then and there.
+
+        It is so as long as the serving epoch stays.
+        """
+        leading = self._leading
+        return (
+            leading is not None
+            and leading.is_alone
+            and not self._commits.is_always
+            and self.log.settings.flush_messages == LONG_MAX
+        )
+
+    # -- roles -----------------------------------------------------------------------------------
+
+    def suspend(self) -> None:
+        """Serve nothing until a role is entered; what is under way may end (`until_settled`)."""
+        self.is_leader = False
+        self.serving_epoch += 1
+
+    def enter(self, image: PartitionImage) -> bool:
+        """Become what the metadata says; for another epoch nobody is at work on the log.
+
+        News of an epoch or of a change that is older than what is known here is passed over.
+
+        Returns:
+            Whether the leader or its epoch changed, so that who waits has to look again.
+        """
+        role = self.role
+        if image.leader_epoch < role.leader_epoch:
+            return False
+        if self.is_retired or not self.directory.is_online:
+            self._follow(image)
+            return False
+        if image.leader_epoch == role.leader_epoch:
+            leading = self._leading
+            if leading is None:
+                role.partition_epoch = max(role.partition_epoch, image.partition_epoch)
+            elif leading.follow(image, now_ms=self._host.monotonic_ms()):
+                self.serving_epoch += 1
+                self._advance()
+            self.is_leader = leading is not None
+            return False
+        assert not self.is_appending, f"{self} is being written to"
+        self.serving_epoch += 1
+        if image.leader == self._host.node_id:
+            self._lead(image)
+        else:
+            self._follow(image)
+        return True
+
+    def _lead(self, image: PartitionImage) -> None:
+        log = self.log
+        # What comes from now on is told from what may have been lost behind this offset.
+        log.leader_epochs.begin(image.leader_epoch, log.log_end_offset)
+        self.role = self._leading = LeaderRole(
+            image, start_offset=log.log_end_offset, now_ms=self._host.monotonic_ms()
+        )
+        self.is_leader = True
+        # All that was committed is stored somewhere; what else there is counts by `_advance`.
+        self.stored_offset = log.high_watermark
+        self._advance()
+
+    def _follow(self, image: PartitionImage) -> None:
+        self.is_leader = False
+        self._leading = None
+        self.role = FollowerRole(
+            leader=image.leader,
+            leader_epoch=image.leader_epoch,
+            partition_epoch=image.partition_epoch,
+        )
+
+    def resign(self) -> None:
+        """Lead no more, whoever does: the disk has failed, or the log is about to close."""
+        self.is_leader = False
+        self._leading = None
+        self.serving_epoch += 1
+        self.role.leader = NO_LEADER  # no other role: it costs 10,000 of a disk that fails nothing
+
+    def retire(self) -> None:
+        """Note that the partition is deleted."""
+        self.is_retired = True
+        self.resign()
+
+    def use_settings(self, settings: TopicSettings) -> None:
+        """Take over what the topic's configs say now."""
+        self.log.settings = settings
+        self.serving_epoch += 1
+        if self.is_leader:
+            self._advance()  # of a smaller min.insync.replicas, or flush.messages
+
+    # -- checks ----------------------------------------------------------------------------------
+
+    def check_leader(self, current_leader_epoch: int = UNKNOWN_EPOCH) -> None:
+        """Refuse a request that cannot be served here, or takes another epoch for the present one.
+
+        Args:
+            current_leader_epoch: What the peer believes; -1 if it doesn't say.
+
+        Raises:
+            KafkaError: KAFKA_STORAGE_ERROR, UNKNOWN_TOPIC_OR_PARTITION, FENCED_LEADER_EPOCH,
+                UNKNOWN_LEADER_EPOCH or NOT_LEADER_OR_FOLLOWER.
+        """
+        if not self.is_leader or current_leader_epoch not in (
+            UNKNOWN_EPOCH,
+            self.role.leader_epoch,
+        ):
+            self._refuse(current_leader_epoch)
+        if not self.log.producer_state.is_read:
+            self.read_producers()
+
+    def _refuse(self, current_leader_epoch: int) -> None:
+        self.directory.check_online()
+        leader_epoch = self.role.leader_epoch
+        if current_leader_epoch not in (UNKNOWN_EPOCH, leader_epoch):
+            if current_leader_epoch < leader_epoch:
+                raise KafkaError(ErrorCode.FENCED_LEADER_EPOCH)
+            raise KafkaError(ErrorCode.UNKNOWN_LEADER_EPOCH)
+        if self.is_retired:
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+
+    def check_in_sync(self) -> None:
+        """Refuse acks=all while too few replicas are in sync.
+
+        Raises:
+            KafkaError: NOT_ENOUGH_REPLICAS.
+        """
+        if self.lacks_replicas:
+            raise KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS)
+
+    @property
+    def lacks_replicas(self) -> bool:
+        """Tell whether fewer replicas are in sync than acks=all demands.
+
+        More than the partition has are never demanded (Kafka's Partition.effectiveMinIsr).
+        """
+        leading = self._leading
+        if leading is None or leading.is_alone:
+            return False
+        settings = self.log.settings
+        return len(leading.isr) < leading.least_in_sync(settings.min_insync_replicas)
+
+    def acknowledged_offset(self, acks: int) -> int:
+        """Return below which offset a Produce with these acks may be answered."""
+        return self.log.high_watermark if acks == ACKS_ALL else self.stored_offset
+
+    def check_follower(self, leader_epoch: int) -> None:
+        """Refuse what was fetched for another epoch than the present one.
+
+        Raises:
+            KafkaError: KAFKA_STORAGE_ERROR, UNKNOWN_TOPIC_OR_PARTITION, FENCED_LEADER_EPOCH,
+                UNKNOWN_LEADER_EPOCH; NOT_LEADER_OR_FOLLOWER if this node leads, or nobody does.
+        """
+        role = self.role
+        if (
+            not self.directory.is_online
+            or self.is_retired
+            or role.leader_epoch != leader_epoch
+            or self._leading is not None
+            or role.leader == NO_LEADER
+        ):
+            self._refuse(leader_epoch)
+
+    # -- the ISR -------------------------------------------------------------------------------
+
+    def update_follower(
+        self,
+        replica: int,
+        *,
+        fetch_offset: int,
+        log_start_offset: int,
+        broker_epoch: int,
+        current_leader_epoch: int = UNKNOWN_EPOCH,
+    ) -> bool:
+        """Note by a follower's Fetch how far it has come.
+
+        Args:
+            replica: Its node id.
+            fetch_offset: It has everything below.
+            log_start_offset: Where its log begins; -1 if it doesn't say.
+            broker_epoch: Of its incarnation; -1 if it doesn't say.
+            current_leader_epoch: Which it follows; -1 if it doesn't say.
+
+        Returns:
+            Whether it may be asked into the ISR now (`ask_for_isr`).
+
+        Raises:
+            KafkaError: What check_leader raises; NOT_LEADER_OR_FOLLOWER or UNKNOWN_LEADER_EPOCH if
+                it is no replica of this partition (yet), NOT_LEADER_OR_FOLLOWER if it comes from an
+                incarnation that is over; OFFSET_OUT_OF_RANGE.
+        """
+        self.check_leader(current_leader_epoch)
+        leading = self._leading
+        assert leading is not None
+        follower = leading.followers.get(replica)
+        if follower is None:
+            # It has perhaps heard of an assignment that has not come here.
+            raise KafkaError(
+                ErrorCode.NOT_LEADER_OR_FOLLOWER
+                if current_leader_epoch == UNKNOWN_EPOCH
+                else ErrorCode.UNKNOWN_LEADER_EPOCH
+            )
+        log = self.log
+        if not log.log_start_offset <= fetch_offset <= log.log_end_offset:
+            raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)
+        if 0 <= broker_epoch < follower.broker_epoch:
+            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        follower.fetched(
+            fetch_offset,
+            log_start_offset=log_start_offset,
+            leader_end_offset=log.log_end_offset,
+            now_ms=self._host.monotonic_ms(),
+            broker_epoch=broker_epoch,
+        )
+        self._advance()
+        return leading.is_ready_to_join(replica, log.high_watermark) and self._host.may_join(
+            replica, broker_epoch
+        )
+
+    def ask_for_isr(self, isr: Collection[int]) -> IsrChange:
+        """Begin a change of the ISR: from now on those count who would be added, too."""
+        assert self.is_leader
+        leading = self._leading
+        assert leading is not None
+        change = leading.ask_for(isr)
+        self.serving_epoch += 1
+        return change
+
+    def isr_accepted(self, isr: Collection[int], *, partition_epoch: int) -> None:
+        """Take over an ISR that the controller has answered."""
+        leading = self._leading
+        if leading is not None and leading.accept(isr, partition_epoch=partition_epoch):
+            self.serving_epoch += 1
+            self._advance()
+
+    def isr_refused(self, change: IsrChange) -> None:
+        """Go on as before a change that the controller has refused."""
+        leading = self._leading
+        if leading is not None and leading.withdraw(change):
+            self.serving_epoch += 1
+            self._advance()
+
+    def lagging_followers(self) -> list[int]:
+        """Return who has to leave the ISR; the high watermark no longer waits for who lags."""
+        leading = self._leading
+        if leading is None or leading.is_alone:
+            return []
+        self._advance()
+        return leading.lagging(
+            self.log.log_end_offset,
+            now_ms=self._host.monotonic_ms(),
+            most_lag_ms=self._host.most_lag_ms,
+        )
+
+    # -- what counts -------------------------------------------------------------------------
+
+    def flushed(self, offset: int) -> None:
+        """Note that everything below `offset` is on the disk (called by the group commit)."""
+        before = self.log.high_watermark
+        self.log.mark_flushed(offset)
+        if self._leading is not None:
+            self._advance()
+        if self.log.high_watermark == before:
+            self._tell_watchers()  # somebody may wait for the disk alone
+
+    def _advance(self) -> None:
+        """Move what is stored, and the high watermark to what is committed; this node leads."""
+        log = self.log
+        stored = log.log_end_offset
+        if log.recovery_point < stored and (
+            self._commits.is_always or stored - log.recovery_point >= log.settings.flush_messages
+        ):
+            self._commits.add(self)
+            stored = log.recovery_point
+        has_more = stored > self.stored_offset
+        if has_more:
+            self.stored_offset = stored
+        leading = self._leading
+        assert leading is not None
+        if not leading.is_alone:
+            if has_more and self._watchers:
+                self._tell_watchers()  # acks=1 waits for no follower
+            stored = self._replicated(leading)
+        if stored > log.high_watermark:
+            log.set_high_watermark(stored)
+            self._tell_growth()
+
+    def _replicated(self, leading: LeaderRole) -> int:
+        """Return what is committed where there are followers: no more than is stored here."""
+        log = self.log
+        if self.lacks_replicas:
+            return log.high_watermark  # as in Kafka since KIP-966
+        host = self._host
+        replicated = leading.replicated_offset(
+            log.log_end_offset,
+            now_ms=host.monotonic_ms(),
+            most_lag_ms=host.most_lag_ms,
+            may_join=host.may_join,
+        )
+        return min(self.stored_offset, replicated)
+
+    def check(self) -> None:
+        """Assert the laws at the top of this file."""
+        log = self.log
+        assert log.log_start_offset <= log.high_watermark <= log.log_end_offset
+        assert not self.is_leader or (self._leading is not None and not self.is_retired)
+        if self._leading is not None:
+            assert self.role is self._leading
+            assert log.high_watermark <= self.stored_offset <= log.log_end_offset
+            self._leading.check()

@@ -1,0 +1,60 @@
+"""Somebody who waits for a response of a machine: the token that operations are given."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from wirebroker.codecs.errors import ErrorCode
+
+# A response as the fields of a message.
+Response = Mapping[str, Any]
+
+
+class Waiter:
+    """One of them. If the response is there when the request was carried out, no future is made."""
+
+    __slots__ = ("_finish", "_future", "_on_error", "_response")
+
+    def __init__(
+        self,
+        on_error: Callable[[ErrorCode], Response],
+        finish: Callable[[dict[str, Any]], Response] | None = None,
+    ) -> None:
+        self._on_error = on_error
+        # Makes a response of what the machine answers.
+        self._finish = finish
+        self._response: Response | None = None
+        self._future: asyncio.Future[Response] | None = None
+
+    def resolve(self, response: dict[str, Any]) -> None:
+        """Give the response; only the first one counts."""
+        made = response if self._finish is None else self._finish(response)
+        if self._future is None and self._response is None:
+            self._response = made
+        else:
+            self._give(made)
+
+    def fail(self, error: ErrorCode) -> None:
+        """Give the response that says what went wrong."""
+        self._give(self._on_error(error))
+
+    def result(self) -> Response | asyncio.Future[Response]:
+        """Return the response, or a future of it."""
+        if self._response is not None:
+            return self._response
+        if self._future is None:
+            self._future = asyncio.get_running_loop().create_future()
+        return self._future
+
+    def _give(self, response: Response) -> None:
+        if self._future is not None:
+            # The connection may have gone meanwhile.
+            if not self._future.done():
+                self._future.set_result(response)
+        elif self._response is None:
+            self._response = response

@@ -1,0 +1,166 @@
+"""What DescribeConfigs answers: for each config its value, its source and its synonyms.
+
+A config's synonyms are the places that could give its value, highest precedence first; the first
+one's source is the config's. `layers` are the sources of settings in that order, without the
+defaults.
+
+A leaf.  Source: Kafka's ConfigHelper and DynamicBrokerConfig, compared with a running Kafka 4.3.1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Final, NamedTuple
+
+from wirebroker.config.lookup import base_name, is_of_a_listener, is_read_only, row_of
+from wirebroker.config.row import ConfigRow, ConfigSource, ConfigValue, Mutability
+from wirebroker.config.table import BROKER_ROWS
+from wirebroker.config.texts import text_of
+from wirebroker.config.topic import TOPIC_ROWS
+
+Layers = Sequence[tuple[ConfigSource, Mapping[str, str]]]
+
+_UNKNOWN_TYPE: Final = 0
+
+
+class Synonym(NamedTuple):
+    """One of the places that could give a config's value, in a DescribeConfigs response."""
+
+    name: str
+    value: str | None
+    source: ConfigSource
+
+
+class DescribedConfig(NamedTuple):
+    """One config as DescribeConfigs answers it; field for field the response's."""
+
+    name: str
+    value: str | None
+    read_only: bool
+    config_source: ConfigSource
+    is_sensitive: bool
+    synonyms: tuple[Synonym, ...]
+    config_type: int
+    documentation: str | None
+
+
+def describe_topic(
+    layers: Layers, defaults: Mapping[str, ConfigValue], overrides: Mapping[str, str]
+) -> list[DescribedConfig]:
+    """Describe a topic's configs in the order of their names.
+
+    Args:
+        layers: The broker's settings.
+        defaults: The values that the broker gives a topic without overrides.
+        overrides: The topic's own settings.
+    """
+    described: list[DescribedConfig] = []
+    for name, row in sorted(TOPIC_ROWS.items()):
+        if row.internal and name not in overrides:
+            continue
+        value = row.parse(overrides[name]) if name in overrides else defaults[name]
+        text = text_of(value)
+        synonyms = _synonyms(layers, row.synonyms[0], row.synonyms) if row.synonyms else ()
+        if name in overrides:
+            synonyms = (Synonym(name, text, ConfigSource.DYNAMIC_TOPIC_CONFIG), *synonyms)
+        described.append(_described(row, text, synonyms, read_only=False))
+    return described
+
+
+def describe_broker(layers: Layers, values: Mapping[str, ConfigValue]) -> list[DescribedConfig]:
+    """Describe a broker's configs in the order of their names: all rows, and what else is set.
+
+    Args:
+        layers: The broker's settings.
+        values: The value of each row.
+    """
+    described: list[DescribedConfig] = []
+    for name, row in BROKER_ROWS.items():
+        if row.internal and not any(name in layer for _, layer in layers):
+            continue
+        synonyms = _synonyms(layers, name, row.synonyms or (name,))
+        read_only = row.mutability is Mutability.READ_ONLY
+        described.append(_described(row, text_of(values[name]), synonyms, read_only=read_only))
+    described += [_described_other(name, layers) for name in _other_names(layers)]
+    return sorted(described)
+
+
+def describe_cluster_default(layers: Layers) -> list[DescribedConfig]:
+    """Describe the dynamic cluster-wide configs (DescribeConfigs of the broker named '')."""
+    wanted = ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG
+    own_layer = [(wanted, dict(layers)[wanted])]
+    described: list[DescribedConfig] = []
+    for name, text in sorted(dict(layers)[wanted].items()):
+        row = BROKER_ROWS.get(name)
+        if row is None:
+            described.append(_described_other(name, own_layer, has_defaults=False))
+        else:
+            read_only = row.mutability is Mutability.READ_ONLY
+            synonyms = (Synonym(name, text, wanted),)
+            described.append(_described(row, text, synonyms, read_only=read_only))
+    return described
+
+
+def _other_names(layers: Layers) -> set[str]:
+    return {name for _, layer in layers for name in layer} - BROKER_ROWS.keys()
+
+
+def _described_other(name: str, layers: Layers, *, has_defaults: bool = True) -> DescribedConfig:
+    """Describe a config that is set without being one of the rows that every broker has.
+
+    One of a type that nobody knows is listed without its value, which could be a secret.
+    """
+    row = row_of(name)
+    base = base_name(name)
+    if row is None:
+        found = [source for source, layer in layers if name in layer]
+        synonyms = tuple(Synonym(name, None, source) for source in found)
+        return DescribedConfig(name, None, True, found[0], True, synonyms, _UNKNOWN_TYPE, None)
+    names = (name,) if base == name else (name, base)
+    synonyms = _synonyms(layers, name, names, has_defaults=has_defaults)
+    text = text_of(row.parse(synonyms[0].value or ""))
+    return _described(
+        replace(row, name=name), text, synonyms, read_only=base != name or is_read_only(name)
+    )
+
+
+def _synonyms(
+    layers: Layers, name: str, names: tuple[str, ...], *, has_defaults: bool = True
+) -> tuple[Synonym, ...]:
+    """List where `name` gets its value from, highest precedence first.
+
+    As in Kafka, what stands before the first entry of that very name is left out; so a topic's
+    retention.ms that comes from log.retention.hours has no synonyms and counts as a default.
+    """
+    found = [
+        Synonym(each, layer[each], source)
+        for source, layer in layers
+        for each in names
+        if each in layer
+    ]
+    for each in names if has_defaults else ():
+        row = None if is_of_a_listener(each) else row_of(each)
+        default = None if row is None else text_of(row.default_value())
+        if default is not None:
+            found.append(Synonym(each, default, ConfigSource.DEFAULT_CONFIG))
+    first = next((i for i, synonym in enumerate(found) if synonym.name == name), len(found))
+    return tuple(found[first:])
+
+
+def _described(
+    row: ConfigRow, text: str | None, synonyms: tuple[Synonym, ...], *, read_only: bool
+) -> DescribedConfig:
+    if row.is_sensitive:
+        text = None
+        synonyms = tuple(synonym._replace(value=None) for synonym in synonyms)
+    return DescribedConfig(
+        name=row.name,
+        value=text,
+        read_only=read_only,
+        config_source=synonyms[0].source if synonyms else ConfigSource.DEFAULT_CONFIG,
+        is_sensitive=row.is_sensitive,
+        synonyms=synonyms,
+        config_type=row.type.value,
+        documentation=row.doc,
+    )

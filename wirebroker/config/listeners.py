@@ -1,0 +1,170 @@
+"""Listeners: what `listeners` and its companions say, as a list of addresses to open.
+
+    listeners=INSIDE://:9092,OUTSIDE://0.0.0.0:9094
+    advertised.listeners=INSIDE://broker1:9092,OUTSIDE://kafka.example.org:443
+    listener.security.protocol.map=INSIDE:PLAINTEXT,OUTSIDE:PLAINTEXT
+
+With `advertised.listeners=auto` a client is told the address at which its connection arrived.
+Listeners named in controller.listener.names are left out, advertised or not: the controller within
+needs no socket.
+
+A leaf.  Source: Kafka's KafkaConfig and SocketServerConfigs (rules), EndPoint (the form).
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from wirebroker.config.row import ConfigError
+
+if TYPE_CHECKING:
+    from wirebroker.config.values import Config
+
+SUPPORTED_PROTOCOLS: Final = ("PLAINTEXT",)
+_PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+_LISTENER = re.compile(r"([^:/]+)://(?:\[([0-9a-fA-F:.%]*)\]|([^\[\]:/]*)):(-?[0-9]{1,6})")
+_EVERYWHERE: Final = ("", "0.0.0.0", "::")  # noqa: S104 - compared with, never bound by default
+
+
+class Address(NamedTuple):
+    """A host and a port; the host is empty for every interface, the port 0 for a free one."""
+
+    host: str
+    port: int
+
+
+class ListenerConfig(NamedTuple):
+    """One listener.
+
+    Attributes:
+        name: In capitals, as Kafka keeps it.
+        host: To bind to; empty for every interface, IPv6 without brackets.
+        port: To bind to; 0 for a free one.
+        protocol: The security protocol.
+        advertised: What clients are told; None for the address their connection arrived at. Port
+            0 stands for the port that was bound.
+    """
+
+    name: str
+    host: str
+    port: int
+    protocol: str
+    advertised: Address | None
+
+
+def listeners_of(config: Config) -> tuple[ListenerConfig, ...]:
+    """Return the listeners to open, in the order in which they are written.
+
+    Raises:
+        ConfigError: An address, a name or a protocol can't be used.
+    """
+    addresses = parse_addresses("listeners", config.list("listeners"))
+    _check_ports(addresses)
+    controller = {name.upper() for name in config.list("controller.listener.names")}
+    protocols = _protocol_map(config, controller)
+    _check_controller(controller, addresses, protocols)
+    told = _advertised(config, addresses.keys() - controller, controller)
+    found = tuple(
+        ListenerConfig(name, address.host, address.port, _protocol(name, protocols), told.get(name))
+        for name, address in addresses.items()
+        if name not in controller
+    )
+    if not found:
+        raise ConfigError("listeners names nothing to open: give at least one, PLAINTEXT://:9092")
+    _check_inter_broker(config, {listener.name for listener in found})
+    return found
+
+
+def parse_addresses(config_name: str, items: tuple[str, ...]) -> dict[str, Address]:
+    """Read NAME://host:port items; names become capitals.
+
+    Raises:
+        ConfigError: An item hasn't that form, its port is out of range, or a name comes twice.
+    """
+    addresses: dict[str, Address] = {}
+    for item in items:
+        match = _LISTENER.fullmatch(item)
+        if match is None:
+            raise ConfigError(f"{config_name}: {item} cannot be used: write NAME://host:port")
+        name, port = match.group(1).upper(), int(match.group(4))
+        if not 0 <= port <= 65535:
+            raise ConfigError(f"{config_name}: {item} cannot be used: ports go from 0 to 65535")
+        if name in addresses:
+            raise ConfigError(f"{config_name}: {name} stands there twice")
+        addresses[name] = Address(match.group(2) or match.group(3) or "", port)
+    return addresses
+
+
+def is_auto(config: Config) -> bool:
+    """Tell whether each client is told the address that it came by."""
+    return config.list("advertised.listeners") in (("auto",), ())
+
+
+def _advertised(config: Config, names: set[str], controller: set[str]) -> dict[str, Address]:
+    """Return what is told of each listener; nothing at all for `auto`."""
+    if is_auto(config):
+        return {}
+    told = parse_addresses("advertised.listeners", config.list("advertised.listeners"))
+    for name, address in told.items():
+        if name not in names | controller:
+            raise ConfigError(f"advertised.listeners: {name} is not one of listeners")
+        if address.host in _EVERYWHERE:
+            raise ConfigError(
+                f"advertised.listeners: {name} needs an address that clients can reach, "
+                f"not '{address.host}'"
+            )
+    return told
+
+
+def _protocol_map(config: Config, controller: set[str]) -> dict[str, str]:
+    name_of_map = "listener.security.protocol.map"
+    protocols = {} if config.is_set(name_of_map) else dict.fromkeys(controller, "PLAINTEXT")
+    for item in config.str(name_of_map).split(","):
+        name, colon, protocol = (part.strip() for part in item.partition(":"))
+        if not item.strip():
+            continue
+        if not colon or protocol.upper() not in _PROTOCOLS:
+            raise ConfigError(f"{name_of_map}: {item.strip()} cannot be used: write NAME:PLAINTEXT")
+        protocols[name.upper()] = protocol.upper()
+    return protocols
+
+
+def _check_controller(
+    controller: set[str], addresses: dict[str, Address], protocols: dict[str, str]
+) -> None:
+    """Check what Kafka's controller would need, though the one within needs no socket."""
+    if controller and not controller & addresses.keys():
+        raise ConfigError("listeners: none of controller.listener.names is among them")
+    for name in sorted(controller & addresses.keys() - protocols.keys()):
+        raise ConfigError(
+            f"listeners: {name} is not in listener.security.protocol.map: add {name}:PLAINTEXT"
+        )
+
+
+def _protocol(name: str, protocols: dict[str, str]) -> str:
+    protocol = protocols.get(name)
+    if protocol is None:
+        raise ConfigError(
+            f"listeners: {name} is not in listener.security.protocol.map: add {name}:PLAINTEXT"
+        )
+    if protocol not in SUPPORTED_PROTOCOLS:
+        supported = ", ".join(SUPPORTED_PROTOCOLS)
+        raise ConfigError(f"listeners: {name} uses {protocol}; supported: {supported}")
+    return protocol
+
+
+def _check_ports(addresses: dict[str, Address]) -> None:
+    """Refuse a port that two listeners share, unless one is IPv4 and the other IPv6."""
+    taken: dict[int, list[tuple[str, str]]] = {}
+    for name, (host, port) in addresses.items():
+        others = taken.setdefault(port, [])
+        if port and any((":" in other) == (":" in host) for _, other in others):
+            raise ConfigError(f"listeners: {others[0][0]} and {name} share port {port}")
+        others.append((name, host))
+
+
+def _check_inter_broker(config: Config, names: set[str]) -> None:
+    wanted = config.optional_str("inter.broker.listener.name")
+    if wanted is not None and wanted.upper() not in names:
+        raise ConfigError(f"inter.broker.listener.name: {wanted} is not an advertised listener")

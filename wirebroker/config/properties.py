@@ -1,0 +1,142 @@
+r"""The two forms in which Kafka's settings are written: Java properties and KAFKA_ variables.
+
+    # a comment                      KAFKA_LOG_RETENTION_HOURS=24      log.retention.hours=24
+    log.dirs=/var/lib/kafka,\        KAFKA_LISTENER_NAME_A__B_X=1     listener.name.a_b.x=1
+        /mnt/kafka                   KAFKA_A___B=1                     a-b=1
+
+A leaf.  Source: java.util.Properties.load (escapes, continuation lines, three separators), and the
+rule by which Apache Kafka's container image turns its environment into server.properties.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+PREFIX: Final = "KAFKA_"
+
+# Variables of Kafka's scripts and images that are no broker configs; they are for the Java machine.
+_NOT_CONFIGS: Final = frozenset(
+    {
+        "KAFKA_CLUSTER_ID",
+        "KAFKA_DEBUG",
+        "KAFKA_GC_LOG_OPTS",
+        "KAFKA_HEAP_OPT",
+        "KAFKA_HEAP_OPTS",
+        "KAFKA_HOME",
+        "KAFKA_JMX_HOSTNAME",
+        "KAFKA_JMX_OPTS",
+        "KAFKA_JMX_PORT",
+        "KAFKA_JVM_PERFORMANCE_OPTS",
+        "KAFKA_LOG4J_LOGGERS",
+        "KAFKA_LOG4J_OPTS",
+        "KAFKA_LOG4J_ROOT_LOGLEVEL",
+        "KAFKA_OPTS",
+        "KAFKA_TOOLS_LOG4J_LOGLEVEL",
+        "KAFKA_VERSION",
+    }
+)
+_ESCAPES: Final = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
+# The key ends at the first =, : or blank that no backslash stands before.
+_KEY = re.compile(r"(?:\\.|[^\\=: \t\f])*")
+_SEPARATOR = re.compile(r"[ \t\f]*[=:]?[ \t\f]*")
+_BYTE_ORDER_MARK = "\xef\xbb\xbf"  # of UTF-8, read as Latin-1
+# Tabs, line ends and form feeds are text; all else below a blank is of a binary or of UTF-16.
+_BINARY = re.compile(r"[\x00-\x08\x0b\x0e-\x1f\x7f]")
+# What no name of a config begins with: JSON, XML, a section of an INI file, YAML's list or marks.
+_FOREIGN_BEGIN = re.compile(r"""[{}\[\]<>"',`*&|]|-(?:--)?(?=\s|$)|%YAML""")
+_FOREIGN_KINDS: Final = {
+    "{": "a JSON file",
+    "[": "a JSON or INI file",
+    "<": "an XML file",
+    "-": "a YAML file",
+    "%": "a YAML file",
+}
+# `kafka:` and below it, further in, `node.id: 1`: Java would read `node.id` and forget the rest.
+_NESTED = re.compile(
+    r"^([ \t]*)[\w.\-]+[ \t]*:[ \t]*\r?\n(?:[ \t]*\r?\n)*\1[ \t]+[^\s#!]", re.MULTILINE
+)
+_ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.?)", re.DOTALL)
+
+
+def foreign_kind(text: str) -> str | None:
+    """Return what a text is rather than properties, with an article; None if it may be properties.
+
+    Java takes any bytes for properties, and so finds none of the settings that were meant.
+    """
+    if _BINARY.search(text):
+        return "a binary file"
+    if text.startswith(_BYTE_ORDER_MARK):
+        return "a text that begins with a byte order mark"
+    for line in _logical_lines(text):
+        if match := _FOREIGN_BEGIN.match(line):
+            return _FOREIGN_KINDS.get(match.group()[0], "another kind of file")
+    return "a YAML file" if _NESTED.search(text) else None
+
+
+def parse_properties(text: str) -> dict[str, str]:
+    r"""Read the text of a properties file; of a key that stands twice the last value counts.
+
+    Raises:
+        ValueError: A \u escape isn't followed by four hexadecimal digits.
+    """
+    settings: dict[str, str] = {}
+    for line in _logical_lines(text):
+        key = _KEY.match(line)
+        assert key is not None, "the pattern matches the empty text"
+        separator = _SEPARATOR.match(line, key.end())
+        assert separator is not None, "the pattern matches the empty text"
+        settings[_unescape(key.group())] = _unescape(line[separator.end() :])
+    return settings
+
+
+def settings_from_environment(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the configs that a process environment sets.
+
+    KAFKA_ is dropped, letters become small, and `___` becomes `-`, `__` becomes `_`, `_` becomes
+    `.`; CLUSTER_ID is the cluster id of a new data directory.
+    """
+    settings: dict[str, str] = {}
+    for variable, value in environment.items():
+        if variable.startswith(PREFIX) and variable not in _NOT_CONFIGS:
+            name = variable[len(PREFIX) :].lower().replace("_", ".")
+            name = name.replace("...", "-").replace("..", "_")
+            if name:
+                settings[name] = value
+    if environment.get("CLUSTER_ID"):
+        settings.setdefault("wirebroker.cluster.id", environment["CLUSTER_ID"])
+    return settings
+
+
+def _logical_lines(text: str) -> Iterator[str]:
+    """Join continued lines and drop blank ones and comments."""
+    joined = ""
+    for natural in re.split(r"\r\n|\n|\r", text):
+        line = natural.lstrip(" \t\f")
+        # A line that continues another is never a comment.
+        if not joined and (not line or line[0] in "#!"):
+            continue
+        backslashes = len(line) - len(line.rstrip("\\"))
+        if backslashes % 2:
+            joined += line[:-1]
+            continue
+        yield joined + line
+        joined = ""
+    if joined:
+        yield joined
+
+
+def _unescape(text: str) -> str:
+    return _ESCAPE.sub(_unescaped, text) if "\\" in text else text
+
+
+def _unescaped(match: re.Match[str]) -> str:
+    escape = match.group(1)
+    if escape == "u":
+        raise ValueError("a \\u escape needs four hexadecimal digits")
+    if len(escape) > 1:
+        return chr(int(escape[1:], 16))
+    return _ESCAPES.get(escape, escape)

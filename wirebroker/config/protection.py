@@ -1,0 +1,120 @@
+"""Settings of Kafka's that ask for protection which this broker doesn't give yet.
+
+A broker that were told to authenticate, authorize, encrypt or limit and ran without would be open
+while its owner believes it closed. So it doesn't start; `--unprotected` says that it may. What
+spells out Kafka's default, or is empty, asks for nothing. Listeners that need TLS or SASL are
+listeners.py's to refuse: those can't be opened at all.
+
+Counted in are names under `listener.name.<listener>.`, names in `ssl.` and `sasl.` that Kafka
+doesn't know itself (its container images have some), and the policies that restrict what clients
+may create or alter. Not counted in are sizes, times and windows that mean nothing without the
+setting they belong to (delegation.token.*.ms, *.quota.window.*). The table's rows say which of the
+other names ask (`asks`); Kafka's default stands there too.
+
+A leaf.  Source: the defaults that Apache Kafka 4.3.1 shows by DescribeConfigs.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from wirebroker.config.lookup import base_name
+from wirebroker.config.row import StartError
+from wirebroker.config.table import ROWS
+from wirebroker.wording import few_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from wirebroker.config.values import Config
+
+SWITCH: Final = "wirebroker.unprotected"
+
+_RUN_OPEN: Final = f"let whoever can connect do everything (--unprotected, {SWITCH}=true)"
+_THEM: Final = ("it", "them")
+_MOST_SHOWN: Final = 5
+# Any other value than the default of any name that begins so asks.
+_PREFIXES: Final = ("ssl.", "sasl.")
+# Names of Kafka's own authorizer and of older Kafkas, which the table has no rows for, with the
+# value that asks for nothing.
+_OTHERS: Final[Mapping[str, str]] = {
+    "allow.everyone.if.no.acl.found": "true",
+    "delegation.token.master.key": "",
+    "password.encoder.old.secret": "",
+    "password.encoder.secret": "",
+    "super.users": "",
+}
+
+
+def asking_names(settings: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the names among `settings` that ask for protection, in order."""
+    return tuple(sorted(name for name, value in settings.items() if _asks(name, value)))
+
+
+def is_about_protection(name: str) -> bool:
+    """Tell whether a name, without its listener, is one that may ask for protection."""
+    row = ROWS.get(name)
+    return name in _OTHERS or name.startswith(_PREFIXES) or (row is not None and row.asks)
+
+
+def check_protection(config: Config) -> None:
+    """Refuse to start open where protection was asked for.
+
+    Raises:
+        StartError: It was, and nobody said that the broker may run without.
+    """
+    if config.protection_asked and not config.bool(SWITCH):
+        raise StartError(
+            f"{_asking(config.protection_asked)} for protection that is not there yet",
+            f"take {_THEM[len(config.protection_asked) > 1]} out, or {_RUN_OPEN}",
+        )
+
+
+def check_directory(kinds: Sequence[str], path: str, config: Config) -> None:
+    """Refuse to open a directory whose metadata holds protection that would not be in force.
+
+    Args:
+        kinds: What it holds, for people ("ACLs").
+        path: Where the metadata lies.
+        config: Whether it may be opened nevertheless.
+
+    Raises:
+        StartError: It may not.
+    """
+    if kinds and not config.bool(SWITCH):
+        raise StartError(
+            f"{path} holds {', '.join(kinds)}: that is protection that is not there yet",
+            f"start Apache Kafka on it, or {_RUN_OPEN}",
+        )
+
+
+def unprotected_warning(config: Config) -> str | None:
+    """Return the line that says which settings are passed over, if any are."""
+    if not config.protection_asked:
+        return None
+    return f"running open, as {SWITCH} says: {_asking(config.protection_asked)} for protection"
+
+
+def own_name(name: str) -> str:
+    """Return a name without the listener, and the SASL mechanism, that it is meant for."""
+    base = base_name(name)
+    # listener.name.<listener>.<mechanism>.sasl.jaas.config
+    mechanism, _, behind = base.partition(".")
+    is_of_mechanism = base != name and behind.startswith("sasl.") and mechanism != "sasl"
+    return behind if is_of_mechanism else base
+
+
+def _asks(name: str, value: str) -> bool:
+    name = own_name(name)
+    said = value.replace(" ", "").casefold()
+    if not said:
+        return False
+    if not is_about_protection(name):
+        return False
+    row = ROWS.get(name)
+    harmless = _OTHERS.get(name, "") if row is None else row.default or ""
+    return said != harmless.casefold()
+
+
+def _asking(names: tuple[str, ...]) -> str:
+    return f"{few_of(names, _MOST_SHOWN)} {'asks' if len(names) == 1 else 'ask'}"

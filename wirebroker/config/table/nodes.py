@@ -1,0 +1,104 @@
+"""What this node is, its controller and the metadata log."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from wirebroker.config.forms import integer, items, long, named, text
+
+if TYPE_CHECKING:
+    from wirebroker.config.row import ConfigValue
+
+
+def _roles(value: ConfigValue) -> str | None:
+    assert isinstance(value, tuple)
+    if set(value) == {"broker", "controller"}:
+        return None
+    return "it must be broker,controller (this broker brings its own one-voter controller)"
+
+
+ROWS: Final = (
+    integer(
+        "node.id",
+        1,
+        "This node's number. Kafka has no default; ours is 1.",
+        0,
+    ),
+    integer(
+        "broker.id",
+        -1,
+        "The older name of node.id; -1 is unset.",
+        -1,
+    ),
+    items(
+        "process.roles",
+        "broker,controller",
+        "What this process is; only broker and controller in one. Kafka has no default.",
+        check=_roles,
+    ),
+    items(
+        "controller.quorum.voters",
+        "",
+        "The controllers (id@host:port). Only this node itself may stand here.",
+    ),
+    items(
+        "controller.listener.names",
+        "",
+        "Listeners of Kafka's controller. They are not opened: the controller within needs none.",
+    ),
+    text(
+        "broker.rack",
+        None,
+        "Where this broker stands; clients see it in Metadata.",
+    ),
+    text(
+        "metadata.log.dir",
+        None,
+        "Where the metadata log lies; if unset, in the first log.dirs.",
+    ),
+    long(
+        "metadata.log.max.record.bytes.between.snapshots",
+        20_971_520,
+        "Bytes of metadata records after which a snapshot is written.",
+        1,
+    ),
+    long(
+        "metadata.log.max.snapshot.interval.ms",
+        3_600_000,
+        "Time after which a snapshot is written if there is anything new; 0 is never.",
+        0,
+    ),
+    *named("""
+        broker.heartbeat.interval.ms
+        broker.session.timeout.ms
+        controlled.shutdown.enable
+        controller.performance.always.log.threshold.ms
+        controller.performance.sample.period.ms
+        controller.quorum.append.linger.ms
+        controller.quorum.auto.join.enable
+        controller.quorum.bootstrap.servers list
+        controller.quorum.election.backoff.max.ms
+        controller.quorum.election.timeout.ms
+        controller.quorum.fetch.max.bytes
+        controller.quorum.fetch.snapshot.max.bytes
+        controller.quorum.fetch.timeout.ms
+        controller.quorum.request.timeout.ms
+        controller.quorum.retry.backoff.ms
+        controller.quota.window.num
+        controller.quota.window.size.seconds
+        controller.socket.timeout.ms
+        early.start.listeners list
+        initial.broker.registration.timeout.ms
+        internal.metadata.delete.delay.millis
+        internal.metadata.log.segment.bytes
+        internal.metadata.max.batch.size.in.bytes
+        metadata.log.segment.bytes
+        metadata.log.segment.ms
+        metadata.max.idle.interval.ms
+        metadata.max.retention.bytes
+        metadata.max.retention.ms
+        server.max.startup.time.ms
+        unstable.api.versions.enable
+        unstable.feature.versions.enable
+    """),
+)

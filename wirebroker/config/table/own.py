@@ -1,0 +1,70 @@
+"""What Kafka has no config for."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from wirebroker.config.forms import boolean, integer, long, text
+
+ROWS: Final = (
+    text(
+        "wirebroker.durability",
+        "os",
+        "When records count as committed: os, once they are in the page cache, as in Apache "
+        "Kafka (they survive the end of the process, not the loss of power); fsync, once they "
+        "are on the disk.",
+        choices=("os", "fsync"),
+    ),
+    text(
+        "wirebroker.record.validation",
+        "full",
+        "What is looked at of a producer's batch: full, every record, as in Apache Kafka; "
+        "header, its header and checksum alone, for producers that are trusted: a batch that "
+        "can't be read is stored then, and stops its consumers.",
+        choices=("full", "header"),
+    ),
+    text(
+        "wirebroker.cluster.id",
+        None,
+        "Cluster id of a new data directory (the environment's CLUSTER_ID); random if unset.",
+    ),
+    long(
+        "wirebroker.request.memory.bytes",
+        256 << 20,
+        "Memory for requests in flight, all connections together; beyond it reading waits.",
+        1 << 20,
+    ),
+    integer(
+        "wirebroker.frame.deadline.ms",
+        30_000,
+        "A request must have arrived whole this long after its first byte, and a second later "
+        "for each 64 KiB; a peer that falls silent within one is closed after this.",
+        1,
+    ),
+    text(
+        "wirebroker.log.format",
+        "text",
+        "Form of the log lines on standard error.",
+        choices=("text", "json"),
+    ),
+    text(
+        "wirebroker.log.level",
+        "info",
+        "Least level that is logged.",
+        choices=("debug", "info", "warning", "error"),
+    ),
+    boolean(
+        "wirebroker.unprotected",
+        False,
+        "Run although protection was asked for that is not there yet: settings of authorizers, "
+        "TLS or SASL, ACLs in a directory taken over. Whoever can connect may then do "
+        "everything.",
+    ),
+    integer(
+        "wirebroker.open.files",
+        32_768,
+        "Data files held open at a time, if half of the process's limit of open files allows; "
+        "the rest are reopened. A partition in use has 3.",
+        16,
+    ),
+)

@@ -1,0 +1,105 @@
+"""Authentication, authorization, encryption, policies."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from wirebroker.config.forms import kept, named
+
+ROWS: Final = (
+    *kept(
+        "Listeners with SASL are not served.",
+        """
+        sasl.enabled.mechanisms list GSSAPI - per-broker
+        sasl.jaas.config password - - per-broker
+        sasl.kerberos.kinit.cmd string /usr/bin/kinit - per-broker
+        sasl.kerberos.min.time.before.relogin long 60000 - per-broker
+        sasl.kerberos.principal.to.local.rules list DEFAULT - per-broker
+        sasl.kerberos.service.name string - - per-broker
+        sasl.kerberos.ticket.renew.jitter double 0.05 - per-broker
+        sasl.kerberos.ticket.renew.window.factor double 0.8 - per-broker
+        sasl.login.refresh.buffer.seconds short 300 - per-broker
+        sasl.login.refresh.min.period.seconds short 60 - per-broker
+        sasl.login.refresh.window.factor double 0.8 - per-broker
+        sasl.login.refresh.window.jitter double 0.05 - per-broker
+        sasl.mechanism.inter.broker.protocol string GSSAPI - per-broker
+        """,
+    ),
+    *kept(
+        "Listeners with TLS are not served.",
+        """
+        ssl.cipher.suites list "" - per-broker
+        ssl.client.auth string none required,requested,none per-broker
+        ssl.enabled.protocols list TLSv1.2,TLSv1.3 - per-broker
+        ssl.endpoint.identification.algorithm string https - per-broker
+        ssl.engine.factory.class class - - per-broker class
+        ssl.key.password password - - per-broker only-each
+        ssl.keymanager.algorithm string SunX509 - per-broker
+        ssl.keystore.certificate.chain password - - per-broker only-each
+        ssl.keystore.key password - - per-broker only-each
+        ssl.keystore.location string - - per-broker only-each
+        ssl.keystore.password password - - per-broker only-each
+        ssl.keystore.type string JKS - per-broker only-each
+        ssl.protocol string TLSv1.3 - per-broker
+        ssl.provider string - - per-broker
+        ssl.secure.random.implementation string - - per-broker
+        ssl.trustmanager.algorithm string PKIX - per-broker
+        ssl.truststore.certificates password - - per-broker only-each
+        ssl.truststore.location string - - per-broker only-each
+        ssl.truststore.password password - - per-broker only-each
+        ssl.truststore.type string JKS - per-broker only-each
+        """,
+    ),
+    *named("""
+        alter.config.policy.class.name asks
+        authorizer.class.name asks
+        connection.failed.authentication.delay.ms
+        connections.max.reauth.ms =0 asks
+        create.topic.policy.class.name asks
+        delegation.token.expiry.check.interval.ms
+        delegation.token.expiry.time.ms
+        delegation.token.max.lifetime.ms
+        delegation.token.secret.key asks
+        sasl.client.callback.handler.class
+        sasl.login.callback.handler.class
+        sasl.login.class
+        sasl.login.connect.timeout.ms
+        sasl.login.read.timeout.ms
+        sasl.login.retry.backoff.max.ms =10000
+        sasl.login.retry.backoff.ms =100
+        sasl.mechanism.controller.protocol =GSSAPI
+        sasl.oauthbearer.assertion.algorithm =RS256
+        sasl.oauthbearer.assertion.claim.aud
+        sasl.oauthbearer.assertion.claim.exp.seconds =300
+        sasl.oauthbearer.assertion.claim.iss
+        sasl.oauthbearer.assertion.claim.jti.include =false
+        sasl.oauthbearer.assertion.claim.nbf.seconds =60
+        sasl.oauthbearer.assertion.claim.sub
+        sasl.oauthbearer.assertion.file
+        sasl.oauthbearer.assertion.private.key.file
+        sasl.oauthbearer.assertion.private.key.passphrase
+        sasl.oauthbearer.assertion.template.file
+        sasl.oauthbearer.client.credentials.client.id
+        sasl.oauthbearer.client.credentials.client.secret
+        sasl.oauthbearer.clock.skew.seconds =30
+        sasl.oauthbearer.expected.audience list
+        sasl.oauthbearer.expected.issuer
+        sasl.oauthbearer.jwks.endpoint.refresh.ms =3600000
+        sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms =10000
+        sasl.oauthbearer.jwks.endpoint.retry.backoff.ms =100
+        sasl.oauthbearer.jwks.endpoint.url
+        sasl.oauthbearer.jwt.retriever.class =org.apache.kafka.common.security.oauthbearer.DefaultJwtRetriever
+        sasl.oauthbearer.jwt.validator.class =org.apache.kafka.common.security.oauthbearer.DefaultJwtValidator
+        sasl.oauthbearer.scope
+        sasl.oauthbearer.scope.claim.name =scope
+        sasl.oauthbearer.sub.claim.name =sub
+        sasl.oauthbearer.token.endpoint.url
+        sasl.server.callback.handler.class
+        sasl.server.max.receive.size =524288
+        security.inter.broker.protocol =PLAINTEXT asks
+        security.providers asks
+        ssl.allow.dn.changes =false
+        ssl.allow.san.changes =false
+        ssl.principal.mapping.rules =DEFAULT
+    """),  # noqa: E501 - names of classes
+)

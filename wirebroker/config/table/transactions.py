@@ -1,0 +1,82 @@
+"""Transactions and their topic."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from wirebroker.config.forms import CLUSTER_WIDE, boolean, integer, named, short
+
+ROWS: Final = (
+    integer(
+        "transaction.max.timeout.ms",
+        900_000,
+        "Longest transaction timeout that a producer may ask for.",
+        1,
+    ),
+    integer(
+        "transactional.id.expiration.ms",
+        604_800_000,
+        "A transactional id that is not used for so long is forgotten.",
+        1,
+    ),
+    integer(
+        "transaction.abort.timed.out.transaction.cleanup.interval.ms",
+        10_000,
+        "How often transactions that take too long are looked for, and aborted.",
+        1,
+    ),
+    integer(
+        "transaction.remove.expired.transaction.cleanup.interval.ms",
+        3_600_000,
+        "How often transactional ids that have expired are looked for.",
+        1,
+    ),
+    boolean(
+        "transaction.partition.verification.enable",
+        True,
+        "Ask the coordinator whether a transaction's first batch belongs to it (KIP-890).",
+        mutability=CLUSTER_WIDE,
+    ),
+    integer(
+        "add.partitions.to.txn.retry.backoff.ms",
+        20,
+        "Time between two tries to add a partition while the last transaction is being ended.",
+        1,
+    ),
+    integer(
+        "add.partitions.to.txn.retry.backoff.max.ms",
+        100,
+        "How long that is tried before the producer is told to try again.",
+        0,
+    ),
+    integer(
+        "transaction.state.log.num.partitions",
+        50,
+        "Partitions of __transaction_state when it is created.",
+        1,
+    ),
+    short(
+        "transaction.state.log.replication.factor",
+        3,
+        "Replicas of __transaction_state when it is created.",
+        1,
+        profile="1",
+    ),
+    integer(
+        "transaction.state.log.min.isr",
+        2,
+        "min.insync.replicas of __transaction_state when it is created.",
+        1,
+        profile="1",
+    ),
+    integer(
+        "transaction.state.log.segment.bytes",
+        104_857_600,
+        "Segment size of __transaction_state when it is created.",
+        1,
+    ),
+    *named("""
+        transaction.state.log.load.buffer.size
+        transaction.two.phase.commit.enable
+    """),
+)

@@ -1,0 +1,58 @@
+"""Values as texts: shown as Java shows them, and read where a text has a form of its own.
+
+A leaf: imports nothing of ours.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from wirebroker.config.row import ConfigValue
+
+_WHOLE_NUMBER = re.compile(r"[+-]?[0-9]+")
+
+
+def text_of(value: ConfigValue) -> str | None:
+    """Return a value's text as DescribeConfigs shows it (Java's forms); None for an unset one."""
+    if value is None:
+        return None
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, tuple):
+        return ",".join(value)
+    if isinstance(value, float):
+        return _java_double(value)
+    return str(value)
+
+
+def counts_by_host(text: str) -> dict[str, int]:
+    """Read `host:count, …` (max.connections.per.ip.overrides); the last colon counts.
+
+    Raises:
+        ValueError: An item has no colon, or no whole number behind it.
+    """
+    counts: dict[str, int] = {}
+    for item in filter(None, (part.strip() for part in text.split(","))):
+        host, colon, count = item.rpartition(":")
+        if not colon or not _WHOLE_NUMBER.fullmatch(count.strip()):
+            raise ValueError(item)
+        counts[host.strip()] = int(count)
+    return counts
+
+
+def _java_double(value: float) -> str:
+    """Return a double as Java's Double.toString does."""
+    if math.isnan(value):
+        return "NaN"
+    if math.isinf(value):
+        return "Infinity" if value > 0 else "-Infinity"
+    if value == 0 or 1e-3 <= abs(value) < 1e7:
+        return repr(value)
+    shortest = Decimal(repr(abs(value))).normalize()
+    digits = "".join(str(digit) for digit in shortest.as_tuple().digits)
+    sign = "-" if value < 0 else ""
+    return f"{sign}{digits[0]}.{digits[1:] or '0'}E{shortest.adjusted()}"

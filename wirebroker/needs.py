@@ -1,0 +1,71 @@
+"""What requests need to be allowed: which operation on which kind of resource.
+
+A handler declares it beside its key (handlers.py). Resources are named by a request's body, and a
+request may need less than all that stands there (a consumer's Fetch is no replica's), so the names
+stay with the handlers; the kinds stand here once, for the authorizer, its table of tests and the
+page about security.
+
+Source: Kafka's ResourceType and AclOperation codes; who needs what, KafkaApis and ControllerApis.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import Final, NamedTuple
+
+
+class Resource(IntEnum):
+    """A kind of resource in an ACL."""
+
+    TOPIC = 2
+    GROUP = 3
+    CLUSTER = 4
+    TRANSACTIONAL_ID = 5
+    DELEGATION_TOKEN = 6
+    USER = 7
+
+
+class Operation(IntEnum):
+    """What may be done to a resource."""
+
+    READ = 3
+    WRITE = 4
+    CREATE = 5
+    DELETE = 6
+    ALTER = 7
+    DESCRIBE = 8
+    CLUSTER_ACTION = 9
+    DESCRIBE_CONFIGS = 10
+    ALTER_CONFIGS = 11
+    IDEMPOTENT_WRITE = 12
+
+
+class Need(NamedTuple):
+    """An operation on a kind of resource."""
+
+    operation: Operation
+    resource: Resource
+
+
+READ_TOPIC: Final = Need(Operation.READ, Resource.TOPIC)
+WRITE_TOPIC: Final = Need(Operation.WRITE, Resource.TOPIC)
+CREATE_TOPIC: Final = Need(Operation.CREATE, Resource.TOPIC)
+DELETE_TOPIC: Final = Need(Operation.DELETE, Resource.TOPIC)
+ALTER_TOPIC: Final = Need(Operation.ALTER, Resource.TOPIC)
+DESCRIBE_TOPIC: Final = Need(Operation.DESCRIBE, Resource.TOPIC)
+DESCRIBE_TOPIC_CONFIGS: Final = Need(Operation.DESCRIBE_CONFIGS, Resource.TOPIC)
+ALTER_TOPIC_CONFIGS: Final = Need(Operation.ALTER_CONFIGS, Resource.TOPIC)
+READ_GROUP: Final = Need(Operation.READ, Resource.GROUP)
+DELETE_GROUP: Final = Need(Operation.DELETE, Resource.GROUP)
+DESCRIBE_GROUP: Final = Need(Operation.DESCRIBE, Resource.GROUP)
+DESCRIBE_GROUP_CONFIGS: Final = Need(Operation.DESCRIBE_CONFIGS, Resource.GROUP)
+ALTER_GROUP_CONFIGS: Final = Need(Operation.ALTER_CONFIGS, Resource.GROUP)
+WRITE_TRANSACTIONAL_ID: Final = Need(Operation.WRITE, Resource.TRANSACTIONAL_ID)
+DESCRIBE_TRANSACTIONAL_ID: Final = Need(Operation.DESCRIBE, Resource.TRANSACTIONAL_ID)
+CREATE_IN_CLUSTER: Final = Need(Operation.CREATE, Resource.CLUSTER)
+ALTER_CLUSTER: Final = Need(Operation.ALTER, Resource.CLUSTER)
+DESCRIBE_CLUSTER: Final = Need(Operation.DESCRIBE, Resource.CLUSTER)
+CLUSTER_ACTION: Final = Need(Operation.CLUSTER_ACTION, Resource.CLUSTER)
+DESCRIBE_CLUSTER_CONFIGS: Final = Need(Operation.DESCRIBE_CONFIGS, Resource.CLUSTER)
+ALTER_CLUSTER_CONFIGS: Final = Need(Operation.ALTER_CONFIGS, Resource.CLUSTER)
+IDEMPOTENT_WRITE: Final = Need(Operation.IDEMPOTENT_WRITE, Resource.CLUSTER)

@@ -1,0 +1,290 @@
+"""Finds the active controller of a quorum, and asks it; looks again when it is another.
+
+    controller = ActiveController(bootstrap, dialer=…, settings=…, clock=…, random=…)
+    answer = await controller.request(ApiKey.BROKER_HEARTBEAT, {...}, timeout_s=4.5)
+
+Any controller knows who is active: DescribeCluster for controllers (KIP-919, from version 1 on)
+names all of them with their endpoints, and the active one. All that are known are asked at once, so
+that a voter that hangs costs nobody time. One that lags may still name the last active controller;
+that one is taken only if nobody names another.
+
+A request is repeated when who was asked answers NOT_CONTROLLER, cannot be reached, or ends the
+connection (as Kafka's own brokers do: NodeToControllerChannelManager), until the deadline.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from wirebroker.clock import pause
+from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.codecs.errors import ErrorCode
+from wirebroker.codecs.values import Struct
+from wirebroker.net.client.errors import (
+    AuthenticationFailedError,
+    CannotConnectError,
+    PeerError,
+    RequestTimedOutError,
+    UnsupportedVersionError,
+    error_name,
+)
+from wirebroker.net.client.node import Node
+from wirebroker.net.client.settings import Backoff, PeerAddress
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from random import Random
+
+    from wirebroker.clock import Clock
+    from wirebroker.net.client.connection import Body, Handshake
+    from wirebroker.net.client.settings import ClientSettings
+    from wirebroker.net.client.transport import Dialer
+
+# DescribeCluster's endpoint_type: the controllers' endpoints instead of the brokers'.
+_CONTROLLERS: Final = 2
+# How long a controller may take to say who is active; it knows it without asking anybody.
+_PROBE_S: Final = 2.0
+# More are not asked, however many a peer may name.
+_MOST_CONTROLLERS: Final = 20
+# An election takes some hundred milliseconds; who looks four times a second loses little.
+_RETRY: Final = Backoff(first_s=0.05, most_s=0.25)
+
+
+class Found(NamedTuple):
+    """What a controller says of its quorum."""
+
+    cluster_id: str
+    controller_id: int  # the active one
+    addresses: dict[int, PeerAddress]  # of all controllers that are registered
+
+
+class ActiveController:
+    """The way to whichever controller is active.
+
+    Attributes:
+        controller_id: Who is taken for active, None while nobody is.
+        cluster_id: The quorum's cluster, None until it was asked.
+    """
+
+    __slots__ = (
+        "_bootstrap",
+        "_clock",
+        "_controllers",
+        "_current",
+        "_failed",
+        "_looking",
+        "_make_node",
+        "_nodes",
+        "_random",
+        "_settings",
+        "cluster_id",
+        "controller_id",
+    )
+
+    def __init__(
+        self,
+        bootstrap: Sequence[PeerAddress],
+        *,
+        dialer: Dialer,
+        settings: ClientSettings,
+        clock: Clock,
+        random: Random,
+        handshake: Handshake | None = None,
+    ) -> None:
+        """Take addresses of controllers, at least one; nothing is connected yet."""
+        assert bootstrap
+
+        def make_node(address: PeerAddress) -> Node:
+            return Node(
+                address,
+                dialer=dialer,
+                settings=settings,
+                clock=clock,
+                random=random,
+                handshake=handshake,
+            )
+
+        self._bootstrap = tuple(bootstrap)
+        # Those that were named last, which may be more.
+        self._controllers: tuple[PeerAddress, ...] = ()
+        self._make_node = make_node
+        self._settings = settings
+        self._clock = clock
+        self._random = random
+        self._nodes: dict[PeerAddress, Node] = {}
+        self._current: Node | None = None
+        # Where the last one was that turned out not to be active any more.
+        self._failed: PeerAddress | None = None
+        self._looking = asyncio.Lock()
+        self.controller_id: int | None = None
+        self.cluster_id: str | None = None
+
+    async def request(
+        self,
+        key: ApiKey,
+        body: Body,
+        *,
+        timeout_s: float,
+        at_most: int | None = None,
+        is_repeatable: bool = True,
+    ) -> Any:
+        """Ask the active controller, whoever it is by then, and return the decoded answer.
+
+        Args:
+            key: What is asked for.
+            body: As of PeerConnection.request.
+            timeout_s: For everything together; each try has `settings.request_timeout_s` at most.
+            at_most: The highest version to be used.
+            is_repeatable: Whether it is sent again though the first may have been carried out.
+
+        Returns:
+            An answer without NOT_CONTROLLER in it.
+
+        Raises:
+            RequestTimedOutError: No controller has answered in time.
+            PeerError: What trying again doesn't mend (versions, authentication), or a request that
+                isn't repeatable and may have been carried out.
+        """
+        deadline = self._clock.monotonic() + timeout_s
+        failures = 0
+        may_have_arrived = False
+        while True:
+            node: Node | None = None
+            try:
+                node = await self.find(deadline - self._clock.monotonic())
+                left_s = min(deadline - self._clock.monotonic(), self._settings.request_timeout_s)
+                answer = await node.request(key, body, timeout_s=left_s, at_most=at_most)
+                if not has_error(answer, ErrorCode.NOT_CONTROLLER):
+                    return answer
+                what = f"{node.address} is not the active controller"
+            except (UnsupportedVersionError, AuthenticationFailedError):
+                raise
+            except PeerError as error:
+                may_have_arrived = may_have_arrived or error.may_have_arrived
+                if error.may_have_arrived and not is_repeatable:
+                    raise
+                what = str(error)
+            if node is not None:
+                self.forget(node.address)
+            failures += 1
+            delay_s = _RETRY.delay_s(failures, self._random)
+            if self._clock.monotonic() + delay_s >= deadline:
+                raise RequestTimedOutError(
+                    "the controller",
+                    f"no answer to {key.name} within {timeout_s:g} s; last: {what}",
+                    may_have_arrived=may_have_arrived,
+                )
+            await pause(delay_s)
+
+    async def find(self, timeout_s: float) -> Node:
+        """Return the active controller; ask around if it is not known.
+
+        Raises:
+            CannotConnectError: Nobody who answers in time knows it.
+        """
+        if self._current is not None:
+            return self._current
+        try:
+            async with asyncio.timeout(max(0.0, timeout_s)), self._looking:
+                # Whoever had the lock before has found it for all.
+                return self._current or await self._look()
+        except TimeoutError as error:
+            what = f"nobody has said within {timeout_s:g} s who is active"
+            raise CannotConnectError("the controller", what) from error
+
+    def learn(self, controller_id: int, address: PeerAddress) -> None:
+        """Take over what a follower was told when it fetched from the wrong one (KIP-853)."""
+        self.controller_id = controller_id
+        self._current = self._node(address)
+
+    def forget(self, address: PeerAddress) -> None:
+        """Look again before the next request, unless another one than this is active by now."""
+        if self._current is not None and self._current.address == address:
+            self._failed = address
+            self._current = None
+            self.controller_id = None
+
+    async def close(self) -> None:
+        """Close all connections."""
+        for node in list(self._nodes.values()):
+            await node.close()
+
+    def _node(self, address: PeerAddress) -> Node:
+        node = self._nodes.get(address)
+        if node is None:
+            node = self._nodes[address] = self._make_node(address)
+        return node
+
+    async def _look(self) -> Node:
+        """Ask everybody who is known; return the first that is named.
+
+        Raises:
+            CannotConnectError: Nobody names anybody.
+        """
+        asked = dict.fromkeys((*self._controllers, *self._bootstrap))
+        pending = {asyncio.create_task(_ask(self._node(address))) for address in asked}
+        again: Found | None = None
+        problems: list[str] = []
+        try:
+            while pending:
+                done, pending = await asyncio.wait(pending, return_when=asyncio.FIRST_COMPLETED)
+                for answer in [task.result() for task in done]:
+                    if isinstance(answer, str):
+                        problems.append(answer)
+                    elif answer.addresses[answer.controller_id] == self._failed:
+                        again = answer
+                    else:
+                        return self._found(answer)
+        finally:
+            for task in pending:
+                task.cancel()
+        if again is not None:
+            return self._found(again)
+        raise CannotConnectError("the controller", "; ".join(problems))
+
+    def _found(self, found: Found) -> Node:
+        self.controller_id = found.controller_id
+        self.cluster_id = found.cluster_id
+        active = found.addresses[found.controller_id]
+        self._controllers = (active, *list(found.addresses.values())[:_MOST_CONTROLLERS])
+        known = {*self._controllers, *self._bootstrap}
+        for address in [each for each in self._nodes if each not in known]:
+            self._nodes.pop(address).abort()
+        self._current = self._node(active)
+        return self._current
+
+
+def _question(version: int) -> dict[str, int]:
+    return {"endpoint_type": _CONTROLLERS} if version >= 1 else {}
+
+
+async def _ask(node: Node) -> Found | str:
+    """Ask one controller who is active; a text says why it can't be told. The root of a task."""
+    try:
+        answer = await node.request(ApiKey.DESCRIBE_CLUSTER, _question, timeout_s=_PROBE_S)
+    except PeerError as error:
+        return str(error)
+    if answer.error_code:
+        return f"{node.address}: {error_name(answer.error_code)} {answer.error_message or ''}"
+    if answer.endpoint_type != _CONTROLLERS:
+        return f"{node.address}: it tells nothing about controllers"
+    addresses = {each.broker_id: PeerAddress(each.host, each.port) for each in answer.brokers}
+    if answer.controller_id not in addresses:
+        return f"{node.address}: no controller is active"
+    return Found(answer.cluster_id, answer.controller_id, addresses)
+
+
+def has_error(answer: Struct, code: ErrorCode) -> bool:
+    """Tell whether an answer has this error code, in whatever part of it."""
+    for name in answer.FIELD_NAMES:
+        value = getattr(answer, name)
+        if name == "error_code":
+            found = value == code
+        elif value.__class__ is list:
+            found = any(isinstance(each, Struct) and has_error(each, code) for each in value)
+        else:
+            found = isinstance(value, Struct) and has_error(value, code)
+        if found:
+            return True
+    return False

@@ -1,0 +1,378 @@
+"""One connection to one peer: versions agreed on, several requests in flight, each with a deadline.
+
+    connection = await PeerConnection.open(address, dialer=TcpDialer(), settings=…, clock=…)
+    answer = await connection.request(ApiKey.FETCH, {...}, timeout_s=1.0)
+    await connection.close()
+
+Laws:
+
+- No task is made for a request: `request` is awaited by whoever asks, answers are handed out as
+  they arrive, and one timer watches the earliest deadline.
+- A peer answers in the order in which it was asked. So a correlation id that is not the next one
+  closes the connection, and so does a deadline that passes: all answers behind it would come late.
+- Who is cancelled while waiting takes nothing from the others: the answer, when it comes, is
+  dropped, and until then the request keeps its place in flight.
+- Whoever ends a connection, each request that waits for an answer gets an error that says why and
+  whether it may have been carried out.
+- A client belongs to the event loop on which it was opened.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
+
+from wirebroker.codecs.client_frames import request_header
+from wirebroker.codecs.errors import KafkaError, MalformedFrameError
+from wirebroker.codecs.messages import decode_response, encode_request, response_message
+from wirebroker.net.client.errors import (
+    BrokenProtocolError,
+    CannotConnectError,
+    ConnectionLostError,
+    PeerError,
+    RequestTimedOutError,
+    UnsupportedVersionError,
+)
+from wirebroker.net.client.places import Places
+from wirebroker.net.client.requests_in_flight import RequestsInFlight
+from wirebroker.net.client.response_frames import ResponseFrames
+from wirebroker.net.client.versions import PeerVersions, ask_versions
+from wirebroker.threads import coding, in_thread
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from wirebroker.clock import Clock
+    from wirebroker.codecs.api_keys import ApiKey
+    from wirebroker.codecs.values import Struct
+    from wirebroker.net.client.settings import ClientSettings, PeerAddress
+    from wirebroker.net.client.transport import Dialer, Transport
+
+# What is asked: fields by name, a struct, or a function of the version that gives either.
+Body: TypeAlias = "Mapping[str, Any] | Struct | Callable[[int], Mapping[str, Any] | Struct]"
+
+# Longer answers are decoded in a thread, but for those that are mostly records (net/dispatch.py
+# has the same bound for requests: 64 KiB of the densest arrays take some 10 ms).
+_DECODED_HERE_BYTES: Final = 64 << 10
+# How long `close` waits for answers that are still to come.
+_CLOSING_S: Final = 1.0
+
+
+class Handshake(Protocol):
+    """What follows ApiVersions and comes before everybody's requests: SASL."""
+
+    async def __call__(self, connection: PeerConnection) -> None:
+        """Authenticate by requests of the connection (SaslHandshake, SaslAuthenticate).
+
+        Raises:
+            AuthenticationFailedError: The peer refuses.
+            PeerError: As of any request.
+        """
+        ...
+
+
+class PeerConnection:
+    """A connection that we have opened.
+
+    Attributes:
+        address: The peer's.
+        versions: What it speaks.
+        last_used: When the last request was sent, in the clock's monotonic seconds.
+    """
+
+    __slots__ = (
+        "_clock",
+        "_end",
+        "_frames",
+        "_is_closing",
+        "_is_set_up",
+        "_loop",
+        "_places",
+        "_quiet",
+        "_requests",
+        "_settings",
+        "_transport",
+        "_versions",
+        "_watchdog",
+        "_watched",
+        "address",
+        "last_used",
+    )
+
+    # _end is not None => nothing is in flight and nothing will be.
+
+    def __init__(self, address: PeerAddress, settings: ClientSettings, clock: Clock) -> None:
+        self.address = address
+        self._settings = settings
+        self._clock = clock
+        self._loop = asyncio.get_running_loop()
+        self._frames = ResponseFrames(settings.max_response_bytes)
+        self._transport: Transport | None = None
+        self._versions: PeerVersions | None = None
+        self._requests = RequestsInFlight()
+        self._places = Places(settings.max_in_flight)
+        self._watchdog: asyncio.TimerHandle | None = None
+        self._watched = 0.0
+        self._is_closing = False
+        self._is_set_up = False
+        self._end: PeerError | None = None
+        # Who waits in `close` for the last answer or the end.
+        self._quiet: asyncio.Future[None] | None = None
+        self.last_used = clock.monotonic()
+
+    @classmethod
+    async def open(
+        cls,
+        address: PeerAddress,
+        *,
+        dialer: Dialer,
+        settings: ClientSettings,
+        clock: Clock,
+        handshake: Handshake | None = None,
+    ) -> PeerConnection:
+        """Connect to a peer, ask for its versions, and authenticate if there is a handshake.
+
+        Raises:
+            CannotConnectError: It could not be done within `settings.connect_timeout_s`;
+                AuthenticationFailedError if it is the handshake that was refused.
+        """
+        connection = cls(address, settings, clock)
+        try:
+            async with asyncio.timeout(settings.connect_timeout_s):
+                await connection._set_up(dialer, handshake)
+        except CannotConnectError:
+            raise
+        except PeerError as error:
+            raise CannotConnectError(error.peer, error.what) from error
+        except (OSError, KafkaError, MalformedFrameError) as error:
+            # The time-out, an OSError as well, says nothing.
+            what = str(error) or f"no connection within {settings.connect_timeout_s:g} s"
+            raise CannotConnectError(str(address), what) from error
+        finally:
+            if not connection._is_set_up:
+                connection.abort("it was not set up")
+        return connection
+
+    @property
+    def is_open(self) -> bool:
+        """Whether requests can be sent."""
+        return self._end is None and not self._is_closing
+
+    @property
+    def versions(self) -> PeerVersions:
+        """What the peer speaks."""
+        assert self._versions is not None, "the connection is not set up"
+        return self._versions
+
+    @property
+    def local_host(self) -> str:
+        """Our side's address, as the peer sees it unless something translates addresses."""
+        assert self._transport is not None
+        return self._transport.local_host
+
+    @property
+    def in_flight(self) -> int:
+        """How many requests wait for their answers, those that were given up included."""
+        return len(self._requests)
+
+    # --- requests ---
+
+    def version_of(self, key: ApiKey, at_most: int | None = None) -> int:
+        """Return the highest version of a request that both sides speak, not above `at_most`.
+
+        Raises:
+            UnsupportedVersionError: There is none.
+        """
+        version = self.versions.highest(key, at_most)
+        if version is None:
+            limit = "" if at_most is None else f" up to {at_most}"
+            what = f"it speaks no version of {key.name} that we speak{limit}"
+            raise UnsupportedVersionError(str(self.address), what)
+        return version
+
+    async def request(
+        self,
+        key: ApiKey,
+        body: Body,
+        *,
+        timeout_s: float | None = None,
+        at_most: int | None = None,
+    ) -> Any:
+        """Send a request in the highest common version and return its decoded answer.
+
+        Args:
+            key: What is asked for.
+            body: Its fields; those that are missing get their defaults. A function is given the
+                version.
+            timeout_s: For the wait for a place in flight and the answer together.
+            at_most: The highest version to be used.
+
+        Returns:
+            A struct (codecs/values.py); record batches in it are memoryviews, which stay valid as
+            long as they are held. Error codes in it are for the caller to look at.
+
+        Raises:
+            PeerError: There is no answer.
+        """
+        version = self.version_of(key, at_most)
+        value = body(version) if callable(body) else body
+        data = encode_request(key, version, value)
+        answer = await self.exchange(key, version, data, timeout_s=timeout_s)
+        try:
+            if len(answer) <= _DECODED_HERE_BYTES or response_message(key).has_records:
+                return decode_response(key, version, answer, keep_views=True)
+            return await in_thread(coding(len(answer)), decode_response, key, version, answer)
+        except MalformedFrameError as error:
+            raise self._break_off(str(error)) from error
+
+    async def exchange(
+        self, key: ApiKey, version: int, body: bytes, *, timeout_s: float | None = None
+    ) -> memoryview:
+        """Send an encoded body and return the body of its answer, which stays as it is.
+
+        Args:
+            key: What is asked for.
+            version: The version that `body` is encoded in.
+            body: What follows the request's header.
+            timeout_s: For the wait for a place in flight and the answer together.
+
+        Raises:
+            PeerError: There is no answer.
+        """
+        if timeout_s is None:
+            timeout_s = self._settings.request_timeout_s
+        if timeout_s <= 0:  # or it would end the connection as soon as it was sent
+            raise RequestTimedOutError(str(self.address), f"no time was left for {key.name}")
+        deadline = self._clock.monotonic() + timeout_s
+        try:
+            await self._places.take(timeout_s)
+        except TimeoutError as error:
+            what = f"{key.name} waited behind {self.in_flight} others until its deadline"
+            raise RequestTimedOutError(str(self.address), what) from error
+        if not self.is_open:
+            self._places.give_back()
+            raise self._refusal()
+        outcome = await self._send(key, version, body, deadline)
+        if isinstance(outcome, PeerError):
+            raise outcome
+        return outcome
+
+    def _send(
+        self, key: ApiKey, version: int, body: bytes, deadline: float
+    ) -> asyncio.Future[memoryview | PeerError]:
+        assert self._transport is not None
+        waiter: asyncio.Future[memoryview | PeerError] = self._loop.create_future()
+        correlation_id = self._requests.add(key, version, deadline, waiter)
+        head = request_header(key, version, correlation_id, self._settings.client_id.encode())
+        self.last_used = self._clock.monotonic()
+        self._transport.write((len(head) + len(body)).to_bytes(4) + head + body)
+        self._watch()
+        return waiter
+
+    # --- answers (called by the transport) ---
+
+    def get_buffer(self) -> memoryview:
+        """Return memory to receive into."""
+        return self._frames.get_buffer()
+
+    def buffer_updated(self, count: int) -> None:
+        """Hand out the answers that `count` more bytes complete."""
+        self._frames.buffer_updated(count)
+        try:
+            while self._end is None and (frame := self._frames.next_frame()) is not None:
+                self._requests.answer(frame)
+                self._places.give_back()
+        except MalformedFrameError as error:
+            self._break_off(str(error))
+        except OSError as fault:
+            self.abort(f"there is no memory for its answer: {fault}")
+        if not self._requests:
+            self._become_quiet()
+
+    # --- deadlines ---
+
+    def _watch(self) -> None:
+        """Have the timer go off at the earliest deadline, or sooner: then it is set anew."""
+        earliest = self._requests.earliest_deadline()
+        if earliest is None:
+            return
+        if self._watchdog is not None:
+            if self._watched <= earliest:
+                return
+            self._watchdog.cancel()
+        self._watched = earliest
+        delay_s = max(0.0, earliest - self._clock.monotonic())
+        self._watchdog = self._loop.call_later(delay_s, self._look_at_deadlines)
+
+    def _look_at_deadlines(self) -> None:
+        self._watchdog = None
+        what = self._requests.time_out(self._clock.monotonic(), str(self.address))
+        if what is None:
+            self._watch()
+        else:
+            self.abort(what)
+
+    # --- setting up ---
+
+    async def _set_up(self, dialer: Dialer, handshake: Handshake | None) -> None:
+        host, port = self.address
+        self._transport = await dialer.dial(host, port, self)
+        if self._end is not None:
+            self._transport.close()
+            raise self._end
+        self._versions = await ask_versions(self.exchange)
+        if handshake is not None:
+            await handshake(self)
+        self._is_set_up = True
+
+    # --- the end ---
+
+    async def close(self, timeout_s: float = _CLOSING_S) -> None:
+        """Send nothing more, wait for the answers that are still to come, then close.
+
+        Args:
+            timeout_s: After so long whoever still waits gets a ConnectionLostError.
+        """
+        self._is_closing = True
+        self._places.close()
+        if self._requests:
+            self._quiet = self._loop.create_future()
+            await asyncio.wait([self._quiet], timeout=timeout_s)
+        self.abort("closed by us")
+
+    def abort(self, reason: str) -> None:
+        """Close now; whoever waits gets a ConnectionLostError with the reason. Idempotent."""
+        self._finish(ConnectionLostError(str(self.address), reason, may_have_arrived=True))
+
+    def lost(self, error: Exception | None) -> None:
+        """Take note of the transport's end (called by the transport)."""
+        what = f"the connection was lost: {error}" if error else "it has closed the connection"
+        self._finish(ConnectionLostError(str(self.address), what, may_have_arrived=True))
+
+    def _break_off(self, what: str) -> BrokenProtocolError:
+        """Close because the peer does not speak Kafka, and return the error that says so."""
+        error = BrokenProtocolError(str(self.address), what, may_have_arrived=True)
+        self._finish(error)
+        return error
+
+    def _finish(self, error: PeerError) -> None:
+        """End, and tell everybody who waits; `error` is what became of their requests."""
+        if self._end is not None:
+            return
+        self._end = error
+        if self._watchdog is not None:
+            self._watchdog.cancel()
+        if self._transport is not None:
+            self._transport.close()
+        for _ in range(self._requests.end(error)):
+            self._places.give_back()
+        self._places.close()
+        self._become_quiet()
+
+    def _refusal(self) -> ConnectionLostError:
+        what = "closed by us" if self._end is None else self._end.what
+        return ConnectionLostError(str(self.address), what)
+
+    def _become_quiet(self) -> None:
+        if self._quiet is not None and not self._quiet.done():
+            self._quiet.set_result(None)

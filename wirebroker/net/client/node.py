@@ -1,0 +1,196 @@
+"""One peer that we talk to for as long as it is there: connected on demand, with pauses in between.
+
+    node = Node(address, dialer=TcpDialer(), settings=…, clock=…, random=…)
+    answer = await node.request(ApiKey.FETCH, {...}, timeout_s=1.0)
+
+Laws:
+
+- One connection at a time, one attempt at a time: who comes while it is being made waits for it.
+- An attempt belongs to the node, not to whoever asked first: if that one is cancelled the others
+  still get the connection.
+- A request is tried once. What failed is for the caller to judge (`PeerError.may_have_arrived`);
+  if it comes again too soon after attempts that failed, it waits for the pause to end. So a loop
+  that asks again at once is paced here, and nowhere else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+from wirebroker.clock import pause
+from wirebroker.net.client.connection import PeerConnection
+from wirebroker.net.client.errors import CannotConnectError, PeerError
+
+if TYPE_CHECKING:
+    from random import Random
+
+    from wirebroker.clock import Clock
+    from wirebroker.codecs.api_keys import ApiKey
+    from wirebroker.net.client.connection import Body, Handshake
+    from wirebroker.net.client.settings import ClientSettings, PeerAddress
+    from wirebroker.net.client.transport import Dialer
+
+
+class Node:
+    """A peer, connected or not.
+
+    Attributes:
+        address: Where it listens.
+        failures: Attempts to connect that failed since the last that did not.
+    """
+
+    __slots__ = (
+        "_attempt",
+        "_clock",
+        "_connection",
+        "_dialer",
+        "_handshake",
+        "_is_closed",
+        "_last_error",
+        "_not_before",
+        "_random",
+        "_settings",
+        "address",
+        "failures",
+    )
+
+    # _attempt is not None => _connection is None.
+
+    def __init__(
+        self,
+        address: PeerAddress,
+        *,
+        dialer: Dialer,
+        settings: ClientSettings,
+        clock: Clock,
+        random: Random,
+        handshake: Handshake | None = None,
+    ) -> None:
+        self.address = address
+        self.failures = 0
+        self._dialer = dialer
+        self._settings = settings
+        self._clock = clock
+        self._random = random
+        self._handshake = handshake
+        self._connection: PeerConnection | None = None
+        self._attempt: asyncio.Task[PeerConnection | PeerError] | None = None
+        # When the next attempt may begin, and what the last one ended with.
+        self._not_before = 0.0
+        self._last_error: PeerError | None = None
+        self._is_closed = False
+
+    @property
+    def is_connected(self) -> bool:
+        """Whether a request would be sent at once."""
+        return self._connection is not None and self._connection.is_open
+
+    async def request(
+        self,
+        key: ApiKey,
+        body: Body,
+        *,
+        timeout_s: float | None = None,
+        at_most: int | None = None,
+    ) -> Any:
+        """Send a request, connecting first if need be, and return its decoded answer.
+
+        As PeerConnection.request; the deadline covers the connecting too.
+
+        Raises:
+            PeerError: There is no answer.
+        """
+        if timeout_s is None:
+            timeout_s = self._settings.request_timeout_s
+        deadline = self._clock.monotonic() + timeout_s
+        connection = await self.connect(timeout_s)
+        left_s = deadline - self._clock.monotonic()
+        return await connection.request(key, body, timeout_s=left_s, at_most=at_most)
+
+    async def connect(self, timeout_s: float) -> PeerConnection:
+        """Return the connection, making it if there is none or it has been idle for too long.
+
+        Raises:
+            CannotConnectError: It was not there in time; the attempt goes on, unless it failed. It
+                is raised when the time is over, so that who asks again at once holds no loop.
+        """
+        connection = self._connection
+        if connection is not None:
+            if self._is_fresh(connection):
+                return connection
+            connection.abort("idle for too long")
+            self._connection = None
+        if self._is_closed:
+            raise CannotConnectError(str(self.address), "closed by us")
+        now = self._clock.monotonic()
+        if self._last_error is not None and now + timeout_s < self._not_before:
+            what = self._last_error.what
+            await pause(timeout_s)
+            raise CannotConnectError(str(self.address), what)
+        if self._attempt is None:
+            self._attempt = asyncio.create_task(self._connect())
+        done, _ = await asyncio.wait([self._attempt], timeout=max(0.0, timeout_s))
+        if not done:
+            raise CannotConnectError(str(self.address), f"not connected within {timeout_s:g} s")
+        (attempt,) = done
+        if attempt.cancelled():
+            raise CannotConnectError(str(self.address), "closed by us")
+        outcome = attempt.result()
+        if isinstance(outcome, PeerError):
+            # One each: a raised exception collects the tracebacks of those who raise it.
+            raise type(outcome)(outcome.peer, outcome.what)
+        return outcome
+
+    async def close(self) -> None:
+        """Close the connection when its requests are answered, and connect no more."""
+        self._is_closed = True
+        if self._attempt is not None:
+            self._attempt.cancel()
+            await asyncio.wait([self._attempt])
+        if self._connection is not None:
+            await self._connection.close()
+
+    def abort(self) -> None:
+        """Close at once, and connect no more."""
+        self._is_closed = True
+        if self._attempt is not None:
+            self._attempt.cancel()
+        if self._connection is not None:
+            self._connection.abort("closed by us")
+
+    def _is_fresh(self, connection: PeerConnection) -> bool:
+        if not connection.is_open:
+            return False
+        idle_s = self._clock.monotonic() - connection.last_used
+        return connection.in_flight > 0 or idle_s < self._settings.idle_s
+
+    async def _connect(self) -> PeerConnection | PeerError:
+        """Make one attempt, after the pause that the last ones ask for; the root of its task."""
+        try:
+            delay_s = self._not_before - self._clock.monotonic()
+            if delay_s > 0:
+                await pause(delay_s)
+            connection = await PeerConnection.open(
+                self.address,
+                dialer=self._dialer,
+                settings=self._settings,
+                clock=self._clock,
+                handshake=self._handshake,
+            )
+        except PeerError as error:
+            self.failures += 1
+            delay_s = self._settings.reconnect.delay_s(self.failures, self._random)
+            self._not_before = self._clock.monotonic() + delay_s
+            self._last_error = error
+            return error
+        finally:
+            self._attempt = None
+        if self._is_closed:
+            connection.abort("closed by us")
+            return CannotConnectError(str(self.address), "closed by us")
+        self._connection = connection
+        self.failures = 0
+        self._not_before = 0.0
+        self._last_error = None
+        return connection

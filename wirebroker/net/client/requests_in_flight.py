@@ -1,0 +1,120 @@
+"""What a connection has asked and is not answered yet, in the order in which it was asked."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, Final
+
+from wirebroker.codecs.client_frames import parse_response_header
+from wirebroker.codecs.errors import MalformedFrameError
+from wirebroker.net.client.errors import PeerError, RequestTimedOutError
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from wirebroker.codecs.api_keys import ApiKey
+
+_MOST_CORRELATION_ID: Final = 2**31 - 1
+
+
+class _Request:
+    """One of them."""
+
+    __slots__ = ("correlation_id", "deadline", "key", "version", "waiter")
+
+    def __init__(
+        self,
+        key: ApiKey,
+        version: int,
+        correlation_id: int,
+        deadline: float,
+        waiter: asyncio.Future[memoryview | PeerError],
+    ) -> None:
+        self.key = key
+        self.version = version
+        self.correlation_id = correlation_id
+        self.deadline = deadline
+        self.waiter = waiter
+
+
+class RequestsInFlight:
+    """The requests that wait for their answers.
+
+    An outcome is a future's result also if it is an error: then nobody is told of an exception that
+    was never retrieved when its waiter is cancelled at the same time.
+    """
+
+    __slots__ = ("_last_correlation_id", "_requests")
+
+    # Correlation ids of _requests follow one another, the last is _last_correlation_id.
+
+    def __init__(self) -> None:
+        self._requests: deque[_Request] = deque()
+        self._last_correlation_id = 0
+
+    def __len__(self) -> int:
+        return len(self._requests)
+
+    def add(
+        self,
+        key: ApiKey,
+        version: int,
+        deadline: float,
+        waiter: asyncio.Future[memoryview | PeerError],
+    ) -> int:
+        """Note a request that is being sent; return its correlation id.
+
+        Args:
+            key: What is asked for.
+            version: In which version.
+            deadline: Until when, in monotonic seconds.
+            waiter: Gets the answer's body, or what came in between. May be cancelled at any time.
+        """
+        self._last_correlation_id = (self._last_correlation_id + 1) & _MOST_CORRELATION_ID
+        request = _Request(key, version, self._last_correlation_id, deadline, waiter)
+        self._requests.append(request)
+        return request.correlation_id
+
+    def answer(self, frame: memoryview) -> None:
+        """Give a whole answer to whoever waits for it.
+
+        Raises:
+            MalformedFrameError: It is not the answer to the oldest request.
+        """
+        if not self._requests:
+            raise MalformedFrameError("an answer came that nobody has asked for")
+        request = self._requests[0]
+        correlation_id, position = parse_response_header(request.key, request.version, frame)
+        if correlation_id != request.correlation_id:
+            raise MalformedFrameError(
+                f"the answer to {request.key.name} has correlation id {correlation_id}, not"
+                f" {request.correlation_id}"
+            )
+        self._requests.popleft()
+        if not request.waiter.done():
+            request.waiter.set_result(frame[position:])
+
+    def earliest_deadline(self) -> float | None:
+        """Return when somebody will have waited for long enough."""
+        return min((request.deadline for request in self._requests), default=None)
+
+    def time_out(self, now: float, peer: str) -> str | None:
+        """Tell one whose deadline has passed; return what happened, None if there is none."""
+        late = next((each for each in self._requests if each.deadline <= now), None)
+        if late is None:
+            return None
+        what = f"no answer to {late.key.name} by its deadline"
+        if not late.waiter.done():
+            late.waiter.set_result(RequestTimedOutError(peer, what, may_have_arrived=True))
+        return what
+
+    def end(self, error: PeerError) -> int:
+        """Tell everybody that no answer will come; return how many requests there were."""
+        requests, self._requests = self._requests, deque()
+        for request in requests:
+            if not request.waiter.done():
+                # One each: a raised exception collects the tracebacks of those who raise it.
+                request.waiter.set_result(
+                    type(error)(error.peer, error.what, may_have_arrived=error.may_have_arrived)
+                )
+        return len(requests)

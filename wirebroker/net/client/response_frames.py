@@ -1,0 +1,87 @@
+"""Cuts answers out of what arrives, without I/O.
+
+    buffer = frames.get_buffer()              # receive into it, n bytes
+    frames.buffer_updated(n)
+    while (frame := frames.next_frame()) is not None: ...
+
+Small answers are copied out of a buffer that is used again (64 KiB: 3 us); a longer one is received
+where it stays, in memory that grows with what arrives (net/frame_buffer.py). So a view into an
+answer stays valid as long as somebody holds it, and a fetcher appends records without a copy.
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+from typing import Final
+
+from wirebroker.codecs.errors import MalformedFrameError
+from wirebroker.net.frame_buffer import FrameBlocks, FrameBuffer
+
+_BUFFER_BYTES: Final = 64 << 10
+_LENGTH: Final = Struct(">i")
+
+
+class ResponseFrames:
+    """One connection's framing."""
+
+    __slots__ = ("_blocks", "_buffer", "_end", "_large", "_most_bytes", "_start")
+
+    # 0 <= _start <= _end <= len(_buffer); while _large is not None, _start == _end.
+
+    def __init__(self, most_bytes: int) -> None:
+        self._most_bytes = most_bytes
+        self._blocks = FrameBlocks()
+        self._buffer = memoryview(bytearray(_BUFFER_BYTES))
+        self._start = 0
+        self._end = 0
+        self._large: FrameBuffer | None = None
+
+    def get_buffer(self) -> memoryview:
+        """Return the memory to receive into; never empty."""
+        if self._large is not None:
+            return self._large.room()
+        if self._start == self._end:
+            self._start = self._end = 0
+        elif self._end == len(self._buffer):
+            rest = self._end - self._start
+            self._buffer[:rest] = self._buffer[self._start : self._end]
+            self._start, self._end = 0, rest
+        return self._buffer[self._end :]
+
+    def buffer_updated(self, count: int) -> None:
+        """Take the `count` bytes that were received into `get_buffer()`'s memory."""
+        if self._large is not None:
+            self._large.received(count)
+        else:
+            self._end += count
+        assert self._end <= len(self._buffer)
+
+    def next_frame(self) -> memoryview | None:
+        """Return the next whole answer without its length, None if more bytes are needed.
+
+        Raises:
+            MalformedFrameError: The length is none of an answer, or above the limit.
+        """
+        if self._large is not None:
+            if self._large.missing_bytes:
+                return None
+            large, self._large = self._large, None
+            return large.take()
+        here = self._end - self._start
+        if here < 4:
+            return None
+        (length,) = _LENGTH.unpack_from(self._buffer, self._start)
+        if not 4 <= length <= self._most_bytes:
+            raise MalformedFrameError(
+                f"an answer of {length} bytes; at least 4 and at most {self._most_bytes} are taken"
+            )
+        begin = self._start + 4
+        stop = begin + length
+        if stop <= self._end:
+            self._start = stop
+            return memoryview(bytearray(self._buffer[begin:stop]))
+        if length + 4 > len(self._buffer):
+            self._large = FrameBuffer(length, self._blocks)
+            self._large.append(self._buffer[begin : self._end])
+            self._start = self._end = 0
+        return None

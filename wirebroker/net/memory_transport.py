@@ -1,0 +1,238 @@
+"""A transport in memory: the real connection without sockets, for tests.
+
+    peer = connect(table)                       # the client's side; the broker's is in the table
+    answer = await peer.exchange(frame)         # sends, and waits for one whole answer
+
+Deterministic on any event loop: readiness is told by `call_soon`, once for what has changed and
+again as long as it is not taken, as a level-triggered poll does. What the broker sends is bounded
+(`_ROOM_BYTES`), so that a peer that doesn't read is a slow reader here too.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from typing import TYPE_CHECKING, Final
+
+from wirebroker.net.transport import ConnectionTransport
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from wirebroker.net.connection_table import ConnectionTable
+    from wirebroker.storage.files import DataFile
+
+# About what a socket takes that nobody reads.
+_ROOM_BYTES: Final = 256 << 10
+_LENGTH_BYTES: Final = 4
+
+
+class _Readiness:
+    """Tells the owner of one memory transport what a poller tells of a socket (net.poller.Sockets).
+
+    There is one descriptor, which nobody looks at.
+    """
+
+    __slots__ = ("_is_told", "_loop", "_reader", "_writer", "transport")
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._is_told = False
+        self._reader: Callable[[], None] | None = None
+        self._writer: Callable[[], None] | None = None
+        self.transport: MemoryTransport | None = None
+
+    def add_reader(self, _fd: int, callback: Callable[[], None], /) -> None:
+        """Call back whenever the transport is readable."""
+        self._reader = callback
+        self.look()
+
+    def remove_reader(self, _fd: int, /) -> None:
+        """Do so no more."""
+        self._reader = None
+
+    def add_writer(self, _fd: int, callback: Callable[[], None], /) -> None:
+        """Call back whenever the transport takes something."""
+        self._writer = callback
+        self.look()
+
+    def remove_writer(self, _fd: int, /) -> None:
+        """Do so no more."""
+        self._writer = None
+
+    def look(self) -> None:
+        """Tell in the loop's next turn, if there is something to tell and somebody to be told."""
+        transport = self.transport
+        if transport is None or self._is_told:
+            return
+        is_readable = self._reader is not None and transport.is_readable
+        if is_readable or (self._writer is not None and transport.room_bytes > 0):
+            self._is_told = True
+            self._loop.call_soon(self._tell)
+
+    def _tell(self) -> None:
+        self._is_told = False
+        transport = self.transport
+        assert transport is not None
+        if self._reader is not None and transport.is_readable:
+            self._reader()
+        if self._writer is not None and transport.room_bytes > 0:
+            self._writer()
+        self.look()
+
+
+class MemoryTransport(ConnectionTransport):
+    """The broker's side.
+
+    Attributes:
+        incoming: What the peer has sent and the connection has not received.
+        outgoing: What the connection has sent and the peer has not taken.
+        has_end: Whether the peer sends no more.
+        is_closed: Whether the connection has closed it.
+    """
+
+    __slots__ = ("_on_output", "_readiness", "has_end", "incoming", "is_closed", "outgoing")
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, on_output: Callable[[], None]) -> None:
+        readiness = _Readiness(loop)
+        super().__init__(readiness, 0)
+        self._readiness = readiness
+        self._on_output = on_output
+        self.incoming = bytearray()
+        self.outgoing = bytearray()
+        self.has_end = False
+        self.is_closed = False
+        readiness.transport = self
+
+    @property
+    def is_readable(self) -> bool:
+        """Whether `receive` would return."""
+        return bool(self.incoming) or self.has_end
+
+    @property
+    def room_bytes(self) -> int:
+        """How much would be taken."""
+        return _ROOM_BYTES - len(self.outgoing)
+
+    def changed(self) -> None:
+        """Note that the peer has sent or ended."""
+        self._readiness.look()
+
+    def take(self) -> bytes:
+        """Return what the connection has sent; there is room for more then."""
+        taken = bytes(self.outgoing)
+        self.outgoing.clear()
+        self._readiness.look()
+        return taken
+
+    def receive(self, buffer: memoryview) -> int:
+        """Receive what is there."""
+        if not self.is_readable:
+            raise BlockingIOError
+        count = min(len(buffer), len(self.incoming))
+        buffer[:count] = self.incoming[:count]
+        del self.incoming[:count]
+        return count
+
+    def send(self, data: bytes | bytearray | memoryview) -> int:
+        """Send what is taken."""
+        if self.room_bytes <= 0:
+            raise BlockingIOError
+        sent = data[: self.room_bytes]
+        self.outgoing += sent
+        self._on_output()
+        return len(sent)
+
+    def send_piece(self, data: bytes | bytearray | memoryview, *, has_more: bool) -> int:
+        """Send what is taken."""
+        del has_more
+        return self.send(data)
+
+    def send_file(self, file: DataFile, position: int, count: int) -> int:
+        """Send of a file what is taken."""
+        return self.send(file.read_at(position, min(count, max(self.room_bytes, 0))))
+
+    def is_at_end(self) -> bool:
+        """Tell whether only the end is unread."""
+        return self.has_end and not self.incoming
+
+    def fault(self) -> OSError | None:
+        """Return why it has failed, if it has."""
+        return None
+
+    def close(self) -> None:
+        """Let go of it."""
+        self.is_closed = True
+        self.descriptor = -1
+        self._readiness.transport = None
+        self._on_output()
+
+
+class MemoryPeer:
+    """The client's side of a connection in memory.
+
+    Attributes:
+        transport: The broker's side.
+    """
+
+    __slots__ = ("_taken", "_waiter", "transport")
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        # Of answers that are not whole yet.
+        self._taken = bytearray()
+        self._waiter: asyncio.Future[None] | None = None
+        self.transport = MemoryTransport(loop, self._on_output)
+
+    def send(self, data: bytes) -> None:
+        """Send bytes of one or more requests, cut anywhere."""
+        self.transport.incoming += data
+        self.transport.changed()
+
+    def end(self) -> None:
+        """Send no more; what is owed still comes."""
+        self.transport.has_end = True
+        self.transport.changed()
+
+    async def receive(self) -> bytes:
+        """Wait for one whole answer, with its length.
+
+        Raises:
+            ConnectionError: The broker has closed the connection before.
+        """
+        taken = self._taken
+        while True:
+            taken += self.transport.take()
+            if len(taken) >= _LENGTH_BYTES:
+                size = _LENGTH_BYTES + int.from_bytes(taken[:_LENGTH_BYTES])
+                if len(taken) >= size:
+                    answer = bytes(taken[:size])
+                    del taken[:size]
+                    return answer
+            if self.transport.is_closed:
+                raise ConnectionError("the broker has closed the connection")
+            self._waiter = asyncio.get_running_loop().create_future()
+            await self._waiter
+
+    async def exchange(self, frame: bytes) -> bytes:
+        """Send a request and return its answer."""
+        self.send(frame)
+        return await self.receive()
+
+    def _on_output(self) -> None:
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+
+_numbers = itertools.count()
+
+
+def connect(table: ConnectionTable, *, listener_name: str = "PLAINTEXT") -> MemoryPeer:
+    """Open a connection to a broker in this process; returns the client's side."""
+    peer = MemoryPeer(table.loop)
+    table.adopt(
+        peer.transport,
+        remote=("memory", next(_numbers)),
+        local=("memory", 9092),
+        listener_name=listener_name,
+    )
+    return peer

@@ -1,0 +1,74 @@
+"""One request on its way to a handler, and the forms of what comes back."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from wirebroker.shared_block import keep, owned
+
+if TYPE_CHECKING:
+    from wirebroker.codecs.api_keys import ApiKey
+    from wirebroker.session import Session
+    from wirebroker.storage.files import FileSlice
+
+Piece: TypeAlias = "bytes | bytearray | memoryview | FileSlice"
+# The body of an answer in pieces, sent one after the other; None is no answer (Produce, acks=0).
+Reply: TypeAlias = "list[bytes | bytearray | memoryview | FileSlice] | None"
+
+
+class CloseConnectionError(Exception):
+    """A handler's wish that the connection be closed without an answer; logged in one line."""
+
+
+class Request:
+    """One request, as its handler sees it.
+
+    Attributes:
+        key: The API key.
+        version: One of the versions that are served.
+        correlation_id: Returned in the answer's header (done by dispatch).
+        client_id: The client's name for itself.
+        frame: The whole frame, header included, writable. It and all views into it are valid until
+            the handler returns; see `keep`.
+        position: Where the body starts in `frame`.
+        session: Of the connection that it came on.
+    """
+
+    __slots__ = ("client_id", "correlation_id", "frame", "key", "position", "session", "version")
+
+    def __init__(  # noqa: PLR0917 - one per request: keywords would cost 0.1 us
+        self,
+        key: ApiKey,
+        version: int,
+        correlation_id: int,
+        client_id: str | None,
+        frame: memoryview,
+        position: int,
+        session: Session,
+    ) -> None:
+        self.key = key
+        self.version = version
+        self.correlation_id = correlation_id
+        self.client_id = client_id
+        self.frame = frame
+        self.position = position
+        self.session = session
+
+    def keep(self) -> None:
+        """Keep the frame, and every view into it, valid for as long as somebody holds them.
+
+        Must be called before the handler returns an awaitable that uses them. Nothing is copied,
+        but up to 1 MiB of memory lives as long as any of the views: a piece of a frame that is
+        kept for long is better copied by `kept`.
+        """
+        keep(self.frame)
+
+    def kept(self, view: memoryview) -> memoryview:
+        """Return a view of the same bytes that stays valid: copied only if it has to be."""
+        return owned(view)
+
+
+class LargeResponse(dict[str, Any]):
+    """A response that takes long to encode: a thread does it. Only awaitables may give one."""
+
+    __slots__ = ()

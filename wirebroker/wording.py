@@ -1,0 +1,17 @@
+"""Words that lines for people share.
+
+A leaf.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+def few_of(names: Sequence[str], most: int) -> str:
+    """Return names with commas between, and how many there are beyond the first `most`."""
+    shown = ", ".join(names[:most])
+    return f"{shown} and {len(names) - most} more" if len(names) > most else shown
