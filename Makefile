@@ -62,7 +62,7 @@ compiled: .venv/.test-installed
 
 test-compiled: compiled
 	@cd $(COMPILED) && PYTHONPATH=$(CURDIR)/$(COMPILED) WIREBROKER_TESTS_EXPECT=compiled \
-	  $(CURDIR)/$(BIN)/python -m pytest -n $(CORES) -p no:cacheprovider --seed $(COMPILED_SEED) \
+	  $(CURDIR)/$(BIN)/python -m pytest -n $(CORES) --seed $(COMPILED_SEED) \
 	  $(or $(ARGS),$(COMPILED_TESTS))
 
 compat: .venv/.test-installed modules

@@ -92,7 +92,7 @@ def idempotent_produce(broker: Broker, topic: str, *, connections: int, seconds:
         seconds=seconds,
         # Correlation id, tags, topics, name, partitions, index.
         error_at=4 + 1 + 1 + 1 + len(topic) + 1 + 4,
-        sequence_at=frames[0].index(batch) + BASE_SEQUENCE_AT,
+        sequence_at=frames[-1].index(batch) + BASE_SEQUENCE_AT,
     )
     return Sample(found["requests"], found["seconds"], generators.latencies(found))
 

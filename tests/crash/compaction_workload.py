@@ -78,12 +78,12 @@ class CompactionWorkload(LogWorkload):
             # The newest batch of a producer, and markers, decide about batches before them.
             self.flush(partition, log)
             self._note(f"flush before a compaction of {partition}")
-        dirty = dirty_range(log, self.facts[partition].clean_to, now_ms=self.clock.ms)
+        dirty = dirty_range(log, self.facts[partition].clean_to, now_ms=self.clock.now_ms())
         if not dirty.dirty_bytes:
             return
         most_keys = self.random.choice([3, 50])
         compaction = Compaction(
-            make_job(log, dirty, now_ms=self.clock.ms),
+            make_job(log, dirty, now_ms=self.clock.now_ms()),
             self.store.files,
             OffsetMap(_DIGEST_BYTES * most_keys, load_factor=0.9, secret=bytes(16)),
             on_read=lambda _: self._go_on_meanwhile(partition, log, 0.02),

@@ -10,9 +10,10 @@ from tests.crash.cutting import disk_after, disks_at_events, shown
 from tests.crash.history import Facts, end_of, promise
 from tests.crash.log_checks import check_log
 from tests.crash.log_workload import PARTITIONS, LogWorkload
-from tests.crash.store import Store, TestClock
+from tests.crash.store import Store
 from tests.simulation.disk import Write
 from tests.simulation.loop import KilledError
+from tests.support.clocks import HandClock
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -113,8 +114,8 @@ class LogRun:
         )
 
     def _start(self, disk: Disk, *, dies_at_write: int | None = None) -> Store | None:
-        clock = TestClock()
-        clock.ms = self.workload.clock.ms
+        clock = HandClock()
+        clock.passed_ms = self.workload.clock.passed_ms
         try:
             store = Store(
                 disk,

@@ -10,7 +10,8 @@ from random import Random
 from typing import TYPE_CHECKING, NamedTuple, Self
 
 from tests.crash.history import Facts, base_of, end_of
-from tests.crash.store import Store, TestClock, new_disk
+from tests.crash.store import Store, new_disk
+from tests.support.clocks import HandClock
 from wirebroker.codecs.records.batch import build_batch, iterate_batches, read_batch_header
 from wirebroker.codecs.records.compression import Codec
 from wirebroker.config.topic import TopicSettings
@@ -53,7 +54,7 @@ class LogWorkload:
     def __init__(self, seed: int) -> None:
         random = self.random = Random(seed)
         self.settings = self._new_settings()
-        self.clock = TestClock()
+        self.clock = HandClock()
         self.disk = new_disk(is_recorded=True)
         self.facts: dict[int, Facts] = {partition: Facts() for partition in PARTITIONS}
         self.moments = [Moment(self._event_count, "the beginning", dict(self.facts))]
@@ -96,7 +97,7 @@ class LogWorkload:
 
     def take(self, step: LogStep) -> None:
         """Take one step and note what is true afterwards."""
-        self.clock.ms += self.random.randrange(100)
+        self.clock.passed_ms += self.random.randrange(100)
         partition = self.random.choice(PARTITIONS)
         step(partition, self.store.logs[partition])
         for log in self.store.logs.values():
@@ -131,7 +132,7 @@ class LogWorkload:
         result = log.append_as_leader(
             memoryview(self._batch(partition)),
             leader_epoch=self.leader_epoch,
-            now_ms=self.clock.ms,
+            now_ms=self.clock.now_ms(),
         )
         assert not result.is_duplicate
         self._take_appended(partition, log, result.base_offset)
@@ -144,7 +145,7 @@ class LogWorkload:
         result = log.append_as_leader(
             memoryview(bytearray(b"".join(batches))),
             leader_epoch=self.leader_epoch,
-            now_ms=self.clock.ms,
+            now_ms=self.clock.now_ms(),
             origin=AppendOrigin.COORDINATOR,
         )
         self._take_appended(partition, log, result.base_offset)
@@ -158,10 +159,13 @@ class LogWorkload:
             sequence=read_batch_header(batch).base_sequence,
             producer_epoch=0,
             supports_epoch_bump=False,
-            now_ms=self.clock.ms,
+            now_ms=self.clock.now_ms(),
         )
         result = log.append_as_leader(
-            memoryview(batch), leader_epoch=self.leader_epoch, now_ms=self.clock.ms, guard=guard
+            memoryview(batch),
+            leader_epoch=self.leader_epoch,
+            now_ms=self.clock.now_ms(),
+            guard=guard,
         )
         assert not result.is_duplicate
         self._take_appended(partition, log, result.base_offset)
@@ -183,13 +187,13 @@ class LogWorkload:
             is_commit=self.random.random() < 0.4,
             transaction_version=1,
             leader_epoch=self.leader_epoch,
-            now_ms=self.clock.ms,
+            now_ms=self.clock.now_ms(),
         )
         self._take_appended(partition, log, result.base_offset)
 
     def delete_old_segments(self, partition: int, log: Log) -> None:
         """Let retention go over a log; files go at once, or later."""
-        gone = log.delete_old_segments(ClockReading(self.clock.ms, uptime_ms=1 << 40))
+        gone = log.delete_old_segments(ClockReading(self.clock.now_ms(), uptime_ms=1 << 40))
         self._begins_at(partition, log.log_start_offset)
         for segment in gone:
             set_aside_segment(log, segment)
@@ -225,7 +229,7 @@ class LogWorkload:
 
     def roll(self, partition: int, log: Log) -> None:
         del partition
-        log.roll(now_ms=self.clock.ms)
+        log.roll(now_ms=self.clock.now_ms())
 
     def begin_epoch(self, partition: int, log: Log) -> None:
         del partition, log
@@ -242,7 +246,7 @@ class LogWorkload:
         self.store.checkpoint({partition: min(offset, log.recovery_point)})
         self._start_offsets_are_safe()
         facts = self.facts[partition]
-        log.truncate_to(offset, now_ms=self.clock.ms)
+        log.truncate_to(offset, now_ms=self.clock.now_ms())
         lineage = tuple(batch for batch in facts.lineage if base_of(batch) < offset)
         self._cut(partition, log, facts._replace(lineage=lineage))
 
@@ -250,7 +254,7 @@ class LogWorkload:
         """Begin anew at another offset, as a follower that is out of range."""
         offset = log.log_end_offset + self.random.randrange(5)
         self.leader_epoch += 1
-        log.truncate_fully(offset, now_ms=self.clock.ms)
+        log.truncate_fully(offset, now_ms=self.clock.now_ms())
         self._cut(partition, log, self.facts[partition]._replace(lineage=()))
 
     def delete_records(self, partition: int, log: Log) -> None:
@@ -317,7 +321,7 @@ class LogWorkload:
         return bytearray(
             build_batch(
                 [self._new_record(size) for _ in range(count)],
-                timestamp_ms=self.clock.ms - random.randrange(200),
+                timestamp_ms=self.clock.now_ms() - random.randrange(200),
                 codec=random.choice([Codec.NONE, Codec.LZ4]),
                 producer_id=producer_id,
                 producer_epoch=0 if producer_id >= 0 else -1,

@@ -22,29 +22,14 @@ from wirebroker.storage.log_directory import LogDirectory
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from tests.support.clocks import HandClock
     from wirebroker.config.topic import TopicSettings
     from wirebroker.storage.log.flush import FlushTarget
 
 TOPIC: Final = "t"
 TOPIC_ID: Final = bytes(range(16))
 DATA: Final = "/data"
-START_MS: Final = 1_700_000_000_000
 FOREVER_MS: Final = 1 << 60
-
-
-class TestClock:
-    """Time that its owner moves."""
-
-    __test__ = False
-
-    def __init__(self) -> None:
-        self.ms = START_MS
-
-    def now_ms(self) -> int:
-        return self.ms
-
-    def monotonic(self) -> float:
-        return self.ms / 1000
 
 
 def new_disk(*, is_recorded: bool = False) -> Disk:
@@ -68,7 +53,7 @@ class Store:
         disk: Disk,
         settings: TopicSettings,
         *,
-        clock: TestClock,
+        clock: HandClock,
         partitions: Iterable[int] = (0,),
         dies_at_write: int | None = None,
     ) -> None:

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.crash.log_workload import LogWorkload
-from tests.crash.store import DATA, Store, TestClock, new_disk
+from tests.crash.store import DATA, Store, new_disk
 from tests.simulation.disk import Write, change_data
 from tests.simulation.loop import KilledError
 from tests.support.batches import batch
+from tests.support.clocks import HandClock
 from wirebroker.config import Config
 
 if TYPE_CHECKING:
@@ -64,15 +65,15 @@ def test_a_topic_id_is_on_the_disk_as_soon_as_records_are(workload) -> None:
 
 
 def test_what_a_start_cuts_off_does_not_come_back_behind_what_takes_its_place() -> None:
-    disk, clock = new_disk(), TestClock()
+    disk, clock = new_disk(), HandClock()
     settings = Config({"log.dirs": DATA}).topic_settings({})
 
     def opened() -> Store:
         return Store(disk, settings, clock=clock)
 
     def append(log: Log, value: bytes, leader_epoch: int) -> int:
-        records = bytearray(batch(value, timestamp_ms=clock.ms))
-        log.append_as_leader(memoryview(records), leader_epoch=leader_epoch, now_ms=clock.ms)
+        records = bytearray(batch(value, timestamp_ms=clock.now_ms()))
+        log.append_as_leader(memoryview(records), leader_epoch=leader_epoch, now_ms=clock.now_ms())
         return len(records)
 
     store = opened()

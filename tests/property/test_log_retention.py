@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from tests.simulation.disk import Disk
 from tests.simulation.simulated_files import SimulatedFiles
 from tests.support.budget import SharedBudget
+from tests.support.clocks import HandClock
 from wirebroker.codecs.records.batch import build_batch, iterate_batches
 from wirebroker.config.topic import TopicSettings
 from wirebroker.storage.log.log import Log
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 
     from wirebroker.storage.log.segment import Segment
 
-START_MS = 1_700_000_000_000
 DIRECTORY = "/log"
 
 
@@ -37,20 +37,6 @@ class Appended(NamedTuple):
     base_offset: int
     next_offset: int
     data: bytes
-
-
-class HandClock:
-    """Clocks that are moved by hand."""
-
-    def __init__(self) -> None:
-        self.passed_ms = 0
-        self.jumped_ms = 0
-
-    def now_ms(self) -> int:
-        return START_MS + self.passed_ms + self.jumped_ms
-
-    def monotonic(self) -> float:
-        return self.passed_ms / 1000
 
 
 class Workload:

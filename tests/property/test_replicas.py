@@ -62,7 +62,7 @@ def _step(cluster: ReplicaCluster, random: Random, numbers: count[int]) -> None:
                 assert leading is not None
                 _ask(cluster, random, node, set(leading.isr) - set(lagging))
         case _:
-            cluster.clock.ms += random.choice((1, MOST_LAG_MS // 3, MOST_LAG_MS))
+            cluster.clock.passed_ms += random.choice((1, MOST_LAG_MS // 3, MOST_LAG_MS))
 
 
 @pytest.mark.parametrize("min_insync_replicas", [1, 2])

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from tests.crash.store import TestClock
 from tests.simulation.disk import Disk
 from tests.simulation.simulated_files import SimulatedFiles
+from tests.support.clocks import HandClock
 from tests.support.compaction import (
     append,
     append_marker,
@@ -50,7 +50,7 @@ class Workload:
     def __init__(self, random: Random, *, is_recorded: bool = False) -> None:
         self.random = random
         self.disk = Disk(is_recorded=is_recorded)
-        self.clock = TestClock()
+        self.clock = HandClock()
         self.files = SimulatedFiles(self.disk, self.clock, lambda: None)
         self.files.make_directory(DIRECTORY)
         self.files.sync_directory("/data")
@@ -66,13 +66,13 @@ class Workload:
     def step(self) -> None:
         """Do one of the things that happen to a log."""
         luck = self.random.random()
-        self.clock.ms += self.random.randrange(30)
+        self.clock.passed_ms += self.random.randrange(30)
         if luck < 0.9:
             self.append()
         elif luck < 0.97:
             self.end_transaction()
         else:
-            self.log.roll(now_ms=self.clock.ms)
+            self.log.roll(now_ms=self.clock.now_ms())
 
     def append(self) -> None:
         """Append a batch: plain, idempotent or transactional, in any codec."""
@@ -80,7 +80,9 @@ class Workload:
         producer = random.choice([PLAIN, PLAIN, 1, 2, 3, 4])
         is_transactional = producer > 2
         start = log.log_end_offset
-        times = [self.clock.ms + random.randrange(-50, 50) for _ in range(random.randrange(1, 6))]
+        times = [
+            self.clock.now_ms() + random.randrange(-50, 50) for _ in range(random.randrange(1, 6))
+        ]
         records = [
             Record(
                 start + number,
@@ -101,7 +103,7 @@ class Workload:
             base_sequence=-1 if producer == PLAIN else sequence,
             is_transactional=is_transactional,
         )
-        append(log, batch, now_ms=self.clock.ms)
+        append(log, batch, now_ms=self.clock.now_ms())
         if producer != PLAIN:
             self._sequences[producer] = sequence + len(records)
         if is_transactional:
@@ -114,7 +116,7 @@ class Workload:
         if self._open:
             producer = self.random.choice(list(self._open))
             is_commit = self.random.random() < 0.5
-            append_marker(self.log, producer, is_commit=is_commit, now_ms=self.clock.ms)
+            append_marker(self.log, producer, is_commit=is_commit, now_ms=self.clock.now_ms())
             records = self._open.pop(producer)
             if is_commit:
                 self.committed += records
@@ -127,12 +129,12 @@ class Workload:
     def compact(self) -> None:
         """Compact what there is, with more or less memory for keys."""
         for record in self.committed:
-            self._met_ms.setdefault(record.offset, self.clock.ms)
+            self._met_ms.setdefault(record.offset, self.clock.now_ms())
         self.checkpoint = compact(
             self.log,
             self.files,
             self.checkpoint if self.random.random() < 0.8 else 0,
-            now_ms=self.clock.ms,
+            now_ms=self.clock.now_ms(),
             map_bytes=self.random.choice([24 * 3, 24 * 15, 1 << 16]),
         )
 
@@ -157,7 +159,7 @@ class Workload:
         last = {record.key: record for record in model}
         for record in last.values():
             if record.value is None and record.offset not in found:
-                assert self.clock.ms >= self._met_ms[record.offset] + RETENTION_MS
+                assert self.clock.now_ms() >= self._met_ms[record.offset] + RETENTION_MS
 
     def everything(self) -> bytes:
         """Return all batches, one after the other."""

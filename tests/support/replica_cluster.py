@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tests.support.batches import TIMESTAMP_MS, batch
+from tests.support.batches import batch
+from tests.support.clocks import HandClock
 from tests.support.roles import partition_image
 from wirebroker.cluster.data_directory import DataDirectory
 from wirebroker.cluster.group_commit import GroupCommit
@@ -41,19 +42,6 @@ _NOT_NOW = frozenset(
 )
 
 
-class HeldClock:
-    """A clock that stands still until it is moved."""
-
-    def __init__(self) -> None:
-        self.ms = 0
-
-    def now_ms(self) -> int:
-        return TIMESTAMP_MS + self.ms
-
-    def monotonic(self) -> float:
-        return self.ms / 1000
-
-
 class Node:
     """One node with its replica.
 
@@ -62,7 +50,7 @@ class Node:
         highest: Its high watermark since it entered its role.
     """
 
-    def __init__(self, node_id: int, path: Path, clock: HeldClock, **overrides: str) -> None:
+    def __init__(self, node_id: int, path: Path, clock: HandClock, **overrides: str) -> None:
         self.id = node_id
         self.clock = clock
         self._files = Files()
@@ -132,7 +120,7 @@ class ReplicaCluster:
     """The nodes, and the controller's word."""
 
     def __init__(self, path: Path, node_ids: tuple[int, ...] = (1, 2, 3), **overrides: str) -> None:
-        self.clock = HeldClock()
+        self.clock = HandClock()
         self.nodes = {
             each: Node(each, path / str(each), self.clock, **overrides) for each in node_ids
         }

@@ -12,6 +12,8 @@ QUICK_MINUTES, LONG_MINUTES = 5, 9
 
 _UNITS = "wirebroker/unit-seconds"
 _RUNS = "wirebroker/run-seconds"
+# How the last run ended, by pytest's own number: .ci/run asks.
+_ENDED = "wirebroker/ended"
 # So much of what a unit once took is believed though it took less now: it may have run in part.
 _BELIEVED = 0.8
 
@@ -60,6 +62,7 @@ class RunTimes:
         cache: pytest.Cache | None = getattr(self._config, "cache", None)
         if cache is None:
             return
+        cache.set(_ENDED, int(exitstatus))
         earlier = self._noted(_UNITS)
         units = {
             name: max(took, _BELIEVED * earlier.get(name, 0)) for name, took in self._units.items()

@@ -16,6 +16,7 @@ from wirebroker.net.slice_error import SliceError
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from wirebroker.net.old_pages import OldPages
     from wirebroker.request import Piece
 
 # Above this much in all, sendfile is cheaper.
@@ -25,11 +26,12 @@ MOST_JOINED_BYTES: Final = 128 << 10
 _memory: Final = threading.local()
 
 
-def joined(pieces: Iterable[Piece]) -> memoryview | None:
+def joined(pieces: Iterable[Piece], old_pages: OldPages) -> memoryview | None:
     """Return the bytes of all pieces, one behind the other; valid until the next call.
 
     Args:
         pieces: At most MOST_JOINED_BYTES in all.
+        old_pages: Is told what of files was read.
 
     Returns:
         None if a slice is not in the page cache, or its file ends within it.
@@ -53,5 +55,6 @@ def joined(pieces: Iterable[Piece]) -> memoryview | None:
                 raise SliceError(piece.file.path, error) from error
             if count != piece.length:
                 return None
+            old_pages.sent(piece.file, piece.position, count)
         position = end
     return memory[:position]

@@ -102,7 +102,7 @@ class SendQueue:
         """Do as `send`, or hold a small answer until others that are ready are served as well."""
         poller = self._poller
         if poller is not None and poller.is_batch and not self.unsent_bytes and not self._is_closed:
-            piece = _small(pieces)
+            piece = _small(pieces, self._old_pages)
             if piece is not None:
                 self._held = piece
                 self.unsent_bytes = len(piece)
@@ -134,7 +134,7 @@ class SendQueue:
             return
         assert self._held is None, "whoever holds an answer serves no other request"
         if len(pieces) > 1 and not self.unsent_bytes:
-            small = _small(pieces)
+            small = _small(pieces, self._old_pages)
             if small is not None:
                 pieces = [small]
         piece = pieces[0]
@@ -211,7 +211,7 @@ class SendQueue:
             return None
         if len(items) == 1 and isinstance(items[0], bytes | bytearray | memoryview):
             return None
-        return joined(items)
+        return joined(items, self._old_pages)
 
     def _drop(self, items: deque[Piece], count: int) -> None:
         """Take `count` bytes, which were sent, off the head of the queue."""
@@ -297,7 +297,7 @@ class SendQueue:
             self._on_progress()
 
 
-def _small(pieces: list[Piece]) -> bytes | None:
+def _small(pieces: list[Piece], old_pages: OldPages) -> bytes | None:
     """Return an answer in one piece if it is small and needs no disk."""
     piece = pieces[0]
     if len(pieces) == 1:
@@ -307,7 +307,7 @@ def _small(pieces: list[Piece]) -> bytes | None:
         size += len(each) if isinstance(each, bytes | bytearray | memoryview) else each.length
         if size > _HELD_BYTES:
             return None
-    view = joined(pieces)
+    view = joined(pieces, old_pages)
     return None if view is None else bytes(view)
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
+from tests.support.batches import TIMESTAMP_MS
+from tests.support.clocks import HandClock
 from tests.unit.wirebroker.api_kit import CONNECTION, make_broker
 from wirebroker.api.registry import REGISTRY
 from wirebroker.clock import next_turn, pause
@@ -28,19 +30,6 @@ from wirebroker.request import Request
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-
-class ManualClock:
-    """A clock that stands still."""
-
-    def __init__(self) -> None:
-        self.seconds = 0.0
-
-    def now_ms(self) -> int:
-        return 1_000_000 + int(self.seconds * 1000)
-
-    def monotonic(self) -> float:
-        return self.seconds
 
 
 class ListPartition:
@@ -167,7 +156,7 @@ def group_broker(
     """Return a broker with groups; `__consumer_offsets` has one partition unless said."""
     broker = make_broker(*records)
     found = {0: ListPartition()} if partitions is None else partitions
-    broker.clock = clock or ManualClock()
+    broker.clock = clock or HandClock()
     broker.replicas = ListReplicas(found, is_led=is_led)
     count = max(1, len(found))
     values = {"initial_rebalance_delay_ms": 0, "offsets_topic_partition_count": count} | settings
@@ -189,7 +178,7 @@ def group_broker(
 def commit_batch(*commits: tuple[str, int, int]) -> bytes:
     """Return a batch of commits: (group, partition of topic t, offset) each."""
     records = [
-        offset_commit_record(group, "t", partition, CommittedOffset(offset, 1, "", 1_000_000))
+        offset_commit_record(group, "t", partition, CommittedOffset(offset, 1, "", TIMESTAMP_MS))
         for group, partition, offset in commits
     ]
     return bytes(build_batch([(*record, ()) for record in records], timestamp_ms=1))

@@ -6,7 +6,7 @@ import logging
 import socket
 import struct
 
-from wirebroker.clock import SystemClock, pause
+from wirebroker.clock import Clock, SystemClock, pause
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.handlers import Registry
 from wirebroker.net.connection_table import ConnectionTable
@@ -59,7 +59,12 @@ class Client:
 class Server:
     """The network layer around a few handlers."""
 
-    def __init__(self, settings: NetworkSettings, max_sockets: int | None = None) -> None:
+    def __init__(
+        self,
+        settings: NetworkSettings,
+        max_sockets: int | None = None,
+        clock: Clock | None = None,
+    ) -> None:
         self.registry = Registry()
         self.waiting: list[asyncio.Future] = []
         self.bodies: list[bytes] = []
@@ -73,7 +78,7 @@ class Server:
         self.table = ConnectionTable(
             loop=asyncio.get_running_loop(),
             dispatch=Dispatcher(None, self.registry),
-            clock=SystemClock(),
+            clock=SystemClock() if clock is None else clock,
             settings=settings,
             max_sockets=max_sockets,
         )
@@ -127,10 +132,9 @@ class Server:
 
 
 @contextlib.asynccontextmanager
-async def serve(**settings):
+async def serve(*, max_sockets=None, clock=None, **settings):
     """Give a server with these settings; it must hold nothing when the test is over."""
-    max_sockets = settings.pop("max_sockets", None)
-    server = Server(NetworkSettings(**settings), max_sockets)
+    server = Server(NetworkSettings(**settings), max_sockets, clock)
     try:
         async with asyncio.timeout(60):
             yield server

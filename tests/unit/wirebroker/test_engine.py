@@ -2,7 +2,8 @@
 
 from typing import TYPE_CHECKING, Any
 
-from tests.unit.wirebroker.group_server_kit import ListPartition, ManualClock, turns
+from tests.support.clocks import HandClock
+from tests.unit.wirebroker.group_server_kit import ListPartition, turns
 from tests.unit.wirebroker.prepared_kit import world_of
 from wirebroker.clock import SystemClock
 from wirebroker.cluster.engine import Engine
@@ -48,7 +49,7 @@ class Bench:
         self.partition = partition
         self.shard = Shard()
         self.effects: list = []
-        self.clock = ManualClock()
+        self.clock = HandClock()
         self.failures: list = []
         log = PartitionLog(partition, 1, on_disk_failure=lambda *each: self.failures.append(each))
         self.engine = Engine(
@@ -86,7 +87,7 @@ async def test_an_effect_outlives_the_patience_of_who_waits_for_the_answer():
     bench = Bench()
     bench.partition.commits_at_once = False
     answer = bench.run("late").result()
-    bench.clock.seconds = 1
+    bench.clock.passed_ms = 1_000
     assert await answer == {"error_code": ErrorCode.COORDINATOR_NOT_AVAILABLE}
     await turns()
     assert not bench.effects

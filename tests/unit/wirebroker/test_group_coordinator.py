@@ -5,9 +5,10 @@ import errno
 
 import pytest
 
+from tests.support.batches import TIMESTAMP_MS
+from tests.support.clocks import HandClock
 from tests.unit.wirebroker.group_server_kit import (
     ListPartition,
-    ManualClock,
     commit_batch,
     group_broker,
     turns,
@@ -39,7 +40,7 @@ def appending(*records, **response):
     return operation
 
 
-RECORD = offset_commit_record("g", "t", 0, CommittedOffset(7, 1, "", 1_000_000))
+RECORD = offset_commit_record("g", "t", 0, CommittedOffset(7, 1, "", TIMESTAMP_MS))
 
 
 async def test_an_operation_is_answered_at_once_when_its_records_are_committed():
@@ -66,13 +67,13 @@ async def test_answers_wait_for_the_high_watermark_in_order_reads_included():
 
 
 async def test_an_answer_does_not_wait_for_the_high_watermark_for_ever():
-    partition, clock = ListPartition(), ManualClock()
+    partition, clock = ListPartition(), HandClock()
     broker = group_broker(partitions={0: partition}, clock=clock, offsets_commit_timeout_ms=10)
     partition.commits_at_once = False
     first = broker.groups.submit("g", appending(RECORD, n=1), on_error=error_of)
-    clock.seconds = 0.005
+    clock.passed_ms = 5
     second = broker.groups.submit("g", appending(RECORD, n=2), on_error=error_of)
-    clock.seconds = 0.010
+    clock.passed_ms = 10
     assert await first == {"error_code": ErrorCode.COORDINATOR_NOT_AVAILABLE}
     assert not second.done()
     partition.commit()
@@ -140,7 +141,7 @@ async def test_an_outcome_that_need_not_be_whole_goes_in_several_batches():
 
 
 async def test_a_partition_is_loaded_before_it_is_served_and_others_do_not_wait():
-    clock = ManualClock()
+    clock = HandClock()
     full = ListPartition([commit_batch(("a", 0, 5), ("a", 1, 6))], index=1)
     broker = group_broker(partitions={0: ListPartition(), 1: full}, clock=clock)
     groups = broker.groups
@@ -212,7 +213,7 @@ async def test_a_partition_of_a_topic_that_was_created_again_begins_anew():
 
 
 async def test_timers_fire_when_their_time_has_come():
-    clock = ManualClock()
+    clock = HandClock()
     broker = group_broker(clock=clock)
     fired = []
 
@@ -229,46 +230,35 @@ async def test_timers_fire_when_their_time_has_come():
         broker.groups.submit("g", setting, on_error=error_of)
         await pause(0.03)
         assert fired == [], "the clock stands still"
-        clock.seconds = 0.005
+        clock.passed_ms = 5
         await until(lambda: fired)
     assert fired[0][0] == "event"
     await broker.groups.stop()
 
 
 async def test_offsets_expire():
-    clock = ManualClock()
+    clock = HandClock()
     broker = group_broker(clock=clock, offsets_retention_ms=1_000)
     broker.groups.submit("g", appending(RECORD), on_error=error_of)
     [shard] = broker.groups.shards()
-    clock.seconds = 0.999
+    clock.passed_ms = 999
     await broker.groups.expire()
     assert shard.offsets.count == 1
-    clock.seconds = 1.0
+    clock.passed_ms = 1_000
     await broker.groups.expire()
     assert shard.offsets.count == 0
     assert shard.groups == {}
 
 
 async def test_a_clock_that_jumps_makes_no_offset_expire():
-    clock = JumpingClock()
+    clock = HandClock()
     broker = group_broker(clock=clock, offsets_retention_ms=1_000)
     broker.groups.submit("g", appending(RECORD), on_error=error_of)
     [shard] = broker.groups.shards()
     clock.jumped_ms = 365 * 86_400_000
-    for clock.seconds, count in ((0.999, 1), (1.0, 0)):
+    for clock.passed_ms, count in ((999, 1), (1_000, 0)):
         await broker.groups.expire()
-        assert shard.offsets.count == count, clock.seconds
-
-
-class JumpingClock(ManualClock):
-    """A clock that stands still, until somebody sets it."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.jumped_ms = 0
-
-    def now_ms(self) -> int:
-        return super().now_ms() + self.jumped_ms
+        assert shard.offsets.count == count, clock.passed_ms
 
 
 async def test_the_offsets_of_a_deleted_topic_go():

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
+from wirebroker.net.joined_pieces import joined
 from wirebroker.net.old_pages import CHUNK_BYTES, KEPT_CHUNKS, OldPages
-from wirebroker.storage.files import FAR_BYTES
+from wirebroker.storage.files import FAR_BYTES, FileSlice
 from wirebroker.threads import until_idle
 
 FAR_CHUNKS = FAR_BYTES // CHUNK_BYTES
@@ -26,6 +27,9 @@ class File:
 
     def size(self) -> int:
         return self._size
+
+    def read_cached(self, _position: int, buffer: memoryview) -> int:
+        return len(buffer)
 
     def cool(self, position: int, length: int) -> None:
         if self.error is not None:
@@ -50,6 +54,21 @@ async def test_what_was_passed_goes_but_the_newest(step):
     file = File(KEPT_CHUNKS + 13)
     await read(OldPages(), file, 0, KEPT_CHUNKS + 13, step=step)
     assert file.cooled == list(range(13))
+
+
+async def test_what_leaves_in_one_piece_with_its_answer_is_passed_too():
+    file, pages = File(KEPT_CHUNKS + 3), OldPages()
+    for position in range(0, (KEPT_CHUNKS + 3) * CHUNK_BYTES, CHUNK_BYTES // 16):
+        pieces: list[Any] = [
+            b"head",
+            FileSlice(cast("Any", file), position, CHUNK_BYTES // 16),
+            b"tail",
+        ]
+        answer = joined(pieces, pages)
+        assert answer is not None
+        assert len(answer) == 8 + CHUNK_BYTES // 16
+    await until_idle()
+    assert file.cooled == [0, 1, 2]
 
 
 async def test_who_follows_finds_what_the_first_has_read():

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.support.batches import batch, values_in
+from tests.support.clocks import HandClock
 from tests.support.failing_files import FailingFiles
 from tests.support.requests import append, create_topic, delete_topic, fetch, produce
 from tests.support.servers import broker_of, client_of, running
-from wirebroker.clock import Clock, next_turn
+from wirebroker.clock import next_turn
 from wirebroker.cluster import retention
 from wirebroker.cluster.maintenance import Maintenance
 from wirebroker.codecs.api_keys import ApiKey
@@ -37,20 +38,6 @@ if TYPE_CHECKING:
 NOW = 1_700_000_000_000
 HOUR = 3_600_000
 YEAR = 365 * 24 * HOUR
-
-
-class HandClock(Clock):
-    """Clocks that move when told; the wall clock may jump."""
-
-    def __init__(self) -> None:
-        self.passed_ms = 0
-        self.jumped_ms = 0
-
-    def now_ms(self) -> int:
-        return NOW + self.passed_ms + self.jumped_ms
-
-    def monotonic(self) -> float:
-        return 1_000.0 + self.passed_ms / 1000
 
 
 class Broker:

@@ -9,6 +9,7 @@ import sys
 
 import pytest
 
+from tests.support.clocks import HandClock
 from tests.unit.wirebroker.inspect.directory_kit import COUNT, NOW, contents, rows, run
 from wirebroker import cli
 from wirebroker.codecs.records.batch import build_batch
@@ -263,22 +264,12 @@ def test_json_says_bytes_as_text_or_base64():
     )
 
 
-class _Clock:
-    now = 0.0
-
-    def monotonic(self):
-        return self.now
-
-    def now_ms(self):
-        return 0
-
-
 def test_progress_is_one_line_that_is_written_over():
-    stream, clock = io.StringIO(), _Clock()
+    stream, clock = io.StringIO(), HandClock()
     progress = Progress(stream, 4_000_000, clock)
     progress.add(1_000_000)
     assert stream.getvalue() == ""
-    clock.now = 1.0
+    clock.passed_ms = 1_000
     progress.add(1_000_000)
     assert stream.getvalue().endswith(" 50 %  2 of 4 MB  2 MB/s")
     progress.clear()

@@ -1,0 +1,23 @@
+"""A clock that the test moves."""
+
+from tests.support.batches import TIMESTAMP_MS
+
+
+class HandClock:
+    """Time that stands still until it is moved.
+
+    Attributes:
+        passed_ms: How much has passed, on both of its clocks.
+        jumped_ms: How far wall time has been set besides.
+    """
+
+    def __init__(self, start_ms: int = TIMESTAMP_MS) -> None:
+        self._start_ms = start_ms
+        self.passed_ms = 0
+        self.jumped_ms = 0
+
+    def now_ms(self) -> int:
+        return self._start_ms + self.passed_ms + self.jumped_ms
+
+    def monotonic(self) -> float:
+        return self.passed_ms / 1000
