@@ -13,6 +13,8 @@ import asyncio
 from collections import deque
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from wirebroker.codecs.errors import KafkaError
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
@@ -29,13 +31,15 @@ class AnswerErrors(NamedTuple):
     resigned: ErrorCode
     # It takes longer than anybody should wait.
     late: ErrorCode
+    # The disk has failed under an append.
+    disk: ErrorCode
 
 
 class _Deferred(NamedTuple):
     """What waits for the log's `committed_offset`."""
 
     end_offset: int
-    # None: it was given up; only the effects are left.
+    # None: it was given up, and only the effects are left; or nobody gives up here.
     give_up_at: float | None
     answers: Sequence[Answer]
     effects: Sequence[Any]
@@ -68,7 +72,7 @@ class CommittedAnswers:
         log: MachineLog,
         clock: Clock,
         *,
-        timeout_s: float,
+        timeout_s: float | None,
         errors: AnswerErrors,
         on_effect: Callable[[Any], None],
     ) -> None:
@@ -89,13 +93,17 @@ class CommittedAnswers:
             if self._log.committed_offset >= end_offset:
                 self._let_go(answers, effects)
                 return
+            failure = self._log.failure
+            if failure is not None:
+                fail_all(answers, failure)
+                return
             self._log.watch(self.release)
         assert not self._deferred or self._deferred[-1].end_offset <= end_offset
-        give_up_at = self._clock.monotonic() + self._timeout_s
+        timeout_s = self._timeout_s
+        give_up_at = None if timeout_s is None else self._clock.monotonic() + timeout_s
         self._deferred.append(_Deferred(end_offset, give_up_at, answers, effects))
-        if self._timeout is None:
-            loop = asyncio.get_running_loop()
-            self._timeout = loop.call_later(self._timeout_s, self._on_timeout)
+        if self._timeout is None and timeout_s is not None:
+            self._timeout = asyncio.get_running_loop().call_later(timeout_s, self._on_timeout)
 
     def release(self) -> None:
         """Let go what is committed."""
@@ -104,13 +112,14 @@ class CommittedAnswers:
             return
         self.is_due = False
         committed_offset = self._log.committed_offset
-        if self._log.is_lost:
-            # What waits will never be committed here.
-            self._fail_all()
         while self._deferred and self._deferred[0].end_offset <= committed_offset:
             deferred = self._deferred.popleft()
             # Effects may bring about more records.
             self._let_go(deferred.answers, deferred.effects)
+        failure = self._log.failure
+        if failure is not None:
+            # What waits will never be committed here.
+            self._fail_all(failure)
         if not self._deferred:
             self._log.unwatch(self.release)
 
@@ -121,12 +130,12 @@ class CommittedAnswers:
             self._timeout.cancel()
             self._timeout = None
         self.is_due = False
-        self._fail_all()
+        self._fail_all(KafkaError(self._errors.resigned))
 
-    def _fail_all(self) -> None:
+    def _fail_all(self, error: KafkaError) -> None:
         deferred, self._deferred = self._deferred, deque()
         for each in deferred:
-            fail_all(each.answers, self._errors.resigned)
+            fail_all(each.answers, error)
 
     def _let_go(self, answers: Sequence[Answer], effects: Sequence[Any]) -> None:
         for token, response in answers:
@@ -148,7 +157,7 @@ class CommittedAnswers:
                 waiting.append(deferred)
                 next_at = min(next_at or give_up_at, give_up_at)
             else:
-                fail_all(deferred.answers, self._errors.late)
+                fail_all(deferred.answers, KafkaError(self._errors.late))
                 if deferred.effects:
                     waiting.append(deferred._replace(give_up_at=None, answers=()))
         self._deferred = waiting
@@ -158,7 +167,7 @@ class CommittedAnswers:
             self._log.unwatch(self.release)
 
 
-def fail_all(answers: Iterable[Answer], error: ErrorCode) -> None:
+def fail_all(answers: Iterable[Answer], error: KafkaError) -> None:
     """Tell everybody whose answer this would have been what went wrong."""
     for token, _ in answers:
         token.fail(error)
