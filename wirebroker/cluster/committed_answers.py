@@ -29,10 +29,10 @@ class AnswerErrors(NamedTuple):
 
     # This node leads no more: who asks again finds somebody else.
     resigned: ErrorCode
-    # It takes longer than anybody should wait.
-    late: ErrorCode
     # The disk has failed under an append.
     disk: ErrorCode
+    # It takes longer than anybody should wait. None: whoever asks knows how long to wait.
+    late: ErrorCode | None = None
 
 
 class _Deferred(NamedTuple):
@@ -72,7 +72,7 @@ class CommittedAnswers:
         log: MachineLog,
         clock: Clock,
         *,
-        timeout_s: float | None,
+        timeout_s: float,
         errors: AnswerErrors,
         on_effect: Callable[[Any], None],
     ) -> None:
@@ -99,11 +99,12 @@ class CommittedAnswers:
                 return
             self._log.watch(self.release)
         assert not self._deferred or self._deferred[-1].end_offset <= end_offset
-        timeout_s = self._timeout_s
-        give_up_at = None if timeout_s is None else self._clock.monotonic() + timeout_s
+        is_patient = self._errors.late is None
+        give_up_at = None if is_patient else self._clock.monotonic() + self._timeout_s
         self._deferred.append(_Deferred(end_offset, give_up_at, answers, effects))
-        if self._timeout is None and timeout_s is not None:
-            self._timeout = asyncio.get_running_loop().call_later(timeout_s, self._on_timeout)
+        if self._timeout is None and not is_patient:
+            loop = asyncio.get_running_loop()
+            self._timeout = loop.call_later(self._timeout_s, self._on_timeout)
 
     def release(self) -> None:
         """Let go what is committed."""
@@ -146,6 +147,8 @@ class CommittedAnswers:
     def _on_timeout(self) -> None:
         """Give up answers that have waited too long."""
         self._timeout = None
+        assert self._errors.late is not None
+        late = KafkaError(self._errors.late)
         now = self._clock.monotonic()
         waiting: deque[_Deferred] = deque()
         next_at: float | None = None
@@ -157,7 +160,7 @@ class CommittedAnswers:
                 waiting.append(deferred)
                 next_at = min(next_at or give_up_at, give_up_at)
             else:
-                fail_all(deferred.answers, KafkaError(self._errors.late))
+                fail_all(deferred.answers, late)
                 if deferred.effects:
                     waiting.append(deferred._replace(give_up_at=None, answers=()))
         self._deferred = waiting

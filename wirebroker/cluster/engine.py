@@ -44,8 +44,8 @@ _TIMER_SLICE_S: Final = 0.005
 
 COORDINATOR_ERRORS: Final = AnswerErrors(
     resigned=ErrorCode.NOT_COORDINATOR,
-    late=ErrorCode.COORDINATOR_NOT_AVAILABLE,
     disk=ErrorCode.NOT_COORDINATOR,
+    late=ErrorCode.COORDINATOR_NOT_AVAILABLE,
 )
 
 
@@ -76,7 +76,7 @@ class Engine(Generic[MachineT]):
         log: MachineLog,
         clock: Clock,
         *,
-        commit_timeout_ms: int | None = 5_000,
+        commit_timeout_ms: int = 5_000,
         errors: AnswerErrors = COORDINATOR_ERRORS,
         on_effect: Callable[[Engine[MachineT], Any], None] | None = None,
     ) -> None:
@@ -92,9 +92,8 @@ class Engine(Generic[MachineT]):
             assert on_effect is not None, "a machine with effects has somebody for them"
             on_effect(self, effect)
 
-        timeout_s = None if commit_timeout_ms is None else commit_timeout_ms / 1000
         self._answers = CommittedAnswers(
-            log, clock, timeout_s=timeout_s, errors=errors, on_effect=bring_about
+            log, clock, timeout_s=commit_timeout_ms / 1000, errors=errors, on_effect=bring_about
         )
         self._armed: asyncio.TimerHandle | None = None
         self._armed_ms = 0

@@ -64,11 +64,7 @@ Response = TypeVar("Response")
 
 LOGGER = logging.getLogger(__name__)
 
-_ERRORS: Final = AnswerErrors(
-    resigned=ErrorCode.NOT_CONTROLLER,
-    late=ErrorCode.REQUEST_TIMED_OUT,
-    disk=ErrorCode.KAFKA_STORAGE_ERROR,
-)
+_ERRORS: Final = AnswerErrors(resigned=ErrorCode.NOT_CONTROLLER, disk=ErrorCode.KAFKA_STORAGE_ERROR)
 
 
 class QuorumController:
@@ -156,7 +152,9 @@ class QuorumController:
         )
 
     async def close(self) -> None:
-        """Finish what was submitted, and let go of the files."""
+        """Finish what was submitted, and let go of the files; the second call does nothing."""
+        if self._engine.is_closed:
+            return
         await self._engine.drain()
         await self.log.close()
         self._engine.close()

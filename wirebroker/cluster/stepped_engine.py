@@ -41,10 +41,7 @@ class SteppedEngine(Engine[MachineT]):
         errors: AnswerErrors,
         on_effect: Callable[[Engine[MachineT], Any], None],
     ) -> None:
-        # Who asks has a deadline of its own: a majority, or a disk, may take as long as it takes.
-        super().__init__(
-            machine, log, clock, commit_timeout_ms=None, errors=errors, on_effect=on_effect
-        )
+        super().__init__(machine, log, clock, errors=errors, on_effect=on_effect)
         self._turn = asyncio.Lock()  # held by the operation that is running
         self._slices = Slices(clock)
         self._is_draining = False

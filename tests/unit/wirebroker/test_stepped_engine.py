@@ -21,11 +21,7 @@ from wirebroker.coordinator.outcome import Answer, Outcome, Timers
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-ERRORS = AnswerErrors(
-    resigned=ErrorCode.NOT_CONTROLLER,
-    late=ErrorCode.REQUEST_TIMED_OUT,
-    disk=ErrorCode.KAFKA_STORAGE_ERROR,
-)
+ERRORS = AnswerErrors(resigned=ErrorCode.NOT_CONTROLLER, disk=ErrorCode.KAFKA_STORAGE_ERROR)
 
 
 class QuorumLog:
