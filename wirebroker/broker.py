@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from wirebroker.config.dynamic import with_usable
 from wirebroker.coordinator.controller.cluster_image import ResourceType
+from wirebroker.coordinator.controller.image_change import change_between
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -66,16 +67,29 @@ class Broker:
         default_factory=list["Callable[[Config], Awaitable[None]]"]
     )
 
-    def subscribe(self) -> None:
+    async def follow_metadata(self, image: ClusterImage) -> None:
         """Have every part follow the metadata, in this order; what it answers rests on all of them.
 
         The configuration comes first: what is opened then goes by it. Coordinators come after the
         replicas that their partitions are.
+
+        Args:
+            image: What all parts were built from. What was published since, nobody was told of;
+                that is followed first.
         """
-        self.metadata.subscribe("the configuration", self._follow_configs)
-        self.metadata.subscribe("the replicas", self.replicas.apply)
-        self.metadata.subscribe("the groups", self.groups.apply)
-        self.metadata.subscribe("the metadata cache", self._follow_topics)
+        followers = {
+            "the configuration": self._follow_configs,
+            "the replicas": self.replicas.apply,
+            "the groups": self.groups.apply,
+            "the metadata cache": self._follow_topics,
+        }
+        while image is not self.metadata.image:  # again for what is published meanwhile
+            before, image = image, self.metadata.image
+            change = change_between(before, image)
+            for follow in followers.values():
+                await follow(change, image)
+        for name, follow in followers.items():
+            self.metadata.subscribe(name, follow)
 
     async def _follow_configs(self, change: ImageChange, image: ClusterImage) -> None:
         mine = {(ResourceType.BROKER, ""), (ResourceType.BROKER, str(self.node_id))}

@@ -52,7 +52,6 @@ from wirebroker.config import Config, StartError
 from wirebroker.config.listeners import ListenerConfig, listeners_of
 from wirebroker.coordinator.controller.cluster_image import Endpoint
 from wirebroker.coordinator.controller.controller import Controller
-from wirebroker.coordinator.controller.image_change import topics_between
 from wirebroker.coordinator.groups.settings import GroupSettings
 from wirebroker.coordinator.transactions.settings import TransactionSettings
 from wirebroker.fetch_sessions import FetchSessions
@@ -355,15 +354,16 @@ class Server:
         for directory in self._directories:
             directory.remove_clean_shutdown_marker()
         metadata = controller.follower
-        config = rules.config = dynamic_config(config, metadata.image, node_id)
         channel = LocalChannel(controller)
         self.lifecycle = BrokerLifecycle(channel, metadata, node_id=node_id)
-        await self._register(self.lifecycle, config)
+        await self._register(self.lifecycle)
+        # All parts are built from this image, and follow what comes after it (follow_metadata).
+        loaded = metadata.image
+        config = rules.config = dynamic_config(config, loaded, node_id)
         replicas = ReplicaManager(
             self._directories, self.files, config=config, clock=clock, node_id=node_id
         )
         controller.on_disk_failure = replicas.file_failed
-        loaded = metadata.image
         await replicas.load(loaded)
         for module in API_MODULES:
             importlib.import_module(f"wirebroker.api.{module}")
@@ -403,23 +403,20 @@ class Server:
             auto_listeners=_told_where_they_came(listener for listener, _ in self._sockets),
         )
         broker.config_users.append(rules.use_config)
-        broker.subscribe()
-        if metadata.image is not loaded:  # nobody was told of what was published meanwhile
-            change = topics_between(loaded, metadata.image)
-            await replicas.apply(change, metadata.image)
+        await broker.follow_metadata(loaded)
         await self.lifecycle.unfence()
         broker.groups.start()
         broker.transactions.start()
         return broker
 
-    async def _register(self, lifecycle: BrokerLifecycle, config: Config) -> None:
+    async def _register(self, lifecycle: BrokerLifecycle) -> None:
         """Register as a broker of the cluster: what a kill has left of the last is gone by that."""
         epochs = {directory.previous_broker_epoch for directory in self._directories}
         await lifecycle.register(
             cluster_id=self._directories[0].cluster_id,
             endpoints=[self._endpoint(listener, sock) for listener, sock in self._sockets],
             log_directories=[directory.directory_id for directory in self._directories],
-            rack=config.optional_str("broker.rack"),
+            rack=self.config.optional_str("broker.rack"),
             # Directories that tell of different incarnations tell of no clean stop.
             previous_broker_epoch=epochs.pop() if len(epochs) == 1 else -1,
         )
