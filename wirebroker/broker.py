@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from wirebroker.cluster.metadata_follower import MetadataFollower
     from wirebroker.cluster.producer_id_supply import ProducerIdSupply
     from wirebroker.cluster.replica_manager import ReplicaManager
-    from wirebroker.cluster.transaction_admission import TransactionAdmission
     from wirebroker.cluster.transaction_coordinator import TransactionCoordinator
+    from wirebroker.cluster.transaction_verifier import TransactionVerifier
     from wirebroker.config import Config
     from wirebroker.coordinator.controller.cluster_image import ClusterImage
     from wirebroker.coordinator.controller.image_change import ImageChange
@@ -49,7 +49,7 @@ class Broker:
     replicas: ReplicaManager
     groups: GroupCoordinator
     transactions: TransactionCoordinator
-    admission: TransactionAdmission
+    transaction_verifier: TransactionVerifier
     producer_ids: ProducerIdSupply
     fetch_sessions: FetchSessions
     metadata_cache: MetadataCache
@@ -98,7 +98,7 @@ class Broker:
         self.config = dynamic_config(self.config, image, self.node_id)
         for use_config in self.config_users:
             use_config(self.config)
-        self.admission.use_config(self.config)
+        self.transaction_verifier.use_config(self.config)
         await self.replicas.use_config(self.config, image)
         for follow in self.config_followers:
             await follow(self.config)
