@@ -164,6 +164,17 @@ class QuorumController:
 
     async def handle(self, request: ControllerRequest) -> dict[str, Any]:
         """Carry out a request, and return the body of its answer when it is true."""
+        try:
+            return await self.carry_out(request)
+        except KafkaError as error:
+            return refusal(request, error)
+
+    async def carry_out(self, request: ControllerRequest) -> dict[str, Any]:
+        """Carry out a request, for whoever answers one that is refused as a whole himself.
+
+        Raises:
+            KafkaError: Why it is refused, such as NOT_CONTROLLER.
+        """
         if request.key is ApiKey.DESCRIBE_QUORUM:
             return describe_quorum(
                 request,
@@ -172,10 +183,7 @@ class QuorumController:
                 end_offset=self.follower.image.offset,
                 now_ms=self._clock.now_ms(),
             )
-        try:
-            return await self.submit(self.rules.operation(request))
-        except KafkaError as error:
-            return refusal(request, error)
+        return await self.submit(self.rules.operation(request))
 
     async def submit(
         self, operation: Callable[[ClusterImage, int], Operation[Response]]
