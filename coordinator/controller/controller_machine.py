@@ -58,7 +58,7 @@ class SilentBroker(NamedTuple):
     broker_epoch: int
 
 
-@dataclass(slots=True, frozen=True)
+@dataclass(slots=True)
 class ControllerDecision:
     """What comes of one request or timer: see coordinator/machine.py."""
 
