@@ -8,14 +8,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tests.support.dispatch_line import CLOSING, DispatchLine
 from tests.support.servers import broker_of
 from wirebroker.api.registry import REGISTRY
 from wirebroker.clock import SystemClock
-from wirebroker.codecs.errors import MalformedFrameError
 from wirebroker.gate import Gate
-from wirebroker.net.dispatch import Dispatcher, HandlerFailedError
-from wirebroker.net.memory_shell import MemoryConnection
-from wirebroker.request import CloseConnectionError
+from wirebroker.net.dispatch import Dispatcher
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -48,17 +46,16 @@ class ProduceLine:
     def __init__(self, server: Server, *, has_memory: bool = True) -> None:
         self._broker = broker_of(server)
         self.gate = Gate()
-        self._dispatch = Dispatcher(self._broker, REGISTRY, gate=self.gate)
         self._has_memory = has_memory
-        self._connection = MemoryConnection(self._dispatch)
+        self._line = DispatchLine(Dispatcher(self._broker, REGISTRY, gate=self.gate))
         self.short_count = 0
 
     async def exchange(self, frame: bytes) -> bytes:
         """Send a whole frame, with its size, and return the whole answer; b"" for none."""
         if not self._has_memory:
-            self._connection = MemoryConnection(self._dispatch)
+            self._line.connect()
         before = self.memo
-        answer = await self._connection.exchange(frame)
+        answer = await self._line.exchange(frame)
         # The whole way makes another memo, or none.
         self.short_count += before is not None and self.memo is before
         return answer
@@ -67,14 +64,14 @@ class ProduceLine:
         """Return the answer, or the name of what closes the connection."""
         try:
             return await self.exchange(frame)
-        except (MalformedFrameError, CloseConnectionError, HandlerFailedError) as error:
-            self._connection = MemoryConnection(self._dispatch)
+        except CLOSING as error:
+            self._line.connect()
             return type(error).__name__
 
     @property
     def memo(self) -> object | None:
         """What the connection remembers."""
-        return self._connection.session.prepared
+        return self._line.connection.session.prepared
 
     @property
     def commits(self) -> GroupCommit:
