@@ -103,7 +103,8 @@ class KafkaClient:
             ClientError: Nobody answers.
         """
         problems: list[str] = []
-        for address in [self._first] if self._first else self._bootstrap:
+        first = [self._first] if self._first else []
+        for address in dict.fromkeys((*first, *self._bootstrap, *self._brokers.values())):
             node = self._node(address)
             try:
                 answer = await node.request(
