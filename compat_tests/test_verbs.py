@@ -121,6 +121,40 @@ def _keyed(name: str) -> tuple[str, ...]:
     return ("produce", name, "--key-separator", "=")
 
 
+def test_groups_are_shown_moved_and_deleted(verbs: Verbs, name: str) -> None:
+    check_a_groups_life(verbs, name, "classic")
+
+
+@pytest.mark.parametrize("asked", [pytest.param("apache", marks=pytest.mark.java)], indirect=True)
+def test_so_are_groups_of_the_new_protocol(verbs: Verbs, name: str) -> None:
+    """KIP-848, which wirebroker does not serve yet."""
+    check_a_groups_life(verbs, name, "consumer")
+
+
+def check_a_groups_life(verbs: Verbs, name: str, protocol: str) -> None:
+    verbs.do("topic", "create", name)
+    assert verbs.feed(b"0\n1\n2\n", "produce", name).status == 0
+    settings = {"group.id": name, "client.id": "reader", "group.protocol": protocol}
+    settings |= {"bootstrap.servers": verbs.bootstrap, "auto.offset.reset": "earliest"}
+    consumer = confluent_kafka.Consumer(settings)
+    consumer.subscribe([name])
+    assert consumer.poll(30) is not None
+    consumer.commit(asynchronous=False)
+    (found,) = verbs.json("group", "describe", name)
+    assert found["state"] == "Stable"
+    assert [each["client_id"] for each in found["members"]] == ["reader"]
+    assert [each["lag"] for each in found["partitions"]] == [2]
+    assert "stop its consumers" in verbs.run("group", "delete", name, "--yes").err
+    assert verbs.run("group", "seek", name, "--to", "start", "--yes").status == 1
+    consumer.close()
+    verbs.do("group", "seek", name, "--to", "end", "--yes")
+    assert [each["lag"] for each in verbs.json("group", "lag", name)] == [0]
+    assert name in [each["name"] for each in verbs.json("group", "list")]
+    verbs.do("group", "delete", name, "--yes")
+    assert name not in [each["name"] for each in verbs.json("group", "list")]
+    assert verbs.run("group", "describe", name).status == 1
+
+
 def test_a_cluster_is_its_brokers(verbs: Verbs) -> None:
     found = verbs.json("cluster")
     assert [f"{each['host']}:{each['port']}" for each in found["brokers"]] == [verbs.bootstrap]

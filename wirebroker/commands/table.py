@@ -27,6 +27,11 @@ VERBS: Final = (
         "wirebroker.commands.consume:consume",
         "Print the records of topics, and go on as more come.",
     ),
+    Verb(
+        "group",
+        "wirebroker.commands.group:group",
+        "Show consumer groups and their lag, move and delete them.",
+    ),
     Verb("config", "wirebroker.commands.config:config", "Read and change configs."),
     Verb("cluster", "wirebroker.commands.cluster:cluster", "Show a cluster and its brokers."),
     Verb("dump", "wirebroker.cli_inspect:dump", "Print what the files of a data directory hold."),

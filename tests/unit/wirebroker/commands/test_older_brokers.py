@@ -20,7 +20,8 @@ def old_verbs(verbs, request, monkeypatch):
     def highest(self, key, at_most=None):
         # Brokers still name versions of Produce that none of them takes.
         oldest = max(SPOKEN_VERSIONS[key].min_version, request_message(key).versions.start)
-        return min(newest(self, key, at_most), oldest + request.param)
+        found = newest(self, key, at_most)
+        return None if found is None else min(found, oldest + request.param)
 
     monkeypatch.setattr(PeerVersions, "highest", highest)
     return verbs
@@ -45,3 +46,13 @@ def test_records(old_verbs, request):
     old_verbs.do("topic", "create", name, "-p", "1", "-r", "1")
     assert old_verbs.feed(b"a\nb\n", "produce", name).status == 0
     assert old_verbs.do("consume", name, "-o", "start", "-e").lines == ["a", "b"]
+
+
+def test_groups(old_verbs, request):
+    name = f"groups-{request.node.callspec.params['old_verbs']}"
+    old_verbs.do("topic", "create", name, "-p", "1", "-r", "1")
+    old_verbs.do("group", "seek", name, "--to", "end", "-t", name, "--yes")
+    assert [each["lag"] for each in old_verbs.json("group", "lag", name)] == [0]
+    assert name in [each["name"] for each in old_verbs.json("group", "list")]
+    old_verbs.do("group", "delete", name, "--yes")
+    assert old_verbs.run("group", "describe", name).status == 1
