@@ -36,15 +36,15 @@ class _Readiness:
     There is one descriptor, which nobody looks at.
     """
 
-    __slots__ = ("_context", "_is_told", "_loop", "_reader", "_writer", "transport")
+    __slots__ = ("_context", "_is_told", "_loop", "_reader", "_transport", "_writer")
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, transport: MemoryTransport) -> None:
         self._loop = loop
+        self._transport = transport
         self._context = contextvars.Context()
         self._is_told = False
         self._reader: Callable[[], None] | None = None
         self._writer: Callable[[], None] | None = None
-        self.transport: MemoryTransport | None = None
 
     def add_reader(self, _fd: int, callback: Callable[[], None], /) -> None:
         """Call back whenever the transport is readable."""
@@ -68,8 +68,8 @@ class _Readiness:
 
     def look(self) -> None:
         """Tell in the loop's next turn, if there is something to tell and somebody to be told."""
-        transport = self.transport
-        if transport is None or self._is_told:
+        transport = self._transport
+        if self._is_told:
             return
         is_readable = self._reader is not None and transport.is_readable
         if is_readable or (self._writer is not None and transport.room_bytes > 0):
@@ -78,8 +78,7 @@ class _Readiness:
 
     def _tell(self) -> None:
         self._is_told = False
-        transport = self.transport
-        assert transport is not None
+        transport = self._transport
         if self._reader is not None and transport.is_readable:
             self._reader()
         if self._writer is not None and transport.room_bytes > 0:
@@ -121,7 +120,7 @@ class MemoryTransport(ConnectionTransport):
             on_output: Called when there is something to take, and when it is closed.
             most_bytes: What it takes while nobody takes it away.
         """
-        readiness = _Readiness(loop)
+        readiness = _Readiness(loop, self)
         super().__init__(readiness, 0)
         self._readiness = readiness
         self._on_output = on_output
@@ -130,7 +129,6 @@ class MemoryTransport(ConnectionTransport):
         self.outgoing = bytearray()
         self.has_end = False
         self.is_closed = False
-        readiness.transport = self
 
     @property
     def is_readable(self) -> bool:
@@ -192,7 +190,6 @@ class MemoryTransport(ConnectionTransport):
         """Let go of it."""
         self.is_closed = True
         self.descriptor = -1
-        self._readiness.transport = None
         self._on_output()
 
 
