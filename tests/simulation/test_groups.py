@@ -75,7 +75,7 @@ def test_a_commit_that_a_load_leaves_out_is_missed() -> None:
 
 def test_two_owners_are_seen_if_a_load_leaves_out_the_generation() -> None:
     with _loading(lambda records: [each for each in records if each[0][:2] != _GROUP_KIND]):
-        assert "own" in first_failure(World)
+        assert first_failure(World, about="own")
 
 
 def _loading(choose: Callable[[list[Any]], list[Any]]) -> AbstractContextManager[Any]:

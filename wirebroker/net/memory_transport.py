@@ -15,7 +15,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import itertools
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from wirebroker.net.transport import ConnectionTransport
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from wirebroker.net.connection_table import ConnectionTable
+    from wirebroker.net.poller import Poller
     from wirebroker.storage.files import DataFile
 
 # About what a socket takes that nobody reads.
@@ -86,6 +87,23 @@ class _Readiness:
         self.look()
 
 
+class Polled(Protocol):
+    """A poller, and what tells it of transports in memory (a simulation's)."""
+
+    @property
+    def poller(self) -> Poller:
+        """Whom connections ask to be told."""
+        ...
+
+    def number_of(self, transport: MemoryTransport, /) -> int:
+        """Return a descriptor for a new one."""
+        ...
+
+    def look(self) -> None:
+        """Note that one may have become ready."""
+        ...
+
+
 class MemoryTransport(ConnectionTransport):
     """The broker's side.
 
@@ -97,9 +115,9 @@ class MemoryTransport(ConnectionTransport):
     """
 
     __slots__ = (
+        "_look",
         "_most_bytes",
         "_on_output",
-        "_readiness",
         "has_end",
         "incoming",
         "is_closed",
@@ -112,6 +130,7 @@ class MemoryTransport(ConnectionTransport):
         on_output: Callable[[], None],
         *,
         most_bytes: int = _ROOM_BYTES,
+        polled: Polled | None = None,
     ) -> None:
         """Carry nothing yet.
 
@@ -119,10 +138,15 @@ class MemoryTransport(ConnectionTransport):
             loop: Tells the connection of readiness.
             on_output: Called when there is something to take, and when it is closed.
             most_bytes: What it takes while nobody takes it away.
+            polled: Tells of it instead, by a poller, together with others.
         """
-        readiness = _Readiness(loop, self)
-        super().__init__(readiness, 0)
-        self._readiness = readiness
+        if polled is None:
+            readiness = _Readiness(loop, self)
+            super().__init__(readiness, 0)
+            self._look = readiness.look
+        else:
+            super().__init__(polled.poller, polled.number_of(self))
+            self._look = polled.look
         self._on_output = on_output
         self._most_bytes = most_bytes
         self.incoming = bytearray()
@@ -142,13 +166,13 @@ class MemoryTransport(ConnectionTransport):
 
     def changed(self) -> None:
         """Note that the peer has sent or ended."""
-        self._readiness.look()
+        self._look()
 
     def take(self) -> bytes:
         """Return what the connection has sent; there is room for more then."""
         taken = bytes(self.outgoing)
         self.outgoing.clear()
-        self._readiness.look()
+        self._look()
         return taken
 
     def receive(self, buffer: memoryview) -> int:
