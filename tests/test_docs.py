@@ -8,8 +8,8 @@ at the first failing command. Words after `sh` say how:
                      ends, then stop it with SIGINT; it must have stopped cleanly
     ```sh long       as the first, but only with --long
 
-Port 9092 stands for a free one. Where a block runs the tests (`make test`), pytest only collects
-them: this is one of them.
+Port 9092 stands for a free one, which the command line's verbs ask too. Where a block runs the
+tests (`make test`), pytest only collects them: this is one of them.
 """
 
 from __future__ import annotations
@@ -30,6 +30,8 @@ import pytest
 
 from tests.project_files import ROOT, copy_of_the_project, project_files
 from tests.support.ports import free_port
+from wirebroker.cli import cli
+from wirebroker.commands.docs import verbs_as_markdown
 from wirebroker.config.docs import as_markdown
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -95,6 +97,7 @@ def environment_of(port: int) -> dict[str, str]:
     outer = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
     return outer | {
         "KAFKA_LISTENERS": f"PLAINTEXT://127.0.0.1:{port}",
+        "WIREBROKER_BOOTSTRAP": f"127.0.0.1:{port}",
         "PYTEST_ADDOPTS": "--collect-only -q -p no:cacheprovider",
         "PYTHONDONTWRITEBYTECODE": "1",
         "WIREBROKER_COMPILE": "0",  # minutes, and tested elsewhere
@@ -224,6 +227,11 @@ def test_the_readme_opens_with_what_it_is_and_two_commands():
 def test_the_config_reference_is_made_from_the_table():
     written = (ROOT / "docs" / "configs.md").read_text(encoding="utf-8")
     assert written == as_markdown(), "make docs writes docs/configs.md anew"
+
+
+def test_the_verb_reference_is_made_from_the_table():
+    written = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
+    assert written == verbs_as_markdown(cli), "make docs writes docs/cli.md anew"
 
 
 def test_every_make_target_that_is_written_about_exists():
