@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import uuid
 from itertools import pairwise
 from random import Random
 from typing import TYPE_CHECKING
-from unittest import mock
 
 from tests.crash.broker_process import BrokerProcess, broker_config, small_segments
 from tests.crash.clients import GroupClient, TopicClient, topic_after
@@ -23,8 +21,8 @@ from tests.crash.transaction_client import (
     visible_values,
 )
 from tests.support.batches import values_in
+from tests.support.seeded_ids import seeded_ids
 from wirebroker.clock import pause
-from wirebroker.codecs import primitives
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
 
@@ -64,16 +62,7 @@ class BrokerRun:
         self.topics = [TopicClient(name, random, self._count) for name in topics]
         self.groups = [GroupClient(name, _COMMITTED_TOPIC, random, self._count) for name in groups]
         self.producers = [TransactionClient(name, random, self._count) for name in ("p", "q")]
-        random_bytes = random.randbytes
-
-        def new_uuid() -> uuid.UUID:
-            return uuid.UUID(bytes=random_bytes(16), version=4)
-
-        with (
-            small_segments(self.segment_bytes),
-            mock.patch.object(primitives.random_uuid, "__defaults__", (random_bytes,)),
-            mock.patch.object(uuid, "uuid4", new_uuid),
-        ):
+        with small_segments(self.segment_bytes), seeded_ids(random):
             self._live(disk)
 
     def disks(self) -> Iterator[tuple[int, Disk]]:

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import logging
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from unittest import mock
 
+from tests.simulation.broker_errors import BrokerErrors
 from tests.simulation.broker_life import BrokerLife
-from tests.simulation.loop import SimulatedLoop, is_of_the_dead
+from tests.simulation.loop import SimulatedLoop
 from tests.support.raw_client import answer_of, request_frame
 from wirebroker.config import Config
 from wirebroker.net.memory_transport import MemoryPeer, connect
 
 if TYPE_CHECKING:
-    import asyncio
     from collections.abc import Callable, Coroutine, Iterator, Mapping
     from random import Random
 
@@ -73,7 +72,6 @@ class BrokerProcess(BrokerLife):
         self.loop = SimulatedLoop(random)
         self.errors: list[str] = []
         self._ended: Callable[[], None] = lambda: None
-        self._watch = _ErrorWatch(self.errors)
         # Connections on which nothing is asked at present.
         self._idle: list[MemoryPeer] = []
         disk.locks.clear()
@@ -81,8 +79,7 @@ class BrokerProcess(BrokerLife):
             self.loop, disk, config, name="broker", on_death=lambda life: self._ended()
         )
         self.files.dies_at_write = dies_at_write
-        logging.getLogger("wirebroker").addHandler(self._watch)
-        self.loop.set_exception_handler(self._on_exception)
+        self._watch = BrokerErrors(self.loop, lambda error: self.errors.append(repr(error)))
 
     def start(self) -> bool:
         """Start; return False if it was killed meanwhile.
@@ -118,7 +115,7 @@ class BrokerProcess(BrokerLife):
 
     def close(self) -> None:
         """Let go of the loop."""
-        logging.getLogger("wirebroker").removeHandler(self._watch)
+        self._watch.close()
         self.loop.close()
 
     def _run_within(self, coroutine: Coroutine[Any, Any, Any]) -> bool:
@@ -136,20 +133,3 @@ class BrokerProcess(BrokerLife):
             return False
         task.result()
         return True
-
-    def _on_exception(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        del loop
-        if not is_of_the_dead(context):
-            self.errors.append(f"{context['message']}: {context.get('exception')!r}")
-
-
-class _ErrorWatch(logging.Handler):
-    def __init__(self, errors: list[str]) -> None:
-        super().__init__(logging.ERROR)
-        self._errors = errors
-
-    def emit(self, record: logging.LogRecord) -> None:
-        text = record.getMessage()
-        if record.exc_info and record.exc_info[1] is not None:
-            text += f": {record.exc_info[1]!r}"
-        self._errors.append(text)

@@ -9,13 +9,12 @@ from __future__ import annotations
 from random import Random
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Final
-from unittest import mock
 
 from tests.simulation.disk import Create, Disk, SyncDirectory
 from tests.simulation.loop import KilledError
 from tests.simulation.simulated_files import SimulatedFiles
+from tests.support.seeded_ids import seeded_ids
 from wirebroker.cluster.data_directory import DataDirectory, Offsets
-from wirebroker.codecs.primitives import random_uuid
 from wirebroker.storage.log.log import Log
 from wirebroker.storage.log_directory import LogDirectory
 
@@ -63,7 +62,7 @@ class Store:
         self.files = SimulatedFiles(disk, clock, self._kill)
         self.files.dies_at_write = dies_at_write
         disk.locks.clear()
-        with mock.patch.object(random_uuid, "__defaults__", (Random(0).randbytes,)):
+        with seeded_ids(Random(0)):
             self.directory = LogDirectory.open(DATA, self.files, node_id=1)
         self.data_directory = DataDirectory(self.directory)
         self.was_clean = self.directory.was_clean

@@ -12,10 +12,12 @@ from tests.crash.clients import FETCH_OFFSETS_VERSION, Book
 from tests.support.committed import committed_records_in, end_of_records
 from tests.support.requests import FETCH_VERSION, fetch_request
 from tests.support.transactional_producer import (
+    AGAIN,
     NEW_AGE,
     OLD_AGES,
     Ask,
     TransactionalProducer,
+    coordinators_of,
     error_of,
 )
 from wirebroker.clock import pause
@@ -30,18 +32,10 @@ if TYPE_CHECKING:
 
 TRANSACTIONS_TOPIC = "x"
 PARTITIONS = 2
-_TRANSACTION_KEY = 1  # of FindCoordinator
-_GROUP_KEY = 0
 _READ_COMMITTED = 1
 _MOST_TRIES = 300  # of a tenth of a second
-_AGAIN = {
-    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
-    ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.NOT_COORDINATOR,
-    ErrorCode.CONCURRENT_TRANSACTIONS,
-    ErrorCode.NOT_ENOUGH_REPLICAS,  # the coordinator of a Produce is being loaded
-    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,  # the group's partition is being created
-}
+# The group's partition is being created.
+_AGAIN = AGAIN | {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
 
 
 class Transaction(NamedTuple):
@@ -122,9 +116,8 @@ class TransactionClient:
             if error == ErrorCode.NONE:
                 return answer
             assert error in _AGAIN, answer
-            for key_type in (_TRANSACTION_KEY, _GROUP_KEY):
-                find = {"key": self.name, "key_type": key_type}
-                await broker.ask(ApiKey.FIND_COORDINATOR, 1, find)
+            for find in coordinators_of(self.name):
+                await broker.ask(*find)
             await pause(0.1)
         raise AssertionError(f"{self.name} is not served: {answer}")
 

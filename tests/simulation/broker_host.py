@@ -9,6 +9,7 @@ from tests.crash.crash_states import crash
 from tests.simulation.broker_life import BrokerLife
 from tests.simulation.disk import Disk
 from tests.simulation.loop import Process
+from tests.simulation.polled import PolledTransports
 from wirebroker.clock import pause
 
 if TYPE_CHECKING:
@@ -24,6 +25,8 @@ _MOST_STEPS = 40
 _MOST_WRITES = 6
 _LONGEST_AGONY_S = 3.0
 _MOST_WRITES_OF_A_START = 30
+# How many have a loop with a poller of its own; the others are told of connections one by one.
+_POLLED = 0.7
 
 
 class BrokerHost:
@@ -81,7 +84,9 @@ class BrokerHost:
                 break
         life.files.dies_at_write = None
         self._life = life
-        self._network.host = life.host()
+        is_polled = random.random() < _POLLED
+        polled = PolledTransports(life.process, random) if is_polled else None
+        self._network.host = life.host(polled)
         self._trace(f"! {process.name} serves")
 
     async def restart(self) -> None:

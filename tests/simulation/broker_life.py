@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from tests.simulation.disk import Disk
     from tests.simulation.loop import SimulatedLoop
+    from tests.simulation.polled import PolledTransports
     from wirebroker.broker import Broker
     from wirebroker.config import Config
     from wirebroker.net.connection_table import ConnectionTable
@@ -87,9 +88,13 @@ class BrokerLife:
         assert self.server._table is not None
         return self.server._table
 
-    def host(self) -> Host:
-        """Return the broker as a network sees it; asked for once, when it serves."""
-        return Host(self.process, self.server)
+    def host(self, polled: PolledTransports | None) -> Host:
+        """Return the broker as a network sees it; asked for once, when it serves.
+
+        Args:
+            polled: The poller of its loop, if that has one, as a broker's own has.
+        """
+        return Host(self.process, self.server, polled)
 
     def _died(self) -> None:
         self.files.is_dead = True

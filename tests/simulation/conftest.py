@@ -7,8 +7,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.support.only_errors import only_errors
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+
+__all__ = ["only_errors"]
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -26,7 +26,7 @@ class GroupTransactionWorld(TransactionWorld):
             for _ in range(self.random.randint(1, 4)):
                 self._start_member(group)
 
-    async def _strike(self) -> None:
+    async def _strike_clients(self) -> None:
         await World._strike(self)
 
     async def _settle(self) -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from tests.simulation.link import Exchange, Link
     from tests.simulation.loop import Process
+    from tests.simulation.polled import PolledTransports
     from wirebroker.net.dispatch import Pending
     from wirebroker.net.memory_transport import MemoryTransport
     from wirebroker.request import Piece
@@ -23,12 +24,14 @@ class Host:
 
     Attributes:
         process: The broker's; whatever its connections do belongs to it.
+        polled: Its poller, if its loop has one.
     """
 
-    def __init__(self, process: Process, server: Server) -> None:
+    def __init__(self, process: Process, server: Server, polled: PolledTransports | None) -> None:
         assert server._table is not None, "the server has started"
         assert server.broker is not None
         self.process = process
+        self.polled = polled
         self._table = server._table
         self._broker = server.broker
         self._serve = self._table.dispatch

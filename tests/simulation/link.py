@@ -181,6 +181,7 @@ class Link:
                 self._network.loop,
                 self._on_output,
                 most_bytes=_SLOW_BYTES if self._is_slow else _PLENTY_BYTES,
+                polled=host.polled,
             )
             host.process.call_later(0, host.accept, transport, self)
         if transport.is_closed:

@@ -10,23 +10,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tests.crash.crash_states import POWER_LOSSES
-from tests.simulation.link import Exchange, LinkLostError
 from tests.simulation.loop import Process
 from tests.simulation.member import TOPIC
-from tests.simulation.network import Weather
 from tests.simulation.stock_consumer import StockConsumer
-from tests.simulation.world import World
-from tests.support.batches import batch
-from tests.support.requests import PRODUCE_VERSION, produce_request
+from tests.simulation.world import CALM_BEFORE_CHECK_S, World
 from wirebroker.clock import pause
-from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
-_CALM_LIMIT_S = 120.0
-_CALM_BEFORE_CHECK_S = 13.0
+    from tests.simulation.link import Exchange
+
 _MOST_CONSUMERS = 3
 # A producer asks again when there is no leader yet.
 _AGAIN = {ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
@@ -34,6 +29,10 @@ _AGAIN = {ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 class PowerLossWorld(World):
     """One run with durability=os."""
+
+    SLOWEST_S = (0.02, 0.5)
+    STORM_S = (20.0, 80.0)
+    STRIKES_PER_S = 0.3
 
     def __init__(self, seed: int) -> None:
         super().__init__(seed)
@@ -48,26 +47,9 @@ class PowerLossWorld(World):
 
     # -- the run -----------------------------------------------------------------------------
 
-    async def _run(self) -> None:
-        random = self.random
-        await self.host.start()
-        await self._create_topic()
-        producer = Process(self.loop, "producer")
-        self._watch(producer.spawn(self._produce(producer)))
-        for number in range(random.randint(1, _MOST_CONSUMERS)):
+    def _start_clients(self) -> None:
+        for number in range(self.random.randint(1, _MOST_CONSUMERS)):
             self._start_consumer(f"consumer {number}")
-        self.network.weather = Weather(
-            slowest_s=random.choice([0.02, 0.5]),
-            request_lost=random.choice([0.0, 0.02]),
-            answer_lost=random.choice([0.0, 0.02]),
-            lingers=random.choice([0.0, 0.03]),
-        )
-        storm_ends = self.loop.time() + random.uniform(20, 80)
-        while self.loop.time() < storm_ends:
-            await pause(random.expovariate(0.3))
-            await self._strike()
-        producer.kill()
-        await self._settle()
 
     def _start_consumer(self, name: str) -> None:
         process = Process(self.loop, name)
@@ -94,44 +76,21 @@ class PowerLossWorld(World):
         self.model.count(name)
         await strike()
 
-    async def _append(self, process: Process, partition: int) -> None:
-        """Append a record; again until it is acknowledged, so it may be there twice."""
-        self._number += 1
-        value = f"value {self._number}".encode()
-        records = batch(value, timestamp_ms=self.clock.now_ms())
-        request = produce_request({(TOPIC, partition): records})
-        while True:
-            link = self.network.open(process)
-            try:
-                answer = await link.ask(ApiKey.PRODUCE, PRODUCE_VERSION, request, timeout_s=5)
-            except LinkLostError:
-                await pause(0.1)
-                continue
-            link.close()
-            result = answer.responses[0].partition_responses[0]
-            if result.error_code == ErrorCode.NONE:
-                self._acknowledged[partition, result.base_offset] = value
-                return
-            assert result.error_code in _AGAIN, result
-            await pause(0.1)
+    def _is_acknowledged(self, result: Any, value: bytes) -> bool:
+        if result.error_code == ErrorCode.NONE:
+            self._acknowledged[result.index, result.base_offset] = value
+            return True
+        assert result.error_code in _AGAIN, result
+        return False
 
     # -- calm --------------------------------------------------------------------------------
 
     async def _settle(self) -> None:
         """Check that every consumer has what there is, all of it and nothing else."""
-        self.note("! calm")
-        self.network.weather = Weather()
-        await pause(_CALM_BEFORE_CHECK_S)
-        producer = Process(self.loop, "last producer")
-        for partition in range(self._partition_count):
-            await producer.spawn(self._append(producer, partition))
+        await pause(CALM_BEFORE_CHECK_S)
+        await self._append_to_all()
         self._start_consumer("late consumer")
-        began = self.loop.time()
-        while any(self._behind(consumer) for consumer in self._consumers):
-            await pause(0.5)
-            waited = self.loop.time() - began
-            assert waited < _CALM_LIMIT_S, "a consumer has more than there is, or gets no more"
-        self.seconds_to_rest = int(self.loop.time() - began)
+        await self._until_rest(self._restless, since=self.loop.time())
         *consumers, late = self._consumers
         for partition in range(self._partition_count):
             there = late.values(partition)
@@ -139,7 +98,11 @@ class PowerLossWorld(World):
                 found = consumer.values(partition)
                 assert found == there, f"{consumer.process.name} has another history of {partition}"
         self._check_acknowledged(late)
-        self.host.check()
+
+    def _restless(self) -> str | None:
+        if any(self._behind(consumer) for consumer in self._consumers):
+            return "a consumer has more than there is, or gets no more"
+        return None
 
     def _behind(self, consumer: StockConsumer) -> bool:
         found, _ = self.host.broker.replicas.find(TOPIC, b"", by_id=False)

@@ -25,11 +25,13 @@ class TargetReader:
     """Reads each partition from its beginning.
 
     Attributes:
+        process: Whose it is.
         seen: The committed values of each partition so far, in order.
         is_over: Set to end `run`.
     """
 
     def __init__(self, process: Process, network: Network, promises: Promises) -> None:
+        self.process = process
         self.seen: list[list[bytes]] = [[] for _ in range(TARGET_PARTITIONS)]
         self.is_over = False
         self._client = Client(process, network, name=process.name)

@@ -38,7 +38,7 @@ class Scene:
 
         async def main() -> None:
             await self.world.host.start()
-            await self.world._create_topic()
+            await self.world._create(TOPIC, 1)
             await self.client.spawn(live())
 
         try:

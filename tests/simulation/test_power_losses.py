@@ -8,39 +8,30 @@ pytest tests/simulation/test_power_losses.py -k every_schedule --budget-scale 10
 
 from __future__ import annotations
 
-from collections import Counter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from unittest import mock
 
 import pytest
 
 from tests.simulation.power_loss_world import PowerLossWorld, SyncedPowerLossWorld
+from tests.simulation.schedules import (
+    LEAVES_COROUTINES,
+    PLENTY,
+    first_failure,
+    run_schedules,
+)
 from tests.simulation.traces import traces_of_processes
-from tests.simulation.world import SimulationError
-from tests.support.budget import Budget
 from wirebroker.coordinator.controller import image_builder
 from wirebroker.coordinator.controller.cluster_image import NO_LEADER
 from wirebroker.storage.log.leader_epochs import LeaderEpochs
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
 SECONDS = 15
-# Within so many schedules a planted mistake must be seen.
-PLENTY = 200
 KINDS = [
     pytest.param(PowerLossWorld, id="os"),
     pytest.param(SyncedPowerLossWorld, id="fsync"),
 ]
 
-# A broker that is killed leaves coroutines that nobody has begun to await.
-pytestmark = pytest.mark.filterwarnings("ignore:coroutine .* was never awaited:RuntimeWarning")
-
-
-@pytest.fixture(autouse=True)
-def _quiet(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
-    with caplog.at_level("ERROR", "wirebroker"):
-        yield
+pytestmark = LEAVES_COROUTINES
 
 
 @pytest.mark.timeout(7_200)
@@ -50,18 +41,7 @@ def test_consumers_have_what_there_is_in_every_schedule(
     capsys: pytest.CaptureFixture[str],
     kind: type[PowerLossWorld],
 ) -> None:
-    budget = Budget(request.config, seconds=SECONDS)
-    totals: Counter[str] = Counter()
-    number = 0
-    for number in budget.rounds():
-        world = kind(budget.seed + number)
-        world.run()
-        totals.update(world.model.counts)
-    with capsys.disabled():
-        print(  # noqa: T201
-            f"\n  {kind.__name__}: seed {budget.seed}, {number + 1} schedules"
-            f"\n  {dict(totals.most_common())}"
-        )
+    run_schedules(kind, request, capsys, seconds=SECONDS)
 
 
 def test_records_that_were_read_are_lost_and_their_readers_are_told() -> None:
@@ -91,7 +71,7 @@ def test_a_leader_epoch_that_never_rises_is_seen() -> None:
         return after._replace(leader_epoch=before.leader_epoch + step)
 
     with mock.patch.object(image_builder, "merge_partition", taking_the_epoch_back):
-        assert "another history" in _first_failure()
+        assert "another history" in first_failure(PowerLossWorld)
 
 
 def test_an_older_epoch_that_seems_to_go_on_is_seen() -> None:
@@ -100,13 +80,4 @@ def test_an_older_epoch_that_seems_to_go_on_is_seen() -> None:
         return epoch, log_end_offset
 
     with mock.patch.object(LeaderEpochs, "end_offset_for", end_of_the_log):
-        assert "another history" in _first_failure()
-
-
-def _first_failure() -> str:
-    for seed in range(PLENTY):
-        try:
-            PowerLossWorld(seed).run()
-        except SimulationError as error:
-            return str(error)
-    raise AssertionError("the mistake is not seen")
+        assert "another history" in first_failure(PowerLossWorld)

@@ -13,42 +13,33 @@ requests that came late, whom the coordinator fenced and whom the group.
 
 from __future__ import annotations
 
-from collections import Counter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from unittest import mock
 
 import pytest
 
 from tests.simulation.group_transaction_world import GroupTransactionWorld
+from tests.simulation.schedules import (
+    LEAVES_COROUTINES,
+    PLENTY,
+    first_failure,
+    run_schedules,
+)
 from tests.simulation.traces import traces_of_processes
 from tests.simulation.transaction_world import TransactionWorld
 from tests.simulation.transactional_producer import GROUP_FENCES
-from tests.simulation.world import SimulationError
-from tests.support.budget import Budget
 from wirebroker.api import partition_reads
 from wirebroker.coordinator.groups.classic_group import ClassicGroup
 from wirebroker.coordinator.groups.pending_offsets import PendingOffsets
 from wirebroker.coordinator.transactions import end as transaction_end
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
 SECONDS = 10
-# Within so many schedules a planted mistake must be seen, and every fence.
-PLENTY = 200
 KINDS = [
     pytest.param(TransactionWorld, id="one copier for each partition"),
     pytest.param(GroupTransactionWorld, id="groups of copiers"),
 ]
 
-# A broker that is killed leaves coroutines that nobody has begun to await.
-pytestmark = pytest.mark.filterwarnings("ignore:coroutine .* was never awaited:RuntimeWarning")
-
-
-@pytest.fixture(autouse=True)
-def _quiet(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
-    with caplog.at_level("ERROR", "wirebroker"):
-        yield
+pytestmark = LEAVES_COROUTINES
 
 
 @pytest.mark.timeout(7_200)
@@ -58,23 +49,7 @@ def test_each_record_is_copied_once_in_every_schedule(
     capsys: pytest.CaptureFixture[str],
     kind: type[TransactionWorld],
 ) -> None:
-    budget = Budget(request.config, seconds=SECONDS)
-    totals: Counter[str] = Counter()
-    simulated_s = 0.0
-    slowest_s = number = 0
-    for number in budget.rounds():
-        world = kind(budget.seed + number)
-        world.run()
-        simulated_s += world.loop.time()
-        slowest_s = max(slowest_s, world.seconds_to_rest)
-        totals.update(world.model.counts)
-        totals["broker deaths"] += world.host.deaths
-    with capsys.disabled():
-        print(  # noqa: T201
-            f"\n  {kind.__name__}: seed {budget.seed}, {number + 1} schedules, "
-            f"{simulated_s:,.0f} simulated seconds, at rest within {slowest_s} s"
-            f"\n  {dict(totals.most_common())}"
-        )
+    run_schedules(kind, request, capsys, seconds=SECONDS)
 
 
 def test_groups_fence_former_members_under_every_transaction_version() -> None:
@@ -107,7 +82,7 @@ def test_the_trace_does_not_depend_on_the_process(kind: type[TransactionWorld]) 
 
 def test_records_of_aborted_transactions_are_seen_if_readers_are_not_told() -> None:
     with mock.patch.object(partition_reads, "aborted_in", return_value=()):
-        assert "never to be committed" in _first_failure(TransactionWorld)
+        assert "never to be committed" in first_failure(TransactionWorld)
 
 
 def test_a_delayed_end_of_an_old_epoch_is_seen_if_it_ends_a_newer_transaction() -> None:
@@ -118,7 +93,7 @@ def test_a_delayed_end_of_an_old_epoch_is_seen_if_it_ends_a_newer_transaction() 
         return whole(transaction, request._replace(**present))
 
     with mock.patch.object(transaction_end, "_check_with_new_epochs", trusting):
-        assert _first_failure(TransactionWorld)
+        assert first_failure(TransactionWorld)
 
 
 def test_what_comes_late_before_transaction_version_2_ends_a_newer_transaction() -> None:
@@ -128,28 +103,19 @@ def test_what_comes_late_before_transaction_version_2_ends_a_newer_transaction()
             super().__init__(seed)
             self.drops_what_is_late = False
 
-    assert _first_failure(Merciless)
+    assert first_failure(Merciless)
 
 
 def test_offsets_of_former_members_are_seen_if_the_group_takes_them() -> None:
     with mock.patch.object(ClassicGroup, "check_transactional_commit"):
-        assert _copies_twice(_first_failure(GroupTransactionWorld))
+        assert _copies_twice(first_failure(GroupTransactionWorld))
 
 
 def test_offsets_that_are_pending_are_missed_if_the_next_owner_is_not_told() -> None:
     with mock.patch.object(PendingOffsets, "is_open", return_value=False):
-        assert _copies_twice(_first_failure(GroupTransactionWorld))
+        assert _copies_twice(first_failure(GroupTransactionWorld))
 
 
 def _copies_twice(failure: str) -> bool:
     """Tell whether that is the failure; offsets that go back are seen earlier."""
     return "there twice" in failure or "goes back" in failure
-
-
-def _first_failure(kind: type[TransactionWorld]) -> str:
-    for seed in range(PLENTY):
-        try:
-            kind(seed).run()
-        except SimulationError as error:
-            return str(error)
-    raise AssertionError("the mistake is not seen")

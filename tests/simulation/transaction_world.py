@@ -18,11 +18,10 @@ from tests.simulation.copier import (
 from tests.simulation.link import LinkLostError
 from tests.simulation.loop import Process
 from tests.simulation.member import TOPIC
-from tests.simulation.network import Weather
 from tests.simulation.promises import Promises, Source
 from tests.simulation.target_reader import TARGET, TARGET_PARTITIONS, TargetReader
 from tests.simulation.transactional_producer import SAFE_WHEN_LATE, Client
-from tests.simulation.world import World
+from tests.simulation.world import CALM_BEFORE_CHECK_S, CALM_LIMIT_S, World
 from wirebroker.clock import pause
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
@@ -35,8 +34,6 @@ if TYPE_CHECKING:
 
     from tests.simulation.link import Exchange
 
-_CALM_LIMIT_S = 300.0
-_CALM_BEFORE_CHECK_S = 13.0
 _HIGHEST_VERSION = 2
 _COUNTED = {ApiKey.END_TXN, ApiKey.TXN_OFFSET_COMMIT}
 
@@ -51,12 +48,18 @@ class TransactionWorld(World):
             client goes by transaction.version 0 or 1: its transactions all have the same epoch.
     """
 
+    LINGERS = (0.03, 0.1)
+    STORM_S = (30.0, 90.0)
+
     def __init__(self, seed: int) -> None:
         super().__init__(seed)
         self.promises = Promises()
         self.drops_what_is_late = True
         self._scene = Scene(self.network, self.model, self.promises)
         self._copiers: dict[Copier, None] = {}
+        reader = Process(self.loop, "reader")
+        self._reader = TargetReader(reader, self.network, self.promises)
+        self._reading: asyncio.Task[None] | None = None
         random = self.random
         self.first_version = random.choice([0, 1, 2, 2])
         self._versions_change = random.random() < 0.2
@@ -102,35 +105,15 @@ class TransactionWorld(World):
 
     # -- the run -----------------------------------------------------------------------------
 
-    async def _run(self) -> None:
-        random = self.random
-        await self.host.start()
+    async def _prepare(self) -> None:
         await self._finalize(self.first_version)
         self.model.count(f"schedules begun with transaction.version {self.first_version}")
-        await self._create_topic()
-        await self._create_target()
-        producer = Process(self.loop, "producer")
-        self._watch(producer.spawn(self._produce(producer)))
-        process = Process(self.loop, "reader")
-        reader = TargetReader(process, self.network, self.promises)
-        reading = process.spawn(reader.run())
-        self._watch(reading)
+        await self._create(TARGET, TARGET_PARTITIONS)
+
+    def _start_clients(self) -> None:
+        self._reading = self._reader.process.spawn(self._reader.run())
+        self._watch(self._reading)
         self._start_all()
-        self.network.weather = Weather(
-            slowest_s=random.choice([0.02, 0.5, 6.0]),
-            request_lost=random.choice([0.0, 0.02]),
-            answer_lost=random.choice([0.0, 0.02]),
-            lingers=random.choice([0.03, 0.1]),
-        )
-        storm_ends = self.loop.time() + random.uniform(30, 90)
-        while self.loop.time() < storm_ends:
-            await pause(random.expovariate(0.4))
-            if self._versions_change and random.random() < 0.1:
-                await self._finalize(random.randint(0, _HIGHEST_VERSION))
-            await self._strike()
-        producer.kill()
-        await self._settle()
-        await self._check_target(reader, reading)
 
     async def _finalize(self, level: int) -> None:
         """Set transaction.version; perhaps it stays as it is, if the network is bad."""
@@ -146,13 +129,6 @@ class TransactionWorld(World):
         # A request of before that comes late may have made an upgrade of a downgrade.
         assert answer.error_code in {ErrorCode.NONE, ErrorCode.INVALID_UPDATE_VERSION}
         self.model.count(f"UpdateFeatures: {ErrorCode(answer.error_code).name}")
-
-    async def _create_target(self) -> None:
-        topic = {"name": TARGET, "num_partitions": TARGET_PARTITIONS, "replication_factor": 1}
-        link = self.network.open(Process(self.loop, "admin"))
-        request = {"topics": [topic], "timeout_ms": 30_000}
-        answer = await link.ask(ApiKey.CREATE_TOPICS, 7, request, timeout_s=30)
-        assert answer.topics[0].error_code == ErrorCode.NONE
 
     def _start_all(self) -> None:
         for partition in range(self._partition_count):
@@ -175,6 +151,12 @@ class TransactionWorld(World):
         task.add_done_callback(ended)
 
     async def _strike(self) -> None:
+        random = self.random
+        if self._versions_change and random.random() < 0.1:
+            await self._finalize(random.randint(0, _HIGHEST_VERSION))
+        await self._strike_clients()
+
+    async def _strike_clients(self) -> None:
         random = self.random
         partition = random.randrange(self._partition_count)
         luck = random.random()
@@ -203,9 +185,7 @@ class TransactionWorld(World):
 
     async def _settle(self) -> None:
         """Wait until everything is copied."""
-        self.note("! calm")
-        self.network.weather = Weather()
-        await pause(_CALM_BEFORE_CHECK_S)
+        await pause(CALM_BEFORE_CHECK_S)
         began = self.loop.time()
         process = Process(self.loop, "observer")
         client = Client(process, self.network, name="observer")
@@ -215,14 +195,17 @@ class TransactionWorld(World):
             while (done := await process.spawn(asking)) != ends[partition]:
                 await pause(0.5)
                 waited = self.loop.time() - began
-                assert waited < _CALM_LIMIT_S, f"{group}: {done} of {ends[partition]} are copied"
+                assert waited < CALM_LIMIT_S, f"{group}: {done} of {ends[partition]} are copied"
                 asking = committed(client, group, partition)
         self.seconds_to_rest = int(self.loop.time() - began)
+        await self._check_target()
 
-    async def _check_target(self, reader: TargetReader, reading: asyncio.Task[None]) -> None:
+    async def _check_target(self) -> None:
         """Check that all is there once, for the reader of the storm and for a new one."""
+        assert self._reading is not None
+        reader = self._reader
         reader.is_over = True
-        await reading
+        await self._reading
         process = Process(self.loop, "late reader")
         late = TargetReader(process, self.network, self.promises)
         seen = await process.spawn(reader.read_all())
@@ -234,7 +217,6 @@ class TransactionWorld(World):
             for offset in range(ends[partition])
         ]
         self.model.counts["records copied"] = self.promises.check_all(seen, wanted)
-        self.host.check()
 
     def _tasks(self) -> Iterable[tuple[str, int]]:
         """Return who is to copy which partition."""

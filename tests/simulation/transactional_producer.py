@@ -12,9 +12,12 @@ from typing import TYPE_CHECKING, Any
 from tests.simulation.link import Link, LinkLostError
 from tests.support.requests import FETCH_VERSION, fetch_request
 from tests.support.transactional_producer import (
+    AGAIN,
+    LOOK_AGAIN,
     NEW_AGE,
     OLD_AGES,
     TransactionalProducer,
+    coordinators_of,
     error_of,
 )
 from wirebroker.clock import pause
@@ -32,15 +35,7 @@ if TYPE_CHECKING:
 
 _REQUEST_TIMEOUT_S = 5.0
 _BACKOFF_S = 0.1
-_TRANSACTION_KEY, _GROUP_KEY = 1, 0
-_LOOK_AGAIN = {ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE}
-_AGAIN = {
-    *_LOOK_AGAIN,
-    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
-    ErrorCode.CONCURRENT_TRANSACTIONS,
-    ErrorCode.UNSTABLE_OFFSET_COMMIT,
-    ErrorCode.NOT_ENOUGH_REPLICAS,  # the coordinator of a Produce is being loaded
-}
+_AGAIN = AGAIN | {ErrorCode.UNSTABLE_OFFSET_COMMIT}
 _FATAL = {
     ErrorCode.INVALID_PRODUCER_EPOCH,
     ErrorCode.PRODUCER_FENCED,
@@ -58,7 +53,7 @@ GROUP_FENCES = {
     ErrorCode.UNKNOWN_MEMBER_ID,
     ErrorCode.FENCED_INSTANCE_ID,
 }
-_VERSIONS = {ApiKey.API_VERSIONS: 3, ApiKey.FIND_COORDINATOR: 1, ApiKey.FETCH: FETCH_VERSION}
+_VERSIONS = {ApiKey.API_VERSIONS: 3, ApiKey.FETCH: FETCH_VERSION}
 
 
 # KIP-890 is why these are safe however late they arrive.
@@ -108,7 +103,7 @@ class Client:
                 if error in refusals:
                     raise RefusedError(error)
                 assert error in _AGAIN, f"no client expects {error.name} of {key.name} v{version}"
-                if error in _LOOK_AGAIN:
+                if error in LOOK_AGAIN:
                     await self._find_coordinators()
             except LinkLostError:
                 pass
@@ -129,11 +124,8 @@ class Client:
 
     async def _find_coordinators(self) -> None:
         """Have the topics of coordinators created."""
-        for key_type in (_TRANSACTION_KEY, _GROUP_KEY):
-            request = {"key": self.name, "key_type": key_type}
-            await self._link_now().ask(
-                ApiKey.FIND_COORDINATOR, 1, request, timeout_s=_REQUEST_TIMEOUT_S
-            )
+        for find in coordinators_of(self.name):
+            await self._link_now().ask(*find, timeout_s=_REQUEST_TIMEOUT_S)
 
 
 class Producer(Client):

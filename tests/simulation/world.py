@@ -9,23 +9,21 @@ stable with exactly those members that live, and everything must be processed an
 from __future__ import annotations
 
 import hashlib
-import logging
-import uuid
 from collections import deque
 from random import Random
 from typing import TYPE_CHECKING, Any
-from unittest import mock
 
+from tests.simulation.broker_errors import BrokerErrors
 from tests.simulation.broker_host import BrokerHost
 from tests.simulation.link import Exchange, LinkLostError
-from tests.simulation.loop import Process, SimulatedClock, SimulatedLoop, is_of_the_dead
+from tests.simulation.loop import Process, SimulatedClock, SimulatedLoop
 from tests.simulation.member import AGES, FIRST_STATIC_AGE, TOPIC, Habits, Member
 from tests.simulation.model import Model
 from tests.simulation.network import Network, Weather
 from tests.support.batches import batch
 from tests.support.requests import PRODUCE_VERSION, produce_request
+from tests.support.seeded_ids import seeded_ids
 from wirebroker.clock import pause
-from wirebroker.codecs import primitives
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
 from wirebroker.config import Config
@@ -35,9 +33,9 @@ if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable
 
-_CALM_LIMIT_S = 300.0
+CALM_LIMIT_S = 300.0
 # Requests that outlive their links have arrived by then.
-_CALM_BEFORE_CHECK_S = 13.0
+CALM_BEFORE_CHECK_S = 13.0
 _TAIL = 60
 
 
@@ -57,6 +55,12 @@ class World:
     FORMER_ARE_KILLED = 0.7
     # When records count as committed.
     DURABILITY = "os"
+    # How bad it is: of each the seed chooses one.
+    SLOWEST_S: tuple[float, ...] = (0.02, 0.5, 6.0)
+    LINGERS: tuple[float, ...] = (0.0, 0.03)
+    # For how long, and how often something bad is done.
+    STORM_S = (30.0, 150.0)
+    STRIKES_PER_S = 0.4
 
     def __init__(self, seed: int) -> None:
         self.seed = seed
@@ -137,29 +141,18 @@ class World:
         Raises:
             SimulationError: A property does not hold.
         """
-        watch = _ErrorWatch(self)
-        logger = logging.getLogger("wirebroker")
-        logger.addHandler(watch)
-        self.loop.set_exception_handler(self._on_exception)
-        random_bytes = self.random.randbytes
-
-        def new_uuid() -> uuid.UUID:
-            return uuid.UUID(bytes=random_bytes(16), version=4)
-
+        errors = BrokerErrors(self.loop, self.failed)
         main = self.loop.create_task(self._run())
         main.add_done_callback(lambda _: self.loop.stop())
         try:
-            with (
-                mock.patch.object(primitives.random_uuid, "__defaults__", (random_bytes,)),
-                mock.patch.object(uuid, "uuid4", new_uuid),
-            ):
+            with seeded_ids(self.random):
                 self.loop.run_forever()
             if self._failure is None and main.done():
                 self._failure = main.exception()
         except Exception as error:  # noqa: BLE001 - told with the seed
             self._failure = self._failure or error
         finally:
-            logger.removeHandler(watch)
+            errors.close()
             self._end(main)
         if self._failure is not None:
             found = SimulationError(f"seed {self.seed}: {self._failure!r}")
@@ -176,33 +169,37 @@ class World:
         self.host.process.kill()
         self.loop.close()
 
-    def _on_exception(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        if not is_of_the_dead(context):
-            error = context.get("exception") or AssertionError(context["message"])
-            error.add_note(context["message"])
-            self.failed(error)
-
     async def _run(self) -> None:
         random = self.random
         await self.host.start()
-        await self._create_topic()
+        await self._prepare()
+        self._topic_id = await self._create(TOPIC, self._partition_count)
         producer = Process(self.loop, "producer")
         self._watch(producer.spawn(self._produce(producer)))
-        for group in self._groups:
-            for _ in range(random.randint(1, 4)):
-                self._start_member(group)
+        self._start_clients()
         self.network.weather = Weather(
-            slowest_s=random.choice([0.02, 0.5, 6.0]),
+            slowest_s=random.choice(self.SLOWEST_S),
             request_lost=random.choice([0.0, 0.02]),
             answer_lost=random.choice([0.0, 0.02]),
-            lingers=random.choice([0.0, 0.03]),
+            lingers=random.choice(self.LINGERS),
         )
-        storm_ends = self.loop.time() + random.uniform(30, 150)
+        storm_ends = self.loop.time() + random.uniform(*self.STORM_S)
         while self.loop.time() < storm_ends:
-            await pause(random.expovariate(0.4))
+            await pause(random.expovariate(self.STRIKES_PER_S))
             await self._strike()
         producer.kill()
+        self.note("! calm")
+        self.network.weather = Weather()
         await self._settle()
+        self.host.check()
+
+    async def _prepare(self) -> None:
+        """Do what comes before the topic is created."""
+
+    def _start_clients(self) -> None:
+        for group in self._groups:
+            for _ in range(self.random.randint(1, 4)):
+                self._start_member(group)
 
     # -- the storm ---------------------------------------------------------------------------
 
@@ -251,21 +248,25 @@ class World:
 
     async def _settle(self) -> None:
         """Check that everything comes to rest."""
-        self.note("! calm")
-        self.network.weather = Weather()
-        await pause(_CALM_BEFORE_CHECK_S)
+        await pause(CALM_BEFORE_CHECK_S)
         for group in self._groups:
             # The others may all be on their way out.
             self._start_member(group)
         began = self.loop.time()
+        await self._append_to_all()
+        await self._until_rest(self._restless, since=began)
+
+    async def _append_to_all(self) -> None:
         producer = Process(self.loop, "last producer")
         for partition in range(self._partition_count):
             await producer.spawn(self._append(producer, partition))
-        while (restless := self._restless()) is not None:
+
+    async def _until_rest(self, restless: Callable[[], str | None], *, since: float) -> None:
+        """Wait until nothing is restless any more, which must not take long."""
+        while (reason := restless()) is not None:
             await pause(0.5)
-            assert self.loop.time() - began < _CALM_LIMIT_S, restless
-        self.seconds_to_rest = int(self.loop.time() - began)
-        self.host.check()
+            assert self.loop.time() - since < CALM_LIMIT_S, reason
+        self.seconds_to_rest = int(self.loop.time() - since)
 
     def _restless(self) -> str | None:
         """Return why the world has not come to rest yet."""
@@ -324,14 +325,16 @@ class World:
             instance=f"instance{self._number}" if is_static else None,
         )
 
-    async def _create_topic(self) -> None:
-        topic = {"name": TOPIC, "num_partitions": self._partition_count, "replication_factor": 1}
+    async def _create(self, name: str, partition_count: int) -> bytes:
+        """Create a topic and return its id."""
+        topic = {"name": name, "num_partitions": partition_count, "replication_factor": 1}
         process = Process(self.loop, "admin")
         link = self.network.open(process)
         request = {"topics": [topic], "timeout_ms": 30_000}
         answer = await link.ask(ApiKey.CREATE_TOPICS, 7, request, timeout_s=30)
         assert answer.topics[0].error_code == ErrorCode.NONE
-        self._topic_id = answer.topics[0].topic_id
+        topic_id: bytes = answer.topics[0].topic_id
+        return topic_id
 
     async def _produce(self, process: Process) -> None:
         while True:
@@ -339,7 +342,7 @@ class World:
             await self._append(process, self.random.randrange(self._partition_count))
 
     async def _append(self, process: Process, partition: int) -> None:
-        """Append a record; again until it is acknowledged."""
+        """Append a record; again until it is acknowledged, so it may be there twice."""
         self._number += 1
         value = f"value {self._number}".encode()
         records = batch(value, timestamp_ms=self.clock.now_ms())
@@ -351,12 +354,18 @@ class World:
             except LinkLostError:
                 await pause(0.1)
                 continue
-            result = answer.responses[0].partition_responses[0]
-            assert result.error_code == ErrorCode.NONE, result
-            self.model.holds(partition, result.base_offset, value)
-            self._ends[partition] = max(self._ends.get(partition, 0), result.base_offset + 1)
             link.close()
-            return
+            if self._is_acknowledged(answer.responses[0].partition_responses[0], value):
+                return
+            await pause(0.1)
+
+    def _is_acknowledged(self, result: Any, value: bytes) -> bool:
+        """Note what the answer to a Produce says; tell whether that is enough."""
+        assert result.error_code == ErrorCode.NONE, result
+        partition = result.index
+        self.model.holds(partition, result.base_offset, value)
+        self._ends[partition] = max(self._ends.get(partition, 0), result.base_offset + 1)
+        return True
 
     def _watch(self, task: asyncio.Task[Any]) -> None:
         def done(task: asyncio.Task[Any]) -> None:
@@ -365,14 +374,3 @@ class World:
                 self.failed(error)
 
         task.add_done_callback(done)
-
-
-class _ErrorWatch(logging.Handler):
-    """Takes every error that the broker logs for a failure."""
-
-    def __init__(self, world: World) -> None:
-        super().__init__(logging.ERROR)
-        self._world = world
-
-    def emit(self, record: logging.LogRecord) -> None:
-        self._world.failed(AssertionError(f"the broker says: {record.getMessage()}"))

@@ -1,4 +1,4 @@
-"""A transactional producer that sends nothing: its state, and the requests it makes of it.
+"""A transactional producer: its state, and the requests it makes of it, which others send.
 
     InitProducerId -> [AddPartitionsToTxn] Produce, [AddOffsetsToTxn] TxnOffsetCommit, EndTxn
 
@@ -10,16 +10,31 @@ each EndTxn (KIP-890).
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tests.support.batches import TIMESTAMP_MS, batch
 from tests.support.requests import produce_request
+from wirebroker.clock import pause
 from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.codecs.errors import ErrorCode
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 
 NOBODY = (-1, -1)
+
+# Nobody coordinates yet, or somebody else: who asks for coordinators has their topics created.
+LOOK_AGAIN = {ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE}
+# What a transactional client asks again after.
+AGAIN = {
+    *LOOK_AGAIN,
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    ErrorCode.CONCURRENT_TRANSACTIONS,
+    ErrorCode.NOT_ENOUGH_REPLICAS,  # the coordinator of a Produce is being loaded
+}
+_GROUP_KEY, _TRANSACTION_KEY = 0, 1
+_PATIENCE_S = 30.0
 
 
 class Versions(NamedTuple):
@@ -74,6 +89,29 @@ class TransactionalProducer:
         """Take the new epoch of an EndTxn, if this client's have one."""
         if not self.versions.adds:
             self.become(answer)
+
+    async def begin(
+        self, ask: Callable[[ApiKey, int, Any], Awaitable[Any]], *, has_group: bool = False
+    ) -> None:
+        """Ask who coordinates and fence who was there before, until that is done.
+
+        Args:
+            ask: Sends a request and returns the answer, as raw clients' does.
+            has_group: Whether a group of the same name is asked for as well.
+
+        Raises:
+            TimeoutError: It never is.
+        """
+        async with asyncio.timeout(_PATIENCE_S):
+            while True:
+                answer = await ask(*self.init())
+                if answer.error_code not in AGAIN:
+                    break
+                for find in coordinators_of(self.name)[: 1 + has_group]:
+                    await ask(*find)
+                await pause(0.001)
+        assert answer.error_code == ErrorCode.NONE, answer
+        self.become(answer)
 
     # -- requests --------------------------------------------------------------------------------
 
@@ -172,6 +210,14 @@ class TransactionalProducer:
             "producer_id": producer_id,
             "producer_epoch": epoch,
         }
+
+
+def coordinators_of(name: str) -> list[Ask]:
+    """Ask for the coordinators of a transactional id, and of the group of that name."""
+    return [
+        Ask(ApiKey.FIND_COORDINATOR, 1, {"key": name, "key_type": key_type})
+        for key_type in (_TRANSACTION_KEY, _GROUP_KEY)
+    ]
 
 
 def error_of(key: ApiKey, answer: Any) -> int:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import itertools
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from wirebroker.net.transport import ConnectionTransport
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from wirebroker.net.connection_table import ConnectionTable
+    from wirebroker.net.poller import Poller
     from wirebroker.storage.files import DataFile
 
 # About what a socket takes that nobody reads.
@@ -36,15 +37,15 @@ class _Readiness:
     There is one descriptor, which nobody looks at.
     """
 
-    __slots__ = ("_context", "_is_told", "_loop", "_reader", "_writer", "transport")
+    __slots__ = ("_context", "_is_told", "_loop", "_reader", "_transport", "_writer")
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, transport: MemoryTransport) -> None:
         self._loop = loop
+        self._transport = transport
         self._context = contextvars.Context()
         self._is_told = False
         self._reader: Callable[[], None] | None = None
         self._writer: Callable[[], None] | None = None
-        self.transport: MemoryTransport | None = None
 
     def add_reader(self, _fd: int, callback: Callable[[], None], /) -> None:
         """Call back whenever the transport is readable."""
@@ -68,8 +69,8 @@ class _Readiness:
 
     def look(self) -> None:
         """Tell in the loop's next turn, if there is something to tell and somebody to be told."""
-        transport = self.transport
-        if transport is None or self._is_told:
+        transport = self._transport
+        if self._is_told:
             return
         is_readable = self._reader is not None and transport.is_readable
         if is_readable or (self._writer is not None and transport.room_bytes > 0):
@@ -78,13 +79,29 @@ class _Readiness:
 
     def _tell(self) -> None:
         self._is_told = False
-        transport = self.transport
-        assert transport is not None
+        transport = self._transport
         if self._reader is not None and transport.is_readable:
             self._reader()
         if self._writer is not None and transport.room_bytes > 0:
             self._writer()
         self.look()
+
+
+class Polled(Protocol):
+    """A poller, and what tells it of transports in memory (a simulation's)."""
+
+    @property
+    def poller(self) -> Poller:
+        """Whom connections ask to be told."""
+        ...
+
+    def number_of(self, transport: MemoryTransport, /) -> int:
+        """Return a descriptor for a new one."""
+        ...
+
+    def look(self) -> None:
+        """Note that one may have become ready."""
+        ...
 
 
 class MemoryTransport(ConnectionTransport):
@@ -98,9 +115,9 @@ class MemoryTransport(ConnectionTransport):
     """
 
     __slots__ = (
+        "_look",
         "_most_bytes",
         "_on_output",
-        "_readiness",
         "has_end",
         "incoming",
         "is_closed",
@@ -113,6 +130,7 @@ class MemoryTransport(ConnectionTransport):
         on_output: Callable[[], None],
         *,
         most_bytes: int = _ROOM_BYTES,
+        polled: Polled | None = None,
     ) -> None:
         """Carry nothing yet.
 
@@ -120,17 +138,21 @@ class MemoryTransport(ConnectionTransport):
             loop: Tells the connection of readiness.
             on_output: Called when there is something to take, and when it is closed.
             most_bytes: What it takes while nobody takes it away.
+            polled: Tells of it instead, by a poller, together with others.
         """
-        readiness = _Readiness(loop)
-        super().__init__(readiness, 0)
-        self._readiness = readiness
+        if polled is None:
+            readiness = _Readiness(loop, self)
+            super().__init__(readiness, 0)
+            self._look = readiness.look
+        else:
+            super().__init__(polled.poller, polled.number_of(self))
+            self._look = polled.look
         self._on_output = on_output
         self._most_bytes = most_bytes
         self.incoming = bytearray()
         self.outgoing = bytearray()
         self.has_end = False
         self.is_closed = False
-        readiness.transport = self
 
     @property
     def is_readable(self) -> bool:
@@ -144,13 +166,13 @@ class MemoryTransport(ConnectionTransport):
 
     def changed(self) -> None:
         """Note that the peer has sent or ended."""
-        self._readiness.look()
+        self._look()
 
     def take(self) -> bytes:
         """Return what the connection has sent; there is room for more then."""
         taken = bytes(self.outgoing)
         self.outgoing.clear()
-        self._readiness.look()
+        self._look()
         return taken
 
     def receive(self, buffer: memoryview) -> int:
@@ -192,7 +214,6 @@ class MemoryTransport(ConnectionTransport):
         """Let go of it."""
         self.is_closed = True
         self.descriptor = -1
-        self._readiness.transport = None
         self._on_output()
 
 

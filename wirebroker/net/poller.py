@@ -69,6 +69,30 @@ class Sockets(Protocol):
         ...
 
 
+class Readiness(Protocol):
+    """What tells a poller of descriptors that are ready: an epoll, or a simulation's."""
+
+    def register(self, fd: int, eventmask: int, /) -> None:
+        """Watch one more."""
+        ...
+
+    def modify(self, fd: int, eventmask: int, /) -> None:
+        """Watch it for something else."""
+        ...
+
+    def unregister(self, fd: int, /) -> None:
+        """Watch it no more."""
+        ...
+
+    def poll(self, timeout: float | None, maxevents: int, /) -> list[tuple[int, int]]:
+        """Sleep until one is ready, or for so many seconds; return descriptors and masks."""
+        ...
+
+    def close(self) -> None:
+        """Watch nothing any more."""
+        ...
+
+
 class _Watched:
     """One descriptor."""
 
@@ -120,6 +144,7 @@ class Poller:
         report: Callable[[dict[str, Any]], None],
         monotonic: Callable[[], float],
         guest: int = _NONE,
+        readiness: Readiness | None = None,
     ) -> None:
         """Watch nothing yet.
 
@@ -127,8 +152,9 @@ class Poller:
             report: Told what a callback raises (loop.call_exception_handler).
             monotonic: Seconds on a clock that never goes back.
             guest: A descriptor whose readiness `serve` returns.
+            readiness: Who knows of it; an epoll if it is not said.
         """
-        self._epoll = select.epoll()
+        self._epoll: Readiness = select.epoll() if readiness is None else readiness
         self._report = report
         self._monotonic = monotonic
         self._guest = guest

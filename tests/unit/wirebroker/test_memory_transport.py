@@ -6,6 +6,7 @@ import contextvars
 import pytest
 
 from tests.unit.wirebroker.network_server import Server, frame, lines, serve
+from wirebroker.clock import next_turn
 from wirebroker.net.memory_transport import MemoryPeer, connect
 from wirebroker.session import ANSWER_IS_DUE, OUTPUT_IS_UNSENT
 
@@ -102,3 +103,18 @@ async def test_readiness_is_told_in_the_context_of_who_asked():
         name.set("client")
         assert await asked(peer, b"a") == b"a"
         assert seen == ["broker"]
+
+
+async def test_what_arrives_at_a_connection_that_is_being_closed_is_nobodys_business():
+    async with serve() as server:
+        reports = []
+        asyncio.get_running_loop().set_exception_handler(lambda _loop, told: reports.append(told))
+        peer = connect(server.table)
+        assert await asked(peer, b"first") == b"first"
+        (connection,) = server.table._connections
+        peer.send(frame(3, b"next"))
+        connection.close()
+        with pytest.raises(ConnectionError):
+            await peer.receive()
+        await next_turn()
+        assert not reports

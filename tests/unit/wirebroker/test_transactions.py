@@ -44,19 +44,7 @@ class Client:
 
     async def init(self, *, timeout_ms=60_000):
         self.id.timeout_ms = timeout_ms
-        while True:
-            answer = await self.raw.ask(*self.id.init())
-            if answer.error_code not in {
-                ErrorCode.NOT_COORDINATOR,
-                ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
-                ErrorCode.CONCURRENT_TRANSACTIONS,
-            }:
-                break
-            find = {"key_type": 1, "coordinator_keys": ["t"]}
-            await self.raw.ask(ApiKey.FIND_COORDINATOR, 4, find)
-            await pause(0.001)
-        assert answer.error_code == 0
-        self.id.become(answer)
+        await self.id.begin(self.raw.ask)
 
     async def produce(self, *partitions, topic="a"):
         values = {(topic, index): [b"v"] for index in partitions}

@@ -4,7 +4,7 @@ import pytest
 
 from tests.support.requests import create_topic
 from tests.support.servers import client_of, running
-from tests.support.transactional_producer import TransactionalProducer
+from tests.support.transactional_producer import AGAIN, TransactionalProducer
 from wirebroker.clock import pause
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode, KafkaError
@@ -18,11 +18,6 @@ SETTINGS = {
     "transaction.state.log.min.isr": "1",
 }
 PARTITIONS = 3
-NOT_YET = {
-    ErrorCode.NOT_COORDINATOR,
-    ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
-}
 
 
 @pytest.fixture(autouse=True)
@@ -39,21 +34,13 @@ class Producer:
 
     async def begin(self):
         await create_topic(self.raw, "a", PARTITIONS)
-        error = ErrorCode.NOT_COORDINATOR
-        while error in NOT_YET:
-            for key_type in (0, 1):
-                find = {"key_type": key_type, "coordinator_keys": ["t"]}
-                await self.raw.ask(ApiKey.FIND_COORDINATOR, 4, find)
-            await pause(0.001)
-            answer = await self.raw.ask(*self.id.init())
-            error = answer.error_code
-        self.id.become(answer)
+        await self.id.begin(self.raw.ask, has_group=True)
 
     async def commit_offsets(self):
         """Commit offset 5 of each partition; return what each is told."""
         ask = self.id.commit_offsets({"group_id": "t"}, "a", dict.fromkeys(range(PARTITIONS), 5))
-        errors = NOT_YET
-        while errors & NOT_YET:
+        errors = AGAIN
+        while errors & AGAIN:
             await pause(0.001)
             answer = await self.raw.ask(*ask)
             (topic,) = answer.topics
