@@ -98,6 +98,8 @@ house: .venv/.test-installed modules
 docs: modules
 	@$(BIN)/python -m wirebroker configs --markdown > docs/configs.md.new
 	@mv docs/configs.md.new docs/configs.md
+	@$(BIN)/python -m wirebroker commands --markdown > docs/cli.md.new
+	@mv docs/cli.md.new docs/cli.md
 
 tools: .venv/.test-installed
 	@$(BIN)/python -m compat_tests.tools

@@ -35,6 +35,8 @@ _SETTINGS = {
     "offsets.topic.num.partitions": "1",
     "offsets.topic.replication.factor": "1",
 }
+# Partitions: more than a connection remembers (api/prepared_produce.py).
+_MANY = 500
 _STAMP_MS = 1_700_000_000_000
 # The disk is not what is measured here.
 _MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None
@@ -61,10 +63,14 @@ def cases(
         named = {("t", index): batch for index in range(partitions)}
         return frame(ApiKey.PRODUCE, 11, produce_request(named))
 
+    def produce_to(index: int, batch: bytes) -> bytes:
+        return frame(ApiKey.PRODUCE, 11, produce_request({("m", index): batch}))
+
     small = bytes(build_batch([(None, b"x" * 100, ())], timestamp_ms=-1))
     repeat = _ROUND_REQUESTS
     yield "produce 100 B", [produce(1, small)] * repeat
     yield "produce 100 B to 6 partitions", [produce(6, small)] * (repeat // 4)
+    yield "produce 100 B, ever another of many", [produce_to(n, small) for n in range(_MANY)] * 2
     large = bytes(build_batch([(None, b"x" * 65_000, ())], timestamp_ms=-1))
     yield "produce 64 KiB", [produce(1, large)] * (repeat // 20)
 
@@ -104,6 +110,7 @@ async def _measure(only: str, profiled: str | None) -> dict[str, float]:
         serving = running(Path(directory), settings=_SETTINGS)
         async with serving as server, client_of(server) as client:
             await create_topic(client, "t", 8)
+            await create_topic(client, "m", _MANY)
             dispatcher = Dispatcher(broker_of(server), REGISTRY)
             info = _connection_info(Session)
             commit = await _join(client)
@@ -185,7 +192,8 @@ def _profile(dispatcher: Any, frames: list[bytes], info: Any) -> None:
 
 def _check(answer: Any, name: str) -> None:
     """Refuse to measure errors: both answers have their first partition's code at one of these."""
-    # Correlation id, tags, (throttle time, error, session), topics, name "t", partitions, index.
+    # Correlation id, tags, (throttle time, error, session), topics, a name of one letter,
+    # partitions, index.
     at = {"produce": 4 + 1 + 1 + 2 + 1 + 4, "fetch": 4 + 1 + 10 + 1 + 2 + 1 + 4}.get(
         name.partition(" ")[0]
     )

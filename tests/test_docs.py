@@ -30,6 +30,8 @@ import pytest
 
 from tests.project_files import ROOT, copy_of_the_project, project_files
 from tests.support.ports import free_port
+from wirebroker.cli import cli
+from wirebroker.commands.docs import verbs_as_markdown
 from wirebroker.config.docs import as_markdown
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -224,6 +226,11 @@ def test_the_readme_opens_with_what_it_is_and_two_commands():
 def test_the_config_reference_is_made_from_the_table():
     written = (ROOT / "docs" / "configs.md").read_text(encoding="utf-8")
     assert written == as_markdown(), "make docs writes docs/configs.md anew"
+
+
+def test_the_verb_reference_is_made_from_the_table():
+    written = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
+    assert written == verbs_as_markdown(cli), "make docs writes docs/cli.md anew"
 
 
 def test_every_make_target_that_is_written_about_exists():

@@ -42,8 +42,8 @@ DOORS = {
     "zstandard": {"codecs/records/compression.py"},
     "cramjam": {"codecs/records/compression.py"},
     "zlib": {"codecs/records/compression.py"},
-    # Two, so that `serve` and its start-up stay small beside what looks at directories.
-    "click": {"wirebroker/cli.py", "wirebroker/cli_inspect.py"},
+    # A package besides the two: each verb's flags stand beside the verb, and `serve` stays small.
+    "click": {"wirebroker/cli.py", "wirebroker/cli_inspect.py", "wirebroker/commands/"},
     "re2": {"wirebroker/patterns.py"},
     "kafka": set[str](),  # its definitions are used, when the package is built
     "kio": set[str](),
@@ -212,7 +212,8 @@ def test_a_library_has_one_door(library):
         for path in python_files(*PRODUCT)
         if any(module.split(".")[0] == library for module in imports_of(path))
     }
-    assert users <= DOORS[library]
+    rooms = {door for door in DOORS[library] if door.endswith("/")}
+    assert {user for user in users if user.rpartition("/")[0] + "/" not in rooms} <= DOORS[library]
 
 
 def test_no_package_is_searched_at_run_time():

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 USED_ELSEWHERE: Final[dict[str, str]] = {
     "connection_made": "asyncio calls it",
     "connection_lost": "asyncio calls it",
+    "format_commands": "click calls it",
     **dict.fromkeys(
         ["ControllerServer", "RemoteChannel", "RemoteMarkers", "TcpDialer"],
         "brokers and controllers in several processes, so far in tests alone",

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from wirebroker.config.dynamic import with_usable
 from wirebroker.coordinator.controller.cluster_image import ResourceType
+from wirebroker.coordinator.controller.image_change import change_between
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -25,8 +26,8 @@ if TYPE_CHECKING:
     from wirebroker.cluster.metadata_follower import MetadataFollower
     from wirebroker.cluster.producer_id_supply import ProducerIdSupply
     from wirebroker.cluster.replica_manager import ReplicaManager
-    from wirebroker.cluster.transaction_admission import TransactionAdmission
     from wirebroker.cluster.transaction_coordinator import TransactionCoordinator
+    from wirebroker.cluster.transaction_verifier import TransactionVerifier
     from wirebroker.config import Config
     from wirebroker.coordinator.controller.cluster_image import ClusterImage
     from wirebroker.coordinator.controller.image_change import ImageChange
@@ -48,7 +49,7 @@ class Broker:
     replicas: ReplicaManager
     groups: GroupCoordinator
     transactions: TransactionCoordinator
-    admission: TransactionAdmission
+    transaction_verifier: TransactionVerifier
     producer_ids: ProducerIdSupply
     fetch_sessions: FetchSessions
     metadata_cache: MetadataCache
@@ -66,16 +67,29 @@ class Broker:
         default_factory=list["Callable[[Config], Awaitable[None]]"]
     )
 
-    def subscribe(self) -> None:
+    async def follow_metadata(self, image: ClusterImage) -> None:
         """Have every part follow the metadata, in this order; what it answers rests on all of them.
 
         The configuration comes first: what is opened then goes by it. Coordinators come after the
         replicas that their partitions are.
+
+        Args:
+            image: What all parts were built from. What was published since, nobody was told of;
+                that is followed first.
         """
-        self.metadata.subscribe("the configuration", self._follow_configs)
-        self.metadata.subscribe("the replicas", self.replicas.apply)
-        self.metadata.subscribe("the groups", self.groups.apply)
-        self.metadata.subscribe("the metadata cache", self._follow_topics)
+        followers = {
+            "the configuration": self._follow_configs,
+            "the replicas": self.replicas.apply,
+            "the groups": self.groups.apply,
+            "the metadata cache": self._follow_topics,
+        }
+        while image is not self.metadata.image:  # again for what is published meanwhile
+            before, image = image, self.metadata.image
+            change = change_between(before, image)
+            for follow in followers.values():
+                await follow(change, image)
+        for name, follow in followers.items():
+            self.metadata.subscribe(name, follow)
 
     async def _follow_configs(self, change: ImageChange, image: ClusterImage) -> None:
         mine = {(ResourceType.BROKER, ""), (ResourceType.BROKER, str(self.node_id))}
@@ -84,7 +98,7 @@ class Broker:
         self.config = dynamic_config(self.config, image, self.node_id)
         for use_config in self.config_users:
             use_config(self.config)
-        self.admission.use_config(self.config)
+        self.transaction_verifier.use_config(self.config)
         await self.replicas.use_config(self.config, image)
         for follow in self.config_followers:
             await follow(self.config)

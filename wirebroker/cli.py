@@ -1,8 +1,8 @@
-"""The command line: `wirebroker serve` and what else the program answers (click's only door).
+"""The command line: `wirebroker serve`, and the way to the other verbs (commands/table.py).
 
 Whatever goes wrong with the arguments, the settings or the start is one line on standard error
-that says what and how to mend it, and exit status 2. The server is imported when it is served, so
-that `--version` and `--help` stay quick.
+that says what and how to mend it, and exit status 2. Each verb is imported when it is asked for,
+the server when it is served: `--version` and `--help` stay quick.
 """
 
 from __future__ import annotations
@@ -13,8 +13,7 @@ from pathlib import Path
 
 import click
 
-from wirebroker import cli_inspect
-from wirebroker.config import ConfigError, StartError
+from wirebroker.commands.verb_group import VerbGroup
 from wirebroker.version import version_text
 
 _USAGE_STATUS = 2
@@ -31,8 +30,6 @@ def run(arguments: list[str]) -> int:
     """Run the program and return its exit status."""
     try:
         status: object = cli.main(arguments, prog_name="wirebroker", standalone_mode=False)
-    except (ConfigError, StartError) as error:
-        message = str(error)
     except click.UsageError as error:
         command = error.ctx.command_path if error.ctx else "wirebroker"
         message = f"{error.format_message().rstrip('.')} (see {command} --help)"
@@ -46,7 +43,7 @@ def run(arguments: list[str]) -> int:
     return _USAGE_STATUS
 
 
-@click.group(invoke_without_command=True)
+@click.group(cls=VerbGroup, invoke_without_command=True)
 @click.version_option(version_text(), message="wirebroker %(version)s")
 @click.pass_context
 def cli(context: click.Context) -> None:
@@ -59,11 +56,13 @@ def _parse_port(_context: click.Context, _option: click.Parameter, text: str | N
     if text is None:
         return None
     if not (text.isascii() and text.isdigit() and len(text) <= 5 and int(text) <= _GREATEST_PORT):
-        raise ConfigError(f"--port {text} cannot be used: ports go from 0 to {_GREATEST_PORT}")
+        raise click.ClickException(
+            f"--port {text} cannot be used: ports go from 0 to {_GREATEST_PORT}"
+        )
     return int(text)
 
 
-@cli.command()
+@click.command()
 @click.option(
     "--config",
     "file",
@@ -120,8 +119,9 @@ def serve(
     Settings are taken from flags, then from KAFKA_ environment variables (KAFKA_LOG_DIRS is
     log.dirs), then from the file, then from Kafka's defaults.
     """
+    from wirebroker.config import ConfigError, StartError  # noqa: PLC0415 - keeps --help quick
     from wirebroker.config.protection import check_protection  # noqa: PLC0415
-    from wirebroker.config.sources import load_config  # noqa: PLC0415 - keeps --help quick
+    from wirebroker.config.sources import load_config  # noqa: PLC0415
 
     flags = _parse_settings(settings)
     named = {
@@ -130,23 +130,26 @@ def serve(
         "wirebroker.log.level": log_level,
     }
     flags |= {name: value for name, value in named.items() if value is not None}
-    config = load_config(
-        file=file,
-        environment=os.environ,
-        flags=flags,
-        data_directory=data_dir,
-        host=host,
-        port=port,
-    )
-    check_protection(config)
+    try:
+        config = load_config(
+            file=file,
+            environment=os.environ,
+            flags=flags,
+            data_directory=data_dir,
+            host=host,
+            port=port,
+        )
+        check_protection(config)
 
-    # Imported late: a mistake in the settings is said before this is loaded.
-    from wirebroker.server import run as run_server  # noqa: PLC0415
+        # Imported late: a mistake in the settings is said before this is loaded.
+        from wirebroker.server import run as run_server  # noqa: PLC0415
 
-    return run_server(config, port_file=port_file)
+        return run_server(config, port_file=port_file)
+    except (ConfigError, StartError) as error:
+        raise click.ClickException(str(error)) from None
 
 
-@cli.command()
+@click.command()
 @click.option("--markdown", is_flag=True, help="As docs/configs.md.")
 def configs(*, markdown: bool) -> None:
     """Print every config with its default."""
@@ -155,8 +158,13 @@ def configs(*, markdown: bool) -> None:
     click.echo(as_markdown() if markdown else as_text(), nl=False)
 
 
-for _command in (cli_inspect.dump, cli_inspect.verify, cli_inspect.repair):
-    cli.add_command(_command)
+@click.command()
+@click.option("--markdown", is_flag=True, help="As docs/cli.md.")
+def commands(*, markdown: bool) -> None:
+    """Print every verb with its flags."""
+    from wirebroker.commands.docs import verbs_as_markdown, verbs_as_text  # noqa: PLC0415
+
+    click.echo(verbs_as_markdown(cli) if markdown else verbs_as_text(cli), nl=False)
 
 
 def _parse_settings(settings: tuple[str, ...]) -> dict[str, str]:
@@ -164,6 +172,7 @@ def _parse_settings(settings: tuple[str, ...]) -> dict[str, str]:
     for setting in settings:
         name, equals, value = setting.partition("=")
         if not equals or not name.strip():
-            raise ConfigError(f"--set {setting} cannot be used: write --set key=value")
+            message = f"--set {setting} cannot be used: write --set key=value"
+            raise click.ClickException(message)
         parsed[name.strip()] = value
     return parsed

@@ -14,7 +14,10 @@ from typing import TYPE_CHECKING
 
 import click
 
+from wirebroker.commands.output import Printer
+
 if TYPE_CHECKING:
+    from wirebroker.config import Config
     from wirebroker.inspect.progress import Progress
 
 _DAMAGE_STATUS = 1
@@ -71,7 +74,7 @@ def dump(
     options = DumpOptions(records or deep, deep, wanted, most)
     files = ReadOnlyFiles()
     text = TextLines()
-    printer = _Printer()
+    printer = Printer()
     is_damaged = False
     with printer:
         try:
@@ -103,38 +106,6 @@ def _bar(is_wanted: bool | None, total_bytes: int) -> Progress:
     return Progress(sys.stderr if is_shown else None, total_bytes, SystemClock())
 
 
-class _Printer:
-    """Standard output; on leaving, what went wrong with it or with files becomes one line.
-
-    As a context it raises click.ClickException if something cannot be read.
-    """
-
-    def __init__(self) -> None:
-        self._out = sys.stdout
-
-    def line(self, text: str) -> None:
-        self._out.write(text + "\n")
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, _: object
-    ) -> bool:
-        try:
-            self._out.flush()
-        except BrokenPipeError as broken:
-            error = error or broken
-        if isinstance(error, BrokenPipeError):
-            # Else the interpreter would complain when it flushes what is left.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), self._out.fileno())
-            return True
-        if isinstance(error, OSError):
-            reason = error.strerror or str(error)
-            raise click.ClickException(f"{error.filename or 'output'}: {reason}") from None
-        return False
-
-
 @click.command(short_help="Say what is wrong in data directories.")
 @click.argument(
     "directories", nargs=-1, required=True, metavar="DIR...", type=click.Path(exists=True)
@@ -157,7 +128,7 @@ def verify(*, directories: tuple[str, ...], as_json: bool, progress: bool | None
     tally = Tally()
     files = ReadOnlyFiles()
     bar = _bar(progress, size_of(files, paths))
-    printer = _Printer()
+    printer = Printer()
 
     def tell(finding: Finding) -> None:
         tally.add(finding)
@@ -217,7 +188,6 @@ def repair(
     removed, unfinished swaps completed. Exit status 1 if a log cannot be opened.
     """
     from wirebroker.clock import SystemClock  # noqa: PLC0415
-    from wirebroker.config.sources import load_config  # noqa: PLC0415
     from wirebroker.inspect.json_lines import json_line  # noqa: PLC0415
     from wirebroker.inspect.read_only_files import ReadOnlyFiles  # noqa: PLC0415
     from wirebroker.inspect.repair import Repair, RepairError, as_text  # noqa: PLC0415
@@ -226,7 +196,7 @@ def repair(
     paths = [str(Path(each)).rstrip("/") or "/" for each in directories]
     count = empty_count = 0
     bar = _bar(progress, size_of(ReadOnlyFiles(), paths))
-    printer = _Printer()
+    printer = Printer()
 
     def tell(row: dict[str, object]) -> None:
         nonlocal count, empty_count
@@ -241,7 +211,7 @@ def repair(
 
     run = Repair(
         paths,
-        config=load_config(file=file, environment=os.environ, flags={}),
+        config=_config_of(file),
         clock=SystemClock(),
         is_dry=dry_run,
         reads_all=full,
@@ -269,3 +239,13 @@ def repair(
             unlisted = f" ({empty_count} new and empty, not listed)" if empty_count else ""
             printer.line(f"{_counted(count, 'file')} {done}{unlisted}, {logs} cannot be opened")
     return _DAMAGE_STATUS if run.problem_count else 0
+
+
+def _config_of(file: Path | None) -> Config:
+    from wirebroker.config import ConfigError  # noqa: PLC0415
+    from wirebroker.config.sources import load_config  # noqa: PLC0415
+
+    try:
+        return load_config(file=file, environment=os.environ, flags={})
+    except ConfigError as error:
+        raise click.ClickException(str(error)) from None

@@ -27,7 +27,6 @@ import signal
 import socket
 import sys
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wirebroker.api.registry import REGISTRY
@@ -44,20 +43,20 @@ from wirebroker.cluster.metadata_cache import MetadataCache
 from wirebroker.cluster.producer_id_supply import ProducerIdSupply
 from wirebroker.cluster.quorum_controller import QuorumController
 from wirebroker.cluster.replica_manager import ReplicaManager
-from wirebroker.cluster.transaction_admission import TransactionAdmission
 from wirebroker.cluster.transaction_coordinator import TransactionCoordinator
 from wirebroker.cluster.transaction_markers import MarkerWriter
+from wirebroker.cluster.transaction_verifier import TransactionVerifier
 from wirebroker.codecs.errors import KafkaError
 from wirebroker.config import Config, StartError
 from wirebroker.config.listeners import ListenerConfig, listeners_of
 from wirebroker.coordinator.controller.cluster_image import Endpoint
 from wirebroker.coordinator.controller.controller import Controller
-from wirebroker.coordinator.controller.image_change import topics_between
 from wirebroker.coordinator.groups.settings import GroupSettings
 from wirebroker.coordinator.transactions.settings import TransactionSettings
 from wirebroker.fetch_sessions import FetchSessions
 from wirebroker.freed_memory import give_back_large_blocks
 from wirebroker.garbage import GarbagePolicy
+from wirebroker.locked_directories import LockedDirectories
 from wirebroker.logs import configure_logging
 from wirebroker.loop_watch import LoopWatch
 from wirebroker.metrics import Metrics
@@ -79,12 +78,12 @@ from wirebroker.ready_lines import (
     shown_address,
 )
 from wirebroker.storage.files import Files
-from wirebroker.storage.log_directory import LogDirectory, LogDirectoryError
 from wirebroker.threads import Work, in_thread, until_idle
 from wirebroker.version import PLAIN_BUILD, is_compiled
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from pathlib import Path
 
 logger = logging.getLogger("wirebroker")
 
@@ -156,9 +155,7 @@ class Server:
         self.broker: Broker | None = None
         self._settings = NetworkSettings.from_config(config)
         self._sockets: list[tuple[ListenerConfig, socket.socket]] = []
-        self._directories: list[LogDirectory] = []
-        # Of the metadata log, if that is none of them.
-        self._metadata_directory: LogDirectory | None = None
+        self._directories = LockedDirectories(config, self.files)
         self.listeners: OpenListeners | None = None
         self._table: ConnectionTable | None = None
         self._maintenance: Maintenance | None = None
@@ -178,7 +175,7 @@ class Server:
     @property
     def data_directories(self) -> list[str]:
         """Return where data lies, as absolute paths."""
-        return [directory.path for directory in self._directories]
+        return [directory.path for directory in self._directories.of_logs]
 
     @property
     def address(self) -> tuple[str, int]:
@@ -199,7 +196,7 @@ class Server:
         self.files.bound_open_files(data_files)
         try:
             self._bind()
-            self._open_directories()
+            self._directories.open()
             self._remove_port_file()
             broker = self.broker = await self._open_broker()
         except (OSError, KafkaError) as error:
@@ -329,66 +326,29 @@ class Server:
                 ) from error
             self._sockets.append((listener, sock))
 
-    def _open_directories(self) -> None:
-        cluster_id = self.config.optional_str("wirebroker.cluster.id")
-        paths = [str(Path(path).absolute()) for path in self.config.log_directories]
-        home = self.config.optional_str("metadata.log.dir")
-        if home and str(Path(home).absolute()) not in paths:
-            # It knows the cluster when all others are new.
-            self._metadata_directory = self._open_directory(home, cluster_id)
-            cluster_id = self._metadata_directory.cluster_id
-        for path in self.config.log_directories:
-            directory = self._open_directory(path, cluster_id)
-            cluster_id = directory.cluster_id
-            self._directories.append(directory)
-            for problem in directory.problems:
-                logger.warning("%s", problem)
-
-    def _open_directory(self, path: str, cluster_id: str | None) -> LogDirectory:
-        absolute = str(Path(path).absolute())
-        try:
-            return LogDirectory.open(
-                absolute, self.files, node_id=self.config.node_id, cluster_id=cluster_id
-            )
-        except LogDirectoryError as error:
-            raise StartError(*_split(str(error))) from error
-        except OSError as error:
-            is_path_taken = isinstance(error, FileExistsError | NotADirectoryError)
-            reason = "it is no directory" if is_path_taken else error.strerror or error
-            raise StartError(
-                f"cannot use the data directory {path}: {reason}",
-                "choose another (--data-dir DIR)"
-                if is_path_taken
-                else "check its owner and permissions, or choose another (--data-dir DIR)",
-            ) from error
-
-    def _metadata_home(self) -> str:
-        """Return the absolute path of the directory that the metadata log lies in."""
-        home = self.config.optional_str("metadata.log.dir") or self._directories[0].path
-        return str(Path(home).absolute())
-
     async def _open_broker(self) -> Broker:
         config, clock = self.config, self.clock
         node_id = config.node_id
-        cluster_id = self._directories[0].cluster_id
+        cluster_id = self._directories.cluster_id
         rules = Controller(config, node_id=node_id, cluster_id=cluster_id)
         controller = self.controller = await QuorumController.open(
-            self._metadata_home(), files=self.files, clock=clock, rules=rules
+            self._directories.metadata_home, files=self.files, clock=clock, rules=rules
         )
         controller.hold_snapshots()
         # What a newer broker wrote is refused before anything is touched.
-        for directory in self._directories:
+        for directory in self._directories.of_logs:
             directory.remove_clean_shutdown_marker()
         metadata = controller.follower
-        config = rules.config = dynamic_config(config, metadata.image, node_id)
         channel = LocalChannel(controller)
         self.lifecycle = BrokerLifecycle(channel, metadata, node_id=node_id)
-        await self._register(self.lifecycle, config)
+        await self._register(self.lifecycle)
+        # All parts are built from this image, and follow what comes after it (follow_metadata).
+        loaded = metadata.image
+        config = rules.config = dynamic_config(config, loaded, node_id)
         replicas = ReplicaManager(
-            self._directories, self.files, config=config, clock=clock, node_id=node_id
+            self._directories.of_logs, self.files, config=config, clock=clock, node_id=node_id
         )
         controller.on_disk_failure = replicas.file_failed
-        loaded = metadata.image
         await replicas.load(loaded)
         for module in API_MODULES:
             importlib.import_module(f"wirebroker.api.{module}")
@@ -420,7 +380,7 @@ class Server:
             replicas=replicas,
             groups=groups,
             transactions=transactions,
-            admission=TransactionAdmission(transactions, clock=clock, config=config),
+            transaction_verifier=TransactionVerifier(transactions, clock=clock, config=config),
             producer_ids=producer_ids,
             fetch_sessions=FetchSessions(slots, random.Random()),  # noqa: S311 - ids, not secrets
             metadata_cache=MetadataCache(),
@@ -428,23 +388,21 @@ class Server:
             auto_listeners=_told_where_they_came(listener for listener, _ in self._sockets),
         )
         broker.config_users.append(rules.use_config)
-        broker.subscribe()
-        if metadata.image is not loaded:  # nobody was told of what was published meanwhile
-            change = topics_between(loaded, metadata.image)
-            await replicas.apply(change, metadata.image)
+        await broker.follow_metadata(loaded)
         await self.lifecycle.unfence()
         broker.groups.start()
         broker.transactions.start()
         return broker
 
-    async def _register(self, lifecycle: BrokerLifecycle, config: Config) -> None:
+    async def _register(self, lifecycle: BrokerLifecycle) -> None:
         """Register as a broker of the cluster: what a kill has left of the last is gone by that."""
-        epochs = {directory.previous_broker_epoch for directory in self._directories}
+        directories = self._directories.of_logs
+        epochs = {directory.previous_broker_epoch for directory in directories}
         await lifecycle.register(
-            cluster_id=self._directories[0].cluster_id,
+            cluster_id=self._directories.cluster_id,
             endpoints=[self._endpoint(listener, sock) for listener, sock in self._sockets],
-            log_directories=[directory.directory_id for directory in self._directories],
-            rack=config.optional_str("broker.rack"),
+            log_directories=[directory.directory_id for directory in directories],
+            rack=self.config.optional_str("broker.rack"),
             # Directories that tell of different incarnations tell of no clean stop.
             previous_broker_epoch=epochs.pop() if len(epochs) == 1 else -1,
         )
@@ -467,10 +425,7 @@ class Server:
     def _release(self) -> None:
         for _, sock in self._sockets:
             sock.close()
-        for directory in self._directories:
-            directory.close()
-        if self._metadata_directory is not None:
-            self._metadata_directory.close()
+        self._directories.close()
         self.files.close_all()
 
 
@@ -565,9 +520,3 @@ def _how_to_listen(error: OSError) -> str:
     if error.errno == errno.EACCES:
         return "choose a port that needs no privilege (--port N)"
     return "choose an address that this machine has (--host HOST)"
-
-
-def _split(sentence: str) -> tuple[str, str]:
-    """Split "what is wrong; how to mend it"."""
-    what, _, mend = sentence.partition("; ")
-    return what, mend

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from wirebroker.coordinator.controller.cluster_image import (
+    NO_CONFIGS,
     BrokerImage,
     ConfigKey,
     PartitionImage,
@@ -89,22 +90,31 @@ class ImageChange:
                 yield topic, partition
 
 
-def topics_between(before: ClusterImage, after: ClusterImage) -> ImageChange:
-    """Return what became of the topics from one image to a later one, and of nothing else."""
+def change_between(before: ClusterImage, after: ClusterImage) -> ImageChange:
+    """Return what became of topics and configs from one image to a later one; of nothing else."""
     change = ImageChange()
     change.deleted = [
         topic for topic in before.topics.values() if topic.topic_id not in after.topics_by_id
     ]
     for topic in after.topics.values():
         known = before.topics_by_id.get(topic.topic_id)
-        if known is topic:
-            continue
-        partitions: dict[int, PartitionChange] = {}
-        for partition in topic.partitions.values():
-            held = None if known is None else known.partitions.get(partition.index)
-            if held is not partition:
-                partitions[partition.index] = PartitionChange(held, partition)
-        change.topics[topic.topic_id] = TopicChange(
-            topic.name, topic.topic_id, known is None, partitions
-        )
+        if known is not topic:
+            change.topics[topic.topic_id] = _topic_change(known, topic)
+    for key in (*before.configs, *(key for key in after.configs if key not in before.configs)):
+        old, new = before.configs.get(key, NO_CONFIGS), after.configs.get(key, NO_CONFIGS)
+        if old is not new and old != new:
+            change.configs[key] = {
+                name: ConfigChange(old.get(name), new.get(name))
+                for name in (*old, *(name for name in new if name not in old))
+                if old.get(name) != new.get(name)
+            }
     return change
+
+
+def _topic_change(before: TopicImage | None, after: TopicImage) -> TopicChange:
+    partitions: dict[int, PartitionChange] = {}
+    for partition in after.partitions.values():
+        held = None if before is None else before.partitions.get(partition.index)
+        if held is not partition:
+            partitions[partition.index] = PartitionChange(held, partition)
+    return TopicChange(after.name, after.topic_id, before is None, partitions)

@@ -54,11 +54,11 @@ class BatchValidator:
     __slots__ = (
         "_after_max_ms",
         "_before_max_ms",
-        "_is_adapted",
         "_is_compacted",
         "_is_walked_at_once",
         "_log_append_time",
         "_looked_into",
+        "_looks_into_all",
         "_records",
         "_target",
         "_walks_all",
@@ -80,8 +80,10 @@ class BatchValidator:
         self._after_max_ms = settings.message_timestamp_after_max_ms
         self._target: Compression | None = Compression.of(settings)  # None: as the producer chose
         self._records = RecordValidator(settings, self._target and self._target.codec)
-        self._is_adapted = self._log_append_time or self._is_compacted or self._target is not None
-        self._is_walked_at_once = walks_all and not self._is_adapted
+        self._looks_into_all = (
+            self._log_append_time or self._is_compacted or self._target is not None
+        )
+        self._is_walked_at_once = walks_all and not self._looks_into_all
         # Attributes of a plain batch for which its records have to be looked at.
         self._looked_into = LOG_APPEND_TIME_FLAG | (CODEC_MASK if walks_all else 0)
 
@@ -123,13 +125,13 @@ class BatchValidator:
                 raise self._too_large(len(records))
         if (
             not is_plain
-            or self._is_adapted
+            or self._looks_into_all
             or header.attributes & self._looked_into
             or header.max_timestamp - now_ms > self._after_max_ms
             or now_ms - header.base_timestamp > self._before_max_ms
             or walked is not None
         ):
-            return self._adapt(records, header, now_ms, is_brief=is_brief, walked=walked)
+            return self._walk_and_restamp(records, header, now_ms, is_brief=is_brief, walked=walked)
         return records, header
 
     def walk(self, records: memoryview, now_ms: int) -> Generator[None, None, Walked | None]:
@@ -180,7 +182,7 @@ class BatchValidator:
         check_fields(header)
         return records, header
 
-    def _adapt(
+    def _walk_and_restamp(
         self,
         records: memoryview,
         header: BatchHeader,
@@ -189,7 +191,7 @@ class BatchValidator:
         is_brief: bool,
         walked: Walked | None,
     ) -> tuple[memoryview, BatchHeader]:
-        """Do steps 4 and 5."""
+        """Do steps 4 and 5: what its records are, and what the batch says of their times."""
         if not self.must_walk(header, now_ms):
             return records, self._stamped(records, header, header.max_timestamp, now_ms)
         if walked is None:

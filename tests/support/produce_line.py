@@ -9,19 +9,24 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tests.support.servers import broker_of
-from wirebroker.api.registry import REGISTRY
+from wirebroker.api.produce import produce
 from wirebroker.clock import SystemClock
+from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import MalformedFrameError
 from wirebroker.gate import Gate
+from wirebroker.handlers import Registry
 from wirebroker.net.dispatch import Dispatcher, HandlerFailedError
 from wirebroker.net.memory_shell import MemoryConnection
 from wirebroker.request import CloseConnectionError
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable
     from pathlib import Path
 
+    from wirebroker.broker import Broker
     from wirebroker.cluster.group_commit import GroupCommit
     from wirebroker.cluster.partition import Partition
+    from wirebroker.request import Reply, Request
     from wirebroker.server import Server
 
 
@@ -48,7 +53,11 @@ class ProduceLine:
     def __init__(self, server: Server, *, has_memory: bool = True) -> None:
         self._broker = broker_of(server)
         self.gate = Gate()
-        self._dispatch = Dispatcher(self._broker, REGISTRY, gate=self.gate)
+        registry = Registry()
+        registry.handles_raw(ApiKey.PRODUCE)(self._produce)
+        self._dispatch = Dispatcher(self._broker, registry, gate=self.gate)
+        # How many requests took the whole way.
+        self._whole_count = 0
         self._has_memory = has_memory
         self._connection = MemoryConnection(self._dispatch)
         self.short_count = 0
@@ -57,11 +66,14 @@ class ProduceLine:
         """Send a whole frame, with its size, and return the whole answer; b"" for none."""
         if not self._has_memory:
             self._connection = MemoryConnection(self._dispatch)
-        before = self.memo
+        before = self._whole_count
         answer = await self._connection.exchange(frame)
-        # The whole way makes another memo, or none.
-        self.short_count += before is not None and self.memo is before
+        self.short_count += self._whole_count == before
         return answer
+
+    def _produce(self, broker: Broker, request: Request) -> Reply | Awaitable[Reply]:
+        self._whole_count += 1
+        return produce(broker, request)
 
     async def outcome(self, frame: bytes) -> bytes | str:
         """Return the answer, or the name of what closes the connection."""

@@ -53,7 +53,7 @@ _BASE_OFFSET_BYTES: Final = 8
 # Longer requests without their records are not worth the memory.
 _LONGEST_SAME_BYTES: Final = 4096
 # Places that a connection may remember, 200 bytes each.
-_MOST_PLACES: Final = 4 * MOST_PARTITIONS
+MOST_PLACES: Final = 4 * MOST_PARTITIONS
 # Several partitions in longer frames are appended in slices: what is shorter holds the loop for few
 # milliseconds. Whatever the records of the second unpack to, they hold it for 15 ms at most.
 _LONGEST_FRAME_BYTES: Final = LARGE_APPEND_BYTES if IS_QUICK else LARGE_WALK_BYTES
@@ -95,6 +95,7 @@ class PreparedProduce(Prepared):
         "_between",
         "_broker",
         "_fill",
+        "_has_matched",
         "_head",
         "_is_flexible",
         "_kinds",
@@ -111,7 +112,6 @@ class PreparedProduce(Prepared):
         broker: Broker,
         request: Request,
         wanted: ProduceRequest,
-        places: dict[int, _Place],
         *,
         same: bytes,
     ) -> None:
@@ -126,8 +126,8 @@ class PreparedProduce(Prepared):
         topic = wanted.topics[0]
         # Without its partitions, which hold the frame.
         self._topic = ProduceTopic(topic.name, topic.topic_id, [])
-        # By index.
-        self._places = places
+        # By index: the partitions that a prepared request may name.
+        self._places: dict[int, _Place] = {}
         # An answer of one partition, taken to pieces: own attributes are found soonest.
         kind = self._kind_of(1)
         self._fill = kind.fill
@@ -137,20 +137,26 @@ class PreparedProduce(Prepared):
         self._kinds: dict[int, AnswerKind] = {}
         # What was appended of a request that goes the whole way, by index.
         self._begun: Mapping[int, AppendResult] | None = None
+        # Whether the last frame was like the one remembered, but for its partitions.
+        self._has_matched = False
 
     @property
     def has_begun(self) -> bool:
         """Whether some of the frame for which `serve` returned None is appended."""
         return self._begun is not None
 
-    @property
-    def places(self) -> Mapping[int, _Place]:
-        """The partitions that a prepared request may name."""
-        return self._places
+    def is_for(self, request: Request) -> bool:
+        """Tell whether the frame that `serve` was given last, and is this request, has matched."""
+        return self._has_matched and self.epoch == request.session.epoch
 
-    def is_for(self, request: Request, same: bytes) -> bool:
-        """Tell whether a request differs from those that this is for in its partitions alone."""
-        return self._same == same and bytes(request.frame[:HEAD_BYTES]) == self._head
+    def learn(self, partitions: Sequence[Partition]) -> None:
+        """Let the next requests name these partitions, too, as they serve now."""
+        places = self._places
+        for partition in partitions:
+            index = partition.index
+            if index not in places and len(places) >= MOST_PLACES:
+                del places[next(iter(places))]  # who came first has been of use for longest
+            places[index] = _Place(partition)
 
     def take_begun(self) -> Mapping[int, AppendResult] | None:
         """Return what `serve` has appended, by index, of the frame for which it returned None."""
@@ -170,7 +176,9 @@ class PreparedProduce(Prepared):
         self._begun = None
         found = match(frame, self._head, self._same, self._is_flexible)
         if found is None:
+            self._has_matched = False
             return None
+        self._has_matched = True
         correlation_id, parts = found
         if len(parts) > 1:
             return self._serve_several(correlation_id, parts, len(frame))
@@ -319,6 +327,10 @@ def prepare(
             or partition.log.settings.message_timestamp_type == "LogAppendTime"
         ):
             return None
+    # One for all that differ in their partitions: to make it costs more than it spares once.
+    if isinstance(last, PreparedProduce) and last.is_for(request):
+        last.learn(partitions)
+        return last
     count_at = _count_at(request, wanted.topics[0].name)
     if count_at > _LONGEST_SAME_BYTES:  # tagged fields of the header may be long
         return None
@@ -327,12 +339,9 @@ def prepare(
     is_flexible = request.version >= FIRST_FLEXIBLE
     if match(frame, bytes(frame[:HEAD_BYTES]), same, is_flexible) is None:
         return None
-    places = {partition.index: _Place(partition) for partition in partitions}
-    if isinstance(last, PreparedProduce) and last.is_for(request, same):
-        known = {**last.places, **places}
-        if len(known) <= _MOST_PLACES:
-            places = known
-    return PreparedProduce(broker, request, wanted, places, same=same)
+    prepared = PreparedProduce(broker, request, wanted, same=same)
+    prepared.learn(partitions)
+    return prepared
 
 
 def _count_at(request: Request, topic: str) -> int:

@@ -23,6 +23,13 @@ from typing import TYPE_CHECKING
 from wirebroker.api.delayed_produce import Appended, DelayedProduce, withdraw
 from wirebroker.api.leader_endpoints import leader_endpoints
 from wirebroker.api.prepared_produce import PreparedProduce, prepare
+from wirebroker.api.produce_checks import (
+    check_partition,
+    last_of_each,
+    names_one_twice,
+    refuse_at_first_sight,
+    refuse_unknown_codecs,
+)
 from wirebroker.api.registry import handles_raw
 from wirebroker.api.transaction_guards import Refusal, guards_for
 from wirebroker.clock import Slices, next_turn
@@ -31,28 +38,13 @@ from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.codecs.hot.produce import ProduceTopic, parse_produce
 from wirebroker.codecs.hot.produce_response import PartitionResult, encode_produce
-from wirebroker.codecs.records.compression import Codec
-from wirebroker.codecs.records.layout import (
-    CODEC_MASK,
-    HEADER_BYTES,
-    LENGTH_MAGIC_FLAGS,
-    MAGIC,
-    OVERHEAD_BYTES,
-    TRANSACTIONAL_FLAG,
-)
 from wirebroker.codecs.records.walk import MAX_REFUSED
-from wirebroker.coordinator.controller.topic_names import is_internal
 from wirebroker.handlers import Cost
 from wirebroker.needs import WRITE_TOPIC, WRITE_TRANSACTIONAL_ID
 from wirebroker.request import CloseConnectionError
 from wirebroker.storage.log.batch_shape import (
-    LARGEST_LENGTH,
-    SMALLEST_LENGTH,
     ZSTD_VERSION,
     RefusedBatchError,
-    check_codec,
-    check_start,
-    only_header,
 )
 from wirebroker.storage.log.brief_work import TakesLongError
 
@@ -61,16 +53,12 @@ if TYPE_CHECKING:
     from wirebroker.broker import Broker
     from wirebroker.clock import Steps
     from wirebroker.cluster.partition import Partition
-    from wirebroker.codecs.hot.produce import ProducePartition, ProduceRequest
+    from wirebroker.codecs.hot.produce import ProduceRequest
     from wirebroker.request import Reply, Request
     from wirebroker.storage.log.append import AppendResult
-    from wirebroker.storage.log.verification import VerificationGuard
 
 _LEADER_VERSION = 10
 _TOPIC_ID_VERSION = 13
-
-# The only client that may append to internal topics (Kafka's AdminUtils.ADMIN_CLIENT_ID).
-_ADMIN_CLIENT_ID = "__admin_client"
 
 # Faults whose answer does not tell the log start offset (Kafka's ReplicaManager.appendToLocalLog).
 _SILENT = frozenset(
@@ -149,13 +137,13 @@ class _Produce:
         """Append at once whatever can be, and answer unless something has to wait."""
         wanted = self._wanted
         try:
-            _look_first(wanted)
+            refuse_at_first_sight(wanted)
             if self._request.version < ZSTD_VERSION:
-                _look_for_unknown_codecs(wanted)
+                refuse_unknown_codecs(wanted)
         except KafkaError as error:
             return self._refuse(error)
-        if _names_one_twice(wanted.topics):
-            wanted.topics = _last_of_each(wanted.topics)
+        if names_one_twice(wanted.topics):
+            wanted.topics = last_of_each(wanted.topics)
         if wanted.transactional_id is not None:
             try:
                 guards = guards_for(self._broker, self._request, wanted)
@@ -199,8 +187,8 @@ class _Produce:
     def _refuse(self, error: KafkaError) -> Reply:
         """Give every partition the same error."""
         topics = self._wanted.topics
-        if _names_one_twice(topics):
-            topics = _last_of_each(topics)
+        if names_one_twice(topics):
+            topics = last_of_each(topics)
         self._results = [
             (topic, [PartitionResult(index, error.code) for index, _ in topic.partitions])
             for topic in topics
@@ -291,7 +279,7 @@ class _Produce:
         guards = self._guards
         guard = guards.get((partition.topic, index)) if guards else None
         try:
-            checked = _check(partition, records, self._request, self._wanted, guard)
+            checked = check_partition(partition, records, self._request, self._wanted, guard)
             if isinstance(guard, Refusal):
                 result.error_code, result.error_message = guard
                 self._name_leader(result, partition)
@@ -434,115 +422,6 @@ def produce(broker: Broker, request: Request) -> Reply | Awaitable[Reply]:
     reply = produced.serve()
     produced.prepare_next()
     return reply
-
-
-def _check(
-    partition: Partition,
-    records: memoryview | None,
-    request: Request,
-    wanted: ProduceRequest,
-    guard: VerificationGuard | Refusal | None,
-) -> memoryview:
-    """Refuse what can be told without the log (Kafka's ProduceRequest.validateRecords first).
-
-    Whether the records are one batch is left to the log, unless something else would be answered
-    before it looks.
-
-    Raises:
-        KafkaError: Why the records are not looked at any further.
-    """
-    if records is None or len(records) < HEADER_BYTES:
-        raise RefusedBatchError(
-            ErrorCode.INVALID_RECORD, "there is no record batch", is_request_fault=True
-        )
-    if isinstance(guard, Refusal):
-        _check_shape(records, request)
-        return records
-    if not -1 <= wanted.acks <= 1:
-        _check_shape(records, request)
-        raise KafkaError(ErrorCode.INVALID_REQUIRED_ACKS)
-    if is_internal(partition.topic) and request.client_id != _ADMIN_CLIENT_ID:
-        raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION)
-    partition.check_leader()
-    if wanted.acks == -1:
-        partition.check_in_sync()
-    return records
-
-
-def _check_shape(records: memoryview, request: Request) -> None:
-    _, header = only_header(records)
-    check_codec(header, request.version)
-
-
-def _names_one_twice(topics: list[ProduceTopic]) -> bool:
-    if len(topics) == 1 and len(topics[0].partitions) == 1:
-        return False  # nearly always
-    if len({(topic.name, topic.topic_id) for topic in topics}) < len(topics):
-        return True
-    return any(
-        len(topic.partitions) > 1
-        and len({index for index, _ in topic.partitions}) < len(topic.partitions)
-        for topic in topics
-    )
-
-
-def _last_of_each(topics: list[ProduceTopic]) -> list[ProduceTopic]:
-    """Keep of each partition what is named last: a large batch could not keep its order."""
-    kept: dict[tuple[str, bytes], dict[int, ProducePartition]] = {}
-    for topic in topics:
-        partitions = kept.setdefault((topic.name, topic.topic_id), {})
-        partitions.update((each[0], each) for each in topic.partitions)
-    return [
-        ProduceTopic(name, topic_id, list(partitions.values()))
-        for (name, topic_id), partitions in kept.items()
-    ]
-
-
-def _look_first(wanted: ProduceRequest) -> None:
-    """Look at the first batch of each partition, as Kafka's RequestUtils.hasTransactionalRecords.
-
-    It ends with the first transactional one: what is behind it is not found corrupt here.
-
-    Raises:
-        KafkaError: The request is refused as a whole.
-    """
-    for topic in wanted.topics:
-        for _, records in topic.partitions:
-            if records is None:
-                continue
-            if len(records) < HEADER_BYTES:
-                check_start(records)
-                continue
-            length, magic, attributes = LENGTH_MAGIC_FLAGS.unpack_from(records)
-            if not SMALLEST_LENGTH <= length <= LARGEST_LENGTH or magic > MAGIC:
-                check_start(records)
-            if (
-                attributes & TRANSACTIONAL_FLAG
-                and magic == MAGIC
-                and length + OVERHEAD_BYTES <= len(records)
-            ):
-                if wanted.transactional_id is None:
-                    raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
-                return
-
-
-def _look_for_unknown_codecs(wanted: ProduceRequest) -> None:
-    """Fail on a codec that doesn't exist, as Kafka does where it looks for zstd.
-
-    Raises:
-        KafkaError: UNKNOWN_SERVER_ERROR for the request as a whole.
-    """
-    for topic in wanted.topics:
-        for _, records in topic.partitions:
-            if records is None or len(records) < HEADER_BYTES:
-                continue
-            length, magic, attributes = LENGTH_MAGIC_FLAGS.unpack_from(records)
-            if (
-                attributes & CODEC_MASK > Codec.ZSTD
-                and magic == MAGIC
-                and length + OVERHEAD_BYTES <= len(records)
-            ):
-                raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
 
 
 def _count_partitions(topics: list[ProduceTopic]) -> int:

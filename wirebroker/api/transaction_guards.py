@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from wirebroker.cluster.transaction_admission import Support
+from wirebroker.cluster.transaction_verifier import Support
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.codecs.records.batch import NO_PRODUCER_ID
 from wirebroker.codecs.records.layout import (
@@ -108,7 +108,7 @@ def guards_for(
         return found
     ((producer_id, epoch),) = producers
     claim = Claim(wanted.transactional_id, producer_id, epoch, asked)
-    verdict = broker.admission.ask(claim, _support(version))
+    verdict = broker.transaction_verifier.ask(claim, _support(version))
     if isinstance(verdict, Mapping):
         return _merge(found, verdict, version)
     return _merge_later(found, verdict, version)

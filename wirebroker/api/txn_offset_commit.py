@@ -17,7 +17,7 @@ from wirebroker.api.commit_portions import are_many, commit_portions
 from wirebroker.api.group_errors import response_of
 from wirebroker.api.registry import handles
 from wirebroker.clock import next_turn
-from wirebroker.cluster.transaction_admission import Support
+from wirebroker.cluster.transaction_verifier import Support
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.coordinator.groups import txn_offsets as group_txn_offsets
@@ -86,7 +86,7 @@ class _TxnOffsetCommit:
             return self._fail(_AS_COORDINATOR_ERROR.get(error.code, error.code))
         if guard is None:
             return self._commit(None)
-        verdict = self._broker.admission.ask(self._claim(), _support(self._version))
+        verdict = self._broker.transaction_verifier.ask(self._claim(), _support(self._version))
         if isinstance(verdict, Mapping):
             (found,) = verdict.values()
             return self._commit(guard) if found is ErrorCode.NONE else self._fail(found)

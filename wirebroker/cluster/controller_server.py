@@ -27,9 +27,9 @@ from wirebroker.codecs.envelope import (
     decode_principal,
     parse_header,
 )
-from wirebroker.codecs.errors import ErrorCode, MalformedFrameError
+from wirebroker.codecs.errors import ErrorCode, KafkaError, MalformedFrameError
 from wirebroker.codecs.messages import decode_request, encode_response
-from wirebroker.coordinator.controller.controller import SERVED_KEYS, ControllerRequest
+from wirebroker.coordinator.controller.controller import SERVED_KEYS, ControllerRequest, refusal
 from wirebroker.threads import coding, in_thread
 
 if TYPE_CHECKING:
@@ -137,7 +137,12 @@ class ControllerServer:
         return await _encode(header, answer)
 
     async def _unwrap(self, envelope: Any) -> dict[str, Any]:
-        """Carry out what an Envelope carries; what cannot be read is refused as a whole."""
+        """Carry out what an Envelope carries; what cannot be read is refused as a whole.
+
+        That this is not the active controller is said of the Envelope, whose sender looks for
+        another one, and not of what is in it, which only its client reads (as Kafka's
+        RequestChannel.buildResponseSend).
+        """
         data = envelope.request_data
         try:
             header = _forwarded(envelope)
@@ -146,7 +151,12 @@ class ControllerServer:
             LOGGER.warning("a request that was forwarded is refused: %s", error)
             return {"error_code": int(ErrorCode.INVALID_REQUEST), "response_data": None}
         request = ControllerRequest(header.key, header.version, body)
-        answer = await self._controller.handle(request)
+        try:
+            answer = await self._controller.carry_out(request)
+        except KafkaError as error:
+            if error.code is ErrorCode.NOT_CONTROLLER:
+                return {"error_code": int(error.code), "response_data": None}
+            answer = refusal(request, error)
         return {"error_code": 0, "response_data": await _encode(header, answer)}
 
     def _describe_cluster(self, body: Any) -> dict[str, Any]:

@@ -71,6 +71,12 @@ class MarkerRoutes:
         partition = partitions.get(index)
         return partition if partition is not None and partition.is_leader else None
 
+    def is_held(self, topic: str, index: int) -> bool:
+        """Tell whether this node holds the partition, on a disk that has not failed."""
+        partitions, _ = self._replicas.find(topic, b"", by_id=False)
+        partition = partitions.get(index)
+        return partition is not None and partition.directory.is_online
+
     def elsewhere(self, topic: str, index: int) -> int | None:
         """Return the node that leads a partition if it is another one."""
         image = self._replicas.image.partition(topic, index)

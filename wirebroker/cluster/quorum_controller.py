@@ -213,6 +213,17 @@ class QuorumController:
 
     async def handle(self, request: ControllerRequest) -> dict[str, Any]:
         """Carry out a request, and return the body of its answer when it is true."""
+        try:
+            return await self.carry_out(request)
+        except KafkaError as error:
+            return refusal(request, error)
+
+    async def carry_out(self, request: ControllerRequest) -> dict[str, Any]:
+        """Carry out a request, for whoever answers one that is refused as a whole himself.
+
+        Raises:
+            KafkaError: Why it is refused, such as NOT_CONTROLLER.
+        """
         if request.key is ApiKey.DESCRIBE_QUORUM:
             return describe_quorum(
                 request,
@@ -224,8 +235,6 @@ class QuorumController:
         try:
             operation = self.rules.operation(request, now_s=self._clock.monotonic())
             return await self.submit(operation)
-        except KafkaError as error:
-            return refusal(request, error)
         finally:
             self._fence_when_due()
 

@@ -138,11 +138,17 @@ class MarkerWriter:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def write(self, marker: Marker, partitions: Sequence[TopicPartition]) -> list[ErrorCode]:
-        """Write a marker into partitions here and wait until it is committed (WriteTxnMarkers)."""
+        """Write a marker into partitions here and wait until it is committed (WriteTxnMarkers).
+
+        Of one that this node does not hold, or whose disk has failed, it knows nothing, as
+        Kafka's handleWriteTxnMarkersRequest says where ReplicaManager.onlinePartition has none.
+        """
         slices = Slices(self._clock)
         placed: dict[TopicPartition, _Placed | ErrorCode] = {}
         for each in partitions:
-            if each not in placed:
+            if not self._routes.is_held(*each):
+                placed[each] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            elif each not in placed:
                 placed[each] = await self._append_in_turn(*each, marker)
             await slices.turn()
         errors = await self._settle_all(placed)

@@ -8,7 +8,7 @@ from wirebroker.coordinator.controller.cluster_image import (
     config_record,
 )
 from wirebroker.coordinator.controller.image_builder import ImageBuilder
-from wirebroker.coordinator.controller.image_change import ConfigChange
+from wirebroker.coordinator.controller.image_change import ConfigChange, change_between
 
 
 def build(image, *records):
@@ -93,3 +93,37 @@ def test_configs_brokers_and_features_are_told_with_what_was_before():
     assert change.features == {"f": (0, 2)}
     assert change.brokers == {2: (image.brokers[2], None)}
     assert 2 not in after.brokers
+
+
+def test_between_two_images_are_their_topics_and_configs():
+    def config(name, key, value):
+        return config_record(ResourceType.TOPIC, name, key, value)
+
+    before = image_of(
+        broker(),
+        *topic("a", 1),
+        *topic("b", 2),
+        *topic("c", 3),
+        config("a", "retention.ms", "1"),
+        config("b", "retention.ms", "1"),
+    )
+    after, told = build(
+        before,
+        isr_change(1, 0, [1, 2]),
+        metadata_record(RecordType.REMOVE_TOPIC, topic_id=topic_id(3)),
+        config("a", "retention.ms", None),
+        config("a", "segment.ms", "2"),
+        *topic("d", 4),
+        config("d", "retention.ms", "3"),
+    )
+    found = change_between(before, after)
+    assert (found.deleted, found.topics) == (told.deleted, told.topics)
+    assert found.configs == {
+        (ResourceType.TOPIC, "a"): {
+            "retention.ms": ConfigChange("1", None),
+            "segment.ms": ConfigChange(None, "2"),
+        },
+        (ResourceType.TOPIC, "d"): {"retention.ms": ConfigChange(None, "3")},
+    }
+    assert found.configs == told.configs
+    assert change_between(after, after) == change_between(before, before)

@@ -180,6 +180,26 @@ async def test_a_partition_without_a_leader_is_waited_for_and_let_go_when_delete
         await writer.stop()
 
 
+async def test_of_a_partition_on_a_failed_disk_nothing_is_known(tmp_path):
+    async with running(tmp_path) as server, client_of(server) as client:
+        await create_topic(client, "t")
+        writer = writer_of(server, OtherNodes())
+        assert await writer.write(MARKER, [("t", 0)]) == [ErrorCode.NONE]
+        replicas = broker_of(server).replicas
+        replicas.directory_failed(replicas.directories[0], OSError(5, "broken"))
+        assert await writer.write(MARKER, [("t", 0)]) == [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
+        await writer.stop()
+
+
+async def test_of_a_partition_that_another_node_holds_nothing_is_known(tmp_path):
+    async with running(tmp_path) as server, client_of(server) as client:
+        await create_topic(client, "t")
+        place(server, "t", 1, leader=2)  # this node has heard of it, and has no log
+        writer = writer_of(server, OtherNodes())
+        assert await writer.write(MARKER, [("t", 1)]) == [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
+        await writer.stop()
+
+
 async def test_other_nodes_write_markers_over_the_wire(tmp_path):
     async with running(tmp_path) as server, client_of(server) as client:
         await create_topic(client, "t", 2)

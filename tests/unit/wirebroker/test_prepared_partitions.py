@@ -13,6 +13,7 @@ from tests.support.raw_client import request_frame
 from tests.support.requests import produce_request
 from tests.transcripts.raw_records import batch_of, record
 from tests.unit.wirebroker.prepared_kit import SHORT_VERSIONS, world_of
+from wirebroker.api.prepared_produce import MOST_PLACES
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
 
@@ -43,6 +44,33 @@ async def test_a_partition_that_is_not_known_goes_the_whole_way_and_is_known_the
             results = await world.produce({("t", 0): batch(b"a"), ("t", 2): batch(b"a")})
             assert [each.error_code for each in results] == [0, 0]
             assert world.short_count == count
+
+
+async def test_one_memo_is_for_all_partitions_and_forgets_those_that_came_first(tmp_path):
+    async with world_of(tmp_path, MOST_PLACES + 1) as world:
+        await world.learn()
+        memo = world.memo
+        for index in range(1, MOST_PLACES + 1):
+            await world.produce({("t", index): batch(b"a")})
+        assert (world.memo, world.short_count) == (memo, 0)
+        # The first had to go for the last; it comes back for the second.
+        for index, count in ((MOST_PLACES, 1), (1, 2), (0, 2), (1, 2), (0, 3)):
+            (result,) = await world.produce({("t", index): batch(b"a")})
+            assert (result.index, result.error_code) == (index, 0)
+            assert (world.memo, world.short_count) == (memo, count)
+
+
+async def test_what_the_gate_decides_anew_is_remembered_anew(tmp_path):
+    async with world_of(tmp_path, 2) as world:
+        await world.learn()
+        memo = world.memo
+        await world.produce({("t", 1): batch(b"a")})
+        assert world.memo is memo
+        world.gate.epoch += 1
+        await world.produce({("t", 1): batch(b"a")})
+        assert (world.memo is memo, world.short_count) == (False, 0)
+        await world.produce({("t", 1): batch(b"a")})
+        assert world.short_count == 1
 
 
 def _several(places: int = 3, /, **odd: bytes) -> dict[tuple[str, int], bytes]:

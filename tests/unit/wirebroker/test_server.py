@@ -32,6 +32,7 @@ from tests.support.servers import PATIENCE_S, broker_of, client_of, config_of, r
 from wirebroker.cluster.quorum_controller import QuorumController
 from wirebroker.cluster.replica_manager import ReplicaManager
 from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.codecs.messages import decode_request, encode_request
 from wirebroker.config import StartError
 from wirebroker.coordinator.controller.controller import ControllerRequest
 from wirebroker.server import API_MODULES, Server
@@ -387,30 +388,69 @@ def test_every_module_of_handlers_is_loaded_by_the_server():
     assert registering == set(API_MODULES)
 
 
-async def test_what_the_metadata_tell_while_the_logs_are_opened_is_followed(tmp_path, monkeypatch):
-    async with running(tmp_path) as server, client_of(server) as client:
-        for name in ("kept", "deleted"):
-            await create_topic(client, name)
-    load = ReplicaManager.load
-
-    async def slow_load(replicas, image):
-        await load(replicas, image)
-        (controller,) = controllers
-        body = SimpleNamespace(topic_names=["deleted"], topics=[])
-        answer = await controller.handle(ControllerRequest(ApiKey.DELETE_TOPICS, 6, body))
-        assert [each["error_code"] for each in answer["responses"]] == [0]
-
+def ask_while_logs_are_opened(monkeypatch, ask):
+    """Have the next start's controller asked for something between the logs and their followers."""
     controllers: list[QuorumController] = []
-
-    activate = QuorumController._activate
+    activate, load = QuorumController._activate, ReplicaManager.load
 
     async def noted(controller, bootstrap):
         controllers.append(controller)
         await activate(controller, bootstrap)
 
-    monkeypatch.setattr(ReplicaManager, "load", slow_load)
+    async def slow_load(replicas, image):
+        await load(replicas, image)
+        (controller,) = controllers
+        await ask(controller)
+
     monkeypatch.setattr(QuorumController, "_activate", noted)
+    monkeypatch.setattr(ReplicaManager, "load", slow_load)
+
+
+async def test_what_the_metadata_tell_while_the_logs_are_opened_is_followed(tmp_path, monkeypatch):
+    async with running(tmp_path) as server, client_of(server) as client:
+        for name in ("kept", "deleted"):
+            await create_topic(client, name)
+
+    async def delete(controller):
+        body = SimpleNamespace(topic_names=["deleted"], topics=[])
+        answer = await controller.handle(ControllerRequest(ApiKey.DELETE_TOPICS, 6, body))
+        assert [each["error_code"] for each in answer["responses"]] == [0]
+
+    ask_while_logs_are_opened(monkeypatch, delete)
     async with running(tmp_path) as server:
         replicas = broker_of(server).replicas
         assert set(broker_of(server).metadata.image.topics) == {"kept"}
         assert set(replicas._by_name) == {"kept"}
+
+
+async def test_configs_that_change_while_the_logs_are_opened_are_followed(tmp_path, monkeypatch):
+    async with running(tmp_path) as server, client_of(server) as client:
+        for name in ("own", "default"):
+            await create_topic(client, name)
+
+    async def alter(controller):
+        changes = [(2, "own", "max.message.bytes", "777"), (4, "", "message.max.bytes", "888")]
+        resources = [
+            {
+                "resource_type": kind,
+                "resource_name": name,
+                "configs": [{"name": config, "config_operation": 0, "value": value}],
+            }
+            for kind, name, config, value in changes
+        ]
+        key = ApiKey.INCREMENTAL_ALTER_CONFIGS
+        body = decode_request(key, 1, encode_request(key, 1, {"resources": resources}), 0)
+        request = ControllerRequest(key, 1, body)
+        answer = await controller.handle(request)
+        assert [each["error_code"] for each in answer["responses"]] == [0, 0]
+
+    ask_while_logs_are_opened(monkeypatch, alter)
+    async with running(tmp_path) as server:
+        broker = broker_of(server)
+        find = broker.replicas.find
+        limits = {
+            name: find(name, b"", by_id=False)[0][0].log.settings.max_message_bytes
+            for name in ("own", "default")
+        }
+        assert limits == {"own": 777, "default": 888}
+        assert broker.config.int("message.max.bytes") == 888

@@ -250,7 +250,7 @@ def _is_lower(before: bytes, after: bytes) -> bool:
 
 def _run(arguments: list[str], lines: list[str]) -> int:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("wirebroker.cli_inspect._Printer.line", lambda _, text: lines.append(text))
+        patch.setattr("wirebroker.cli_inspect.Printer.line", lambda _, text: lines.append(text))
         return cli.run(arguments)
 
 

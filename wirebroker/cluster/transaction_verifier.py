@@ -45,8 +45,8 @@ class Support(Enum):
     ADD_PARTITION = 2
 
 
-class TransactionAdmission:
-    """Asks the transaction coordinator on behalf of whoever appends."""
+class TransactionVerifier:
+    """Asks the transaction coordinator whether a batch may go into a partition."""
 
     __slots__ = ("_backoff_s", "_clock", "_is_verifying", "_longest_wait_s", "_transactions")
 

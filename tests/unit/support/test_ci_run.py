@@ -1,0 +1,83 @@
+"""What .ci/run says of tests that fail, with a `make` that plays their part."""
+
+import os
+import shutil
+import stat
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[3]
+
+# Fails a target as often as its file says, with so many failed tests noted as pytest does.
+MAKE = """\
+#!/usr/bin/env bash
+echo "make $*" >> made.txt
+folder=.; [[ $1 == test-compiled ]] && folder=.venv/compiled
+left=$(cat "fails-$1" 2> /dev/null || echo 0)
+[[ $left -gt 0 ]] || exit 0
+echo $((left - 1)) > "fails-$1"
+mkdir -p "$folder"/.pytest_cache/v/{cache,wirebroker}
+cp ended "$folder/.pytest_cache/v/wirebroker/ended"
+cp failed "$folder/.pytest_cache/v/cache/lastfailed"
+exit 2
+"""
+
+
+def run(
+    tmp_path: Path, *, fails: dict[str, int], failed: int = 1, ended: int = 1
+) -> tuple[int, list[str], str]:
+    """Run it where `fails` targets fail so often; return its exit status and what was made."""
+    (tmp_path / ".ci").mkdir()
+    shutil.copy(ROOT / ".ci/run", tmp_path / ".ci/run")
+    (tmp_path / "bin").mkdir()
+    make = tmp_path / "bin/make"
+    make.write_text(MAKE)
+    make.chmod(make.stat().st_mode | stat.S_IXUSR)
+    names = ",\n".join(f'  "tests/test_a.py::test_{number}": true' for number in range(failed))
+    (tmp_path / "failed").write_text(f"{{\n{names}\n}}")
+    (tmp_path / "ended").write_text(str(ended))
+    for target, count in fails.items():
+        (tmp_path / f"fails-{target}").write_text(str(count))
+    environment = {**os.environ, "PATH": f"{tmp_path}/bin:{os.environ['PATH']}"}
+    command = ["bash", ".ci/run"]
+    done = subprocess.run(
+        command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+    )
+    return done.returncode, (tmp_path / "made.txt").read_text().splitlines(), done.stdout
+
+
+def test_everything_is_made_once_if_nothing_fails(tmp_path):
+    status, made, printed = run(tmp_path, fails={})
+    assert status == 0
+    parts = ["lint", "compiled", "types", "test-compiled", "test-all"]
+    assert sorted(made[1:]) == sorted(f"make {part}" for part in parts)
+    assert printed.splitlines()[-1].startswith("== passed in")
+
+
+@pytest.mark.parametrize("part", ["test-all", "test-compiled"])
+def test_a_few_tests_that_fail_are_tried_again_and_named(tmp_path, part):
+    status, made, printed = run(tmp_path, fails={part: 1}, failed=5)
+    assert status == 0
+    assert made[-1] == f"make {part} {'WORKERS' if part == 'test-all' else 'CORES'}=0"
+    assert "tests/test_a.py::test_4" in printed
+
+
+@pytest.mark.parametrize("part", ["test-all", "test-compiled"])
+def test_what_fails_twice_has_failed(tmp_path, part):
+    assert run(tmp_path, fails={part: 2})[0] == 1
+
+
+@pytest.mark.parametrize(("failed", "ended"), [(6, 1), (1, 2), (1, 3)])
+def test_many_failures_and_a_run_that_broke_off_are_not_tried_again(tmp_path, failed, ended):
+    status, made, _ = run(tmp_path, fails={"test-all": 1}, failed=failed, ended=ended)
+    assert status == 1
+    assert [line for line in made if "test-all" in line] == ["make test-all"]
+
+
+@pytest.mark.parametrize("part", ["lint", "compiled", "types"])
+def test_what_is_no_test_fails_at_once(tmp_path, part):
+    status, _, printed = run(tmp_path, fails={part: 1, "test-all": 1})
+    assert status == 1
+    assert f"== {part}: FAILED" in printed

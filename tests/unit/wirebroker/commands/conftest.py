@@ -1,0 +1,32 @@
+"""One broker in a thread for the tests of a module, and the verbs that ask it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.support.servers import ThreadedServer, config_of
+from tests.support.verbs import Verbs
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ThreadedServer]:
+    """Run a broker."""
+    settings = {
+        "offsets.topic.replication.factor": "1",
+        "offsets.topic.num.partitions": "1",
+        "group.initial.rebalance.delay.ms": "0",
+    }
+    with ThreadedServer(config_of(tmp_path_factory.mktemp("data"), settings=settings)) as server:
+        yield server
+
+
+@pytest.fixture
+def verbs(served: ThreadedServer, capsys: pytest.CaptureFixture[str]) -> Verbs:
+    """Run verbs against it."""
+    host, port = served.address
+    return Verbs(f"{host}:{port}", capsys)

@@ -1,0 +1,38 @@
+"""Verbs speak whatever versions a broker has: those near the oldest are tried."""
+
+from __future__ import annotations
+
+import pytest
+
+from wirebroker.codecs.client_frames import SPOKEN_VERSIONS
+from wirebroker.net.client.versions import PeerVersions
+
+# How far above the oldest version of each request, where there are so many. Metadata 0 knows no
+# controller and is older than Kafka 2.4.
+STEPS = (1, 2, 3, 4, 6, 9)
+
+
+@pytest.fixture(params=STEPS)
+def old_verbs(verbs, request, monkeypatch):
+    newest = PeerVersions.highest
+
+    def highest(self, key, at_most=None):
+        oldest = SPOKEN_VERSIONS[key].min_version
+        return min(newest(self, key, at_most), oldest + request.param)
+
+    monkeypatch.setattr(PeerVersions, "highest", highest)
+    return verbs
+
+
+def test_topics_and_configs(old_verbs, request):
+    name = f"old-{request.node.callspec.params['old_verbs']}"
+    old_verbs.do("topic", "create", name, "-p", "2", "-r", "1", "-c", "retention.ms=1000")
+    old_verbs.do("topic", "alter", name, "-p", "3", "--unset", "retention.ms")
+    old_verbs.do("config", "set", "topic", name, "segment.ms=5000")
+    (described,) = old_verbs.json("topic", "describe", name)
+    assert described["configs"] == {"segment.ms": "5000"}
+    assert [each["end"] for each in described["partitions"]] == [0, 0, 0]
+    old_verbs.do("topic", "trim", name, "--all", "--yes")
+    old_verbs.do("topic", "delete", name, "--yes")
+    assert old_verbs.run("topic", "describe", name).status == 1
+    assert old_verbs.json("cluster")["controller_id"] == 1

@@ -1,0 +1,32 @@
+"""The text `host:port,host:port` by which a cluster is named."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from wirebroker.net.client.settings import PeerAddress
+
+DEFAULT_PORT: Final = 9092
+
+
+def addresses_of(text: str) -> list[PeerAddress]:
+    """Read a list of addresses; a host without a port means 9092, `[::1]:9092` is IPv6.
+
+    Raises:
+        ValueError: It is none; the message says what is wrong.
+    """
+    return [_address(each.strip()) for each in text.split(",") if each.strip()] or [_address("")]
+
+
+def _address(text: str) -> PeerAddress:
+    if text.startswith("["):
+        host, _, rest = text[1:].partition("]")
+        port = rest.removeprefix(":")
+    elif text.count(":") > 1:  # an IPv6 address as it is
+        host, port = text, ""
+    else:
+        host, _, port = text.partition(":")
+    port = port or str(DEFAULT_PORT)
+    if not host or not (port.isascii() and port.isdigit() and 0 < int(port) <= 0xFFFF):
+        raise ValueError(f"{text!r} is no address: write HOST:PORT")
+    return PeerAddress(host, int(port))

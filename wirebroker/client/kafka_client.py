@@ -1,0 +1,276 @@
+"""One cluster, asked by a tool: any broker, a certain one, the controller.
+
+    async with KafkaClient(addresses, timeout_s=30, …) as client:
+        answer = await client.request(ApiKey.LIST_GROUPS, {})
+        metadata = await client.metadata(["orders"])
+
+Versions are agreed on with each broker (net/client), so any Kafka from 2.4 on will do. Where the
+newest versions name topics by id, older ones, which name them by name, are asked for: `at_most`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+from typing import TYPE_CHECKING, Any, Final
+
+from wirebroker.client.errors import PASSING, ClientError, check, did_you_mean
+from wirebroker.clock import pause
+from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.codecs.errors import ErrorCode
+from wirebroker.net.client.errors import CannotConnectError, PeerError
+from wirebroker.net.client.node import Node
+from wirebroker.net.client.settings import Backoff, ClientSettings, PeerAddress
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Sequence
+    from random import Random
+
+    from wirebroker.clock import Clock
+    from wirebroker.net.client.connection import Body
+    from wirebroker.net.client.transport import Dialer
+
+_RETRY: Final = Backoff(first_s=0.05, most_s=0.5)
+_UNKNOWN: Final = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+# Brokers that make topics on first use say that there is none until it is made, as do those that
+# don't: after so long it is taken for the latter.
+_CREATION_S: Final = 3.0
+
+
+class KafkaClient:
+    """A cluster as one verb sees it.
+
+    Attributes:
+        timeout_s: For each request, and for all tries of it together.
+        clock: What deadlines go by.
+    """
+
+    __slots__ = (
+        "_bootstrap",
+        "_brokers",
+        "_controller_id",
+        "_dialer",
+        "_first",
+        "_nodes",
+        "_random",
+        "_settings",
+        "clock",
+        "timeout_s",
+    )
+
+    def __init__(
+        self,
+        bootstrap: Sequence[PeerAddress],
+        *,
+        timeout_s: float,
+        dialer: Dialer,
+        clock: Clock,
+        random: Random,
+    ) -> None:
+        """Take addresses of brokers, at least one; nothing is connected yet."""
+        assert bootstrap
+        self.timeout_s = timeout_s
+        self.clock = clock
+        self._bootstrap = tuple(bootstrap)
+        self._dialer = dialer
+        self._random = random
+        self._settings = ClientSettings(
+            client_id="wirebroker-cli",
+            connect_timeout_s=min(10.0, timeout_s),
+            request_timeout_s=timeout_s,
+        )
+        self._nodes: dict[PeerAddress, Node] = {}
+        self._brokers: dict[int, PeerAddress] = {}
+        self._controller_id = -1
+        # The bootstrap address that was last answered from.
+        self._first: PeerAddress | None = None
+
+    async def __aenter__(self) -> KafkaClient:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        for node in self._nodes.values():
+            node.abort()
+
+    # --- requests ---
+
+    async def request(
+        self, key: ApiKey, body: Body, *, at_most: int | None = None, timeout_s: float | None = None
+    ) -> Any:
+        """Ask any broker; the addresses that were given are tried one after the other.
+
+        Raises:
+            ClientError: Nobody answers.
+        """
+        problems: list[str] = []
+        for address in [self._first] if self._first else self._bootstrap:
+            node = self._node(address)
+            try:
+                answer = await node.request(
+                    key, body, at_most=at_most, timeout_s=timeout_s or self.timeout_s
+                )
+            except CannotConnectError as error:
+                problems.append(f"{error.peer}: {_why(error)}")
+            except PeerError as error:
+                raise ClientError(str(error)) from error
+            else:
+                self._first = address
+                return answer
+        raise ClientError(
+            f"no broker answers at {'; '.join(problems)}. Start one with `wirebroker serve`, or"
+            " name another by -b HOST:PORT or WIREBROKER_BOOTSTRAP"
+        )
+
+    async def request_of(
+        self,
+        broker_id: int,
+        key: ApiKey,
+        body: Body,
+        *,
+        at_most: int | None = None,
+        timeout_s: float | None = None,
+    ) -> Any:
+        """Ask a certain broker.
+
+        Raises:
+            ClientError: It is not known, or does not answer.
+        """
+        address = self._brokers.get(broker_id)
+        if address is None:
+            await self.metadata([])
+            address = self._brokers.get(broker_id)
+        if address is None:
+            known = ", ".join(map(str, sorted(self._brokers)))
+            raise ClientError(f"there is no broker {broker_id}; running are {known}")
+        node = self._node(address)
+        try:
+            return await node.request(
+                key, body, at_most=at_most, timeout_s=timeout_s or self.timeout_s
+            )
+        except CannotConnectError as error:
+            raise ClientError(
+                f"broker {broker_id} tells clients to connect to {address}, but there:"
+                f" {_why(error)}. See its advertised.listeners"
+            ) from error
+        except PeerError as error:
+            raise ClientError(str(error)) from error
+
+    async def request_of_controller(
+        self, key: ApiKey, body: Body, *, at_most: int | None = None
+    ) -> Any:
+        """Ask the broker that answers for the controller: with KRaft any, before it a certain one.
+
+        Raises:
+            ClientError: It does not answer.
+        """
+        if self._controller_id < 0:
+            await self.metadata([])
+        if self._controller_id < 0:
+            return await self.request(key, body, at_most=at_most)
+        return await self.request_of(self._controller_id, key, body, at_most=at_most)
+
+    # --- what the cluster is ---
+
+    async def metadata(
+        self, topics: Sequence[str] | None = None, *, may_create: bool = False
+    ) -> Any:
+        """Ask for brokers and topics, and remember the brokers.
+
+        Args:
+            topics: Which; None is all.
+            may_create: Whether those that are missing are made, if the cluster does so.
+
+        Returns:
+            A MetadataResponse; topics in it may have an error_code.
+
+        Raises:
+            ClientError: Nobody answers.
+        """
+
+        def body(version: int) -> dict[str, Any]:
+            asked = None if topics is None else [{"name": name} for name in topics]
+            return {"topics": asked, "allow_auto_topic_creation": may_create or version < 4}
+
+        answer = await self.request(ApiKey.METADATA, body)
+        if answer.brokers:
+            self._brokers = {
+                each.node_id: PeerAddress(each.host, each.port) for each in answer.brokers
+            }
+            self._controller_id = answer.controller_id
+        return answer
+
+    async def topics(self, names: Sequence[str], *, may_create: bool = False) -> list[Any]:
+        """Return the metadata of topics that are there, in this order, each with its leaders.
+
+        Raises:
+            ClientError: One is not there, or has no leader for as long as a request may take.
+        """
+        found: dict[str, Any] = {}
+        given_up = self.clock.monotonic() + (_CREATION_S if may_create else 0.0)
+        async for _ in self.tries():
+            answer = await self.metadata(names, may_create=may_create)
+            found = {each.name: each for each in answer.topics}
+            missing = [name for name in names if found[name].error_code == _UNKNOWN]
+            if missing and self.clock.monotonic() >= given_up:
+                raise await self._no_such_topic(missing[0])
+            if not missing and not any(_is_unsettled(each) for each in found.values()):
+                break
+        for name in names:
+            check(found[name].error_code, f"topic {name} cannot be used")
+        return [found[name] for name in names]
+
+    async def _no_such_topic(self, name: str) -> ClientError:
+        others = [each.name for each in (await self.metadata()).topics]
+        hint = did_you_mean(name, others)
+        return ClientError(
+            f"there is no topic {name}{hint or f'; `wirebroker topic create {name}` makes it'}"
+        )
+
+    # --- time, connections ---
+
+    async def tries(self) -> AsyncIterator[None]:
+        """Go round at once, then after growing pauses, until `timeout_s` is over."""
+        deadline = self.clock.monotonic() + self.timeout_s
+        failures = 0
+        while True:
+            yield
+            failures += 1
+            delay_s = _RETRY.delay_s(failures, self._random)
+            if self.clock.monotonic() + delay_s >= deadline:
+                return
+            await pause(delay_s)
+
+    async def together(self, *work: Any) -> list[Any]:
+        """Await several requests at once; the first that fails ends the others."""
+        try:
+            async with asyncio.TaskGroup() as group:
+                tasks = [group.create_task(each) for each in work]
+        except BaseExceptionGroup as errors:
+            raise errors.exceptions[0] from None
+        return [task.result() for task in tasks]
+
+    def _node(self, address: PeerAddress) -> Node:
+        node = self._nodes.get(address)
+        if node is None:
+            node = self._nodes[address] = Node(
+                address,
+                dialer=self._dialer,
+                settings=self._settings,
+                clock=self.clock,
+                random=self._random,
+            )
+        return node
+
+
+def _is_unsettled(topic: Any) -> bool:
+    return topic.error_code in PASSING or any(
+        each.error_code in PASSING or each.leader_id < 0 for each in topic.partitions
+    )
+
+
+def _why(error: CannotConnectError) -> str:
+    """Say in few words why there is no connection."""
+    what = error.what
+    if "Connect call failed" in what and f"Errno {errno.ECONNREFUSED}" in what:
+        return "connection refused"
+    return what.rpartition("] ")[2] if what.startswith("[Errno") else what

@@ -1,0 +1,128 @@
+"""Topics made, changed and deleted."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from wirebroker.client.errors import check
+from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.codecs.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from wirebroker.client.kafka_client import KafkaClient
+
+# The last version of DeleteTopics that goes by names alone.
+_BY_NAME: Final = 5
+_UNKNOWN: Final = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+async def create_topics(
+    client: KafkaClient,
+    names: Sequence[str],
+    *,
+    partitions: int,
+    replication_factor: int,
+    configs: Mapping[str, str],
+    may_exist: bool = False,
+) -> list[str]:
+    """Make topics, and return when they have leaders.
+
+    Args:
+        client: The cluster.
+        names: What they are called.
+        partitions: How many each gets; -1 is the brokers' num.partitions.
+        replication_factor: -1 is the brokers' default.replication.factor.
+        configs: Of each.
+        may_exist: Whether those that are there already are no mistake.
+
+    Returns:
+        The names of those that were made.
+
+    Raises:
+        ClientError: One could not be made; those before it are.
+    """
+    rows = [
+        {
+            "name": name,
+            "num_partitions": partitions,
+            "replication_factor": replication_factor,
+            "configs": [{"name": key, "value": value} for key, value in configs.items()],
+        }
+        for name in names
+    ]
+    answer = await client.request_of_controller(
+        ApiKey.CREATE_TOPICS, {"topics": rows, "timeout_ms": _timeout_ms(client)}
+    )
+    found = {each.name: each for each in answer.topics}
+    made: list[str] = []
+    for name in names:
+        row = found[name]
+        if may_exist and row.error_code == ErrorCode.TOPIC_ALREADY_EXISTS:
+            continue
+        message = getattr(row, "error_message", None)
+        check(row.error_code, f"topic {name} cannot be created", message)
+        made.append(name)
+    await _known(client, made, 1)
+    return made
+
+
+async def add_partitions(client: KafkaClient, topic: str, count: int) -> None:
+    """Let a topic have `count` partitions, more than it has.
+
+    Raises:
+        ClientError: It is refused.
+    """
+    answer = await client.request_of_controller(
+        ApiKey.CREATE_PARTITIONS,
+        {
+            "topics": [{"name": topic, "count": count, "assignments": None}],
+            "timeout_ms": _timeout_ms(client),
+        },
+    )
+    (row,) = answer.results
+    check(row.error_code, f"topic {topic} cannot have {count} partitions", row.error_message)
+    await _known(client, [topic], count)
+
+
+async def delete_topics(client: KafkaClient, names: Sequence[str]) -> None:
+    """Delete topics.
+
+    Raises:
+        ClientError: One could not be deleted; those before it are.
+    """
+    answer = await client.request_of_controller(
+        ApiKey.DELETE_TOPICS,
+        {"topic_names": list(names), "timeout_ms": _timeout_ms(client)},
+        at_most=_BY_NAME,
+    )
+    for row in answer.responses:
+        message: Any = getattr(row, "error_message", None)
+        check(row.error_code, f"topic {row.name} cannot be deleted", message)
+    await _known(client, names, 0)
+
+
+async def _known(client: KafkaClient, names: Sequence[str], at_least: int) -> None:
+    """Wait until brokers know of a change: with KRaft it is a moment after it was made.
+
+    Args:
+        client: The cluster.
+        names: The topics.
+        at_least: How many partitions with leaders each must have; 0: it must be gone.
+    """
+    async for _ in client.tries():
+        answer = await client.metadata(names)
+        if at_least == 0:
+            if all(each.error_code == _UNKNOWN for each in answer.topics):
+                return
+        elif all(
+            len(each.partitions) >= at_least
+            and all(part.leader_id >= 0 for part in each.partitions)
+            for each in answer.topics
+        ):
+            return
+
+
+def _timeout_ms(client: KafkaClient) -> int:
+    return int(client.timeout_s * 1000)

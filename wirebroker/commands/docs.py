@@ -1,0 +1,108 @@
+"""docs/cli.md, made from the verbs: `wirebroker commands --markdown > docs/cli.md`."""
+
+from __future__ import annotations
+
+from inspect import cleandoc
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from wirebroker.commands.table import VERBS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+_INTRODUCTION: Final = """\
+# The command line
+
+Made from the verbs in the source, so don't edit it (`wirebroker commands --markdown`).
+
+Exit status: 0 done; 1 the cluster can't be reached or refuses, or damage is found; 2 a mistake in
+the arguments, or what keeps a broker from starting; 130 after SIGINT, 143 after SIGTERM.
+
+| verb | what it does |
+| --- | --- |
+"""
+
+_CLUSTER: Final = """
+## Verbs that ask a cluster
+
+They work against any Kafka from 2.4 on, and have these flags. What deletes, or moves what was
+committed, says first what it would do, and does it with `--yes`.
+"""
+
+# Names of the flags that running.py gives to all of them.
+_SHARED: Final = frozenset({"bootstrap", "timeout_s", "output"})
+
+
+def verbs_as_markdown(root: click.Group) -> str:
+    """Return the whole of docs/cli.md."""
+    parts = [_INTRODUCTION]
+    parts += [f"| [{verb.name}](#{verb.name}) | {verb.help} |\n" for verb in VERBS]
+    parts += [_CLUSTER, _flags(click.Context(root), list(_shared_flags(root)))]
+    for context in _contexts(root):
+        command = context.command
+        level = "##" if context.parent is not None and context.parent.parent is None else "###"
+        name = context.command_path.partition(" ")[2]
+        parts.append(f"\n{level} {name}\n\n{_prose(command)}\n")
+        if isinstance(command, click.Group):
+            continue
+        parts.append(f"\n    {_usage(context)}\n")
+        asks_cluster = any(each.name == "bootstrap" for each in command.params)
+        shown = [each for each in command.params if not asks_cluster or each.name not in _SHARED]
+        parts.append(_flags(context, shown))
+        if asks_cluster:
+            parts.append("\nIt asks [a cluster](#verbs-that-ask-a-cluster).\n")
+    return "".join(parts)
+
+
+def _flags(context: click.Context, parameters: Sequence[click.Parameter]) -> str:
+    options = [each for each in parameters if isinstance(each, click.Option)]
+    records = [found for each in options if (found := each.get_help_record(context))]
+    if not records:
+        return ""
+    rows = [f"| `{_cell(flag)}` | {_cell(text)} |\n" for flag, text in records]
+    return "".join(["\n| flag | |\n| --- | --- |\n", *rows])
+
+
+def _shared_flags(root: click.Group) -> Iterator[click.Parameter]:
+    for context in _contexts(root):
+        if context.command.name == "cluster":
+            yield from (each for each in context.command.params if each.name in _SHARED)
+
+
+def verbs_as_text(root: click.Group) -> str:
+    """Return a line with the usage of each verb."""
+    return "".join(
+        f"{_usage(each)}\n" for each in _contexts(root) if not isinstance(each.command, click.Group)
+    )
+
+
+def _contexts(root: click.Group) -> Iterator[click.Context]:
+    """Walk all verbs, and those below them, in order."""
+    top = click.Context(root, info_name="wirebroker")
+    for name in root.list_commands(top):
+        yield from _below(top, root, name)
+
+
+def _below(parent: click.Context, group: click.Group, name: str) -> Iterator[click.Context]:
+    command = group.get_command(parent, name)
+    assert command is not None
+    context = click.Context(command, info_name=name, parent=parent)
+    yield context
+    if isinstance(command, click.Group):
+        for each in command.list_commands(context):
+            yield from _below(context, command, each)
+
+
+def _usage(context: click.Context) -> str:
+    pieces = context.command.collect_usage_pieces(context)
+    return " ".join([context.command_path, *pieces])
+
+
+def _prose(command: click.Command) -> str:
+    return cleandoc(command.help or "")
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.split()).replace("|", "\\|")

@@ -1,0 +1,66 @@
+"""Flags that several verbs have: partitions, times, `--yes`."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime
+from typing import TYPE_CHECKING, Final, TypeVar
+
+import click
+
+from wirebroker.clock import SystemClock
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_Command = TypeVar("_Command", bound="Callable[..., int]")
+
+_UNITS_MS: Final = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
+_AGO: Final = re.compile(r"-?(\d+)([smhdw])")
+
+
+def yes_flag(command: _Command) -> _Command:
+    """Add `--yes` to a command that deletes or changes what can't be brought back."""
+    return click.option("--yes", is_flag=True, help="Do it.")(command)
+
+
+def dry_run_hint(what: str) -> str:
+    """Return the line that follows what a verb has only shown."""
+    return f"nothing is changed: this {what}; add --yes to do it"
+
+
+def partition_list(
+    _context: click.Context, _option: click.Parameter, text: str | None, /
+) -> list[int] | None:
+    """Read numbers of partitions with commas between (click's callback).
+
+    Raises:
+        click.UsageError: It is something else.
+    """
+    if text is None:
+        return None
+    texts = text.split(",")
+    if not all(each.isascii() and each.isdigit() for each in texts):
+        raise click.UsageError(f"{text!r} is no list of partitions: write 0,1,2")
+    return list(dict.fromkeys(map(int, texts)))
+
+
+def time_ms(_context: click.Context, _option: click.Parameter, text: str | None, /) -> int | None:
+    """Read a time (click's callback): how long ago, ms since 1970, or ISO 8601 (local time).
+
+    Raises:
+        click.UsageError: It is none.
+    """
+    if text is None:
+        return None
+    ago = _AGO.fullmatch(text)
+    if ago is not None:
+        return SystemClock().now_ms() - int(ago[1]) * _UNITS_MS[ago[2]]
+    if text.isascii() and text.isdigit():
+        return int(text)
+    try:
+        return int(datetime.fromisoformat(text).timestamp() * 1000)
+    except ValueError:
+        raise click.UsageError(
+            f"{text!r} is no time: write 2026-11-22T10:00, ms since 1970, or 2h for two hours ago"
+        ) from None

@@ -1,0 +1,125 @@
+"""What verbs print: lines, aligned tables, JSON.
+
+Whoever closes our output early (`| head`) has what they wanted: that ends the verb, not as a
+failure. Colours are for terminals, and for those that haven't set NO_COLOR.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+_BOLD: Final = "\x1b[1m"
+_PLAIN: Final = "\x1b[0m"
+
+
+class Printer:
+    """Standard output; on leaving, what went wrong with it or with files becomes one line.
+
+    As a context it raises click.ClickException if something cannot be read.
+    """
+
+    def __init__(self) -> None:
+        self._out = sys.stdout
+
+    def line(self, text: str) -> None:
+        """Print a line."""
+        self._out.write(text + "\n")
+
+    def write(self, data: bytes) -> None:
+        """Print bytes as they are, now: who reads a pipe has them as they come."""
+        self._out.buffer.write(data)
+        self._out.buffer.flush()
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, _: object
+    ) -> bool:
+        try:
+            self._out.flush()
+        except BrokenPipeError as broken:
+            error = error or broken
+        if isinstance(error, BrokenPipeError):
+            # Else the interpreter would complain when it flushes what is left.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), self._out.fileno())
+            return True
+        if isinstance(error, OSError):
+            reason = error.strerror or str(error)
+            raise click.ClickException(f"{error.filename or 'output'}: {reason}") from None
+        return False
+
+
+class Output(Printer):
+    """Standard output of a verb that answers with rows.
+
+    Attributes:
+        is_json: Whether whoever called wants JSON, one document.
+    """
+
+    def __init__(self, *, is_json: bool) -> None:
+        super().__init__()
+        self.is_json = is_json
+        self._has_colours = self._out.isatty() and not os.environ.get("NO_COLOR")
+
+    def show(self, data: Any, lines: Iterable[str]) -> None:
+        """Print an answer: as JSON, or as lines."""
+        if self.is_json:
+            import json  # noqa: PLC0415 - for those who ask for it
+
+            self.line(json.dumps(data, ensure_ascii=False, indent=2))
+            return
+        for each in lines:
+            self.line(each)
+
+    def table(self, rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> list[str]:
+        """Return rows as aligned lines below their titles; numbers stand to the right.
+
+        Args:
+            rows: Values by the columns' names, and perhaps more.
+            columns: Which are shown, in which order.
+        """
+        titles = [each.upper().replace("_", "-") for each in columns]
+        cells = [[cell(row[each]) for each in columns] for row in rows]
+        widths = [max(map(len, column)) for column in zip(titles, *cells, strict=True)]
+        is_right = [_is_numbers([row[each] for row in rows]) for each in columns]
+        lines = [
+            "  ".join(
+                text.rjust(width) if right else text.ljust(width)
+                for text, width, right in zip(line, widths, is_right, strict=True)
+            ).rstrip()
+            for line in [titles, *cells]
+        ]
+        return [self.title(lines[0]), *lines[1:]]
+
+    def title(self, text: str) -> str:
+        """Return a title as it is shown."""
+        return f"{_BOLD}{text}{_PLAIN}" if self._has_colours else text
+
+
+def _is_numbers(values: Sequence[Any]) -> bool:
+    kinds: set[type] = {type(each) for each in values if each is not None}
+    return kinds == {int}
+
+
+def cell(value: Any) -> str:
+    """Return a value as a table shows it."""
+    if value is None:
+        return "-"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list | tuple):
+        return ",".join(map(str, value)) or "-"  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+    return str(value)
+
+
+def tell(text: str) -> None:
+    """Print a line for whoever looks on: to standard error, where it is in no pipe's way."""
+    click.echo(text, err=True)

@@ -1,0 +1,137 @@
+"""What all verbs share that ask a cluster: their flags, the loop they run on, how they end.
+
+Exit status: 0 done, 1 the cluster can't be reached or refuses, 2 a mistake in the arguments; 130
+and 143 after SIGINT and SIGTERM, which end a verb quietly.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import signal
+from typing import TYPE_CHECKING, Final, TypedDict, TypeVar
+
+import click
+
+from wirebroker.client.addresses import DEFAULT_PORT, addresses_of
+from wirebroker.client.errors import ClientError
+from wirebroker.client.kafka_client import KafkaClient
+from wirebroker.clock import SystemClock
+from wirebroker.commands.output import Output, tell
+from wirebroker.net.client.transport import TcpDialer
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+FAILED: Final = 1
+_TERMINATED: Final = 128 + signal.SIGTERM
+_VARIABLE: Final = "WIREBROKER_BOOTSTRAP"
+_DEFAULT: Final = f"127.0.0.1:{DEFAULT_PORT}"
+
+_Command = TypeVar("_Command", bound="Callable[..., int]")
+
+
+class ClusterFlags(TypedDict):
+    """The flags that every verb has that asks a cluster."""
+
+    bootstrap: str | None
+    timeout_s: float
+    output: str
+
+
+def cluster_flags(command: _Command) -> _Command:
+    """Add them to a command, which hands them on to `run_verb`."""
+    for option in (
+        click.option(
+            "--output",
+            type=click.Choice(["table", "json"]),
+            default="table",
+            help="Form of what is printed. [default: table]",
+        ),
+        click.option(
+            "--timeout",
+            "timeout_s",
+            type=click.FloatRange(0.1, 3600),
+            default=30.0,
+            metavar="SECONDS",
+            help="How long a request may take. [default: 30]",
+        ),
+        click.option(
+            "-b",
+            "--bootstrap",
+            metavar="HOST:PORT,...",
+            help=f"Brokers to begin with. [default: {_VARIABLE}, else {_DEFAULT}]",
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+def run_verb(flags: ClusterFlags, work: Callable[[KafkaClient, Output], Awaitable[None]]) -> int:
+    """Connect to the cluster, do the work, and return the exit status.
+
+    Raises:
+        click.UsageError: The addresses are none.
+    """
+    try:
+        addresses = addresses_of(flags["bootstrap"] or os.environ.get(_VARIABLE) or _DEFAULT)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None
+    output = Output(is_json=flags["output"] == "json")
+
+    async def connected() -> None:
+        async with KafkaClient(
+            addresses,
+            timeout_s=flags["timeout_s"],
+            dialer=TcpDialer(),
+            clock=SystemClock(),
+            random=random.Random(),  # noqa: S311 - for pauses
+        ) as client:
+            await work(client, output)
+
+    with output:
+        try:
+            return asyncio.run(_until_terminated(connected()))
+        except ClientError as error:
+            tell(f"wirebroker: {error}")
+            return FAILED
+    return 0  # whoever read the output has closed it
+
+
+async def _until_terminated(work: Awaitable[None]) -> int:
+    """Do the work; SIGTERM ends it as SIGINT does, so that what it began is ended too."""
+    loop = asyncio.get_running_loop()
+    task = asyncio.ensure_future(work)
+    is_terminated = False
+
+    def terminate() -> None:
+        nonlocal is_terminated
+        is_terminated = True
+        task.cancel()
+
+    loop.add_signal_handler(signal.SIGTERM, terminate)
+    try:
+        await task
+    except asyncio.CancelledError:
+        if not is_terminated:
+            raise
+        return _TERMINATED
+    finally:
+        loop.remove_signal_handler(signal.SIGTERM)
+    return 0
+
+
+def pairs(texts: tuple[str, ...], flag: str) -> dict[str, str]:
+    """Read `key=value` flags.
+
+    Raises:
+        click.UsageError: One has no key or no equals sign.
+    """
+    found: dict[str, str] = {}
+    for text in texts:
+        key, equals, value = text.partition("=")
+        if not equals or not key:
+            raise click.UsageError(f"{flag} {text} cannot be used: write {flag} key=value")
+        found[key] = value
+    return found

@@ -1,0 +1,30 @@
+"""The verbs, in the order in which `wirebroker --help` and docs/cli.md name them."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+
+class Verb(NamedTuple):
+    """One verb: what it is called, where its command is, what it does in one line."""
+
+    name: str
+    place: str  # module:attribute
+    help: str
+
+
+VERBS: Final = (
+    Verb("serve", "wirebroker.cli:serve", "Start a broker and serve until it is told to stop."),
+    Verb("configs", "wirebroker.cli:configs", "Print every config with its default."),
+    Verb("topic", "wirebroker.commands.topic:topic", "List, make, change and delete topics."),
+    Verb("config", "wirebroker.commands.config:config", "Read and change configs."),
+    Verb("cluster", "wirebroker.commands.cluster:cluster", "Show a cluster and its brokers."),
+    Verb("dump", "wirebroker.cli_inspect:dump", "Print what the files of a data directory hold."),
+    Verb("verify", "wirebroker.cli_inspect:verify", "Say what is wrong in data directories."),
+    Verb(
+        "repair",
+        "wirebroker.cli_inspect:repair",
+        "Recover the data directories of a stopped broker.",
+    ),
+    Verb("commands", "wirebroker.cli:commands", "Print every verb with its flags."),
+)

@@ -1,0 +1,37 @@
+"""The root of the verbs: each one's module is imported when it is asked for.
+
+So `--version` and `--help` cost nothing of what `topic` or `serve` need.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import cast
+
+import click
+
+from wirebroker.commands.table import VERBS
+
+
+class VerbGroup(click.Group):
+    """A click group over the table."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names, in the table's order."""
+        del ctx
+        return [verb.name for verb in VERBS]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import one verb."""
+        del ctx
+        for verb in VERBS:
+            if verb.name == cmd_name:
+                module, _, attribute = verb.place.partition(":")
+                return cast("click.Command", getattr(import_module(module), attribute))
+        return None
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the list of verbs by the table alone."""
+        del ctx
+        with formatter.section("Commands"):
+            formatter.write_dl([(verb.name, verb.help) for verb in VERBS])
