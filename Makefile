@@ -40,9 +40,9 @@ run: modules
 	      case $$address in 0.0.0.0:*|'[::]':*) address=127.0.0.1:$${address##*:};; esac; \
 	    elif [[ -n $$address && $$line == "  data: "* ]]; then \
 	      echo "try in another terminal:"; \
-	      echo "  echo hello | $(BIN)/kafka-python producer -b $$address -t greetings"; \
-	      echo "  $(BIN)/kafka-python consumer -b $$address -t greetings -f str -C auto_offset_reset=earliest"; \
-	      echo "  $(BIN)/kafka-python admin -b $$address topics list"; \
+	      echo "  echo hello | $(BIN)/wirebroker produce -b $$address greetings"; \
+	      echo "  $(BIN)/wirebroker consume -b $$address --from-beginning greetings"; \
+	      echo "  $(BIN)/wirebroker topic list -b $$address --internal"; \
 	      address=; \
 	    fi; done)
 

@@ -11,8 +11,8 @@ its way into the log): soft state is lost with a load, and taken back by `on_fai
 fails.
 
 The records are between a machine and its log; whoever runs them (cluster/engine.py) never looks
-into one. A coordinator's shard has key and value pairs and a partition of an internal topic; a
-controller may have whole changes, encoded and applied to a copy of its state beforehand, which a
+into one. A coordinator's shard has key and value pairs and a partition of an internal topic; the
+controller has whole changes, encoded and applied to a copy of its state beforehand, which the
 metadata log appends and `take_over` makes its newest state.
 
 Source: Kafka's CoordinatorShard, CoordinatorRuntime, QuorumController.ControllerWriteOperation.
@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from wirebroker.codecs.errors import ErrorCode
+    from wirebroker.codecs.errors import ErrorCode, KafkaError
     from wirebroker.coordinator.outcome import Answer, Moment, ProducerEpoch, Timers
     from wirebroker.storage.log.verification import VerificationGuard
 
@@ -108,8 +108,8 @@ class MachineLog(Protocol):
         ...
 
     @property
-    def is_lost(self) -> bool:
-        """Whether what is not committed by now never will be here."""
+    def failure(self) -> KafkaError | None:
+        """Why what is not committed by now never will be here; None if it may be."""
         ...
 
     def watch(self, on_advance: Callable[[], None], /) -> None:

@@ -42,10 +42,11 @@ Token = Any
 
 
 class Answer(NamedTuple):
-    """The response for one waiter, as the fields of a message."""
+    """The response for one waiter."""
 
     token: Token
-    response: dict[str, Any]
+    # The fields of a message, mostly.
+    response: Any
 
 
 class ProducerEpoch(NamedTuple):

@@ -8,8 +8,8 @@ at the first failing command. Words after `sh` say how:
                      ends, then stop it with SIGINT; it must have stopped cleanly
     ```sh long       as the first, but only with --long
 
-Port 9092 stands for a free one. Where a block runs the tests (`make test`), pytest only collects
-them: this is one of them.
+Port 9092 stands for a free one, which the command line's verbs ask too. Where a block runs the
+tests (`make test`), pytest only collects them: this is one of them.
 """
 
 from __future__ import annotations
@@ -97,6 +97,7 @@ def environment_of(port: int) -> dict[str, str]:
     outer = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
     return outer | {
         "KAFKA_LISTENERS": f"PLAINTEXT://127.0.0.1:{port}",
+        "WIREBROKER_BOOTSTRAP": f"127.0.0.1:{port}",
         "PYTEST_ADDOPTS": "--collect-only -q -p no:cacheprovider",
         "PYTHONDONTWRITEBYTECODE": "1",
         "WIREBROKER_COMPILE": "0",  # minutes, and tested elsewhere

@@ -35,8 +35,7 @@ USED_ELSEWHERE: Final[dict[str, str]] = {
     ),
     "learn": "what a follower of such a controller is told",
     "is_connected": "for whoever chooses between nodes",
-    "MemoryConnection": "tests and simulation connect by it",
-    "MemoryPeer": "tests connect by it",
+    "MemoryPeer": "tests and simulation connect by it",
     "throttle": "a quota will mute a connection by it",
     **dict.fromkeys(
         ["is_shared", "open_file_count", "watcher_count", "count_over"],

@@ -229,7 +229,7 @@ class Server:
         broker.config_followers.append(self._follow_config)
         self.listeners.start()
         assert self.controller is not None, "it was opened with the broker"
-        self.controller.allow_snapshots()
+        self.controller.log.allow_snapshots()
         if self._port_file is not None:
             try:
                 _write_port(self._port_file, self.address[1])
@@ -334,7 +334,7 @@ class Server:
         controller = self.controller = await QuorumController.open(
             self._directories.metadata_home, files=self.files, clock=clock, rules=rules
         )
-        controller.hold_snapshots()
+        controller.log.hold_snapshots()
         # What a newer broker wrote is refused before anything is touched.
         for directory in self._directories.of_logs:
             directory.remove_clean_shutdown_marker()
@@ -348,7 +348,7 @@ class Server:
         replicas = ReplicaManager(
             self._directories.of_logs, self.files, config=config, clock=clock, node_id=node_id
         )
-        controller.on_disk_failure = replicas.file_failed
+        controller.log.on_disk_failure = replicas.file_failed
         await replicas.load(loaded)
         for module in API_MODULES:
             importlib.import_module(f"wirebroker.api.{module}")

@@ -1,6 +1,6 @@
 """The controller: every change to the cluster's state begins here, as a request of Kafka's own.
 
-    operation(key, version, body)  ->  function of the newest image  ->  records and the answer
+    operation(request)  ->  function of the newest image and the time  ->  records and the answer
 
 It is a table from API keys to operations; whoever has such a request, a broker in this process or
 one behind a connection, has it carried out in the same way. Nothing here awaits, and nothing is
@@ -29,6 +29,7 @@ from wirebroker.codecs.primitives import random_uuid
 from wirebroker.coordinator.controller.alter_partition import alter_partitions
 from wirebroker.coordinator.controller.broker_heartbeat import heartbeat
 from wirebroker.coordinator.controller.broker_registration import (
+    fence_broker,
     register_broker,
     unregister_broker,
 )
@@ -55,7 +56,7 @@ if TYPE_CHECKING:
 Body = dict[str, Any]
 
 # Kafka's broker.session.timeout.ms.
-SESSION_S = 9.0
+SESSION_MS = 9_000
 
 
 class ControllerRequest(NamedTuple):
@@ -90,7 +91,7 @@ class Controller:
         self.config = config
         self.node_id = node_id
         self.cluster_id = cluster_id
-        self.sessions = BrokerSessions(own_node_id=node_id, session_s=SESSION_S)
+        self.sessions = BrokerSessions(own_node_id=node_id, session_ms=SESSION_MS)
         self.new_uuid = new_uuid
 
     def use_config(self, config: Config) -> None:
@@ -98,141 +99,56 @@ class Controller:
         self.config = config
 
     def operation(
-        self, request: ControllerRequest, *, now_s: float
-    ) -> Callable[[ClusterImage], Operation[Body]]:
-        """Return what a request asks for, as a function of the newest image.
+        self, request: ControllerRequest
+    ) -> Callable[[ClusterImage, int], Operation[Body]]:
+        """Return what a request asks for, as a function of the newest image and the time.
 
         Args:
             request: One that is served here.
-            now_s: The time on the monotonic clock.
 
-        Raises:
-            KafkaError: By the operation: a refusal of the whole request; see `refusal`.
+        Returns:
+            The operation, given an image and milliseconds on the monotonic clock; it may raise
+            KafkaError, a refusal of the whole request: see `refusal`.
         """
-        return partial(_OPERATIONS[request.key], self, request, now_s)
+        return partial(self._begin, request)
+
+    def _begin(
+        self, request: ControllerRequest, image: ClusterImage, now_ms: int
+    ) -> Operation[Body]:
+        return _OPERATIONS[request.key](_Case(self, *request, image, now_ms))
+
+    def fence(
+        self, node_id: int, broker_epoch: int, image: ClusterImage, now_ms: int
+    ) -> Operation[bool]:
+        """Fence a broker, unless it was heard of or has registered before this began.
+
+        Args:
+            node_id: Which broker.
+            broker_epoch: Its incarnation.
+            image: The newest.
+            now_ms: The time on the monotonic clock.
+
+        Returns:
+            Whether it is fenced by this.
+        """
+        broker = image.brokers.get(node_id)
+        is_same = broker is not None and broker.epoch == broker_epoch
+        if not is_same or not self.sessions.is_silent(node_id, image, now_ms):
+            yield
+            return ControllerResult(False)
+        result = yield from fence_broker(image, self.config, node_id)
+        return ControllerResult(True, result.records)
 
 
-# Operations by key: (controller, request, now, image)
+class _Case(NamedTuple):
+    """One request, and what it is decided by."""
 
-
-def _create_topics(
-    controller: Controller, request: ControllerRequest, now_s: float, image: ClusterImage
-) -> Operation[Body]:
-    del now_s
-    ids = [controller.new_uuid() for _ in request.body.topics]
-    return _as_field("topics", create_topics(request.body, image, controller.config, topic_ids=ids))
-
-
-def _delete_topics(
-    controller: Controller, request: ControllerRequest, now_s: float, image: ClusterImage
-) -> Operation[Body]:
-    del now_s
-    return delete_topics(request.body, image, controller.config, version=request.version)
-
-
-def _create_partitions(
-    controller: Controller, request: ControllerRequest, now_s: float, image: ClusterImage
-) -> Operation[Body]:
-    del controller, now_s
-    return _as_field("results", create_partitions(request.body, image))
-
-
-def _alter_configs(
-    controller: Controller, request: ControllerRequest, now_s: float, image: ClusterImage
-) -> Operation[Body]:
-    del now_s
-    return _as_field(
-        "responses",
-        alter_configs(
-            request.body,
-            image,
-            controller.config,
-            node_id=controller.node_id,
-            is_incremental=request.key is ApiKey.INCREMENTAL_ALTER_CONFIGS,
-        ),
-    )
-
-
-def _elect_leaders(
-    controller: Controller, request: ControllerRequest, now_s: float, image: ClusterImage
-) -> Operation[Body]:
-    del now_s
-    return _as_field(
-        "replica_election_results", elect_leaders(request.body, image, controller.config)
-    )
-
-
-def _alter_reassignments(
-    controller: Controller, request: ControllerRequest, now_s: float, image: ClusterImage
-) -> Operation[Body]:
-    del controller, now_s
-    return alter_reassignments(request.body, image)
-
-
-def _list_reassignments(
-    controller: Controller, request: ControllerRequest, now_s: float, image: ClusterImage
-) -> Operation[Body]:
-    del controller, now_s
-    return list_reassignments(request.body, image)
-
-
-def _update_features(
-    controller: Controller, request: ControllerRequest, now_s: float, image: ClusterImage
-) -> Operation[Body]:
-    del controller, now_s
-    return update_features(request.body, image, version=request.version)
-
-
-def _alter_partition(
-    controller: Controller, request: ControllerRequest, now_s: float, image: ClusterImage
-) -> Operation[Body]:
-    del now_s
-    return alter_partitions(request.body, image, controller.config, version=request.version)
-
-
-def _register_broker(
-    controller: Controller, request: ControllerRequest, now_s: float, image: ClusterImage
-) -> Operation[Body]:
-    body, sessions = request.body, controller.sessions
-    before = image.brokers.get(body.broker_id)
-    has_session = before is not None and sessions.is_valid(before.node_id, before.epoch, now_s)
-    result = yield from register_broker(
-        body,
-        image,
-        controller.config,
-        cluster_id=controller.cluster_id,
-        has_session=has_session,
-    )
-    sessions.touch(body.broker_id, result.response["broker_epoch"], now_s)
-    return result
-
-
-def _heartbeat(
-    controller: Controller, request: ControllerRequest, now_s: float, image: ClusterImage
-) -> Operation[Body]:
-    body, sessions = request.body, controller.sessions
-    may_stop = sessions.may_stop(body.broker_id, image)
-    result = yield from heartbeat(body, image, controller.config, may_stop=may_stop)
-    offset = body.current_metadata_offset
-    sessions.touch(body.broker_id, body.broker_epoch, now_s, metadata_offset=offset)
-    if body.want_shut_down and result.records:
-        sessions.stopping(body.broker_id, image.offset + len(result.records) - 1)
-    return result
-
-
-def _unregister_broker(
-    controller: Controller, request: ControllerRequest, now_s: float, image: ClusterImage
-) -> Operation[Body]:
-    # Its session ends by itself: whether the records are written is not known here.
-    del now_s
-    return unregister_broker(request.body, image, controller.config)
-
-
-def _allocate_producer_ids(
-    controller: Controller, request: ControllerRequest, now_s: float, image: ClusterImage
-) -> Operation[Body]:
-    del controller, now_s
-    return allocate_producer_ids(request.body, image)
+    rules: Controller
+    key: ApiKey
+    version: int
+    body: Any
+    image: ClusterImage
+    now_ms: int
 
 
 def _as_field(field: str, operation: Operation[list[Body]]) -> Operation[Body]:
@@ -240,23 +156,77 @@ def _as_field(field: str, operation: Operation[list[Body]]) -> Operation[Body]:
     return ControllerResult({field: result.response}, result.records)
 
 
-_OPERATIONS: dict[
-    ApiKey, Callable[[Controller, ControllerRequest, float, ClusterImage], Operation[Body]]
-] = {
+def _create_topics(case: _Case) -> Operation[Body]:
+    ids = [case.rules.new_uuid() for _ in case.body.topics]
+    created = create_topics(case.body, case.image, case.rules.config, topic_ids=ids)
+    return _as_field("topics", created)
+
+
+def _alter_configs(case: _Case) -> Operation[Body]:
+    altering = alter_configs(
+        case.body,
+        case.image,
+        case.rules.config,
+        node_id=case.rules.node_id,
+        is_incremental=case.key is ApiKey.INCREMENTAL_ALTER_CONFIGS,
+    )
+    return _as_field("responses", altering)
+
+
+def _register_broker(case: _Case) -> Operation[Body]:
+    body, rules, image, now_ms = case.body, case.rules, case.image, case.now_ms
+    before = image.brokers.get(body.broker_id)
+    result = yield from register_broker(
+        body,
+        image,
+        rules.config,
+        cluster_id=rules.cluster_id,
+        has_session=before is not None
+        and rules.sessions.is_valid(before.node_id, before.epoch, now_ms),
+    )
+    rules.sessions.touch(body.broker_id, result.response["broker_epoch"], now_ms)
+    return result
+
+
+def _heartbeat(case: _Case) -> Operation[Body]:
+    body, sessions, image = case.body, case.rules.sessions, case.image
+    may_stop = sessions.may_stop(body.broker_id, image)
+    result = yield from heartbeat(body, image, case.rules.config, may_stop=may_stop)
+    offset = body.current_metadata_offset
+    sessions.touch(body.broker_id, body.broker_epoch, case.now_ms, metadata_offset=offset)
+    if body.want_shut_down and result.records:
+        sessions.stopping(body.broker_id, image.offset + len(result.records) - 1)
+    return result
+
+
+_OPERATIONS: dict[ApiKey, Callable[[_Case], Operation[Body]]] = {
     ApiKey.CREATE_TOPICS: _create_topics,
-    ApiKey.DELETE_TOPICS: _delete_topics,
+    ApiKey.DELETE_TOPICS: lambda case: delete_topics(
+        case.body, case.image, case.rules.config, version=case.version
+    ),
     ApiKey.ALTER_CONFIGS: _alter_configs,
-    ApiKey.CREATE_PARTITIONS: _create_partitions,
-    ApiKey.ELECT_LEADERS: _elect_leaders,
+    ApiKey.CREATE_PARTITIONS: lambda case: _as_field(
+        "results", create_partitions(case.body, case.image)
+    ),
+    ApiKey.ELECT_LEADERS: lambda case: _as_field(
+        "replica_election_results", elect_leaders(case.body, case.image, case.rules.config)
+    ),
     ApiKey.INCREMENTAL_ALTER_CONFIGS: _alter_configs,
-    ApiKey.ALTER_PARTITION_REASSIGNMENTS: _alter_reassignments,
-    ApiKey.LIST_PARTITION_REASSIGNMENTS: _list_reassignments,
-    ApiKey.ALTER_PARTITION: _alter_partition,
-    ApiKey.UPDATE_FEATURES: _update_features,
+    ApiKey.ALTER_PARTITION_REASSIGNMENTS: lambda case: alter_reassignments(case.body, case.image),
+    ApiKey.LIST_PARTITION_REASSIGNMENTS: lambda case: list_reassignments(case.body, case.image),
+    ApiKey.ALTER_PARTITION: lambda case: alter_partitions(
+        case.body, case.image, case.rules.config, version=case.version
+    ),
+    ApiKey.UPDATE_FEATURES: lambda case: update_features(
+        case.body, case.image, version=case.version
+    ),
     ApiKey.BROKER_REGISTRATION: _register_broker,
     ApiKey.BROKER_HEARTBEAT: _heartbeat,
-    ApiKey.UNREGISTER_BROKER: _unregister_broker,
-    ApiKey.ALLOCATE_PRODUCER_IDS: _allocate_producer_ids,
+    # Its session ends by itself: whether the records are written is not known here.
+    ApiKey.UNREGISTER_BROKER: lambda case: unregister_broker(
+        case.body, case.image, case.rules.config
+    ),
+    ApiKey.ALLOCATE_PRODUCER_IDS: lambda case: allocate_producer_ids(case.body, case.image),
 }
 
 

@@ -2,8 +2,8 @@
 
 An operation is a generator that changes nothing: it reads one image, yields where it may be
 interrupted (nothing comes of a yield), and returns the records that would bring the change about
-together with the answer that is true once they are committed. Whoever runs it (the metadata log,
-a test) decides how long it works between two turns of the event loop.
+together with the answer that is true once they are committed. Whoever runs it (the controller's
+machine, a test) decides how long it works between two turns of the event loop.
 """
 
 from __future__ import annotations

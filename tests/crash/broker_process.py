@@ -12,6 +12,7 @@ from tests.simulation.broker_life import BrokerLife
 from tests.simulation.loop import SimulatedLoop, is_of_the_dead
 from tests.support.raw_client import answer_of, request_frame
 from wirebroker.config import Config
+from wirebroker.net.memory_transport import MemoryPeer, connect
 
 if TYPE_CHECKING:
     import asyncio
@@ -73,6 +74,8 @@ class BrokerProcess(BrokerLife):
         self.errors: list[str] = []
         self._ended: Callable[[], None] = lambda: None
         self._watch = _ErrorWatch(self.errors)
+        # Connections on which nothing is asked at present.
+        self._idle: list[MemoryPeer] = []
         disk.locks.clear()
         super().__init__(
             self.loop, disk, config, name="broker", on_death=lambda life: self._ended()
@@ -103,9 +106,9 @@ class BrokerProcess(BrokerLife):
 
     async def ask(self, key: ApiKey, version: int, request: Mapping[str, Any]) -> Any:
         """Have a request served and return its decoded answer."""
-        connection = self.host().connect()
-        frame = request_frame(key, version, request)
-        data = await self.process.spawn(connection.exchange(frame))
+        peer = self._idle.pop() if self._idle else self.process.within(connect, self.table)
+        data = await peer.exchange(request_frame(key, version, request))
+        self._idle.append(peer)
         return answer_of(key, version, data[4:])
 
     def kill(self) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tests.simulation.host import Host
 from tests.simulation.loop import Process, SimulatedClock
-from tests.simulation.network import Host
 from tests.simulation.simulated_files import SimulatedFiles
 from wirebroker import threads
 from wirebroker.config.listeners import listeners_of
@@ -88,8 +88,8 @@ class BrokerLife:
         return self.server._table
 
     def host(self) -> Host:
-        """Return the broker as a network sees it."""
-        return Host(self.process, self.table)
+        """Return the broker as a network sees it; asked for once, when it serves."""
+        return Host(self.process, self.server)
 
     def _died(self) -> None:
         self.files.is_dead = True

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tests.simulation.copier import OFFSET_FETCH_VERSION, Scene, Transfer
+from tests.simulation.link import LinkLostError
 from tests.simulation.member import TOPIC, Habits, Member
-from tests.simulation.network import LinkLostError
 from tests.simulation.transactional_producer import RefusedError
 from wirebroker.clock import pause
 from wirebroker.codecs.api_keys import ApiKey

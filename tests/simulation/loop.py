@@ -16,11 +16,14 @@ import contextlib
 import contextvars
 import inspect
 import weakref
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar, TypeVarTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
     from random import Random
+
+_Result = TypeVar("_Result")
+_Arguments = TypeVarTuple("_Arguments")
 
 _process: contextvars.ContextVar[Process | None] = contextvars.ContextVar("process", default=None)
 
@@ -71,7 +74,11 @@ class Process:
 
     def spawn(self, coroutine: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
         """Begin a task within the process."""
-        return self._context.copy().run(self.loop.create_task, coroutine)
+        return self.within(self.loop.create_task, coroutine)
+
+    def within(self, function: Callable[[*_Arguments], _Result], *args: *_Arguments) -> _Result:
+        """Do something at once that belongs to the process."""
+        return self._context.copy().run(function, *args)
 
     def call_later(self, delay_s: float, callback: Callable[..., Any], *args: Any) -> None:
         """Have the process do something later, if it is still alive then."""

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tests.simulation.consumer_protocol import assignment, read_assignment, subscription
-from tests.simulation.network import Link, LinkLostError
+from tests.simulation.link import Link, LinkLostError
 from tests.support.requests import FETCH_VERSION, fetch_request
 from wirebroker.clock import pause
 from wirebroker.codecs.api_keys import ApiKey

@@ -21,7 +21,7 @@ from wirebroker.codecs.errors import ErrorCode
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tests.simulation.network import Exchange
+    from tests.simulation.link import Exchange
 
 _NOTHING = -1
 

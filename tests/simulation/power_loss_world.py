@@ -10,9 +10,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tests.crash.crash_states import POWER_LOSSES
+from tests.simulation.link import Exchange, LinkLostError
 from tests.simulation.loop import Process
 from tests.simulation.member import TOPIC
-from tests.simulation.network import Exchange, LinkLostError, Weather
+from tests.simulation.network import Weather
 from tests.simulation.stock_consumer import StockConsumer
 from tests.simulation.world import World
 from tests.support.batches import batch

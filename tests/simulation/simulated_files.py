@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from wirebroker.storage.descriptors import Volume
     from wirebroker.storage.files import Buffer
 
+# So often what is read is not in the page cache.
+_COLD_EVERY = 8
+
 
 class SimulatedFiles(Files):
     """The file system for one process.
@@ -39,7 +42,7 @@ class SimulatedFiles(Files):
         dies_at_write: The process is killed by its n-th write, which is torn.
     """
 
-    __slots__ = ("_clock", "_kill", "dies_at_write", "disk", "is_dead", "writes")
+    __slots__ = ("_clock", "_kill", "_looks", "dies_at_write", "disk", "is_dead", "writes")
 
     def __init__(self, disk: Disk, clock: Clock, kill: Callable[[], None]) -> None:
         super().__init__()
@@ -49,6 +52,12 @@ class SimulatedFiles(Files):
         self.dies_at_write: int | None = None
         self._clock = clock
         self._kill = kill
+        self._looks = 0
+
+    def is_cold(self) -> bool:
+        """Tell whether the next look at a file's pages finds that a disk would have to be read."""
+        self._looks += 1
+        return self._looks % _COLD_EVERY == 0
 
     def change(self, event: Event) -> bool:
         """Make a change, unless the process is dead; return whether it was made."""
@@ -237,7 +246,14 @@ class _SimulatedFile(DataFile):
 
     def is_resident(self, position: int) -> bool:
         del position
-        return True
+        return not self._files.is_cold()
+
+    def read_cached(self, position: int, memory: memoryview) -> int:
+        if self._files.is_cold():
+            return 0
+        data = self.read_at(position, len(memory))
+        memory[: len(data)] = data
+        return len(data)
 
     def read_now(self, position: int, length: int, *, least: int) -> bytes:
         del least

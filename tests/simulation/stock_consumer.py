@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tests.simulation.network import LinkLostError
+from tests.simulation.link import LinkLostError
 from tests.support.requests import FETCH_VERSION, fetch_request
 from wirebroker.clock import pause
 from wirebroker.codecs.api_keys import ApiKey
@@ -26,9 +26,10 @@ from wirebroker.codecs.records.batch import iterate_batches, iterate_records
 if TYPE_CHECKING:
     from collections.abc import Collection
 
+    from tests.simulation.link import Link
     from tests.simulation.loop import Process
     from tests.simulation.model import Model
-    from tests.simulation.network import Link, Network
+    from tests.simulation.network import Network
 
 _REQUEST_TIMEOUT_S = 5.0
 _BACKOFF_S = 0.1

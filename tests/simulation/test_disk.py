@@ -141,3 +141,14 @@ def test_a_killed_process_goes_no_further(machine) -> None:
 
     machine.run(main())
     assert ran == ["job", "death"]
+
+
+def test_what_is_in_the_page_cache_is_read_and_some_of_it_is_not_there(machine) -> None:
+    file = machine.files.data("/d/a")
+    file.write_at(0, b"0123456789")
+    found = []
+    for _ in range(40):
+        memory = bytearray(8)
+        found.append(bytes(memory[: file.read_cached(4, memoryview(memory))]))
+    assert set(found) == {b"456789", b""}
+    assert {file.is_resident(0) for _ in range(40)} == {True, False}

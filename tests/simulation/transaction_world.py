@@ -15,9 +15,10 @@ from tests.simulation.copier import (
     committed,
     group_of,
 )
+from tests.simulation.link import LinkLostError
 from tests.simulation.loop import Process
 from tests.simulation.member import TOPIC
-from tests.simulation.network import LinkLostError, Weather
+from tests.simulation.network import Weather
 from tests.simulation.promises import Promises, Source
 from tests.simulation.target_reader import TARGET, TARGET_PARTITIONS, TargetReader
 from tests.simulation.transactional_producer import SAFE_WHEN_LATE, Client
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     import asyncio
     from collections.abc import Iterable
 
-    from tests.simulation.network import Exchange
+    from tests.simulation.link import Exchange
 
 _CALM_LIMIT_S = 300.0
 _CALM_BEFORE_CHECK_S = 13.0

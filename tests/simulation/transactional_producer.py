@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tests.simulation.network import Link, LinkLostError
+from tests.simulation.link import Link, LinkLostError
 from tests.support.requests import FETCH_VERSION, fetch_request
 from tests.support.transactional_producer import (
     NEW_AGE,

@@ -17,10 +17,11 @@ from typing import TYPE_CHECKING, Any
 from unittest import mock
 
 from tests.simulation.broker_host import BrokerHost
+from tests.simulation.link import Exchange, LinkLostError
 from tests.simulation.loop import Process, SimulatedClock, SimulatedLoop, is_of_the_dead
 from tests.simulation.member import AGES, FIRST_STATIC_AGE, TOPIC, Habits, Member
 from tests.simulation.model import Model
-from tests.simulation.network import Exchange, LinkLostError, Network, Weather
+from tests.simulation.network import Network, Weather
 from tests.support.batches import batch
 from tests.support.requests import PRODUCE_VERSION, produce_request
 from wirebroker.clock import pause
@@ -80,6 +81,7 @@ class World:
                 "log.dirs": "/data",
                 "listeners": "PLAINTEXT://127.0.0.1:9092",
                 "wirebroker.durability": self.DURABILITY,
+                "connections.max.idle.ms": str(random.choice([30_000, 600_000])),
                 "auto.create.topics.enable": "false",
                 "offsets.topic.num.partitions": str(random.randint(1, 3)),
                 "offsets.topic.replication.factor": "1",

@@ -8,16 +8,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tests.support.dispatch_line import CLOSING, DispatchLine
 from tests.support.servers import broker_of
 from wirebroker.api.produce import produce
 from wirebroker.clock import SystemClock
 from wirebroker.codecs.api_keys import ApiKey
-from wirebroker.codecs.errors import MalformedFrameError
 from wirebroker.gate import Gate
 from wirebroker.handlers import Registry
-from wirebroker.net.dispatch import Dispatcher, HandlerFailedError
-from wirebroker.net.memory_shell import MemoryConnection
-from wirebroker.request import CloseConnectionError
+from wirebroker.net.dispatch import Dispatcher
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
@@ -55,19 +53,18 @@ class ProduceLine:
         self.gate = Gate()
         registry = Registry()
         registry.handles_raw(ApiKey.PRODUCE)(self._produce)
-        self._dispatch = Dispatcher(self._broker, registry, gate=self.gate)
         # How many requests took the whole way.
         self._whole_count = 0
         self._has_memory = has_memory
-        self._connection = MemoryConnection(self._dispatch)
+        self._line = DispatchLine(Dispatcher(self._broker, registry, gate=self.gate))
         self.short_count = 0
 
     async def exchange(self, frame: bytes) -> bytes:
         """Send a whole frame, with its size, and return the whole answer; b"" for none."""
         if not self._has_memory:
-            self._connection = MemoryConnection(self._dispatch)
+            self._line.connect()
         before = self._whole_count
-        answer = await self._connection.exchange(frame)
+        answer = await self._line.exchange(frame)
         self.short_count += self._whole_count == before
         return answer
 
@@ -79,14 +76,14 @@ class ProduceLine:
         """Return the answer, or the name of what closes the connection."""
         try:
             return await self.exchange(frame)
-        except (MalformedFrameError, CloseConnectionError, HandlerFailedError) as error:
-            self._connection = MemoryConnection(self._dispatch)
+        except CLOSING as error:
+            self._line.connect()
             return type(error).__name__
 
     @property
     def memo(self) -> object | None:
         """What the connection remembers."""
-        return self._connection.session.prepared
+        return self._line.connection.session.prepared
 
     @property
     def commits(self) -> GroupCommit:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, NamedTuple
+import sys
+import tempfile
+from typing import Any, NamedTuple
+
+import pytest
 
 from wirebroker import cli
-
-if TYPE_CHECKING:
-    import pytest
 
 
 class Said(NamedTuple):
@@ -46,6 +47,14 @@ class Verbs:
         said = self.run(*arguments)
         assert said.status == 0, said
         return said
+
+    def feed(self, lines: bytes, *arguments: str) -> Said:
+        """Run a verb with these bytes as its standard input."""
+        with tempfile.TemporaryFile() as file, pytest.MonkeyPatch.context() as patch:
+            file.write(lines)
+            file.seek(0)
+            patch.setattr(sys, "stdin", file)
+            return self.run(*arguments)
 
     def json(self, *arguments: str) -> Any:
         """Run a verb that succeeds, and return its answer."""

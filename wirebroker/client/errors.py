@@ -18,6 +18,10 @@ class ClientError(Exception):
     """A cluster that can't be reached or that refuses."""
 
 
+class UnservedError(ClientError):
+    """A broker that doesn't serve what it is asked for, being older or another."""
+
+
 # What an answer says that will be otherwise in a moment: leaders and coordinators that move, or
 # that were made just now.
 PASSING: Final = frozenset(

@@ -1,4 +1,4 @@
-"""One cluster, asked by a tool: any broker, a certain one, the controller.
+"""One cluster, asked by a tool: any broker, a certain one, the controller, a coordinator.
 
     async with KafkaClient(addresses, timeout_s=30, …) as client:
         answer = await client.request(ApiKey.LIST_GROUPS, {})
@@ -14,16 +14,23 @@ import asyncio
 import errno
 from typing import TYPE_CHECKING, Any, Final
 
-from wirebroker.client.errors import PASSING, ClientError, check, did_you_mean
+from wirebroker.client.errors import (
+    PASSING,
+    ClientError,
+    UnservedError,
+    check,
+    did_you_mean,
+    explained,
+)
 from wirebroker.clock import pause
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
-from wirebroker.net.client.errors import CannotConnectError, PeerError
+from wirebroker.net.client.errors import CannotConnectError, PeerError, UnsupportedVersionError
 from wirebroker.net.client.node import Node
 from wirebroker.net.client.settings import Backoff, ClientSettings, PeerAddress
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Sequence
+    from collections.abc import AsyncIterator, Callable, Sequence
     from random import Random
 
     from wirebroker.clock import Clock
@@ -31,6 +38,10 @@ if TYPE_CHECKING:
     from wirebroker.net.client.transport import Dialer
 
 _RETRY: Final = Backoff(first_s=0.05, most_s=0.5)
+# FindCoordinator's key_type.
+_GROUP: Final = 0
+# The last version that asks for one key and not for several.
+_ONE_KEY: Final = 3
 _UNKNOWN: Final = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 # Brokers that make topics on first use say that there is none until it is made, as do those that
 # don't: after so long it is taken for the latter.
@@ -49,6 +60,7 @@ class KafkaClient:
         "_bootstrap",
         "_brokers",
         "_controller_id",
+        "_coordinators",
         "_dialer",
         "_first",
         "_nodes",
@@ -81,6 +93,7 @@ class KafkaClient:
         )
         self._nodes: dict[PeerAddress, Node] = {}
         self._brokers: dict[int, PeerAddress] = {}
+        self._coordinators: dict[str, int] = {}
         self._controller_id = -1
         # The bootstrap address that was last answered from.
         self._first: PeerAddress | None = None
@@ -103,7 +116,8 @@ class KafkaClient:
             ClientError: Nobody answers.
         """
         problems: list[str] = []
-        for address in [self._first] if self._first else self._bootstrap:
+        first = [self._first] if self._first else []
+        for address in dict.fromkeys((*first, *self._bootstrap, *self._brokers.values())):
             node = self._node(address)
             try:
                 answer = await node.request(
@@ -152,6 +166,8 @@ class KafkaClient:
                 f"broker {broker_id} tells clients to connect to {address}, but there:"
                 f" {_why(error)}. See its advertised.listeners"
             ) from error
+        except UnsupportedVersionError as error:
+            raise UnservedError(str(error)) from error
         except PeerError as error:
             raise ClientError(str(error)) from error
 
@@ -168,6 +184,50 @@ class KafkaClient:
         if self._controller_id < 0:
             return await self.request(key, body, at_most=at_most)
         return await self.request_of(self._controller_id, key, body, at_most=at_most)
+
+    async def request_of_coordinator(
+        self,
+        group: str,
+        key: ApiKey,
+        body: Body,
+        *,
+        error_of: Callable[[Any], int],
+        at_most: int | None = None,
+    ) -> Any:
+        """Ask a group's coordinator, whoever it is by then.
+
+        Args:
+            group: Its id.
+            key: What is asked for.
+            body: As of `request`.
+            error_of: Finds in an answer the code that tells whether the coordinator is another.
+            at_most: The highest version to be used.
+
+        Returns:
+            The last answer; there may be an error in it.
+
+        Raises:
+            ClientError: There is none, or it does not answer.
+        """
+        answer: Any = None
+        async for _ in self.tries():
+            broker_id = self._coordinators.get(group)
+            if broker_id is None:
+                broker_id = self._coordinators[group] = await self._find_coordinator(group)
+            answer = await self.request_of(broker_id, key, body, at_most=at_most)
+            if error_of(answer) not in PASSING:
+                break
+            del self._coordinators[group]
+        return answer
+
+    async def broker_ids(self) -> list[int]:
+        """Return the ids of all brokers.
+
+        Raises:
+            ClientError: Nobody answers.
+        """
+        await self.metadata([])
+        return sorted(self._brokers)
 
     # --- what the cluster is ---
 
@@ -226,6 +286,21 @@ class KafkaClient:
             f"there is no topic {name}{hint or f'; `wirebroker topic create {name}` makes it'}"
         )
 
+    async def _find_coordinator(self, group: str) -> int:
+        code, message = 0, None
+        async for _ in self.tries():
+            answer = await self.request(
+                ApiKey.FIND_COORDINATOR, _coordinator_question(group), at_most=_ONE_KEY
+            )
+            code, message = answer.error_code, answer.error_message
+            if not code:
+                self._brokers[answer.node_id] = PeerAddress(answer.host, answer.port)
+                return int(answer.node_id)
+            if code not in PASSING:
+                break
+        what = f"the coordinator of group {group} cannot be found"
+        raise ClientError(f"{what}: {explained(code, message)}")
+
     # --- time, connections ---
 
     async def tries(self) -> AsyncIterator[None]:
@@ -260,6 +335,10 @@ class KafkaClient:
                 random=self._random,
             )
         return node
+
+
+def _coordinator_question(group: str) -> Body:
+    return lambda version: {"key": group} | ({"key_type": _GROUP} if version else {})
 
 
 def _is_unsettled(topic: Any) -> bool:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from wirebroker.client.errors import PASSING, check
 from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.codecs.errors import ErrorCode
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -21,6 +22,8 @@ LATEST: Final = -1
 EARLIEST: Final = -2
 
 _NO_OFFSET: Final = -1
+# A leader may learn of a new topic after whoever was asked for metadata.
+_AGAIN: Final = PASSING | {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
 
 
 class TopicPartition(NamedTuple):
@@ -102,7 +105,7 @@ async def _ask_leaders(
         ]
         for answer in await client.together(*asked):
             answers |= _answers(answer)
-        left = {place: row for place, row in left.items() if answers[place].error_code in PASSING}
+        left = {place: row for place, row in left.items() if answers[place].error_code in _AGAIN}
         if not left:
             break
     for place, answer in answers.items():

@@ -13,6 +13,8 @@ import asyncio
 from collections import deque
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from wirebroker.codecs.errors import KafkaError
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
@@ -27,15 +29,17 @@ class AnswerErrors(NamedTuple):
 
     # This node leads no more: who asks again finds somebody else.
     resigned: ErrorCode
-    # It takes longer than anybody should wait.
-    late: ErrorCode
+    # The disk has failed under an append.
+    disk: ErrorCode
+    # It takes longer than anybody should wait. None: whoever asks knows how long to wait.
+    late: ErrorCode | None = None
 
 
 class _Deferred(NamedTuple):
     """What waits for the log's `committed_offset`."""
 
     end_offset: int
-    # None: it was given up; only the effects are left.
+    # None: it was given up, and only the effects are left; or nobody gives up here.
     give_up_at: float | None
     answers: Sequence[Answer]
     effects: Sequence[Any]
@@ -89,11 +93,16 @@ class CommittedAnswers:
             if self._log.committed_offset >= end_offset:
                 self._let_go(answers, effects)
                 return
+            failure = self._log.failure
+            if failure is not None:
+                fail_all(answers, failure)
+                return
             self._log.watch(self.release)
         assert not self._deferred or self._deferred[-1].end_offset <= end_offset
-        give_up_at = self._clock.monotonic() + self._timeout_s
+        is_patient = self._errors.late is None
+        give_up_at = None if is_patient else self._clock.monotonic() + self._timeout_s
         self._deferred.append(_Deferred(end_offset, give_up_at, answers, effects))
-        if self._timeout is None:
+        if self._timeout is None and not is_patient:
             loop = asyncio.get_running_loop()
             self._timeout = loop.call_later(self._timeout_s, self._on_timeout)
 
@@ -104,13 +113,14 @@ class CommittedAnswers:
             return
         self.is_due = False
         committed_offset = self._log.committed_offset
-        if self._log.is_lost:
-            # What waits will never be committed here.
-            self._fail_all()
         while self._deferred and self._deferred[0].end_offset <= committed_offset:
             deferred = self._deferred.popleft()
             # Effects may bring about more records.
             self._let_go(deferred.answers, deferred.effects)
+        failure = self._log.failure
+        if failure is not None:
+            # What waits will never be committed here.
+            self._fail_all(failure)
         if not self._deferred:
             self._log.unwatch(self.release)
 
@@ -121,12 +131,12 @@ class CommittedAnswers:
             self._timeout.cancel()
             self._timeout = None
         self.is_due = False
-        self._fail_all()
+        self._fail_all(KafkaError(self._errors.resigned))
 
-    def _fail_all(self) -> None:
+    def _fail_all(self, error: KafkaError) -> None:
         deferred, self._deferred = self._deferred, deque()
         for each in deferred:
-            fail_all(each.answers, self._errors.resigned)
+            fail_all(each.answers, error)
 
     def _let_go(self, answers: Sequence[Answer], effects: Sequence[Any]) -> None:
         for token, response in answers:
@@ -137,6 +147,8 @@ class CommittedAnswers:
     def _on_timeout(self) -> None:
         """Give up answers that have waited too long."""
         self._timeout = None
+        assert self._errors.late is not None
+        late = KafkaError(self._errors.late)
         now = self._clock.monotonic()
         waiting: deque[_Deferred] = deque()
         next_at: float | None = None
@@ -148,7 +160,7 @@ class CommittedAnswers:
                 waiting.append(deferred)
                 next_at = min(next_at or give_up_at, give_up_at)
             else:
-                fail_all(deferred.answers, self._errors.late)
+                fail_all(deferred.answers, late)
                 if deferred.effects:
                     waiting.append(deferred._replace(give_up_at=None, answers=()))
         self._deferred = waiting
@@ -158,7 +170,7 @@ class CommittedAnswers:
             self._log.unwatch(self.release)
 
 
-def fail_all(answers: Iterable[Answer], error: ErrorCode) -> None:
+def fail_all(answers: Iterable[Answer], error: KafkaError) -> None:
     """Tell everybody whose answer this would have been what went wrong."""
     for token, _ in answers:
         token.fail(error)

@@ -236,7 +236,7 @@ class CoordinatorPartitions(Generic[ShardT]):
         try:
             self.at(index).run(operation, waiter, guard=guard)
         except KafkaError as error:
-            waiter.fail(error.code)
+            waiter.fail(error)
         return waiter.result()
 
     def at(self, index: int) -> Engine[ShardT]:

@@ -6,7 +6,8 @@
 
 Nothing here awaits: one result is carried through in one go, so no request sees another's half-done
 work. The engine knows neither records nor answers: a coordinator's shard over the partition of an
-internal topic (partition_log.py) and a controller over the metadata log are the same to it.
+internal topic (partition_log.py) and the controller over the metadata log (controller_log.py) are
+the same to it; the controller's operations take steps before (stepped_engine.py).
 
 An engine serves one term of a leadership: from the election of its log, when all is loaded, until
 `close` at the resignation. The next term has another engine and another machine.
@@ -42,7 +43,9 @@ MachineT = TypeVar("MachineT", bound=Machine)
 _TIMER_SLICE_S: Final = 0.005
 
 COORDINATOR_ERRORS: Final = AnswerErrors(
-    resigned=ErrorCode.NOT_COORDINATOR, late=ErrorCode.COORDINATOR_NOT_AVAILABLE
+    resigned=ErrorCode.NOT_COORDINATOR,
+    disk=ErrorCode.NOT_COORDINATOR,
+    late=ErrorCode.COORDINATOR_NOT_AVAILABLE,
 )
 
 
@@ -61,6 +64,7 @@ class Engine(Generic[MachineT]):
         "_armed_ms",
         "_clock",
         "_errors",
+        "_is_refused",
         "is_closed",
         "log",
         "machine",
@@ -81,6 +85,8 @@ class Engine(Generic[MachineT]):
         self.is_closed = False
         self._clock = clock
         self._errors = errors
+        # Whether the last append was refused: one line says so, however many there are.
+        self._is_refused = False
 
         def bring_about(effect: Any) -> None:
             assert on_effect is not None, "a machine with effects has somebody for them"
@@ -160,14 +166,21 @@ class Engine(Generic[MachineT]):
             return error
         finally:
             self._answers.is_held = False
+        self._is_refused = False
         return None
 
     def _fail(self, result: Result, error: KafkaError | OSError, moment: Moment) -> None:
-        code = error.code if isinstance(error, KafkaError) else self._errors.resigned
-        logger.warning("records could not be appended to %s: %s", self.log.name, code.name)
+        if isinstance(error, OSError):
+            message = f"{self.log.name} cannot be written: {error}"
+            told = KafkaError(self._errors.disk, message)
+        else:
+            told = error
+        if not self._is_refused:
+            self._is_refused = True
+            logger.warning("records could not be appended to %s: %s", self.log.name, told)
         if result.on_failure is not None:
-            self.carry_out(result.on_failure(code, moment), moment)
-        fail_all(result.answers, code)
+            self.carry_out(result.on_failure(told.code, moment), moment)
+        fail_all(result.answers, told)
         if isinstance(error, OSError):
             self.log.disk_failed(error)
 

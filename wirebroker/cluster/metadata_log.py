@@ -5,8 +5,8 @@
     append()   batches into the segment; sync() waits for the disk
     condense() a snapshot of a committed image, when enough has come since the last
 
-What the records mean is others' business (quorum_controller.py); this keeps offsets, epochs, voters
-and files. `committed_offset` <= `end_offset`: what is between is not known to be on the disk.
+What the records mean, and when they count, is others' business (controller_log.py); this keeps
+offsets, epochs, voters and files.
 
 Source: Kafka's KafkaRaftClient and SnapshotGenerator, for a quorum of one voter (KIP-595, KIP-630).
 """
@@ -44,7 +44,7 @@ from wirebroker.threads import Work, in_thread
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from wirebroker.clock import Clock
+    from wirebroker.clock import Clock, Steps
     from wirebroker.cluster.metadata_batches import EncodedBatches
     from wirebroker.codecs.metadata_records import MetadataRecord
     from wirebroker.config import Config
@@ -63,7 +63,6 @@ class MetadataLog:
 
     Attributes:
         epoch: The epoch that this node leads, from lead() on.
-        committed_offset: The offset after the last record that is known to be on the disk.
     """
 
     __slots__ = (
@@ -76,7 +75,6 @@ class MetadataLog:
         "_snapshotter",
         "_store",
         "_voters",
-        "committed_offset",
         "epoch",
     )
 
@@ -90,7 +88,6 @@ class MetadataLog:
         self._config = config
         self._node_id = node_id
         self.epoch = 0
-        self.committed_offset = 0
         self._snapshotter: asyncio.Task[None] | None = None
         self._last_snapshot_at = clock.monotonic()
         self._last_timestamp_ms = 0
@@ -197,8 +194,8 @@ class MetadataLog:
 
     # Appending
 
-    async def encode(self, records: list[MetadataRecord], slices: Slices) -> EncodedBatches:
-        """Encode records that come next in the log, in slices; they count together or not at all.
+    def encode(self, records: list[MetadataRecord]) -> Steps[EncodedBatches]:
+        """Encode records that come next in the log, in steps; they count together or not at all.
 
         Nobody may append anything between this and `append`.
         """
@@ -206,7 +203,7 @@ class MetadataLog:
         batches = self._builder(self._store.end_offset)
         for record in framed(records):
             batches.add(record)
-            await slices.turn()
+            yield
         batches.finish_batch()
         return batches.batches
 
@@ -224,9 +221,7 @@ class MetadataLog:
         Raises:
             OSError: What the disk holds is unknown.
         """
-        end_offset = self._store.end_offset
         await in_thread(Work.METADATA, self._store.sync)
-        self.committed_offset = max(self.committed_offset, end_offset)
 
     def _builder(self, base_offset: int) -> BatchBuilder:
         return BatchBuilder(

@@ -95,9 +95,11 @@ class PartitionLog:
         return self.partition.log.high_watermark
 
     @property
-    def is_lost(self) -> bool:
-        """Whether a sync has failed: what is not committed never will be."""
-        return not self.partition.directory.is_online
+    def failure(self) -> KafkaError | None:
+        """NOT_COORDINATOR if a sync has failed: what is not committed never will be."""
+        if self.partition.directory.is_online:
+            return None
+        return KafkaError(ErrorCode.NOT_COORDINATOR)
 
     def watch(self, on_advance: Callable[[], None]) -> None:
         """Call back whenever the high watermark has moved, or the disk has failed."""

@@ -1,15 +1,21 @@
-"""Somebody who waits for a response of a machine: the token that operations are given."""
+"""Somebody who waits for a response of a machine: the token that operations are given.
+
+resolve(response)   what the machine answers; only the first answer counts
+fail(error)         there will be none
+"""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from wirebroker.codecs.errors import ErrorCode
+    from wirebroker.codecs.errors import ErrorCode, KafkaError
+
+ResponseT = TypeVar("ResponseT")
 
 # A response as the fields of a message.
 Response = Mapping[str, Any]
@@ -39,9 +45,9 @@ class Waiter:
         else:
             self._give(made)
 
-    def fail(self, error: ErrorCode) -> None:
+    def fail(self, error: KafkaError) -> None:
         """Give the response that says what went wrong."""
-        self._give(self._on_error(error))
+        self._give(self._on_error(error.code))
 
     def result(self) -> Response | asyncio.Future[Response]:
         """Return the response, or a future of it."""
@@ -58,3 +64,26 @@ class Waiter:
                 self._future.set_result(response)
         elif self._response is None:
             self._response = response
+
+
+class AwaitedResponse(Generic[ResponseT]):
+    """One of them who awaits the response itself, and has an error raised.
+
+    Attributes:
+        future: To be awaited at once; it may be cancelled.
+    """
+
+    __slots__ = ("future",)
+
+    def __init__(self) -> None:
+        self.future: asyncio.Future[ResponseT] = asyncio.get_running_loop().create_future()
+
+    def resolve(self, response: ResponseT) -> None:
+        """Give the response."""
+        if not self.future.done():
+            self.future.set_result(response)
+
+    def fail(self, error: KafkaError) -> None:
+        """Have it raised."""
+        if not self.future.done():
+            self.future.set_exception(error)

@@ -8,10 +8,13 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 import click
 
+from wirebroker.client.errors import ClientError
 from wirebroker.clock import SystemClock
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from wirebroker.client.leaders import TopicPartition
 
 _Command = TypeVar("_Command", bound="Callable[..., int]")
 
@@ -64,3 +67,22 @@ def time_ms(_context: click.Context, _option: click.Parameter, text: str | None,
         raise click.UsageError(
             f"{text!r} is no time: write 2026-11-22T10:00, ms since 1970, or 2h for two hours ago"
         ) from None
+
+
+def chosen_partitions(
+    places: list[TopicPartition], partitions: list[int] | None
+) -> list[TopicPartition]:
+    """Return the partitions of one topic that are meant; None is all.
+
+    Raises:
+        ClientError: One is not there.
+    """
+    if partitions is None:
+        return places
+    known = {place.partition: place for place in places}
+    for each in partitions:
+        if each not in known:
+            raise ClientError(
+                f"there is no partition {each}: the topic has {len(known)}, from 0 on"
+            )
+    return [known[each] for each in partitions]

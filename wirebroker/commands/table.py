@@ -17,6 +17,21 @@ VERBS: Final = (
     Verb("serve", "wirebroker.cli:serve", "Start a broker and serve until it is told to stop."),
     Verb("configs", "wirebroker.cli:configs", "Print every config with its default."),
     Verb("topic", "wirebroker.commands.topic:topic", "List, make, change and delete topics."),
+    Verb(
+        "produce",
+        "wirebroker.commands.produce:produce",
+        "Write the lines of standard input to a topic, each as a record.",
+    ),
+    Verb(
+        "consume",
+        "wirebroker.commands.consume:consume",
+        "Print the records of topics, and go on as more come.",
+    ),
+    Verb(
+        "group",
+        "wirebroker.commands.group:group",
+        "Show consumer groups and their lag, move and delete them.",
+    ),
     Verb("config", "wirebroker.commands.config:config", "Read and change configs."),
     Verb("cluster", "wirebroker.commands.cluster:cluster", "Show a cluster and its brokers."),
     Verb("dump", "wirebroker.cli_inspect:dump", "Print what the files of a data directory hold."),

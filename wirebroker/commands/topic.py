@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from wirebroker.client.configs import TOPIC, alter_configs, configs_of
-from wirebroker.client.errors import ClientError
 from wirebroker.client.leaders import (
     EARLIEST,
     LATEST,
@@ -19,7 +18,13 @@ from wirebroker.client.leaders import (
 )
 from wirebroker.client.topics import add_partitions, create_topics, delete_topics
 from wirebroker.codecs.primitives import uuid_text
-from wirebroker.commands.flags import dry_run_hint, partition_list, time_ms, yes_flag
+from wirebroker.commands.flags import (
+    chosen_partitions,
+    dry_run_hint,
+    partition_list,
+    time_ms,
+    yes_flag,
+)
 from wirebroker.commands.output import tell
 from wirebroker.commands.running import ClusterFlags, cluster_flags, pairs, run_verb
 
@@ -267,7 +272,7 @@ def trim(
     moment = before_time if before_time is not None else LATEST
 
     async def work(client: KafkaClient, out: Output) -> None:
-        places = _chosen(await partitions_of(client, [name]), partitions)
+        places = chosen_partitions(list(await partitions_of(client, [name])), partitions)
         rows = await _trim_rows(client, places, before_offset, moment)
         if yes:
             before = {
@@ -301,22 +306,3 @@ async def _trim_rows(
         row = {"partition": place.partition, "start": start, "before": before, "end": end}
         rows.append(row | {"records": before - start})
     return rows
-
-
-def _chosen(
-    places: dict[TopicPartition, int], partitions: list[int] | None
-) -> list[TopicPartition]:
-    """Return the partitions of one topic that are meant; None is all.
-
-    Raises:
-        ClientError: One is not there.
-    """
-    if partitions is None:
-        return list(places)
-    known = {place.partition: place for place in places}
-    for each in partitions:
-        if each not in known:
-            raise ClientError(
-                f"there is no partition {each}: the topic has {len(known)}, from 0 on"
-            )
-    return [known[each] for each in partitions]

@@ -4,13 +4,16 @@
     answer = await peer.exchange(frame)         # sends, and waits for one whole answer
 
 Deterministic on any event loop: readiness is told by `call_soon`, once for what has changed and
-again as long as it is not taken, as a level-triggered poll does. What the broker sends is bounded
-(`_ROOM_BYTES`), so that a peer that doesn't read is a slow reader here too.
+again as long as it is not taken, as a level-triggered poll does; whoever has changed it, it is told
+in the context of who asked to be told, as event loops do (a simulation knows processes by that).
+What the broker sends is bounded (`_ROOM_BYTES`), so that a peer that doesn't read is a slow reader
+here too.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import itertools
 from typing import TYPE_CHECKING, Final
 
@@ -33,10 +36,11 @@ class _Readiness:
     There is one descriptor, which nobody looks at.
     """
 
-    __slots__ = ("_is_told", "_loop", "_reader", "_writer", "transport")
+    __slots__ = ("_context", "_is_told", "_loop", "_reader", "_writer", "transport")
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
+        self._context = contextvars.Context()
         self._is_told = False
         self._reader: Callable[[], None] | None = None
         self._writer: Callable[[], None] | None = None
@@ -45,6 +49,7 @@ class _Readiness:
     def add_reader(self, _fd: int, callback: Callable[[], None], /) -> None:
         """Call back whenever the transport is readable."""
         self._reader = callback
+        self._context = contextvars.copy_context()
         self.look()
 
     def remove_reader(self, _fd: int, /) -> None:
@@ -54,6 +59,7 @@ class _Readiness:
     def add_writer(self, _fd: int, callback: Callable[[], None], /) -> None:
         """Call back whenever the transport takes something."""
         self._writer = callback
+        self._context = contextvars.copy_context()
         self.look()
 
     def remove_writer(self, _fd: int, /) -> None:
@@ -68,7 +74,7 @@ class _Readiness:
         is_readable = self._reader is not None and transport.is_readable
         if is_readable or (self._writer is not None and transport.room_bytes > 0):
             self._is_told = True
-            self._loop.call_soon(self._tell)
+            self._loop.call_soon(self._tell, context=self._context)
 
     def _tell(self) -> None:
         self._is_told = False
@@ -91,13 +97,35 @@ class MemoryTransport(ConnectionTransport):
         is_closed: Whether the connection has closed it.
     """
 
-    __slots__ = ("_on_output", "_readiness", "has_end", "incoming", "is_closed", "outgoing")
+    __slots__ = (
+        "_most_bytes",
+        "_on_output",
+        "_readiness",
+        "has_end",
+        "incoming",
+        "is_closed",
+        "outgoing",
+    )
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, on_output: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        on_output: Callable[[], None],
+        *,
+        most_bytes: int = _ROOM_BYTES,
+    ) -> None:
+        """Carry nothing yet.
+
+        Args:
+            loop: Tells the connection of readiness.
+            on_output: Called when there is something to take, and when it is closed.
+            most_bytes: What it takes while nobody takes it away.
+        """
         readiness = _Readiness(loop)
         super().__init__(readiness, 0)
         self._readiness = readiness
         self._on_output = on_output
+        self._most_bytes = most_bytes
         self.incoming = bytearray()
         self.outgoing = bytearray()
         self.has_end = False
@@ -112,7 +140,7 @@ class MemoryTransport(ConnectionTransport):
     @property
     def room_bytes(self) -> int:
         """How much would be taken."""
-        return _ROOM_BYTES - len(self.outgoing)
+        return self._most_bytes - len(self.outgoing)
 
     def changed(self) -> None:
         """Note that the peer has sent or ended."""

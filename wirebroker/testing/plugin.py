@@ -32,6 +32,17 @@ _USAGE: Final = (
 _LOG_LINES: Final = 30
 
 
+def pytest_addoption(pluginmanager: pytest.PytestPluginManager) -> None:
+    """Keep the broker's modules out of the rewriting of assertions; called before any is imported.
+
+    pytest rewrites all modules of a package that has a plugin: 2 s of CPU the first time, and
+    slower assertions in what a broker does for each request. It has no public way to decline but
+    a word in the docstring of each module.
+    """
+    marked: set[str] = getattr(pluginmanager.rewrite_hook, "_must_rewrite", set[str]())
+    marked.discard("wirebroker")
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Make the marker known, for --strict-markers."""
     config.addinivalue_line("markers", _USAGE)

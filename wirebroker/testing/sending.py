@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from wirebroker.client.partitioning import partition_for
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.records.batch import build_batch
 from wirebroker.testing.conversation import Patience, check
-from wirebroker.testing.partitioner import partition_of
 from wirebroker.testing.topic_record import TopicRecord
 from wirebroker.testing.topics import count_partitions
 
@@ -49,7 +49,7 @@ class Sender:
         if parcel.partition is not None:
             partition = parcel.partition
         elif parcel.key is not None:
-            partition = partition_of(parcel.key, count)
+            partition = partition_for(parcel.key, count)
         else:
             turn = self._sent.get(parcel.topic, 0)
             self._sent[parcel.topic] = turn + 1

@@ -19,14 +19,14 @@ CLUSTER_ID = "MkU3OEVBNTcwNTJENDM2Qk"
 
 
 class InstantController:
-    """The rules with an image; `now_s` is the time."""
+    """The rules with an image; `now_ms` is the time."""
 
     def __init__(self, *records: MetadataRecord, node_id: int = 100) -> None:
         self.rules = Controller(CONFIG, node_id=node_id, cluster_id=CLUSTER_ID)
         self.image = image_of(*records) if records else ClusterImage()
-        self.now_s = 0.0
+        self.now_ms = 0
         self.records: list[MetadataRecord] = []
-        self.rules.sessions.begin(self.image, self.now_s)
+        self.rules.sessions.begin(self.image, self.now_ms)
 
     def ask(self, key: ApiKey, version: int | None = None, **fields: Any) -> dict[str, Any]:
         """Carry out a request; `records` are what it wrote."""
@@ -34,7 +34,7 @@ class InstantController:
         newest = message.versions[-1] if version is None else version
         request = ControllerRequest(key, newest, message.struct_class(**fields))
         try:
-            result = complete(self.rules.operation(request, now_s=self.now_s)(self.image))
+            result = complete(self.rules.operation(request)(self.image, self.now_ms))
         except KafkaError as error:
             self.records = []
             return refusal(request, error)

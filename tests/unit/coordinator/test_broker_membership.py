@@ -7,7 +7,7 @@ from tests.unit.coordinator.kit import broker, partition_of
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
 from wirebroker.coordinator.controller.cluster_image import NO_LEADER
-from wirebroker.coordinator.controller.controller import SESSION_S
+from wirebroker.coordinator.controller.controller import SESSION_MS
 from wirebroker.coordinator.controller.feature_control import feature_level
 
 ELR = feature_level("eligible.leader.replicas.version", 1)
@@ -62,7 +62,7 @@ def test_two_that_are_alive_cannot_be_one_broker():
     assert restart(controller, 1) == {"error_code": ErrorCode.DUPLICATE_BROKER_REGISTRATION}
     epoch = controller.image.brokers[1].epoch
     assert controller.register(1) == {"broker_epoch": epoch}  # who asks again is the same
-    controller.now_s = SESSION_S + 1
+    controller.now_ms = SESSION_MS + 1
     assert restart(controller, 1)["broker_epoch"] > epoch
 
 
@@ -70,7 +70,7 @@ def test_the_controllers_own_broker_has_died_with_the_controller_before():
     controller = InstantController(LEVELS, broker(1), node_id=1)
     assert "broker_epoch" in controller.register(1)
     assert restart(controller, 1) == {"error_code": ErrorCode.DUPLICATE_BROKER_REGISTRATION}
-    controller.now_s = 1e9
+    controller.now_ms = 10**9
     assert restart(controller, 1) == {"error_code": ErrorCode.DUPLICATE_BROKER_REGISTRATION}
 
 
@@ -102,11 +102,11 @@ def test_a_single_broker_leads_two_epochs_above_after_a_stop_and_after_a_kill():
         controller.heartbeat(1, want_shut_down=True)
         assert state(controller)[:2] == (NO_LEADER, (1,))
         assert controller.heartbeat(1, want_shut_down=True)["should_shut_down"]
-        controller.rules.sessions.begin(controller.image, 0.0)  # a start of both
+        controller.rules.sessions.begin(controller.image, 0)  # a start of both
         restart(controller, 1)
         controller.heartbeat(1)
         assert state(controller) == (1, (1,), expected)
-    controller.rules.sessions.begin(controller.image, 0.0)
+    controller.rules.sessions.begin(controller.image, 0)
     controller.register(1, incarnation_id=bytes([78]) * 16)
     assert kinds(controller) == ["PARTITION_CHANGE", "REGISTER_BROKER"]
     controller.heartbeat(1)
@@ -170,7 +170,7 @@ def test_a_broker_that_serves_again_leads_what_nobody_leads_and_no_more():
     controller.serve(1, 2)
     controller.create("t", [1, 2], [2, 1])
     controller.create("alone", [1])
-    controller.now_s = SESSION_S + 1
+    controller.now_ms = SESSION_MS + 1
     restart(controller, 1)
     assert [state(controller, index=index)[:2] for index in range(2)] == [(2, (2,))] * 2
     assert state(controller, "alone")[:2] == (NO_LEADER, (1,))
@@ -203,16 +203,20 @@ def test_sessions_end_unless_the_brokers_are_heard_of():
     controller = InstantController(LEVELS, node_id=3)
     controller.serve(1, 2, 3)
     sessions = controller.rules.sessions
-    controller.now_s = SESSION_S - 1
+    controller.now_ms = SESSION_MS - 1
     controller.heartbeat(2)
-    assert sessions.next_end_s() == SESSION_S
-    assert sessions.expired(controller.image, SESSION_S) == [1]
-    sessions.drop_ended(controller.image, SESSION_S)
-    assert sessions.next_end_s() == SESSION_S  # until it is fenced
+    timers, image = sessions.timers, controller.image
+    assert timers.take_due(SESSION_MS - 1) is None
+    assert timers.take_due(SESSION_MS) == 1
+    assert [sessions.is_silent(each, image, SESSION_MS) for each in (1, 2, 3)] == [1, 0, 0]
+    assert sessions.look_at(1, image, SESSION_MS)
+    assert timers.take_due(SESSION_MS + 999) is None
     controller.ask(ApiKey.UNREGISTER_BROKER, broker_id=1)
-    assert sessions.next_end_s() == SESSION_S
-    sessions.drop_ended(controller.image, SESSION_S)
-    assert sessions.next_end_s() == 2 * SESSION_S - 1
+    assert timers.take_due(SESSION_MS + 1_000) == 1
+    assert not sessions.look_at(1, controller.image, SESSION_MS + 1_000)
+    assert timers.take_due(2 * SESSION_MS - 2) is None
+    assert timers.take_due(2 * SESSION_MS - 1) == 2
+    assert not timers
 
 
 # Eligible leader replicas (KIP-966)
@@ -239,7 +243,7 @@ def test_who_may_have_lost_records_is_eligible_no_more_but_the_last_known_leader
     controller = InstantController(LEVELS, ELR)
     controller.serve(1)
     controller.create("t", [1])
-    controller.now_s = SESSION_S + 1
+    controller.now_ms = SESSION_MS + 1
     restart(controller, 1)  # it does not know the epoch before: an unclean stop
     partition = partition_of(controller.image, "t")
     assert (partition.isr, partition.eligible_leader_replicas) == ((), ())

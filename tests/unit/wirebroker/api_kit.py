@@ -44,7 +44,7 @@ class InstantMetadata:
 
     async def handle(self, request: ControllerRequest) -> dict[str, Any]:
         try:
-            result = complete(self.rules.operation(request, now_s=0.0)(self.image))
+            result = complete(self.rules.operation(request)(self.image, 0))
         except KafkaError as error:
             return refusal(request, error)
         await asyncio.sleep(0)  # noqa: TID251 - as the real one, it does not answer at once

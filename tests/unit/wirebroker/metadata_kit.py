@@ -56,7 +56,7 @@ class Node:
     async def create(self, controller, *topics):
         """Create topics; return their results, or raise what refuses the whole request."""
         asked = ControllerRequest(ApiKey.CREATE_TOPICS, 7, request(topics=list(topics)))
-        answer = await controller.submit(controller.rules.operation(asked, now_s=0.0))
+        answer = await controller.submit(controller.rules.operation(asked))
         return answer["topics"]
 
     def files(self, suffix):
@@ -68,7 +68,7 @@ class Node:
 def write(*records):
     """Return an operation that writes these records."""
 
-    def operation(image):
+    def operation(image, now_ms):
         yield
         return ControllerResult(image.offset, list(records))
 
@@ -84,6 +84,6 @@ def snapshotting(directory):
 
 async def settle(log):
     """Wait for a snapshot that is being written."""
-    while log.log._snapshotter is not None:
-        await asyncio.shield(log.log._snapshotter)
+    while log.log.stored._snapshotter is not None:
+        await asyncio.shield(log.log.stored._snapshotter)
         await next_turn()

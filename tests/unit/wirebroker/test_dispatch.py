@@ -5,13 +5,13 @@ import struct
 
 import pytest
 
+from tests.support.dispatch_line import DispatchLine
 from wirebroker.clock import next_turn
 from wirebroker.codecs.api_keys import API_VERSIONS, ApiKey
 from wirebroker.codecs.errors import ErrorCode, KafkaError, MalformedFrameError
 from wirebroker.codecs.messages import decode_response, encode_request
 from wirebroker.handlers import Registry
 from wirebroker.net.dispatch import Dispatcher, HandlerFailedError
-from wirebroker.net.memory_shell import MemoryConnection
 from wirebroker.request import CloseConnectionError
 
 
@@ -23,7 +23,7 @@ def frame(key: int, version: int, body: bytes = b"", *, correlation_id: int = 7)
 
 
 async def exchange(registry: Registry, data: bytes, broker: object = None) -> bytes:
-    return await MemoryConnection(Dispatcher(broker, registry)).exchange(data)
+    return await DispatchLine(Dispatcher(broker, registry)).exchange(data)
 
 
 def answers(data: bytes) -> list[tuple[int, bytes]]:
@@ -188,11 +188,11 @@ async def test_a_coroutine_handler_may_use_its_frame_as_long_as_it_likes():
         await asyncio.get_running_loop().run_in_executor(None, int)
         return [bytes(request.frame[request.position :])]
 
-    connection = MemoryConnection(Dispatcher(None, registry))
-    task = asyncio.create_task(connection.exchange(frame(1, 4, b"before")))
-    while connection.protocol.held_bytes or not task.done():
+    line = DispatchLine(Dispatcher(None, registry))
+    task = asyncio.create_task(line.exchange(frame(1, 4, b"before")))
+    while line.connection.is_busy or not task.done():
         # Whatever arrives on other connections meanwhile goes into the same memory.
-        connection.protocol._area.view[:200] = b"z" * 200
+        line.connection.protocol._area.view[:200] = b"z" * 200
         await next_turn()
     assert answers(task.result()) == [(7, b"before")]
 

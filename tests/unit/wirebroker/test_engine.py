@@ -161,6 +161,33 @@ async def test_what_takes_long_fails_as_any_other_append():
     assert not bench.shard.replayed
 
 
+async def test_refused_appends_are_one_line_for_the_operator_until_one_succeeds(caplog):
+    bench = Bench()
+    for _ in range(2):
+        bench.partition.fails_with = KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS)
+        for _ in range(3):
+            bench.run("never").result()
+        bench.partition.fails_with = None
+        bench.run("done").result()
+    assert bench.effects == ["done", "done"]
+    assert caplog.text.count("records could not be appended") == 2
+
+
+async def test_what_was_committed_before_the_disk_failed_is_answered():
+    bench = Bench()
+    bench.partition.commits_at_once = False
+    first = bench.run("first").result()
+    bench.run("second", has_record=False)
+    bench.partition.log.high_watermark = bench.partition.log.log_end_offset
+    lost = bench.run("never").result()
+    bench.partition.directory.is_online = False
+    for watcher in list(bench.partition._watchers):
+        watcher()
+    assert await first == {"error_code": ErrorCode.NONE}
+    assert await lost == {"error_code": ErrorCode.NOT_COORDINATOR}
+    assert bench.effects == ["first", "second"]
+
+
 async def test_our_own_records_may_unpack_to_much(tmp_path):
     async with world_of(tmp_path, max_message_bytes="3000000") as world:
         partition = world.partition("t")

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from functools import partial
 from typing import TYPE_CHECKING
 
 from tests.support.servers import PATIENCE_S
 from tests.unit.wirebroker.metadata_kit import CLUSTER_ID, Node
 from wirebroker.clock import pause
-from wirebroker.cluster import quorum_controller
 from wirebroker.cluster.broker_lifecycle import BrokerLifecycle
 from wirebroker.cluster.controller_channel import LocalChannel
 from wirebroker.codecs.errors import ErrorCode, KafkaError
+from wirebroker.coordinator.controller import broker_sessions
 from wirebroker.coordinator.controller.cluster_image import Endpoint
 
 if TYPE_CHECKING:
@@ -40,24 +39,27 @@ async def _with_others(directory: Path, *node_ids: int) -> QuorumController:
 async def test_who_could_not_be_fenced_is_fenced_later(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(quorum_controller, "_FENCE_AGAIN_S", 0.01)
+    monkeypatch.setattr(broker_sessions, "_AGAIN_MS", 10)
     controller = await _with_others(tmp_path, 2, 3)
     refusals = [KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)]
     append = controller.log.append
 
-    def refuse_once(batches):
+    def refuse_once(*arguments):
         if refusals:
             raise refusals.pop()
-        append(batches)
+        append(*arguments)
 
-    monkeypatch.setattr(type(controller.log), "append", lambda _, batches: refuse_once(batches))
-    for session in controller.rules.sessions._sessions.values():
-        session.ends_at_s = 0.0
-    controller._fence_when_due()
+    monkeypatch.setattr(type(controller.log), "append", lambda _, *each: refuse_once(*each))
+    sessions = controller.rules.sessions
+    for node_id, session in sessions._sessions.items():
+        session.ends_at_ms = 0
+        sessions.timers.set(node_id, 0, node_id)
+    controller._engine._on_time()
     async with asyncio.timeout(PATIENCE_S):
         while not all(each.fenced for each in controller.follower.image.brokers.values()):
             await pause(0.001)
     assert "could not be fenced" in caplog.text
+    assert "is fenced: it was not heard of" in caplog.text
     await controller.close()
 
 
@@ -65,12 +67,16 @@ async def test_who_is_heard_of_or_registers_meanwhile_is_not_fenced(tmp_path: Pa
     controller = await _with_others(tmp_path, 2)
     epoch = controller.follower.image.brokers[2].epoch
     rules = controller.rules
-    later_s = rules.sessions.next_end_s()
-    for broker_epoch, now_s, is_fenced in (
-        (epoch, later_s - 1, False),
-        (epoch - 1, later_s, False),
-        (epoch, later_s, True),
+    end_ms = rules.sessions._sessions[2].ends_at_ms
+    for broker_epoch, now_ms, is_fenced in (
+        (epoch, end_ms - 1, False),
+        (epoch - 1, end_ms, False),
+        (epoch, end_ms, True),
     ):
-        await controller.submit(partial(quorum_controller._fence, rules, 2, broker_epoch, now_s))
+
+        def fence(image, _now_ms, broker_epoch=broker_epoch, now_ms=now_ms):
+            return rules.fence(2, broker_epoch, image, now_ms)
+
+        assert await controller.submit(fence) == is_fenced
         assert controller.follower.image.brokers[2].fenced == is_fenced
     await controller.close()

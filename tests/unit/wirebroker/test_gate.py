@@ -4,6 +4,7 @@ import asyncio
 from typing import Any
 
 from tests.support.batches import batch
+from tests.support.dispatch_line import DispatchLine
 from tests.unit.wirebroker.prepared_kit import world_of
 from tests.unit.wirebroker.test_dispatch import answers, frame
 from wirebroker.codecs.api_keys import ApiKey
@@ -12,7 +13,6 @@ from wirebroker.gate import Gate
 from wirebroker.handlers import Cost, Registry
 from wirebroker.needs import ALTER_TOPIC, DESCRIBE_TOPIC
 from wirebroker.net.dispatch import Dispatcher
-from wirebroker.net.memory_shell import MemoryConnection
 
 
 class Guard(Gate):
@@ -29,7 +29,7 @@ class Guard(Gate):
 
 def ask(registry: Registry, data: bytes, **options) -> list[tuple[int, bytes]]:
     async def run() -> bytes:
-        return await MemoryConnection(Dispatcher(None, registry, **options)).exchange(data)
+        return await DispatchLine(Dispatcher(None, registry, **options)).exchange(data)
 
     return answers(asyncio.run(run()))
 

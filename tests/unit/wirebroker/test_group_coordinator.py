@@ -285,7 +285,7 @@ async def test_who_waits_when_the_broker_stops_is_answered():
 async def test_only_the_first_response_counts_and_a_connection_that_went_does_not_matter():
     waiter = Waiter(error_of)
     waiter.resolve({"n": 1})
-    waiter.fail(ErrorCode.NOT_COORDINATOR)
+    waiter.fail(KafkaError(ErrorCode.NOT_COORDINATOR))
     assert waiter.result() == {"n": 1}
     late = Waiter(error_of, lambda response: {"made of": response})
     future = late.result()

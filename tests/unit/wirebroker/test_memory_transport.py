@@ -1,6 +1,7 @@
 """The real connection over memory: what a socket does, without one."""
 
 import asyncio
+import contextvars
 
 import pytest
 
@@ -82,3 +83,22 @@ async def test_its_end_closes_it_and_gives_up_what_only_waits():
         await server.until(lambda: not len(server.table))
         with pytest.raises(ConnectionError):
             await asyncio.wait_for(peer.receive(), 5)
+
+
+async def test_readiness_is_told_in_the_context_of_who_asked():
+    name = contextvars.ContextVar("name", default="nobody")
+    async with serve() as server:
+        seen = []
+        whole = server.table.dispatch
+
+        def dispatch(data, session):
+            seen.append(name.get())
+            return whole(data, session)
+
+        server.table.dispatch = dispatch
+        context = contextvars.copy_context()
+        context.run(name.set, "broker")
+        peer = context.run(connect, server.table)
+        name.set("client")
+        assert await asked(peer, b"a") == b"a"
+        assert seen == ["broker"]

@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from tests.unit.coordinator.kit import new_topic
-from tests.unit.wirebroker.metadata_kit import NO_OP, Node
+from tests.unit.wirebroker.metadata_kit import NO_OP, Node, write
 from wirebroker.clock import Slices, next_turn
 from wirebroker.cluster.controller_channel import LocalChannel
 from wirebroker.cluster.metadata_snapshot import read_snapshot
@@ -78,7 +78,7 @@ async def test_a_restart_gives_the_same_cluster_in_the_next_epoch(node, clean):
     before = log.follower.image
     log = await node.open()
     await log.close()
-    after, epoch = log.follower.image, log.log.epoch
+    after, epoch = log.follower.image, log.log.stored.epoch
     assert epoch == 2
     assert after.topics == before.topics
     assert after.configs == before.configs
@@ -90,7 +90,7 @@ async def test_every_start_leads_a_new_epoch_even_if_the_last_one_wrote_nothing(
     epochs = []
     for _ in range(3):
         log = await node.open()
-        epochs.append(log.log.epoch)
+        epochs.append(log.log.stored.epoch)
     assert epochs == [1, 2, 3]
     assert b'"leaderEpoch":3' in Files().read_whole(f"{node.log_directory}/quorum-state")
 
@@ -254,7 +254,7 @@ async def test_a_failed_write_leaves_nothing_behind(node, monkeypatch):
 
 
 async def test_an_operation_that_fails_changes_nothing_and_the_next_one_runs(node):
-    def failing(image):
+    def failing(image, now_ms):
         yield
         raise KafkaError(ErrorCode.INVALID_REQUEST, "no")
 
@@ -285,7 +285,8 @@ async def test_a_change_goes_on_when_whoever_asked_for_it_is_gone(node, monkeypa
 
 async def test_a_closed_log_takes_nothing_more(node):
     log = await node.start()
-    await log.close()
+    for _ in range(2):
+        await log.close()
     with pytest.raises(KafkaError) as raised:
         await node.create(log, new_topic("a"))
     assert raised.value.code is ErrorCode.NOT_CONTROLLER
@@ -329,6 +330,41 @@ async def test_a_write_that_fails_while_a_change_is_published_leaves_that_change
     assert answer.get("error_code", 0) == 0
 
 
+async def test_what_was_synced_is_followed_and_answered_though_the_disk_fails_meanwhile(
+    node, monkeypatch
+):
+    log = await node.start()
+    disk = SlowSync(monkeypatch)
+    entered, go = asyncio.Event(), asyncio.Event()
+
+    async def listen(change, image):
+        if "a" in change.created:
+            entered.set()
+            await go.wait()
+
+    def append(store, batches):
+        raise OSError(errno.EIO, "disk on fire")
+
+    log.follower.subscribe("the test", listen)
+    tasks = [asyncio.create_task(node.create(log, new_topic(name))) for name in "xab"]
+    while len(log._engine.machine.image.topics) < 3:
+        await next_turn()
+    disk.gate.set()
+    await entered.wait()
+    monkeypatch.setattr(MetadataStore, "append", append)
+    for _ in range(2):
+        with pytest.raises(KafkaError, match="disk on fire"):
+            await node.create(log, new_topic("c"))
+    go.set()
+    answers = [await task for task in tasks]
+    with pytest.raises(KafkaError, match="disk on fire"):
+        await log.submit(write())
+    await log.close()
+    assert disk.count <= 2  # one for "a" and "b", none after the failure
+    assert [each.get("error_code", 0) for [each] in answers] == [0, 0, 0]
+    assert set(log.follower.image.topics) == {"x", "a", "b"}
+
+
 async def test_nothing_is_written_behind_what_could_not_be_synced(node, monkeypatch):
     """A second fdatasync succeeds although the first has lost pages."""
     log = await node.start()
@@ -336,9 +372,9 @@ async def test_nothing_is_written_behind_what_could_not_be_synced(node, monkeypa
     disk = SlowSync(monkeypatch)
     disk.error = OSError(errno.EIO, "disk on fire")
 
-    def slow(image):
+    def slow(image, now_ms):
         disk.gate.set()
-        while log._failure is None:
+        while log.log.failure is None:
             yield
         disk.error = None
         return ControllerResult("done", [NO_OP])

@@ -13,11 +13,11 @@ import confluent_kafka
 import pytest
 
 from tests.support.raw_client import BlockingClient
+from wirebroker.client.partitioning import partition_for
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.config import ConfigError, StartError
 from wirebroker.net.client.errors import PeerError
 from wirebroker.testing import Broker, KafkaError
-from wirebroker.testing.partitioner import partition_of
 
 
 @pytest.fixture(scope="module")
@@ -93,7 +93,7 @@ def test_records_come_partition_by_partition(broker):
 def test_a_key_says_the_partition(broker):
     broker.create_topic("orders", partitions=5)
     partitions = {broker.produce("orders", "x", key="customer-7").partition for _ in range(3)}
-    assert partitions == {partition_of(b"customer-7", 5)}
+    assert partitions == {partition_for(b"customer-7", 5)}
 
 
 def test_more_records_than_one_fetch_brings_are_read(broker):

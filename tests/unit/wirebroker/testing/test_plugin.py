@@ -145,6 +145,30 @@ def test_processes_of_xdist_do_not_disturb_each_other(run_pytest):
     assert outcomes(said) == {"passed": 12}, said
 
 
+@pytest.mark.parametrize(
+    ("arguments", "is_rewritten"), [((), False), (("-p", "no:wirebroker"), True)]
+)
+def test_the_brokers_assertions_are_not_rewritten(run_pytest, tmp_path, arguments, is_rewritten):
+    """A package with a plugin that names wirebroker's modules its own, as our wheel does."""
+    package = tmp_path / "fake-1.0.dist-info"
+    package.mkdir()
+    (package / "METADATA").write_text("Metadata-Version: 2.1\nName: fake\nVersion: 1.0\n")
+    (package / "RECORD").write_text("wirebroker/__init__.py,,\n")
+    (package / "entry_points.txt").write_text("[pytest11]\nfake = fake_plugin\n")
+    (tmp_path / "fake_plugin.py").write_text("")
+    said = run_pytest(
+        f"""
+        import wirebroker.clock
+
+        def test_it():
+            loader = type(wirebroker.clock.__loader__).__name__
+            assert (loader == "AssertionRewritingHook") is {is_rewritten}
+        """,
+        *arguments,
+    )
+    assert outcomes(said) == {"passed": 1}, said
+
+
 def test_the_plugin_imports_nothing_of_the_broker():
     """What it costs those who have it installed and do not use it."""
     code = (

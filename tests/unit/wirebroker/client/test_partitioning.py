@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kafka.partitioner.default import murmur2 as other_murmur2
 
-from wirebroker.testing.partitioner import murmur2, partition_of
+from wirebroker.client.partitioning import murmur2, partition_for
 
 
 @given(st.binary(max_size=40))
@@ -30,5 +30,5 @@ def test_the_hash_is_that_of_kafkas_own_tests():
 
 
 def test_a_partition_is_one_of_those_that_there_are():
-    found = {partition_of(str(number).encode(), 3) for number in range(100)}
+    found = {partition_for(str(number).encode(), 3) for number in range(100)}
     assert found == {0, 1, 2}

@@ -1,0 +1,170 @@
+"""The simulated network: real connections on a simulated clock, which end with their broker."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.simulation.link import Link, LinkLostError
+from tests.simulation.loop import Process
+from tests.simulation.member import TOPIC
+from tests.simulation.world import World
+from tests.support.batches import batch
+from tests.support.raw_client import request_frame
+from tests.support.requests import FETCH_VERSION, PRODUCE_VERSION, fetch_request, produce_request
+from wirebroker.clock import pause
+from wirebroker.codecs.api_keys import ApiKey
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, Iterator
+
+    from wirebroker.net.connection_table import ConnectionTable
+
+_WAIT_S = 20.0
+# Longer than all deadlines of frames, and than connections may be idle.
+_LONG_S = 1_000.0
+
+
+class Scene:
+    """A broker, a client that is a process, and fair weather."""
+
+    def __init__(self) -> None:
+        self.world = World(3)
+        self.client = Process(self.world.loop, "client")
+
+    def run(self, live: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Have the client do something."""
+
+        async def main() -> None:
+            await self.world.host.start()
+            await self.world._create_topic()
+            await self.client.spawn(live())
+
+        try:
+            self.world.loop.run_until_complete(main())
+        finally:
+            self.close()
+
+    def close(self) -> None:
+        self.client.kill()
+        self.world.host.process.kill()
+        self.world.loop.close()
+
+    @property
+    def table(self) -> ConnectionTable:
+        life = self.world.host._life
+        assert life is not None
+        return life.table
+
+    def open(self, *, is_slow: bool = False) -> Link:
+        link = self.world.network.open(self.client)
+        link._is_slow = is_slow
+        return link
+
+    async def produce(self, link: Link, value: bytes) -> None:
+        request = produce_request({(TOPIC, 0): batch(value)})
+        answer = await link.ask(ApiKey.PRODUCE, PRODUCE_VERSION, request, timeout_s=_WAIT_S)
+        assert answer.responses[0].partition_responses[0].error_code == 0
+
+    async def fetch(self, link: Link, offset: int, *, max_wait_ms: int = 0) -> bytes:
+        request = fetch_request({(TOPIC, 0): offset}, max_wait_ms=max_wait_ms)
+        answer = await link.ask(ApiKey.FETCH, FETCH_VERSION, request, timeout_s=_WAIT_S)
+        return bytes(answer.responses[0].partitions[0].records or b"")
+
+
+@pytest.fixture
+def scene() -> Iterator[Scene]:
+    made = Scene()
+    yield made
+    made.close()
+
+
+def test_a_request_that_never_becomes_whole_is_late_on_the_simulated_clock(scene: Scene) -> None:
+    async def live() -> None:
+        link = scene.open()
+        await scene.produce(link, b"a")
+        frame = request_frame(ApiKey.METADATA, 9, {"topics": None})
+        link.is_closed = True  # the machine of the client is gone, and nobody says so
+        assert link._transport is not None
+        link._transport.incoming += frame[:7]
+        link._transport.changed()
+        deadline_s = scene.table.settings.frame_deadline_ms / 1000
+        await pause(deadline_s - 1)
+        assert scene.table.metrics.requests_late == 0
+        await pause(3)
+        assert scene.table.metrics.requests_late == 1
+        assert link._transport.is_closed
+
+    scene.run(live)
+
+
+def test_connections_that_are_idle_are_closed_on_the_simulated_clock(scene: Scene) -> None:
+    async def live() -> None:
+        link = scene.open()
+        await scene.produce(link, b"a")
+        idle_s = scene.table.settings.connections_max_idle_ms / 1000
+        await pause(idle_s - 1)
+        assert not scene.table.metrics.connections_expired
+        await pause(idle_s / 10 + 60)
+        assert scene.table.metrics.connections_expired == {"PLAINTEXT": 2}  # the admin's as well
+        assert link.is_closed
+
+    scene.run(live)
+
+
+def test_what_a_slow_reader_is_sent_arrives_whole(scene: Scene) -> None:
+    async def live() -> None:
+        link = scene.open(is_slow=True)
+        value = bytes(range(256)) * 300
+        await scene.produce(link, value)
+        for _ in range(20):  # some find its pages cold
+            assert value in await scene.fetch(link, 0)
+
+    scene.run(live)
+
+
+def test_a_connection_ends_with_its_broker(scene: Scene) -> None:
+    world = scene.world
+
+    async def live() -> None:
+        links = [scene.open() for _ in range(8)]
+        for link in links:
+            await scene.produce(link, b"a")
+        waiting = [
+            scene.client.spawn(scene.fetch(link, 8, max_wait_ms=int(_WAIT_S * 1000)))
+            for link in links[:4]
+        ]
+        await pause(1)
+        table, steps, process = scene.table, world.host.process.steps, world.host.process
+        assert len(table) >= len(links)
+        process.kill()
+        await world.host.start()
+        await pause(_LONG_S)
+        assert process.steps == steps
+        for each in waiting:
+            with pytest.raises(LinkLostError):
+                await each
+        for link in links:
+            with pytest.raises(LinkLostError):
+                await scene.produce(link, b"late")
+        await scene.produce(scene.open(), b"b")
+        assert scene.table is not table
+        assert len(scene.table) == 1
+        scene.table.check()
+
+    scene.run(live)
+
+
+def test_a_broker_that_stops_tells_its_clients(scene: Scene) -> None:
+    async def live() -> None:
+        link = scene.open()
+        await scene.produce(link, b"a")
+        table = scene.table
+        await scene.world.host.stop_and_start()
+        assert len(table) == 0
+        await pause(1)
+        assert link.is_closed
+        await scene.produce(scene.open(), b"b")
+
+    scene.run(live)

@@ -1,0 +1,57 @@
+"""To which partition a record goes, as Java's producer decides.
+
+Source: Kafka's BuiltInPartitioner and Utils.murmur2 (MurmurHash2 by Austin Appleby, 32 bits).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from random import Random
+
+_SEED: Final = 0x9747B28C
+_MULTIPLIER: Final = 0x5BD1E995
+_MASK: Final = 0xFFFFFFFF
+
+
+def murmur2(data: bytes) -> int:
+    """Return the hash of a key, 0 to 2**32 - 1."""
+    value = _SEED ^ len(data)
+    whole = len(data) & ~3
+    for position in range(0, whole, 4):
+        part = int.from_bytes(data[position : position + 4], "little") * _MULTIPLIER & _MASK
+        part = (part ^ part >> 24) * _MULTIPLIER & _MASK
+        value = value * _MULTIPLIER & _MASK ^ part
+    if len(data) > whole:
+        value = (value ^ int.from_bytes(data[whole:], "little")) * _MULTIPLIER & _MASK
+    value = (value ^ value >> 13) * _MULTIPLIER & _MASK
+    return value ^ value >> 15
+
+
+def partition_for(key: bytes, count: int) -> int:
+    """Return the partition, of so many, that records with a key go to."""
+    return (murmur2(key) & 0x7FFFFFFF) % count
+
+
+class Partitioner:
+    """Chooses a partition for each record: by its key, else one for each batch."""
+
+    __slots__ = ("_count", "_random", "_sticky")
+
+    def __init__(self, count: int, random: Random) -> None:
+        self._count = count
+        self._random = random
+        self._sticky = random.randrange(count)
+
+    def partition_of(self, key: bytes | None) -> int:
+        """Return the partition, 0 to the topic's partition count - 1."""
+        if key is None:
+            return self._sticky
+        return partition_for(key, self._count)
+
+    def turn(self) -> None:
+        """Begin another batch: records without a key go to another partition from now on."""
+        if self._count > 1:
+            step = self._random.randrange(1, self._count)
+            self._sticky = (self._sticky + step) % self._count

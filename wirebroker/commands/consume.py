@@ -1,0 +1,141 @@
+"""`wirebroker consume TOPIC...`: records as lines."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from wirebroker.client.consuming import PartitionsReader, clamped
+from wirebroker.client.leaders import EARLIEST, LATEST, offsets_at, partitions_of
+from wirebroker.commands.flags import chosen_partitions, partition_list, time_ms
+from wirebroker.commands.record_format import json_line_of, writer_of
+from wirebroker.commands.running import ClusterFlags, cluster_flags, run_verb
+
+if TYPE_CHECKING:
+    from typing import Unpack
+
+    from wirebroker.client.kafka_client import KafkaClient
+    from wirebroker.client.leaders import TopicPartition
+    from wirebroker.codecs.records.record import Record
+    from wirebroker.commands.output import Output
+    from wirebroker.commands.record_format import Writer
+
+_WORDS: Final = {"start": EARLIEST, "end": LATEST}
+
+
+def _offset(_context: click.Context, _option: click.Parameter, text: str | None) -> Any:
+    """Read --offset: a number, or one of the words as it is."""
+    if text is None or text in _WORDS:
+        return text
+    try:
+        return int(text)
+    except ValueError:
+        raise click.UsageError(f"--offset {text}: write start, end, N, or -N") from None
+
+
+@click.command()
+@click.argument("topics", nargs=-1, required=True, metavar="TOPIC...")
+@click.option("--from-beginning", is_flag=True, help="The same as --offset start.")
+@click.option(
+    "-o",
+    "--offset",
+    callback=_offset,
+    metavar="WHERE",
+    help="start, end, an offset, or -N for the last N of each partition. [default: end]",
+)
+@click.option(
+    "--from-time",
+    callback=time_ms,
+    metavar="TIME",
+    help="What is as late: 2026-11-22T10:00, ms since 1970, or 2h for two hours ago.",
+)
+@click.option("-n", "--count", type=click.IntRange(1), metavar="N", help="Stop after N records.")
+@click.option("-e", "--exit", "exits", is_flag=True, help="Stop where the topics end now.")
+@click.option(
+    "-p", "--partition", "partitions", callback=partition_list, metavar="N,...", help="Only these."
+)
+@click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
+@click.option(
+    "-f",
+    "--format",
+    "form",
+    metavar="TEXT",
+    help=r"In kcat's habit: %s value, %k key, %t topic, %p partition, %o offset, %T timestamp, %h"
+    r" headers, \n. [default: %s\n]",
+)
+@cluster_flags
+def consume(
+    *,
+    topics: tuple[str, ...],
+    from_beginning: bool,
+    offset: int | str | None,
+    from_time: int | None,
+    count: int | None,
+    exits: bool,
+    partitions: list[int] | None,
+    as_json: bool,
+    form: str | None,
+    **flags: Unpack[ClusterFlags],
+) -> int:
+    """Print the records of topics, and go on as more come."""
+    if [from_beginning, offset is not None, from_time is not None].count(True) > 1:
+        raise click.UsageError("give one of --from-beginning, --offset and --from-time")
+    writer = _writer(form, as_json=as_json or flags["output"] == "json")
+    where = "start" if from_beginning else "end" if offset is None else offset
+
+    async def work(client: KafkaClient, out: Output) -> None:
+        found = await partitions_of(client, topics)
+        places = [
+            place
+            for topic in topics
+            for place in chosen_partitions([each for each in found if each[0] == topic], partitions)
+        ]
+        ends = await offsets_at(client, dict.fromkeys(places, LATEST)) if exits else None
+        positions = await _positions(client, places, where, from_time)
+        sink = _Sink(out, writer, count)
+        await PartitionsReader(client, positions, sink.take, until=ends).run()
+
+    return run_verb(flags, work)
+
+
+def _writer(form: str | None, *, as_json: bool) -> Writer:
+    if form is not None and as_json:
+        raise click.UsageError("give one of --format and --json")
+    if as_json:
+        return json_line_of
+    try:
+        return writer_of(r"%s\n" if form is None else form)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None
+
+
+async def _positions(
+    client: KafkaClient, places: list[TopicPartition], where: int | str, from_time: int | None
+) -> dict[TopicPartition, int]:
+    """Return where reading begins."""
+    if from_time is not None:
+        return await offsets_at(client, dict.fromkeys(places, from_time))
+    if isinstance(where, str):
+        return await offsets_at(client, dict.fromkeys(places, _WORDS[where]))
+    if where >= 0:
+        return await clamped(client, dict.fromkeys(places, where))
+    ends = await offsets_at(client, dict.fromkeys(places, LATEST))
+    return await clamped(client, {place: ends[place] + where for place in places})
+
+
+class _Sink:
+    """Prints records until there were enough."""
+
+    def __init__(self, out: Output, writer: Writer, most: int | None) -> None:
+        self._out = out
+        self._writer = writer
+        self._left = most
+
+    def take(self, place: TopicPartition, records: list[Record]) -> bool:
+        """Print them; return whether more are wanted."""
+        if self._left is not None:
+            del records[self._left :]
+            self._left -= len(records)
+        self._out.write(b"".join([self._writer(place, each) for each in records]))
+        return self._left != 0
