@@ -1,5 +1,8 @@
 """What product code defines, product code uses: tests alone are no callers.
 
+What `wirebroker.testing` exports (`__all__`) is for others: they use its methods, and pytest the
+hooks and fixtures of its plugin.
+
 A name counts as used if it stands anywhere else in the product: as a name, an attribute, a keyword,
 an import, or in C. So a method that shares its name with one that is used goes unnoticed; what is
 found is unused for sure, but for what a library or an interpreter calls.
@@ -12,8 +15,11 @@ import re
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
+import pytest
+
 from tests.project_files import ROOT
-from tests.test_house import PRODUCT, name_of, parsed, python_files
+from tests.test_house import PRODUCT, imports_of, name_of, parsed, python_files
+from wirebroker import testing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -41,6 +47,11 @@ USED_ELSEWHERE: Final[dict[str, str]] = {
     ),
 }
 
+# Two classes of one name, which no module may import both.
+HOMONYMS: Final[dict[str, str]] = {
+    "Broker": "users of wirebroker.testing start what they call a broker; handlers are given one",
+}
+
 _DEFINITIONS = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 _DUNDER = re.compile(r"__\w+__")
 
@@ -62,9 +73,11 @@ def definitions(tree: ast.Module) -> Iterator[tuple[str, int]]:
 
 
 def is_registered(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> bool:
-    """Tell whether a decorator hands it to a table, which calls it: handlers, commands."""
+    """Tell whether something calls it by itself: a handler, a command, a hook of pytest's."""
+    if node.name.startswith("pytest_"):
+        return True
     names = {each for decorator in node.decorator_list for each in names_in(decorator)}
-    return bool(names & {"handles", "handles_raw", "command", "group", "overload"})
+    return bool(names & {"handles", "handles_raw", "command", "group", "overload", "fixture"})
 
 
 def names_in(tree: ast.AST) -> Iterator[str]:
@@ -115,15 +128,36 @@ def test_a_public_class_has_its_name_to_itself():
         for node in parsed(path).body:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 places.setdefault(node.name, []).append(f"{name_of(path)}:{node.lineno}")
-    assert not {name: found for name, found in places.items() if len(found) > 1}
+    assert {name for name, found in places.items() if len(found) > 1} == HOMONYMS.keys()
+
+
+@pytest.mark.parametrize("name", HOMONYMS)
+def test_no_module_imports_both_of_two_homonyms(name):
+    ending = f".{name}"
+    for path in python_files(*PRODUCT):
+        found = {each for each in imports_of(path) if each.endswith(ending)}
+        assert len(found) <= 1, f"{name_of(path)} imports {sorted(found)}"
+
+
+def exported_names() -> set[str]:
+    """Return what the classes that `wirebroker.testing` exports have for others."""
+    classes = [
+        node
+        for path in python_files("wirebroker/testing")
+        for node in parsed(path).body
+        if isinstance(node, ast.ClassDef) and node.name in testing.__all__
+    ]
+    inside = [each for node in classes for each in node.body]
+    return {each.name for each in inside if isinstance(each, _DEFINITIONS)}
 
 
 def test_what_is_defined_is_used():
     counted = mentions()
+    used_by_others = USED_ELSEWHERE.keys() | exported_names()
     unused = [
         f"{name_of(path)}:{line}: {name}"
         for path in python_files(*PRODUCT)
         for name, line in definitions(parsed(path))
-        if counted[name] <= 0 and not _DUNDER.fullmatch(name) and name not in USED_ELSEWHERE
+        if counted[name] <= 0 and not _DUNDER.fullmatch(name) and name not in used_by_others
     ]
     assert not unused

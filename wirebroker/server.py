@@ -264,6 +264,31 @@ class Server:
             await until_idle()
         self._release()
 
+    async def abandon(self) -> None:
+        """End as by a kill: nothing is answered, given away, flushed or marked clean.
+
+        What was written is in the files; the next start finds them as after a kill. Call it once,
+        after `start`.
+        """
+        broker, controller, table = self.broker, self.controller, self._table
+        assert broker is not None, "it was started"
+        assert controller is not None
+        assert table is not None
+        assert self.listeners is not None
+        self._remove_port_file()
+        self.listeners.close()
+        table.cut()
+        broker.is_stopping = True
+        broker.replicas.wake_all()
+        for part in (self._compactor, self._maintenance, broker.transactions, broker.groups):
+            assert part is not None
+            await part.stop()
+        await controller.close()
+        await broker.replicas.until_settled()
+        broker.replicas.deleted_partitions.close()
+        await until_idle()
+        self._release()
+
     async def _leave(self) -> int:
         """Say that this node leads nothing any more, and end the controller; return the epoch."""
         assert self.lifecycle is not None, "it was registered"

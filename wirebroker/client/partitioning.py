@@ -29,6 +29,11 @@ def murmur2(data: bytes) -> int:
     return value ^ value >> 15
 
 
+def partition_for(key: bytes, count: int) -> int:
+    """Return the partition, of so many, that records with a key go to."""
+    return (murmur2(key) & 0x7FFFFFFF) % count
+
+
 class Partitioner:
     """Chooses a partition for each record: by its key, else one for each batch."""
 
@@ -43,7 +48,7 @@ class Partitioner:
         """Return the partition, 0 to the topic's partition count - 1."""
         if key is None:
             return self._sticky
-        return (murmur2(key) & 0x7FFFFFFF) % self._count
+        return partition_for(key, self._count)
 
     def turn(self) -> None:
         """Begin another batch: records without a key go to another partition from now on."""

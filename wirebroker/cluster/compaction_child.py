@@ -1,7 +1,7 @@
 """The broker's side of a compaction worker: started, listened to, ended.
 
-The only place that starts a process. `run_here` does the same work without one, for files that no
-other process sees (the simulation's).
+The only place where a broker starts a process. `run_here` does the same work without one: for files
+that no other process sees (the simulation's), and in the process of somebody's tests.
 """
 
 from __future__ import annotations

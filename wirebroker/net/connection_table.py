@@ -247,6 +247,10 @@ class ConnectionTable:
                     await self._all_closed.wait()
             except TimeoutError:
                 logger.warning("%d connections are closed unanswered", len(self._connections))
+        self.cut()
+
+    def cut(self) -> None:
+        """Close all at once, answered or not."""
         for connection in list(self._connections):
             connection.close()
         for timer in (self._idle_timer, self._deadline_timer):

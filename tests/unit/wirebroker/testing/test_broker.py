@@ -1,0 +1,373 @@
+"""The kit's brokers, in this process and in one of their own, as their users see them."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import datetime
+import logging
+import threading
+import time
+
+import confluent_kafka
+import pytest
+
+from tests.support.raw_client import BlockingClient
+from wirebroker.client.partitioning import partition_for
+from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.config import ConfigError, StartError
+from wirebroker.net.client.errors import PeerError
+from wirebroker.testing import Broker, KafkaError
+
+
+@pytest.fixture(scope="module")
+def shared():
+    with Broker() as broker:
+        yield broker
+
+
+@pytest.fixture
+def broker(shared):
+    shared.reset()
+    return shared
+
+
+@pytest.fixture(params=[False, True], ids=["same process", "own process"])
+def fragile(request):
+    """One that may be ended, of either kind."""
+    with Broker(own_process=request.param) as broker:
+        yield broker
+
+
+def values(records):
+    return [record.value for record in records]
+
+
+def address_of(broker):
+    host, port = broker.bootstrap_servers.split(":")
+    return host, int(port)
+
+
+def client_of(broker):
+    return contextlib.closing(BlockingClient(address_of(broker)))
+
+
+# -- records -----------------------------------------------------------------------------------
+
+
+def test_a_record_comes_back_as_it_was_produced(broker):
+    moment = datetime.datetime(2026, 11, 22, 12, 0, 0, 500_000, tzinfo=datetime.UTC)
+    headers = [("trace", "a1"), ("trace", b"\xff"), ("none", None)]
+    sent = broker.produce("orders", "ü", key=b"k", headers=headers, timestamp=moment)
+    (read,) = broker.records("orders")
+    assert read == sent
+    assert (read.topic, read.partition, read.offset) == ("orders", 0, 0)
+    assert (read.key, read.value) == (b"k", "ü".encode())
+    assert read.headers == (("trace", b"a1"), ("trace", b"\xff"), ("none", None))
+    assert read.timestamp == 1_795_348_800_500
+
+
+def test_a_record_has_the_time_of_the_append_where_the_topic_wants_it(broker):
+    broker.create_topic("orders", config={"message.timestamp.type": "LogAppendTime"})
+    sent = broker.produce("orders", "one", timestamp=1000)
+    assert sent.timestamp > 1000
+    assert broker.records("orders") == [sent]
+
+
+def test_a_tombstone_has_no_value(broker):
+    broker.create_topic("prices", config={"cleanup.policy": "compact"})
+    broker.produce("prices", None, key="book")
+    assert values(broker.records("prices")) == [None]
+
+
+def test_records_come_partition_by_partition(broker):
+    broker.create_topic("orders", partitions=3)
+    for number in range(7):
+        broker.produce("orders", str(number))
+    broker.produce("orders", "last", partition=1)
+    found = broker.records("orders")
+    assert values(found) == [b"0", b"3", b"6", b"1", b"4", b"last", b"2", b"5"]
+    assert [record.offset for record in found] == [0, 1, 2, 0, 1, 2, 0, 1]
+
+
+def test_a_key_says_the_partition(broker):
+    broker.create_topic("orders", partitions=5)
+    partitions = {broker.produce("orders", "x", key="customer-7").partition for _ in range(3)}
+    assert partitions == {partition_for(b"customer-7", 5)}
+
+
+def test_more_records_than_one_fetch_brings_are_read(broker):
+    large = b"x" * 600_000
+    for _ in range(5):
+        broker.produce("orders", large)
+    assert [len(value) for value in values(broker.records("orders"))] == [600_000] * 5
+
+
+def test_what_is_deleted_is_not_read(broker):
+    for number in range(3):
+        broker.produce("orders", str(number))
+    topics = [{"name": "orders", "partitions": [{"partition_index": 0, "offset": 2}]}]
+    with client_of(broker) as client:
+        client.ask(ApiKey.DELETE_RECORDS, 2, {"topics": topics, "timeout_ms": 10_000})
+    assert values(broker.records("orders")) == [b"2"]
+
+
+def test_refusals_are_kafkas_errors(broker):
+    with pytest.raises(KafkaError, match="UNKNOWN_TOPIC_OR_PARTITION: there is no topic orders"):
+        broker.records("orders")
+    with pytest.raises(KafkaError, match="INVALID_TOPIC_EXCEPTION"):
+        broker.produce("no/topic", "x")
+    broker.create_topic("orders", config={"max.message.bytes": 100})
+    with pytest.raises(KafkaError, match="MESSAGE_TOO_LARGE"):
+        broker.produce("orders", "x" * 200)
+    with pytest.raises(KafkaError, match="UNKNOWN_TOPIC_OR_PARTITION"):
+        broker.produce("orders", "x", partition=1)
+    with pytest.raises(KafkaError, match="TOPIC_ALREADY_EXISTS"):
+        broker.create_topic("orders")
+    with pytest.raises(KafkaError, match="INVALID_CONFIG"):
+        broker.create_topic("prices", config={"cleanup.policy": "wash"})
+
+
+def test_a_topic_is_not_made_where_the_configuration_forbids_it():
+    with Broker(config={"auto.create.topics.enable": False}) as broker:
+        with pytest.raises(KafkaError, match="UNKNOWN_TOPIC_OR_PARTITION"):
+            broker.produce("orders", "x")
+        assert broker.topics() == {}
+
+
+# -- transactions ------------------------------------------------------------------------------
+
+
+def test_aborted_and_open_transactions_are_left_out_if_that_is_wanted(broker):
+    broker.create_topic("orders")
+    config = broker.client_config("confluent") | {"transactional.id": "billing"}
+    producer = confluent_kafka.Producer(config)
+    producer.init_transactions(30)
+    for value in (b"aborted", b"committed", b"open"):
+        producer.begin_transaction()
+        producer.produce("orders", value)
+        assert producer.flush(30) == 0
+        if value == b"aborted":
+            producer.abort_transaction(30)
+        elif value == b"committed":
+            producer.commit_transaction(30)
+    assert values(broker.records("orders")) == [b"aborted", b"committed", b"open"]
+    assert values(broker.records("orders", read_committed=True)) == [b"committed"]
+    assert values(broker.wait_for("orders", 1, read_committed=True)) == [b"committed"]
+    with pytest.raises(TimeoutError, match=r"orders has 1 of 2 records after 0\.05 s"):
+        broker.wait_for("orders", 2, timeout=0.05, read_committed=True)
+
+
+# -- waiting -----------------------------------------------------------------------------------
+
+
+def test_waiting_ends_with_the_last_record_and_for_a_topic_too(broker):
+    def produce():
+        for number in range(3):
+            broker.produce("orders", str(number))
+
+    thread = threading.Thread(target=produce)
+    thread.start()
+    found = broker.wait_for("orders", 3, timeout=60)
+    thread.join()
+    assert values(found) == [b"0", b"1", b"2"]
+
+
+def test_waiting_in_vain_says_what_there_is(broker):
+    with pytest.raises(TimeoutError, match=r"there is no topic orders after 0\.02 s"):
+        broker.wait_for("orders", 1, timeout=0.02)
+    broker.produce("orders", "one")
+    with pytest.raises(TimeoutError, match="orders has 1 of 2 records after 0 s"):
+        broker.wait_for("orders", 2, timeout=0)
+    assert values(broker.wait_for("orders", 1, timeout=0)) == [b"one"]
+
+
+def test_who_waits_is_told_when_the_broker_is_killed(broker):
+    broker.produce("orders", "one")
+    errors = []
+    is_waiting = threading.Event()
+
+    def wait():
+        is_waiting.set()
+        try:
+            broker.wait_for("orders", 2, timeout=60)
+        except (PeerError, RuntimeError) as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=wait)
+    thread.start()
+    assert is_waiting.wait(60)
+    broker.kill()
+    thread.join(60)
+    assert len(errors) == 1
+    broker.start()
+
+
+# -- its life ----------------------------------------------------------------------------------
+
+
+def test_what_was_acknowledged_outlives_stop_and_kill_at_the_same_address(fragile):
+    address = fragile.bootstrap_servers
+    fragile.produce("orders", "one")
+    fragile.stop()
+    with pytest.raises(RuntimeError, match="does not run"):
+        fragile.records("orders")
+    assert "not running" in repr(fragile)
+    fragile.start()
+    fragile.produce("orders", "two")
+    fragile.kill()
+    fragile.start()
+    fragile.start()  # it runs
+    assert values(fragile.records("orders")) == [b"one", b"two"]
+    assert fragile.bootstrap_servers == address
+    assert address in repr(fragile)
+
+
+def test_a_reset_leaves_nothing(fragile):
+    address, directory = fragile.bootstrap_servers, fragile.directory
+    fragile.create_topics({"orders": 3, "payments": 1})
+    fragile.produce("orders", "one")
+    fragile.reset(config={"num.partitions": 2})
+    assert fragile.topics() == {}
+    assert fragile.committed("billing") == {}
+    assert fragile.bootstrap_servers != address
+    assert fragile.directory != directory
+    fragile.produce("orders", "one")
+    assert fragile.topics() == {"orders": 2}
+    fragile.reset()
+    fragile.produce("orders", "one")
+    assert fragile.topics() == {"orders": 1}
+
+
+def test_a_reset_is_quick_after_many_topics(broker, request):
+    """CPU time of all threads, the best of some: what others do on the machine is left out."""
+    broker.reset()
+    took_ms = []
+    for _ in range(10):
+        broker.create_topics({f"topic-{number}": 1 for number in range(20)})
+        before = time.process_time()
+        broker.reset()
+        took_ms.append((time.process_time() - before) * 1000)
+    assert min(took_ms) < (10 if request.config.getoption("--quiet-machine") else 30)
+
+
+def test_a_reset_closes_connections(broker):
+    address = address_of(broker)
+    with client_of(broker) as client:
+        client.ask(ApiKey.METADATA, 12, {"topics": None})
+        broker.reset()
+        with pytest.raises((ConnectionError, AssertionError), match=r"closed|reset|Broken"):
+            client.ask(ApiKey.METADATA, 12, {"topics": None})
+    with pytest.raises(ConnectionRefusedError):
+        BlockingClient(address)
+
+
+def test_nothing_is_left_behind_in_the_end(fragile):
+    folder = fragile.directory.parent
+    assert folder.is_dir()
+    threads = threading.active_count()
+    fragile.close()
+    assert not folder.exists()
+    assert threading.active_count() <= threads
+    with pytest.raises(RuntimeError, match="was closed"):
+        fragile.start()
+
+
+def test_a_directory_that_was_given_stays(tmp_path):
+    with Broker(directory=tmp_path / "data") as broker:
+        broker.produce("orders", "one")
+        with pytest.raises(RuntimeError, match="no reset"):
+            broker.reset()
+    assert (tmp_path / "data" / ".kafka_cleanshutdown").exists()
+    with Broker(directory=str(tmp_path / "data")) as broker:
+        assert values(broker.records("orders")) == [b"one"]
+
+
+async def test_a_coroutine_has_a_broker_too():
+    async with Broker() as broker:
+        await asyncio.to_thread(broker.produce, "orders", "one")
+        found = await asyncio.to_thread(broker.wait_for, "orders", 1)
+    assert values(found) == [b"one"]
+
+
+@pytest.mark.parametrize("own_process", [False, True])
+def test_what_keeps_a_broker_from_starting_is_said(own_process, shared):
+    _, port = address_of(shared)
+    with pytest.raises((ConfigError, StartError), match=r"num\.partitoins"):
+        Broker(config={"num.partitoins": 2}, own_process=own_process).start()
+    with pytest.raises(StartError, match=f"127.0.0.1:{port}"):
+        Broker(port=port, own_process=own_process).start()
+    with pytest.raises(StartError, match="authorizer"):
+        Broker(config={"authorizer.class.name": "Some"}, own_process=own_process).start()
+
+
+def test_a_broker_that_was_not_started_says_so():
+    broker = Broker()
+    with pytest.raises(RuntimeError, match="was not started"):
+        _ = broker.bootstrap_servers
+    with pytest.raises(RuntimeError, match="does not run"):
+        broker.topics()
+    broker.stop()
+    broker.kill()
+    broker.close()
+
+
+def test_the_environment_has_no_say(monkeypatch, fragile):
+    monkeypatch.setenv("KAFKA_NUM_PARTITIONS", "7")
+    monkeypatch.setenv("KAFKA_LISTENERS", "PLAINTEXT://127.0.0.1:1")
+    fragile.stop()
+    fragile.start()
+    fragile.produce("orders", "one")
+    assert fragile.topics() == {"orders": 1}
+
+
+def test_each_client_is_told_in_its_own_words(shared):
+    address = shared.bootstrap_servers
+    assert shared.client_config("confluent") == {"bootstrap.servers": address}
+    assert shared.client_config("kafka-python") == {"bootstrap_servers": address}
+    assert shared.client_config("aiokafka") == {"bootstrap_servers": address}
+    assert shared.client_config("spark") == {"kafka.bootstrap.servers": address}
+    with pytest.raises(ValueError, match="no client is called 'pulsar'"):
+        shared.client_config("pulsar")
+
+
+# -- its log -----------------------------------------------------------------------------------
+
+
+def test_log_lines_are_those_since_the_start(fragile):
+    fragile.produce("orders", "one")
+    assert any("created topic orders" in line for line in fragile.log_lines())
+    assert len(fragile.log_lines(most=1)) == 1
+    assert fragile.log_lines(most=0) == []
+    fragile.reset()
+    assert not any("created topic" in line for line in fragile.log_lines())
+
+
+def test_a_program_gets_the_log_lines_that_it_would_have_got(broker, caplog):
+    logger = logging.getLogger("wirebroker.tests")
+    logger.info("for the report alone")
+    logger.warning("for everybody")
+    assert [record.getMessage() for record in caplog.records] == ["for everybody"]
+    with caplog.at_level(logging.INFO, "wirebroker"):
+        logger.info("asked for")
+    assert caplog.records[-1].getMessage() == "asked for"
+    said = "\n".join(broker.log_lines())
+    assert all(each in said for each in ("for the report alone", "for everybody", "asked for"))
+
+
+def test_logging_is_as_before_when_the_last_broker_has_ended(broker):
+    logger = logging.getLogger("wirebroker")
+    inside = logger.level
+    with Broker():
+        pass
+    assert logger.level == inside
+    broker.stop()
+    assert logger.level == logging.NOTSET
+    broker.start()
+
+
+def test_a_program_without_handlers_still_gets_warnings(broker, capsys, monkeypatch):
+    monkeypatch.setattr(logging.getLogger(), "handlers", [])
+    logging.getLogger("wirebroker.tests").warning("mind this")
+    assert "mind this" in capsys.readouterr().err
+    assert "mind this" in broker.log_lines()[-1]

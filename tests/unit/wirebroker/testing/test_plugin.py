@@ -1,0 +1,181 @@
+"""The pytest plugin, in runs of pytest of its own."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+
+@pytest.fixture
+def run_pytest(tmp_path):
+    def run(source, *arguments):
+        (tmp_path / "test_it.py").write_text(textwrap.dedent(source))
+        command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-W", "error"]
+        command += ["--strict-markers", "-q", *arguments]
+        ours = {"PYTEST_ADDOPTS", "PYTEST_XDIST_WORKER", "PYTEST_XDIST_WORKER_COUNT"}
+        environment = {name: value for name, value in os.environ.items() if name not in ours}
+        done = subprocess.run(
+            command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+        )
+        return done.stdout + done.stderr
+
+    return run
+
+
+def outcomes(said):
+    return {word: int(count) for count, word in re.findall(r"(\d+) (passed|failed|error)", said)}
+
+
+def test_fixtures_and_markers_do_what_they_say(run_pytest):
+    said = run_pytest(
+        """
+        import pytest
+        from wirebroker.testing import KafkaError
+
+        pytestmark = pytest.mark.wirebroker(topics={"all": 1})
+        addresses = []
+
+        def test_a_broker_is_there(wirebroker):
+            addresses.append(wirebroker.bootstrap_servers)
+            wirebroker.produce("orders", "one")
+            assert wirebroker.topics() == {"all": 1, "orders": 1}
+
+        def test_it_is_clean_in_the_next_test(wirebroker):
+            assert wirebroker.topics() == {"all": 1}
+            assert wirebroker.bootstrap_servers not in addresses
+
+        def test_what_a_test_has_stopped_runs_in_the_next(wirebroker):
+            wirebroker.stop()
+
+        @pytest.mark.wirebroker(topics={"orders": 3}, config={"message.max.bytes": 100})
+        def test_markers_add_up(wirebroker):
+            assert wirebroker.topics() == {"all": 1, "orders": 3}
+            with pytest.raises(KafkaError):
+                wirebroker.produce("orders", "x" * 200)
+
+        def test_configs_are_as_before(wirebroker):
+            wirebroker.produce("orders", "x" * 200)
+
+        @pytest.fixture
+        def mine(request):
+            return request.getfixturevalue("wirebroker")
+
+        def test_another_fixture_may_ask_for_it(mine):
+            assert mine.topics() == {"all": 1}
+
+        def test_a_sessions_broker_keeps_what_it_has(wirebroker_session, wirebroker):
+            wirebroker_session.produce("kept", "one")
+            assert wirebroker.topics() == {"all": 1}
+
+        def test_a_sessions_broker_has_kept_it(wirebroker_session):
+            assert wirebroker_session.topics() == {"kept": 1}
+
+        def test_there_may_be_several(wirebroker_factory):
+            one = wirebroker_factory(config={"num.partitions": 2})
+            other = wirebroker_factory(own_process=True)
+            one.produce("orders", "one")
+            assert one.topics() == {"orders": 2}
+            assert other.topics() == {}
+        """
+    )
+    assert outcomes(said) == {"passed": 9}, said
+
+
+def test_a_marker_with_other_arguments_is_an_error(run_pytest):
+    said = run_pytest(
+        """
+        import pytest
+
+        @pytest.mark.wirebroker(topic="orders")
+        def test_it(wirebroker): ...
+
+        @pytest.mark.wirebroker(topics={"orders": 1})
+        class Test:
+            @pytest.mark.wirebroker("orders")
+            def test_it(self): ...
+        """
+    )
+    assert outcomes(said) == {"error": 2}, said
+    assert said.count("TypeError: write @pytest.mark.wirebroker(topics=None, config=None)") >= 2
+
+
+def test_the_report_of_a_failure_shows_what_the_brokers_have_logged(run_pytest):
+    said = run_pytest(
+        """
+        def test_without(): assert False
+
+        def test_one(wirebroker):
+            wirebroker.produce("first", "one")
+            assert False
+
+        def test_several(wirebroker_session, wirebroker_factory, wirebroker):
+            wirebroker_factory(own_process=True).produce("second", "one")
+            assert False
+        """
+    )
+    assert outcomes(said) == {"failed": 3}, said
+    without, one, several = re.split(r"^_+ test_\w+ _+$", said, flags=re.MULTILINE)[1:]
+    assert " log -" not in without
+    assert "- wirebroker log -" in one
+    assert "created topic first" in one
+    assert "- wirebroker_factory, broker 1 log -" in several
+    assert "created topic second" in several
+    assert "created topic first" not in several
+    assert "Captured log" not in said
+
+
+def test_processes_of_xdist_do_not_disturb_each_other(run_pytest):
+    said = run_pytest(
+        """
+        import pytest
+
+        @pytest.mark.parametrize("number", range(12))
+        def test_it(wirebroker, number):
+            wirebroker.produce("orders", str(number))
+            assert [each.value for each in wirebroker.records("orders")] == [b"%d" % number]
+        """,
+        "-n",
+        "2",
+    )
+    assert outcomes(said) == {"passed": 12}, said
+
+
+@pytest.mark.parametrize(
+    ("arguments", "is_rewritten"), [((), False), (("-p", "no:wirebroker"), True)]
+)
+def test_the_brokers_assertions_are_not_rewritten(run_pytest, tmp_path, arguments, is_rewritten):
+    """A package with a plugin that names wirebroker's modules its own, as our wheel does."""
+    package = tmp_path / "fake-1.0.dist-info"
+    package.mkdir()
+    (package / "METADATA").write_text("Metadata-Version: 2.1\nName: fake\nVersion: 1.0\n")
+    (package / "RECORD").write_text("wirebroker/__init__.py,,\n")
+    (package / "entry_points.txt").write_text("[pytest11]\nfake = fake_plugin\n")
+    (tmp_path / "fake_plugin.py").write_text("")
+    said = run_pytest(
+        f"""
+        import wirebroker.clock
+
+        def test_it():
+            loader = type(wirebroker.clock.__loader__).__name__
+            assert (loader == "AssertionRewritingHook") is {is_rewritten}
+        """,
+        *arguments,
+    )
+    assert outcomes(said) == {"passed": 1}, said
+
+
+def test_the_plugin_imports_nothing_of_the_broker():
+    """What it costs those who have it installed and do not use it."""
+    code = (
+        "import sys, pytest\n"
+        "before = set(sys.modules)\n"
+        "import wirebroker.testing.plugin\n"
+        "print(*sorted(set(sys.modules) - before))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["wirebroker", "wirebroker.testing", "wirebroker.testing.plugin"]

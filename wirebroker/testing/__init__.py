@@ -1,0 +1,37 @@
+"""A Kafka broker for tests of programs that use one; docs/testing.md shows how.
+
+    with wirebroker.testing.Broker() as broker:
+        broker.create_topic("orders", partitions=3)
+        run_my_service(bootstrap_servers=broker.bootstrap_servers)
+        assert broker.wait_for("orders", 1)[0].value == b"..."
+
+Nothing is imported before it is used: the pytest plugin (plugin.py) is loaded in every pytest of
+whoever has wirebroker installed, and must cost them nothing.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from wirebroker.codecs.errors import KafkaError
+    from wirebroker.testing.broker import Broker
+    from wirebroker.testing.topic_record import TopicRecord
+
+__all__ = ["Broker", "KafkaError", "TopicRecord"]
+
+_HOMES: Final = {
+    "Broker": "wirebroker.testing.broker",
+    "KafkaError": "wirebroker.codecs.errors",
+    "TopicRecord": "wirebroker.testing.topic_record",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import what is asked for."""
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found = getattr(importlib.import_module(_HOMES[name]), name)
+    globals()[name] = found
+    return found

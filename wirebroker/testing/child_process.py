@@ -1,0 +1,133 @@
+"""A broker in a process of its own, which can be killed as the system kills."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import wirebroker
+from wirebroker.config import StartError
+from wirebroker.net.client.settings import PeerAddress
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_READY: Final = "wirebroker ready on "
+# A cold start on a busy machine takes some seconds.
+_START_S: Final = 60.0
+_STOP_S: Final = 30.0
+# What a log line takes, generously: so much of the end of the log is read for each.
+_LINE_BYTES: Final = 400
+
+
+class ChildProcess:
+    """Runs one broker after the other; what they log is in a file beside their data.
+
+    Attributes:
+        process_id: Of the one that runs.
+    """
+
+    def __init__(self, log_file: Path) -> None:
+        self.process_id: int | None = None
+        self._log_file = log_file
+        self._log_began = 0
+        self._process: asyncio.subprocess.Process | None = None
+
+    @property
+    def is_running(self) -> bool:
+        """Whether a broker was started and not ended by us."""
+        return self._process is not None
+
+    async def start(
+        self, directory: Path, settings: Mapping[str, str], port: int | None
+    ) -> PeerAddress:
+        """Start a broker; see Host. KAFKA_ variables of the environment have no say."""
+        assert self._process is None
+        command = [sys.executable, "-P", "-m", "wirebroker", "serve", "--data-dir", str(directory)]
+        command += ["--port", str(port)] if port is not None else []
+        for name, value in settings.items():
+            command += ["--set", f"{name}={value}"]
+        with self._log_file.open("ab") as log:
+            self._log_began = log.tell()
+            self._process = await asyncio.create_subprocess_exec(
+                *command,
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=log,
+                env=_environment(),
+                # A SIGINT from the terminal is for the tests, which end the broker.
+                start_new_session=True,
+            )
+        self.process_id = self._process.pid
+        try:
+            async with asyncio.timeout(_START_S):
+                return await self._ready(self._process)
+        except BaseException:
+            await self.kill()
+            raise
+
+    async def stop(self) -> None:
+        """Have it stop cleanly (SIGTERM); it is killed if it takes too long.
+
+        Raises:
+            TimeoutError: It did.
+        """
+        process = self._process
+        assert process is not None
+        if process.returncode is None:
+            process.send_signal(signal.SIGTERM)
+        try:
+            async with asyncio.timeout(_STOP_S):
+                await process.communicate()
+        finally:
+            await self.kill()
+
+    async def kill(self) -> None:
+        """Kill it (SIGKILL), and wait until it is gone."""
+        process, self._process = self._process, None
+        self.process_id = None
+        assert process is not None
+        if process.returncode is None:
+            process.kill()
+        await process.communicate()
+
+    def leave_nothing(self) -> None:
+        """Kill it, and don't wait."""
+        if self.process_id is not None:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.process_id, signal.SIGKILL)
+
+    def log_lines(self, most: int) -> list[str]:
+        """Return what it has logged last, since its start."""
+        with self._log_file.open("rb") as log:
+            end = log.seek(0, os.SEEK_END)
+            log.seek(max(self._log_began, end - most * _LINE_BYTES))
+            return log.read().decode(errors="replace").splitlines()[-most:]
+
+    async def _ready(self, process: asyncio.subprocess.Process) -> PeerAddress:
+        """Wait for the line that tells where it listens."""
+        assert process.stdout is not None
+        while line := (await process.stdout.readline()).decode():
+            if line.startswith(_READY):
+                host, _, port = line.removeprefix(_READY).split()[0].rpartition(":")
+                is_everywhere = host in {"[::]", "0.0.0.0"}  # noqa: S104 - what it was told
+                return PeerAddress("127.0.0.1" if is_everywhere else host.strip("[]"), int(port))
+        await process.wait()
+        said = "; ".join(self.log_lines(3)).removeprefix("wirebroker: ")
+        raise StartError(
+            f"the broker has ended with status {process.returncode}",
+            said or f"see what its log says ({self._log_file})",
+        )
+
+
+def _environment() -> dict[str, str]:
+    """Return the environment of a broker: it imports what this process imports."""
+    root = str(Path(wirebroker.__file__).parent.parent)
+    search_path = os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH"))))
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("KAFKA_")}
+    return kept | {"PYTHONPATH": search_path}

@@ -1,0 +1,43 @@
+"""Several brokers for one test."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wirebroker.testing.broker import Broker
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from wirebroker.testing.settings import Setting
+
+
+class BrokerFactory:
+    """Starts brokers, and ends all of them together.
+
+    Attributes:
+        brokers: Those that were started, in order.
+    """
+
+    def __init__(self) -> None:
+        self.brokers: list[Broker] = []
+
+    def __call__(
+        self,
+        *,
+        config: Mapping[str, Setting] | None = None,
+        directory: str | Path | None = None,
+        port: int = 0,
+        own_process: bool = False,
+    ) -> Broker:
+        """Start a broker; the arguments are those of Broker."""
+        broker = Broker(config=config, directory=directory, port=port, own_process=own_process)
+        self.brokers.append(broker)
+        broker.start()
+        return broker
+
+    def close(self) -> None:
+        """End all of them."""
+        for broker in reversed(self.brokers):
+            broker.close()

@@ -1,0 +1,51 @@
+"""Where a broker for tests runs: what the two kinds of places have in common."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from wirebroker.net.client.settings import PeerAddress
+
+
+class Host(Protocol):
+    """One broker, running or not; all of it happens on the loop of a LoopThread."""
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it was started, and not ended by us since."""
+        ...
+
+    async def start(
+        self, directory: Path, settings: Mapping[str, str], port: int | None
+    ) -> PeerAddress:
+        """Start a broker on a directory; return where it listens.
+
+        Args:
+            directory: Where its data lies.
+            settings: Its configs, by name.
+            port: Instead of the first listener's; 0 for a free one, None for what is set.
+
+        Raises:
+            StartError, ConfigError: It does not start.
+        """
+        ...
+
+    async def stop(self) -> None:
+        """Have it stop cleanly."""
+        ...
+
+    async def kill(self) -> None:
+        """End it at once: nothing is finished, as by kill -9."""
+        ...
+
+    def leave_nothing(self) -> None:
+        """End what would outlive this process, which is about to end; called in any thread."""
+        ...
+
+    def log_lines(self, most: int) -> list[str]:
+        """Return what it has logged last, since its start."""
+        ...

@@ -1,0 +1,143 @@
+"""The life of a broker for tests: started, ended this way or that, begun anew; and its folder."""
+
+from __future__ import annotations
+
+import shutil
+import weakref
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from wirebroker.testing.child_process import ChildProcess
+from wirebroker.testing.conversation import Conversation
+from wirebroker.testing.folders import new_folder
+from wirebroker.testing.loop_thread import LoopThread
+from wirebroker.testing.same_process import SameProcess
+from wirebroker.testing.settings import broker_settings
+from wirebroker.threads import Work, begin_in_thread, until_idle
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, Mapping
+    from pathlib import Path
+
+    from wirebroker.net.client.settings import PeerAddress
+    from wirebroker.testing.host import Host
+    from wirebroker.testing.settings import Setting
+
+_Result = TypeVar("_Result")
+
+
+class BrokerLife:
+    """What is behind a Broker: its host, its folder, the thread of both, and the way to ask it.
+
+    Attributes:
+        address: Where it listens, or listened last; None before the first start.
+        host: Where it runs.
+    """
+
+    def __init__(
+        self,
+        *,
+        config: Mapping[str, Setting],
+        directory: Path | None,
+        port: int,
+        is_child: bool,
+    ) -> None:
+        self.address: PeerAddress | None = None
+        self._config = dict(config)
+        self._given_directory = directory
+        # None where the listeners of the configuration say it.
+        self._wanted_port = None if "listeners" in config else port
+        self._folder = new_folder()
+        self.host: Host = ChildProcess(self._folder / "broker.log") if is_child else SameProcess()
+        self._number = 0
+        self._thread: LoopThread | None = None
+        self._conversation: Conversation | None = None
+        self._clean = weakref.finalize(self, _clean, self.host, self._folder)
+
+    @property
+    def directory(self) -> Path:
+        """Where its data lies."""
+        return self._given_directory or self._folder / f"data-{self._number}"
+
+    def start(self) -> None:
+        """Start it, on the port that it had, if any.
+
+        Raises:
+            StartError, ConfigError: It does not start.
+        """
+        if not self._clean.alive:
+            raise RuntimeError("this broker was closed: make another")
+        if not self.host.is_running:
+            self._thread = self._thread or LoopThread("wirebroker-testing")
+            self._thread.call(self._start())
+
+    def stop(self) -> None:
+        """Stop it cleanly; one that does not run is left as it is."""
+        if self._thread is not None and self.host.is_running:
+            self._thread.call(self._end(self.host.stop))
+
+    def kill(self) -> None:
+        """End it at once; one that does not run is left as it is."""
+        if self._thread is not None and self.host.is_running:
+            self._thread.call(self._end(self.host.kill))
+
+    def reset(self, config: Mapping[str, Setting]) -> None:
+        """Have a new broker run in its place, on an empty directory and another port.
+
+        Args:
+            config: Over the settings that it was made with, until the next reset.
+        """
+        if self._given_directory is not None:
+            raise RuntimeError("the directory was given, so there is no reset: it might be needed")
+        self._thread = self._thread or LoopThread("wirebroker-testing")
+        self._thread.call(self._begin_anew(config))
+
+    def close(self) -> None:
+        """End it, and remove what it has written, unless its directory was given."""
+        if self._given_directory is not None:
+            self.stop()
+        else:
+            self.kill()
+        if self._thread is not None:
+            self._thread.call(until_idle())  # folders may still be being removed
+            self._thread.stop()
+            self._thread = None
+        self._clean()
+
+    def ask(self, question: Callable[[Conversation], Coroutine[Any, Any, _Result]]) -> _Result:
+        """Have the thread talk with the broker, and return what comes of it.
+
+        Raises:
+            RuntimeError: It does not run.
+        """
+        if self._thread is None or self._conversation is None:
+            raise RuntimeError("the broker does not run: use it in a with block, or call start()")
+        return self._thread.call(question(self._conversation))
+
+    # -- on the loop -------------------------------------------------------------------------
+
+    async def _start(self, config: Mapping[str, Setting] | None = None) -> None:
+        settings = broker_settings({**self._config, **(config or {})})
+        port = self._wanted_port if self.address is None else self.address.port
+        self.address = await self.host.start(self.directory, settings, port)
+        self._conversation = Conversation(self.address)
+
+    async def _end(self, end: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        conversation, self._conversation = self._conversation, None
+        assert conversation is not None, "it runs"
+        conversation.break_off()
+        await end()
+
+    async def _begin_anew(self, config: Mapping[str, Setting]) -> None:
+        if self.host.is_running:
+            await self._end(self.host.kill)
+        # Nobody waits for what was.
+        begin_in_thread(Work.UPKEEP, shutil.rmtree, self.directory, True)
+        self._number += 1
+        # At the old one clients of the last test may still knock.
+        self.address = None
+        await self._start(config)
+
+
+def _clean(host: Host, folder: Path) -> None:
+    host.leave_nothing()
+    shutil.rmtree(folder, ignore_errors=True)

@@ -1,0 +1,147 @@
+"""The pytest plugin: brokers as fixtures. It is loaded wherever wirebroker is installed.
+
+    def test_an_order_is_billed(wirebroker): ...                a clean broker for each test
+
+    @pytest.mark.wirebroker(topics={"orders": 3}, config={"message.max.bytes": 1000})
+    def test_large_orders_are_refused(wirebroker): ...          with these topics and configs
+
+Fixtures: `wirebroker`, `wirebroker_session`, `wirebroker_factory`; docs/testing.md tells more. One
+broker runs for all tests of a process, and begins anew for each; a process of pytest-xdist has its
+own. Nothing but pytest is imported before a fixture is used.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Iterator, Mapping
+
+    from wirebroker.testing.broker import Broker
+    from wirebroker.testing.factory import BrokerFactory
+    from wirebroker.testing.settings import Setting
+
+_MARKER: Final = "wirebroker"
+_USAGE: Final = (
+    "wirebroker(topics=None, config=None): the test's broker has these topics, name: number of "
+    "partitions, and these broker configs"
+)
+# So many lines of each broker's log are in the report of a test that failed.
+_LOG_LINES: Final = 30
+
+
+def pytest_addoption(pluginmanager: pytest.PytestPluginManager) -> None:
+    """Keep the broker's modules out of the rewriting of assertions; called before any is imported.
+
+    pytest rewrites all modules of a package that has a plugin: 2 s of CPU the first time, and
+    slower assertions in what a broker does for each request. It has no public way to decline but
+    a word in the docstring of each module.
+    """
+    marked: set[str] = getattr(pluginmanager.rewrite_hook, "_must_rewrite", set[str]())
+    marked.discard("wirebroker")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Make the marker known, for --strict-markers."""
+    config.addinivalue_line("markers", _USAGE)
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Give the broker to a marked test that does not name it, but other fixtures of it may."""
+    if item.get_closest_marker(_MARKER) is not None:
+        names: list[str] | None = getattr(item, "fixturenames", None)
+        if names is not None and _MARKER not in names:
+            names.append(_MARKER)
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, Any, None]:
+    """Add to the report of a failure what the brokers have logged."""
+    outcome = yield
+    report = outcome.get_result()
+    if report.failed:
+        for name, broker in _brokers_of(item):
+            lines = broker.log_lines(_LOG_LINES)
+            if lines:
+                report.sections.append((f"{name} log", "\n".join(lines)))
+
+
+@pytest.fixture(scope="session")
+def wirebroker_session() -> Iterator[Broker]:
+    """One broker for all tests of a process; what they write to it stays until the end."""
+    from wirebroker.testing.broker import Broker  # noqa: PLC0415 - not before it is used
+
+    with Broker() as broker:
+        yield broker
+
+
+@pytest.fixture(scope="session")
+def _wirebroker_anew() -> Iterator[Callable[[Mapping[str, Setting]], Broker]]:
+    """What makes a clean broker of the one that there is."""
+    from wirebroker.testing.broker import Broker  # noqa: PLC0415 - not before it is used
+
+    broker = Broker()
+
+    def begin_anew(config: Mapping[str, Setting]) -> Broker:
+        broker.reset(config=config)
+        return broker
+
+    yield begin_anew
+    broker.close()
+
+
+@pytest.fixture
+def wirebroker(
+    request: pytest.FixtureRequest,
+    _wirebroker_anew: Callable[[Mapping[str, Setting]], Broker],
+) -> Broker:
+    """A broker without anything from other tests; it may be stopped, killed and started.
+
+    Its address is another one in each test.
+    """
+    topics, config = _asked_for(request.node)
+    broker = _wirebroker_anew(config)
+    if topics:
+        broker.create_topics(topics)
+    return broker
+
+
+@pytest.fixture
+def wirebroker_factory() -> Iterator[BrokerFactory]:
+    """What starts any number of brokers for one test; the arguments are those of Broker."""
+    from wirebroker.testing.factory import BrokerFactory  # noqa: PLC0415 - not before it is used
+
+    factory = BrokerFactory()
+    yield factory
+    factory.close()
+
+
+def _asked_for(item: pytest.Item) -> tuple[dict[str, int], dict[str, Setting]]:
+    """Return what the markers of a test ask for, the nearest last.
+
+    Raises:
+        TypeError: One has arguments that the marker does not know.
+    """
+    topics: dict[str, int] = {}
+    config: dict[str, Setting] = {}
+    for marker in reversed(list(item.iter_markers(_MARKER))):
+        unknown = marker.kwargs.keys() - {"topics", "config"}
+        if marker.args or unknown:
+            raise TypeError(f"write @pytest.mark.{_USAGE.partition(':')[0]}")
+        topics |= marker.kwargs.get("topics") or {}
+        config |= marker.kwargs.get("config") or {}
+    return topics, config
+
+
+def _brokers_of(item: pytest.Item) -> Iterator[tuple[str, Broker]]:
+    """Return the brokers of a test, with the names of their fixtures."""
+    arguments: dict[str, Any] = getattr(item, "funcargs", {})
+    for name in ("wirebroker", "wirebroker_session"):
+        if name in arguments:
+            yield name, arguments[name]
+    if "wirebroker_factory" in arguments:
+        factory: BrokerFactory = arguments["wirebroker_factory"]
+        for number, broker in enumerate(factory.brokers, 1):
+            yield f"wirebroker_factory, broker {number}", broker

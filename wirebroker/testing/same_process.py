@@ -1,0 +1,81 @@
+"""A broker on a loop of this process."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wirebroker.config.protection import check_protection
+from wirebroker.config.sources import load_config
+from wirebroker.net.client.settings import PeerAddress
+from wirebroker.server import Server
+from wirebroker.testing.process_log import PROCESS_LOG
+from wirebroker.testing.unsynced_files import UnsyncedFiles
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+
+class SameProcess:
+    """Runs one broker after the other on the loop that its methods are called on."""
+
+    def __init__(self) -> None:
+        self._server: Server | None = None
+        self._log_began = 0
+
+    @property
+    def is_running(self) -> bool:
+        """Whether a broker runs."""
+        return self._server is not None
+
+    async def start(
+        self, directory: Path, settings: Mapping[str, str], port: int | None
+    ) -> PeerAddress:
+        """Start a broker; see Host. The process's environment has no say."""
+        assert self._server is None
+        config = load_config(
+            file=None,
+            environment={},
+            flags=settings,
+            data_directory=str(directory),
+            port=port,
+        )
+        check_protection(config)
+        server = Server(config, files=UnsyncedFiles())
+        PROCESS_LOG.open()
+        self._log_began = PROCESS_LOG.count
+        try:
+            await server.start()
+        except BaseException:
+            PROCESS_LOG.stop_listening()
+            raise
+        self._server = server
+        return PeerAddress(*server.address)
+
+    async def stop(self) -> None:
+        """Have it finish what is in flight and write everything down."""
+        server = self._taken()
+        try:
+            await server.stop()
+        finally:
+            PROCESS_LOG.stop_listening()
+
+    async def kill(self) -> None:
+        """Drop it: only what was written is left."""
+        server = self._taken()
+        try:
+            await server.abandon()
+        finally:
+            PROCESS_LOG.stop_listening()
+
+    def leave_nothing(self) -> None:
+        """Do nothing: it ends with the process."""
+
+    def log_lines(self, most: int) -> list[str]:
+        """Return what brokers of this process have logged since the start of this one."""
+        return PROCESS_LOG.last(most, since=self._log_began)
+
+    def _taken(self) -> Server:
+        server, self._server = self._server, None
+        assert server is not None
+        return server

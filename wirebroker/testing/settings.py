@@ -1,0 +1,33 @@
+"""What a broker for tests is told, below what its user sets.
+
+Everything is as without a configuration file, but for fewer partitions of internal topics: 50 for
+the offsets of groups and 50 for transactions take a second of a suite to make and end.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+# How a test writes a value of a config.
+Setting: TypeAlias = "str | int | float | bool"
+
+_FOR_TESTS: Final = {
+    "offsets.topic.num.partitions": "1",
+    "transaction.state.log.num.partitions": "1",
+}
+
+
+def broker_settings(config: Mapping[str, Setting]) -> dict[str, str]:
+    """Return a broker's settings, those of its user included."""
+    return _FOR_TESTS | as_texts(config)
+
+
+def as_texts(config: Mapping[str, Setting]) -> dict[str, str]:
+    """Return configs as Kafka writes them: True is `true`."""
+    return {
+        name: str(value).lower() if isinstance(value, bool) else str(value)
+        for name, value in config.items()
+    }
