@@ -417,7 +417,7 @@ def _unpack_zstd(data: Buffer, max_bytes: int) -> Iterator[Buffer]:
         if window_bytes > _ZSTD_WINDOW_BYTES:
             max_bytes = min(max_bytes, MAX_HELD_BYTES)  # as much of a window is used as is written
         decompressor = _zstd_decompressor()
-        piece_bytes = min(_CHUNK_BYTES, 4 * len(data) + 1)
+        piece_bytes = min(_CHUNK_BYTES, max(_INPUT_BYTES, 4 * len(data)))
         budget = max_bytes
         with decompressor.stream_reader(data, read_across_frames=True) as reader:
             while piece := reader.read(piece_bytes):
