@@ -63,11 +63,6 @@ def connector_jars() -> list[Path]:
     return sorted(folder.glob("*.jar"))
 
 
-def has_own_token_module() -> bool:
-    """Say whether Spark's own token module was to be had, rather than our stand-in."""
-    return any(path.name.startswith(TOKEN_MODULE) for path in connector_jars())
-
-
 @cache
 def java_home() -> Path:
     """Return a JAVA_HOME that Spark starts with.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING
 
 import pytest
@@ -26,10 +27,11 @@ def outcomes(
     """Run them in one Java process, whose start and warm-up they share."""
     directory = tmp_path_factory.mktemp("suites")
     broker = make_broker(broker_kind, directory / "broker", run.BROKER_SETTINGS)
-    broker.start()
-    is_ours = broker_kind == "wirebroker"
-    yield run.run_suites(run.SUITES, broker.bootstrap, directory, wirebroker=is_ours)
-    broker.stop()
+    with contextlib.ExitStack() as stack:
+        stack.callback(broker.stop)
+        broker.start()
+        is_ours = broker_kind == "wirebroker"
+        yield run.run_suites(run.SUITES, broker.bootstrap, directory, wirebroker=is_ours)
 
 
 @pytest.mark.parametrize("suite", run.SUITES)
