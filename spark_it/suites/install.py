@@ -2,7 +2,7 @@
 
 Spark's tests jar, ScalaTest and what they need come from Maven's central repository, unchanged.
 Ours are the classes in src/: KafkaTestUtils stands before the class of that name in the tests jar
-and starts no broker; TokenStandInTest only where Spark's token module is not to be had.
+and starts no broker; TokenStandInTest only where those of Spark's token module are not to be had.
 """
 
 from __future__ import annotations
