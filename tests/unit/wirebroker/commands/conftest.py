@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from typing import TYPE_CHECKING
 
 import pytest
@@ -30,3 +31,11 @@ def verbs(served: ThreadedServer, capsys: pytest.CaptureFixture[str]) -> Verbs:
     """Run verbs against it."""
     host, port = served.address
     return Verbs(f"{host}:{port}", capsys)
+
+
+@pytest.fixture
+def _interruptible() -> Iterator[None]:
+    """Have children end at SIGINT, which is ignored by what a shell has started beside itself."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)

@@ -98,6 +98,7 @@ def test_flags_that_contradict_each_other_are_mistakes(verbs):
     assert verbs.feed(b"", "produce", "t", "-z", "lzma").status == 2
 
 
+@pytest.mark.usefixtures("_interruptible")
 def test_lines_are_sent_as_they_come_and_a_signal_ends_it(verbs):
     verbs.do("topic", "create", "tailed")
     command = [sys.executable, "-m", "wirebroker", "produce", "tailed", "-b", verbs.bootstrap]

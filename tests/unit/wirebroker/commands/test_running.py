@@ -73,6 +73,7 @@ def test_a_cluster_is_its_brokers(verbs):
     assert verbs.do("cluster").lines[-1].split() == ["1", host, port, "-"]
 
 
+@pytest.mark.usefixtures("_interruptible")
 @pytest.mark.parametrize(
     ("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)], ids=["int", "term"]
 )
