@@ -150,7 +150,8 @@ class Requests:
             "isolation_level": isolation_level,
             "topics": [{"name": topic, "partitions": asked}],
         }
-        found = self.ask(ApiKey.LIST_OFFSETS, 7, request).topics[0].partitions[0]
+        answer = self.ask_until_served(ApiKey.LIST_OFFSETS, 7, request)
+        found = answer.topics[0].partitions[0]
         return found.offset, found.timestamp
 
     def finalized_features(self) -> dict[str, int]:
@@ -197,7 +198,7 @@ class Requests:
         self.ask_until_served(ApiKey.OFFSET_COMMIT, 8, request)
 
     def try_join(self, group: str, member_id: str = "") -> Any:
-        """Send JoinGroup and return the answer, whatever it says."""
+        """Send JoinGroup, again until there is a coordinator; return what that says."""
         request = {
             "group_id": group,
             "session_timeout_ms": 30_000,
@@ -206,7 +207,12 @@ class Requests:
             "protocol_type": "consumer",
             "protocols": [{"name": "range", "metadata": bytes.fromhex("0000 00000000 ffffffff")}],
         }
-        return self._client.ask(ApiKey.JOIN_GROUP, 7, request)
+        deadline = time.monotonic() + _WAIT_S
+        while True:
+            answer = self._client.ask(ApiKey.JOIN_GROUP, 7, request)
+            if answer.error_code not in _NOT_YET or time.monotonic() >= deadline:
+                return answer
+            time.sleep(_POLL_S)
 
     def join_alone(self, group: str) -> tuple[int, str]:
         """Become the only member of a group; return generation and member id."""
