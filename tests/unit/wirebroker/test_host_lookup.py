@@ -57,7 +57,7 @@ async def test_a_silent_name_server_holds_up_no_other_change(
         table = w.server._table
         assert table is not None
         await w.set((LIMITS, "somewhere:3,10.0.0.1:5"))
-        assert began.wait(PATIENCE_S)
+        assert await asyncio.to_thread(began.wait, PATIENCE_S)
         assert table.settings.max_connections_per_ip_overrides == {"10.0.0.1": 5}
         await w.topic("meanwhile")
         assert w.server.listeners is not None
