@@ -1,6 +1,7 @@
-"""A clock that the test moves."""
+"""Clocks that the test moves."""
 
 from tests.support.batches import TIMESTAMP_MS
+from wirebroker.clock import SystemClock
 
 
 class HandClock:
@@ -21,3 +22,24 @@ class HandClock:
 
     def monotonic(self) -> float:
         return self.passed_ms / 1000
+
+
+class MovedClock(SystemClock):
+    """The machine's clock, some time ahead.
+
+    Attributes:
+        passed_ms: How far, on both of its clocks.
+        jumped_ms: How far wall time is besides.
+    """
+
+    __slots__ = ("jumped_ms", "passed_ms")
+
+    def __init__(self) -> None:
+        self.passed_ms = 0
+        self.jumped_ms = 0
+
+    def now_ms(self) -> int:
+        return super().now_ms() + self.passed_ms + self.jumped_ms
+
+    def monotonic(self) -> float:
+        return super().monotonic() + self.passed_ms / 1000

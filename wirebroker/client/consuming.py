@@ -11,6 +11,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Any, Final
 
 from wirebroker.client.errors import PASSING, ClientError, check
+from wirebroker.client.fetched_batches import fetched_batches
 from wirebroker.client.leaders import (
     EARLIEST,
     LATEST,
@@ -21,14 +22,12 @@ from wirebroker.client.leaders import (
 from wirebroker.clock import pause
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode, KafkaError
-from wirebroker.codecs.records.batch import batch_crc, iterate_records, read_batch_header
-from wirebroker.codecs.records.layout import HEADER_BYTES
+from wirebroker.codecs.records.batch import iterate_records
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Mapping
 
     from wirebroker.client.kafka_client import KafkaClient
-    from wirebroker.codecs.records.batch import BatchHeader
     from wirebroker.codecs.records.record import Record
 
 # The last version that names topics by name.
@@ -169,7 +168,8 @@ class PartitionsReader:
             return True
         check(row.error_code, f"fetching {place} is refused")
         try:
-            for header, records in _whole_batches(row.records):
+            for header, batch in fetched_batches(memoryview(row.records or b"")):
+                records = iter(()) if header.is_control else iterate_records(batch, header)
                 wanted = [each for each in records if self._is_wanted(place, each.offset)]
                 if wanted and not self._is_done:
                     self._is_done = not self._take(place, wanted)
@@ -194,23 +194,3 @@ async def clamped(
     starts = await offsets_at(client, dict.fromkeys(positions, EARLIEST))
     ends = await offsets_at(client, dict.fromkeys(positions, LATEST))
     return {place: min(max(at, starts[place]), ends[place]) for place, at in positions.items()}
-
-
-def _whole_batches(data: memoryview | None) -> Iterator[tuple[BatchHeader, Iterator[Record]]]:
-    """Walk the batches of an answer, of which the last may be cut off, without control batches.
-
-    Raises:
-        KafkaError: One is damaged.
-    """
-    view = memoryview(data or b"")
-    position = 0
-    while len(view) - position >= HEADER_BYTES:
-        header = read_batch_header(view, position)
-        end = position + header.size
-        if end > len(view):
-            return
-        if batch_crc(view, position, header.size) != header.crc:
-            raise KafkaError(ErrorCode.CORRUPT_MESSAGE, "a batch has another checksum")
-        records = iter(()) if header.is_control else iterate_records(view[position:end], header)
-        yield header, records
-        position = end

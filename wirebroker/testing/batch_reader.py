@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from wirebroker.codecs.records.batch import BatchHeader, iterate_records, read_batch_header
+from wirebroker.client.fetched_batches import fetched_batches
+from wirebroker.codecs.records.batch import iterate_records
 from wirebroker.codecs.records.control import ControlType, control_type
-from wirebroker.codecs.records.layout import HEADER_BYTES
 from wirebroker.testing.topic_record import TopicRecord
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+
+    from wirebroker.codecs.records.batch import BatchHeader
 
 
 class BatchReader:
@@ -34,18 +36,15 @@ class BatchReader:
             data: Batches; the last may be cut off.
             aborted: The aborted transactions among them, as the answer names them (`producer_id`,
                 `first_offset`); none if everything is to be read.
+
+        Raises:
+            KafkaError: A batch is damaged.
         """
         waiting = sorted(aborted, key=lambda each: each.first_offset)
-        start = 0
-        while len(data) - start >= HEADER_BYTES:
-            header = read_batch_header(data, start)
-            if header.size > len(data) - start:
-                return
+        for header, batch in fetched_batches(data):
             while waiting and waiting[0].first_offset <= header.last_offset:
                 self._aborting.add(waiting.pop(0).producer_id)
             first_wanted, self.position = self.position, header.last_offset + 1
-            batch = data[start : start + header.size]
-            start += header.size
             if header.is_control:
                 self._pass_control(batch, header)
             elif not (header.is_transactional and header.producer_id in self._aborting):

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.support.async_tests import on_a_loop
+from tests.support.clocks import MovedClock
 from tests.support.compaction import append, records_of
 from tests.support.requests import create_topic, delete_topic
 from tests.support.servers import broker_of, client_of, running
-from wirebroker.clock import SystemClock
 from wirebroker.cluster.compaction_child import (
     AtWork,
     WorkerDiedError,
@@ -280,17 +280,8 @@ class Meanwhile:
                 yield news
 
 
-class JumpingClock(SystemClock):
-    """The machine's clock, ahead by as much as the test says."""
-
-    ahead_ms = 0
-
-    def now_ms(self) -> int:
-        return super().now_ms() + self.ahead_ms
-
-
 async def test_a_jump_of_the_wall_clock_makes_no_tombstone_old(tmp_path):
-    clock = JumpingClock()
+    clock = MovedClock()
     settings = {"log.cleaner.enable": "false"}
     async with (
         running(tmp_path, settings=settings, clock=clock) as server,
@@ -301,7 +292,7 @@ async def test_a_jump_of_the_wall_clock_makes_no_tombstone_old(tmp_path):
         append(t.log, build_batch([(b"gone", None, ())], timestamp_ms=NOW), now_ms=NOW)
         fill(t)
         await k.compact()
-        clock.ahead_ms = 400 * 86_400_000
+        clock.jumped_ms = 400 * 86_400_000
         fill(t)
         assert await k.compact() == [True]
         assert offsets(t)[0] == 0

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.support.batches import batch, values_in
+from tests.support.clocks import MovedClock
 from tests.support.failing_files import FailingFiles
 from tests.support.requests import append, create_topic, delete_topic, fetch, produce
 from tests.support.servers import broker_of, client_of, running
@@ -33,21 +34,6 @@ if TYPE_CHECKING:
     from wirebroker.cluster.partition import Partition
     from wirebroker.cluster.replica_manager import ReplicaManager
     from wirebroker.server import Server
-
-
-class MovedClock(SystemClock):
-    """The machine's clock, some time ahead."""
-
-    __slots__ = ("ahead_s",)
-
-    def __init__(self) -> None:
-        self.ahead_s = 0.0
-
-    def now_ms(self) -> int:
-        return super().now_ms() + int(self.ahead_s * 1000)
-
-    def monotonic(self) -> float:
-        return super().monotonic() + self.ahead_s
 
 
 def replicas_of(server: Server) -> ReplicaManager:
@@ -129,7 +115,7 @@ async def test_a_deleted_topic_is_gone_at_once_and_its_files_after_a_delay(tmp_p
         maintenance = maintenance_of(server)
         await maintenance.remove_deleted()
         assert directories(tmp_path) == {"t-0-delete", "t-1-delete"}
-        clock.ahead_s = 61.0
+        clock.passed_ms = 61_000
         await maintenance.remove_deleted()
         assert directories(tmp_path) == set()
 
@@ -255,7 +241,7 @@ async def test_flush_ms_syncs_when_it_is_over(tmp_path):
         await append(client, "t", batch(b"b"))
         await maintenance.flush_by_time()
         assert partition_of(server, "t").log.recovery_point == 1
-        clock.ahead_s = 11.0
+        clock.passed_ms = 11_000
         await maintenance.flush_by_time()
         assert partition_of(server, "t").log.recovery_point == 2
         assert partition_of(server, "never").log.recovery_point == 0
