@@ -49,7 +49,6 @@ class PartitionReads:
         results: What to answer, after `look`: of those found, then of the others.
         size: Bytes of records in the results.
         has_failed: Whether the answer is urgent because something is wrong.
-        leaders: The node ids that the results name as leaders, whom a consumer wants to reach.
         min_bytes: As many are worth an answer.
         max_wait_ms: So long may be waited for them.
         may_block: Whether `look` waits for the disk; else it raises ColdPagesError where it had to.
@@ -65,7 +64,6 @@ class PartitionReads:
         "_version",
         "found",
         "has_failed",
-        "leaders",
         "max_wait_ms",
         "may_block",
         "min_bytes",
@@ -90,7 +88,6 @@ class PartitionReads:
         self.results: Results = []
         self.size = 0
         self.has_failed = False
-        self.leaders: set[int] = set()
 
     def find(self, partitions: list[SessionPartition]) -> Steps[None]:
         """Look up what is asked for."""
@@ -147,7 +144,9 @@ class PartitionReads:
             left = max(0, left - length)
             results.append((asked, result))
             yield
-        self.results = results + self._unnamed + self._unknown
+        results += self._unnamed
+        results += self._unknown
+        self.results = results
         self.size = size
         self.has_failed = has_failed
 
@@ -161,6 +160,13 @@ class PartitionReads:
             or not self.found
             or any(map(self._ends_early, range(len(self.found))))
         )
+
+    def leaders(self) -> set[int]:
+        """Return the ids of nodes that the results name as leaders, whom a consumer will ask."""
+        if not (self.has_failed and self._is_from_consumer):
+            return set()
+        told = [result.current_leader for _, result in self.results]
+        return {leader[0] for leader in told if leader is not None}
 
     @property
     def is_hurried(self) -> bool:
@@ -262,8 +268,6 @@ class PartitionReads:
         result = _failure(asked, code)
         if code in _MOVED and self._version >= _LEADER_VERSION:
             result.current_leader = (partition.leader, partition.leader_epoch)
-            if self._is_from_consumer:
-                self.leaders.add(partition.leader)
         return result
 
     def _code(self, code: ErrorCode) -> ErrorCode:
