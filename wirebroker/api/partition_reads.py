@@ -55,12 +55,11 @@ class PartitionReads:
     """
 
     __slots__ = (
+        "_absent",
         "_broker",
         "_is_from_consumer",
         "_is_read_committed",
         "_max_bytes",
-        "_unknown",
-        "_unnamed",
         "_version",
         "found",
         "has_failed",
@@ -82,9 +81,8 @@ class PartitionReads:
         self.max_wait_ms = request.max_wait_ms
         self.may_block = False
         self.found: list[tuple[SessionPartition, Partition]] = []
-        # Of topics whose id says nothing, and the others that are not here.
-        self._unnamed: Results = []
-        self._unknown: Results = []
+        # What is told of partitions that are not here.
+        self._absent: Results = []
         self.results: Results = []
         self.size = 0
         self.has_failed = False
@@ -92,6 +90,7 @@ class PartitionReads:
     def find(self, partitions: list[SessionPartition]) -> Steps[None]:
         """Look up what is asked for."""
         by_id = self._version >= TOPIC_ID_VERSION
+        unknown: Results = []
         find = self._broker.replicas.find
         for asked in partitions:
             known, missing = find(asked.topic, asked.topic_id, by_id=by_id)
@@ -113,10 +112,12 @@ class PartitionReads:
                 result = _failure(asked, missing)
                 result.aborted_transactions = ()
                 is_unnamed = missing == ErrorCode.UNKNOWN_TOPIC_ID
-                (self._unnamed if is_unnamed else self._unknown).append((asked, result))
+                (self._absent if is_unnamed else unknown).append((asked, result))
             else:
                 self.found.append((asked, partition))
             yield
+        if unknown:
+            self._absent += unknown
 
     def look(self) -> Steps[None]:
         """Read every partition once."""
@@ -144,8 +145,8 @@ class PartitionReads:
             left = max(0, left - length)
             results.append((asked, result))
             yield
-        results += self._unnamed
-        results += self._unknown
+        if self._absent:
+            results += self._absent
         self.results = results
         self.size = size
         self.has_failed = has_failed
