@@ -38,7 +38,7 @@ _NOT_ON_MACOS = {
 _NOT_ON_WINDOWS = {
     os: [
         *("pread", "preadv", "pwrite", "pwritev", "readv", "writev", "sendfile", "statvfs"),
-        *("O_CLOEXEC", "O_DIRECTORY", "O_NONBLOCK", "fork", "nice", "getuid", "geteuid", "uname"),
+        *("O_CLOEXEC", "O_DIRECTORY", "O_NONBLOCK", "fork", "nice", "getuid", "geteuid"),
     ],
     select: ["poll"],
     selectors: ["PollSelector"],
