@@ -1,6 +1,7 @@
 """Builds a broker, starts its parts in order, stops them in reverse. Read this first.
 
     bind sockets            so that a port in use is said before anything is written
+    HTTP                    if it is asked for: from here on it says that the broker is not ready
     lock log directories    meta.properties tells node and cluster; a quorum elsewhere tells it too
     quorum                  the metadata log replayed into an image: this node becomes its leader,
                             or has fetched what other controllers have committed (membership/)
@@ -87,6 +88,7 @@ if TYPE_CHECKING:
 
     from wirebroker.cluster.broker_lifecycle import BrokerLifecycle
     from wirebroker.cluster.quorum_controller import QuorumController
+    from wirebroker.http.server import HttpServer
     from wirebroker.membership.quorum import Quorum
 
 logger = logging.getLogger("wirebroker")
@@ -176,6 +178,9 @@ class Server:
             if is_member(config)
             else OwnQuorum(config, files=self.files, clock=self.clock)
         )
+        self._is_registered = False
+        # Serves from before the broker opens until it is closed, if it is asked for.
+        self.http: HttpServer | None = None
 
     @property
     def controller(self) -> QuorumController | None:
@@ -220,6 +225,8 @@ class Server:
         self.files.bound_open_files(data_files)
         try:
             self._bind()
+            if self.config.list("wirebroker.http.listeners"):
+                await self._open_http()
             self._directories.open(await self.quorum.find_cluster_id())
             self._remove_port_file()
             broker = self.broker = await self._open_broker()
@@ -260,6 +267,17 @@ class Server:
                 await self.stop()
                 raise
 
+    def why_not_ready(self) -> str | None:
+        """Say what keeps clients from being served; None: nothing does."""
+        if self.broker is None or self.listeners is None:
+            return "it recovers its logs" if self._is_registered else "it starts"
+        if self.broker.is_stopping:
+            return "it stops"
+        registered = self.broker.metadata.image.brokers.get(self.broker.node_id)
+        if registered is None or registered.fenced:
+            return "the controller has fenced it"
+        return None
+
     async def stop(self) -> None:
         """Finish what is in flight, write everything down and let go."""
         if self.listeners is not None:
@@ -286,7 +304,7 @@ class Server:
                 Work.TOPICS, partial(self.broker.replicas.close, broker_epoch=broker_epoch)
             )
             await until_idle()
-        self._release()
+        await self._release()
 
     async def abandon(self) -> None:
         """End as by a kill: nothing is answered, given away, flushed or marked clean.
@@ -310,7 +328,7 @@ class Server:
         await broker.replicas.until_settled()
         broker.replicas.deleted_partitions.close()
         await until_idle()
-        self._release()
+        await self._release()
 
     async def _follow_config(self, config: Config) -> None:
         """Take over what dynamic configs have changed about connections and compaction."""
@@ -322,6 +340,11 @@ class Server:
         self._compactor.config_changed()
         await self.listeners.follow(config)
         self.broker.auto_listeners = _told_where_they_came(listeners_of(config))
+
+    async def _open_http(self) -> None:
+        from wirebroker.http.opening import open_http  # noqa: PLC0415 - loaded if it is asked for
+
+        self.http = await open_http(self.config, why_not_ready=self.why_not_ready)
 
     def _bind(self) -> None:
         for listener in listeners_of(self.config):
@@ -416,6 +439,7 @@ class Server:
             # Directories that tell of different incarnations tell of no clean stop.
             previous_broker_epoch=epochs.pop() if len(epochs) == 1 else -1,
         )
+        self._is_registered = True
 
     def _remove_port_file(self) -> None:
         """Whoever waits for the file must not read the port of an earlier run."""
@@ -427,9 +451,11 @@ class Server:
     async def _give_up(self) -> None:
         """Let go of everything after a start that failed."""
         await self.quorum.give_up()
-        self._release()
+        await self._release()
 
-    def _release(self) -> None:
+    async def _release(self) -> None:
+        if self.http is not None:
+            await self.http.close()
         for _, sock in self._sockets:
             sock.close()
         self._directories.close()
@@ -535,6 +561,7 @@ def _say_ready(server: Server) -> None:
         node_id=server.config.node_id,
         cluster_id=server.broker.cluster_id,
         directories=server.data_directories,
+        http=[] if server.http is None else server.http.addresses,
         machine=socket.gethostname(),
     )
     sys.stdout.write("".join(f"{line}\n" for line in lines))
