@@ -83,9 +83,10 @@ from wirebroker.threads import Work, in_thread, until_idle
 from wirebroker.version import PLAIN_BUILD, is_compiled
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
     from pathlib import Path
 
+    from wirebroker.gate import Gate
     from wirebroker.http.server import HttpServer
 
 logger = logging.getLogger("wirebroker")
@@ -149,12 +150,14 @@ class Server:
         clock: Clock | None = None,
         files: Files | None = None,
         metrics: Metrics | None = None,
+        gate: Gate | None = None,
     ) -> None:
         self.config = config
         self.metrics = metrics or Metrics()
         self._port_file = port_file
         self.clock = clock or SystemClock()
         self.files = files or Files(max_open_files=config.int("wirebroker.open.files"))
+        self._gate = gate
         self.broker: Broker | None = None
         self._settings = NetworkSettings.from_config(config)
         self._sockets: list[tuple[ListenerConfig, socket.socket]] = []
@@ -222,7 +225,7 @@ class Server:
         self._compactor.start()
         self._table = ConnectionTable(
             loop=asyncio.get_running_loop(),
-            dispatch=Dispatcher(broker, REGISTRY),
+            dispatch=Dispatcher(broker, REGISTRY, gate=self._gate),
             on_disk_failure=broker.replicas.file_failed,
             clock=self.clock,
             settings=self._settings,
@@ -454,8 +457,18 @@ class Server:
         self.files.close_all()
 
 
-def run(config: Config, *, port_file: Path | None = None) -> int:
+def run(
+    config: Config,
+    *,
+    port_file: Path | None = None,
+    build: Callable[..., Server] = Server,
+) -> int:
     """Serve until told to stop; return the process's exit status.
+
+    Args:
+        config: What is set.
+        port_file: Where the port is written.
+        build: Makes the server, as Server is made.
 
     Raises:
         StartError, ConfigError: What keeps the broker from starting.
@@ -472,11 +485,15 @@ def run(config: Config, *, port_file: Path | None = None) -> int:
         GarbagePolicy() as garbage,
         asyncio.Runner(loop_factory=LoopWatch(metrics).new_event_loop) as runner,
     ):
-        return runner.run(_serve(config, port_file, garbage, metrics))
+        return runner.run(_serve(config, port_file, garbage, metrics, build))
 
 
 async def _serve(
-    config: Config, port_file: Path | None, garbage: GarbagePolicy, metrics: Metrics
+    config: Config,
+    port_file: Path | None,
+    garbage: GarbagePolicy,
+    metrics: Metrics,
+    build: Callable[..., Server],
 ) -> int:
     loop = asyncio.get_running_loop()
     told_to_stop = asyncio.Event()
@@ -491,7 +508,7 @@ async def _serve(
     # A closed terminal; under nohup it is ignored, and stays so, as by Java's machine.
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
         loop.add_signal_handler(signal.SIGHUP, told_to_stop.set)
-    server = Server(config, port_file=port_file, metrics=metrics)
+    server = build(config, port_file=port_file, metrics=metrics)
     await server.start()
     garbage.keep_all()
     _say_ready(server)
