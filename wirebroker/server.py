@@ -24,7 +24,6 @@ import importlib
 import logging
 import os
 import random
-import signal
 import socket
 import sys
 from functools import partial
@@ -78,6 +77,7 @@ from wirebroker.ready_lines import (
     ready_lines,
     shown_address,
 )
+from wirebroker.signals import on_signal
 from wirebroker.storage.files import Files
 from wirebroker.threads import Work, in_thread, until_idle
 from wirebroker.version import PLAIN_BUILD, is_compiled
@@ -485,7 +485,6 @@ def run(config: Config, *, port_file: Path | None = None) -> int:
 async def _serve(
     config: Config, port_file: Path | None, garbage: GarbagePolicy, metrics: Metrics
 ) -> int:
-    loop = asyncio.get_running_loop()
     told_to_stop = asyncio.Event()
 
     def on_interrupt() -> None:
@@ -493,11 +492,10 @@ async def _serve(
             os._exit(130)
         told_to_stop.set()
 
-    loop.add_signal_handler(signal.SIGTERM, told_to_stop.set)
-    loop.add_signal_handler(signal.SIGINT, on_interrupt)
+    on_signal("SIGTERM", told_to_stop.set)
+    on_signal("SIGINT", on_interrupt)
     # A closed terminal; under nohup it is ignored, and stays so, as by Java's machine.
-    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
-        loop.add_signal_handler(signal.SIGHUP, told_to_stop.set)
+    on_signal("SIGHUP", told_to_stop.set, unless_ignored=True)
     server = Server(config, port_file=port_file, metrics=metrics)
     await server.start()
     garbage.keep_all()
