@@ -7,7 +7,7 @@ there are none.
 from __future__ import annotations
 
 import os
-import resource
+import re
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -35,7 +35,7 @@ class ProcessFacts(NamedTuple):
     resident_bytes: int
     virtual_bytes: int
     open_fds: int
-    max_fds: int
+    max_fds: int | None
     read_bytes: int | None
     written_bytes: int | None
     threads: int
@@ -77,19 +77,19 @@ PROCESS_ROWS: Final[tuple[ShownRow[ProcessFacts], ...]] = (
 def read_process_facts() -> ProcessFacts | None:
     """Return what the system says now; None if it has no such files."""
     try:
-        pages = [int(each) for each in (_PROC / "statm").read_text().split()]
         open_fds = len(os.listdir(_PROC / "fd"))  # noqa: PTH208 - 30,000 paths would take a second
         status = _numbers((_PROC / "status").read_text())
+        limits = (_PROC / "limits").read_text()
     except OSError:
         return None
     times = os.times()
     disk = _disk_numbers()
     return ProcessFacts(
         cpu_s=times.user + times.system,
-        resident_bytes=pages[1] * resource.getpagesize(),
-        virtual_bytes=pages[0] * resource.getpagesize(),
+        resident_bytes=status["VmRSS"] * 1024,
+        virtual_bytes=status["VmSize"] * 1024,
         open_fds=open_fds,
-        max_fds=resource.getrlimit(resource.RLIMIT_NOFILE)[0],
+        max_fds=_most_open_files(limits),
         read_bytes=disk.get("read_bytes"),
         written_bytes=disk.get("write_bytes"),
         threads=status["Threads"],
@@ -105,6 +105,12 @@ def _disk_numbers() -> dict[str, int]:
 
 
 def _numbers(text: str) -> dict[str, int]:
-    """Return the lines `name: number` of a text."""
-    pairs = (line.partition(":") for line in text.splitlines())
+    """Return the lines `name: number` of a text, with or without `kB`."""
+    pairs = (line.removesuffix(" kB").partition(":") for line in text.splitlines())
     return {name: int(value) for name, _, value in pairs if value.strip().isdigit()}
+
+
+def _most_open_files(limits: str) -> int | None:
+    """Return the limit of open files; None if there is none."""
+    found = re.search(r"^Max open files +([0-9]+)", limits, re.MULTILINE)
+    return None if found is None else int(found.group(1))

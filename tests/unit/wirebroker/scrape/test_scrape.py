@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import resource
 import time
 from typing import TYPE_CHECKING
 
@@ -200,3 +201,13 @@ async def _measured_scrapes(threaded: ThreadedServer) -> list[float]:
         used_s.append(time.thread_time() - began_s)
         assert reply.body.count(b"\nkafka_log_log_size{") == 1_000
     return used_s
+
+
+async def test_the_process_is_told_of_as_by_every_other(tmp_path):
+    async with running(tmp_path, settings=HTTP) as server:
+        found = await scrape(server)
+    own = resource.getrusage(resource.RUSAGE_SELF)
+    assert 0 < (value(found, "process_cpu_seconds_total") or 0) <= own.ru_utime + own.ru_stime + 1
+    assert value(found, "process_max_fds") == resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    assert 3 < (value(found, "process_open_fds") or 0) < 10_000
+    assert 1 << 20 < (value(found, "process_resident_memory_bytes") or 0) < 16 << 30
