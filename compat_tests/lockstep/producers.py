@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _LAST_SEQUENCE = 2**31 - 1
 _LAST_EPOCH = 2**15 - 1
 _MOST_PRODUCERS = 5
-# From any id that a broker hands out to one that none will: a block has 1,000, each start a new one.
+# From an id that a broker hands out to one that none will: each start has a new block of 1,000.
 _FAR_OFF = 10**7
 
 

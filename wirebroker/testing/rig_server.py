@@ -8,6 +8,7 @@ from wirebroker.server import Server
 from wirebroker.testing.rig import Rig
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from wirebroker.config import Config
@@ -26,8 +27,16 @@ class RigServer(Server):
         port_file: Path | None = None,
         files: Files | None = None,
         metrics: Metrics | None = None,
+        on_failure: Callable[[str], None] | None = None,
     ) -> None:
-        super().__init__(config, port_file=port_file, files=files, metrics=metrics, gate=rig.gate)
+        super().__init__(
+            config,
+            port_file=port_file,
+            files=files,
+            metrics=metrics,
+            on_failure=on_failure,
+            gate=rig.gate,
+        )
         self._rig = rig
 
     async def start(self) -> None:
@@ -40,7 +49,11 @@ class RigServer(Server):
 
 
 def build_in_test_mode(
-    config: Config, *, port_file: Path | None = None, metrics: Metrics | None = None
+    config: Config,
+    *,
+    port_file: Path | None = None,
+    metrics: Metrics | None = None,
+    on_failure: Callable[[str], None] | None = None,
 ) -> RigServer:
     """Make the broker of `wirebroker serve --test-mode`."""
-    return RigServer(Rig(), config, port_file=port_file, metrics=metrics)
+    return RigServer(Rig(), config, port_file=port_file, metrics=metrics, on_failure=on_failure)
