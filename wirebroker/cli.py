@@ -129,6 +129,7 @@ def serve(
     from wirebroker.config import ConfigError, StartError  # noqa: PLC0415 - keeps --help quick
     from wirebroker.config.protection import check_protection  # noqa: PLC0415
     from wirebroker.config.sources import load_config  # noqa: PLC0415
+    from wirebroker.garbage import uncollected  # noqa: PLC0415
 
     flags = _parse_settings(settings)
     named = {
@@ -154,7 +155,8 @@ def serve(
         check_protection(config)
 
         # Imported late: a mistake in the settings is said before this is loaded.
-        from wirebroker.server import run as run_server  # noqa: PLC0415
+        with uncollected():
+            from wirebroker.server import run as run_server  # noqa: PLC0415
 
         if test_mode:
             from wirebroker.testing.rig_server import build_in_test_mode  # noqa: PLC0415

@@ -53,11 +53,10 @@ from wirebroker.coordinator.groups.settings import GroupSettings
 from wirebroker.coordinator.transactions.settings import TransactionSettings
 from wirebroker.fetch_sessions import FetchSessions
 from wirebroker.freed_memory import give_back_large_blocks
-from wirebroker.garbage import GarbagePolicy
+from wirebroker.garbage import GarbagePolicy, uncollected
 from wirebroker.locked_directories import LockedDirectories
 from wirebroker.logs import configure_logging
 from wirebroker.loop_watch import LoopWatch
-from wirebroker.membership.joined_quorum import JoinedQuorum
 from wirebroker.membership.own_quorum import OwnQuorum
 from wirebroker.metrics import Metrics
 from wirebroker.net.connection_table import ConnectionTable
@@ -171,19 +170,18 @@ class Server:
         self._table: ConnectionTable | None = None
         self._maintenance: Maintenance | None = None
         self._compactor: Compactor | None = None
-        self.quorum: Quorum = (
-            JoinedQuorum(
-                config,
-                files=self.files,
-                clock=self.clock,
-                on_failure=on_failure or _log_failure,
-            )
-            if is_member(config)
-            else OwnQuorum(config, files=self.files, clock=self.clock)
-        )
+        self.quorum = self._quorum_of(config, on_failure or _log_failure)
         self._is_registered = False
         # Serves from before the broker opens until it is closed, if it is asked for.
         self.http: HttpServer | None = None
+
+    def _quorum_of(self, config: Config, on_failure: Callable[[str], None]) -> Quorum:
+        if not is_member(config):
+            return OwnQuorum(config, files=self.files, clock=self.clock)
+        # Others' controllers are reached by connections, which a node of its own needs none of.
+        from wirebroker.membership.joined_quorum import JoinedQuorum  # noqa: PLC0415
+
+        return JoinedQuorum(config, files=self.files, clock=self.clock, on_failure=on_failure)
 
     @property
     def controller(self) -> QuorumController | None:
@@ -392,8 +390,9 @@ class Server:
         )
         quorum.on_disk_failure(replicas.file_failed)
         await replicas.load(loaded)
-        for module in API_MODULES:
-            importlib.import_module(f"wirebroker.api.{module}")
+        with uncollected():
+            for module in API_MODULES:
+                importlib.import_module(f"wirebroker.api.{module}")
         groups = GroupCoordinator(
             GroupSettings.from_config(config),
             clock=clock,
@@ -542,6 +541,7 @@ async def _serve(
         failures.append(line)
         told_to_stop.set()
 
+    garbage.keep_all()  # the modules
     server = build(config, port_file=port_file, metrics=metrics, on_failure=on_failure)
     if not await _start(server, told_to_stop):
         if failures:
