@@ -21,7 +21,9 @@ def start(directory: Path) -> SparkSession:
     for folder in (str(spark_tools.pyspark_folder()), str(spark_tools.arrow_folder())):
         if folder not in sys.path:
             sys.path.append(folder)
-    os.environ["PYTHONPATH"] = str(spark_tools.arrow_folder())  # its workers'
+    # Its workers', which otherwise have what this Python has.
+    path = [*os.environ.get("PYTHONPATH", "").split(os.pathsep), str(spark_tools.arrow_folder())]
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, path))
     os.environ["JAVA_HOME"] = str(spark_tools.java_home())
     os.environ["SPARK_LOCAL_IP"] = HOST
     os.environ["PYSPARK_PYTHON"] = sys.executable
