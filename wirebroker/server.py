@@ -153,8 +153,8 @@ class Server:
         clock: Clock | None = None,
         files: Files | None = None,
         metrics: Metrics | None = None,
-        gate: Gate | None = None,
         on_failure: Callable[[str], None] | None = None,
+        gate: Gate | None = None,
     ) -> None:
         """Take what the broker is made of; `on_failure` is told why it cannot go on."""
         self.config = config
@@ -251,7 +251,7 @@ class Server:
         self._compactor.start()
         self._table = ConnectionTable(
             loop=asyncio.get_running_loop(),
-            dispatch=Dispatcher(broker, REGISTRY, gate=self._gate),
+            dispatch=Dispatcher(broker, REGISTRY, gate=self._gate, metrics=self.metrics),
             on_disk_failure=broker.replicas.file_failed,
             clock=self._network_clock,
             settings=self._settings,
@@ -271,6 +271,11 @@ class Server:
             except StartError:
                 await self.stop()
                 raise
+
+    @property
+    def is_controller(self) -> bool:
+        """Whether the active controller is in this process."""
+        return self.controller is not None
 
     def why_not_ready(self) -> str | None:
         """Say what keeps clients from being served; None: nothing does."""
@@ -348,8 +353,10 @@ class Server:
 
     async def _open_http(self) -> None:
         from wirebroker.http.opening import open_http  # noqa: PLC0415 - loaded if it is asked for
+        from wirebroker.scrape.scrape import add_metrics  # noqa: PLC0415 - likewise
 
         self.http = await open_http(self.config, why_not_ready=self.why_not_ready)
+        add_metrics(self.http.routes, self)
 
     def _bind(self) -> None:
         for listener in listeners_of(self.config):
