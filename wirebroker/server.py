@@ -163,6 +163,8 @@ class Server:
         self.clock = clock or SystemClock()
         self.files = files or Files(max_open_files=config.int("wirebroker.open.files"))
         self._gate = gate
+        # Connections wait by it.
+        self._network_clock: Clock = self.clock
         self.broker: Broker | None = None
         self._settings = NetworkSettings.from_config(config)
         self._sockets: list[tuple[ListenerConfig, socket.socket]] = []
@@ -251,7 +253,7 @@ class Server:
             loop=asyncio.get_running_loop(),
             dispatch=Dispatcher(broker, REGISTRY, gate=self._gate, metrics=self.metrics),
             on_disk_failure=broker.replicas.file_failed,
-            clock=self.clock,
+            clock=self._network_clock,
             settings=self._settings,
             max_sockets=sockets_within(open_files, data_files=data_files),
             metrics=self.metrics,
