@@ -154,7 +154,7 @@ def serve(
         check_protection(config)
 
         # Imported late: a mistake in the settings is said before this is loaded.
-        from wirebroker.server import run as run_server  # noqa: PLC0415
+        from wirebroker.serving import run as run_server  # noqa: PLC0415
 
         if test_mode:
             from wirebroker.testing.rig_server import build_in_test_mode  # noqa: PLC0415
