@@ -10,11 +10,15 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from wirebroker.commands.verb_group import VerbGroup
 from wirebroker.version import version_text
+
+if TYPE_CHECKING:
+    from wirebroker.codecs.metadata_records import MetadataRecord
 
 _USAGE_STATUS = 2
 _GREATEST_PORT = 65535
@@ -96,6 +100,13 @@ def _parse_port(_context: click.Context, _option: click.Parameter, text: str | N
     is_flag=True,
     help="Run open although settings or ACLs ask for protection that is not there yet.",
 )
+@click.option(
+    "--add-scram",
+    multiple=True,
+    metavar="USER",
+    help="A user that a new cluster begins with, as Kafka's storage tool takes them: "
+    "SCRAM-SHA-512=[name=NAME,password=PASSWORD]; may be given many times.",
+)
 @click.option("--log-format", type=click.Choice(["text", "json"]), help="Form of log lines.")
 @click.option(
     "--log-level",
@@ -111,6 +122,7 @@ def serve(
     settings: tuple[str, ...],
     port_file: Path | None,
     unprotected: bool,
+    add_scram: tuple[str, ...],
     log_format: str | None,
     log_level: str | None,
 ) -> int:
@@ -141,10 +153,11 @@ def serve(
         )
         check_protection(config)
 
+        first_users = _first_users(add_scram)
         # Imported late: a mistake in the settings is said before this is loaded.
         from wirebroker.server import run as run_server  # noqa: PLC0415
 
-        return run_server(config, port_file=port_file)
+        return run_server(config, port_file=port_file, first_users=first_users)
     except (ConfigError, StartError) as error:
         raise click.ClickException(str(error)) from None
 
@@ -165,6 +178,14 @@ def commands(*, markdown: bool) -> None:
     from wirebroker.commands.docs import verbs_as_markdown, verbs_as_text  # noqa: PLC0415
 
     click.echo(verbs_as_markdown(cli) if markdown else verbs_as_text(cli), nl=False)
+
+
+def _first_users(users: tuple[str, ...]) -> list[MetadataRecord]:
+    if not users:
+        return []
+    from wirebroker.security.first_users import first_users  # noqa: PLC0415 - few want it
+
+    return first_users(users)
 
 
 def _parse_settings(settings: tuple[str, ...]) -> dict[str, str]:

@@ -77,13 +77,16 @@ from wirebroker.ready_lines import (
     ready_lines,
     shown_address,
 )
+from wirebroker.security.sasl import SaslDoors
 from wirebroker.storage.files import Files
 from wirebroker.threads import Work, in_thread, until_idle
 from wirebroker.version import PLAIN_BUILD, is_compiled
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
     from pathlib import Path
+
+    from wirebroker.codecs.metadata_records import MetadataRecord
 
 logger = logging.getLogger("wirebroker")
 
@@ -96,6 +99,7 @@ API_MODULES = (
     "add_partitions_to_txn",
     "alter_configs",
     "api_versions",
+    "client_quotas",
     "create_partitions",
     "create_topics",
     "delete_groups",
@@ -128,6 +132,8 @@ API_MODULES = (
     "offset_for_leader_epoch",
     "partition_reassignments",
     "produce",
+    "sasl",
+    "scram_users",
     "sync_group",
     "txn_offset_commit",
     "update_features",
@@ -146,8 +152,10 @@ class Server:
         clock: Clock | None = None,
         files: Files | None = None,
         metrics: Metrics | None = None,
+        first_users: Sequence[MetadataRecord] = (),
     ) -> None:
         self.config = config
+        self._first_users = first_users
         self.metrics = metrics or Metrics()
         self._port_file = port_file
         self.clock = clock or SystemClock()
@@ -158,6 +166,7 @@ class Server:
         self._directories = LockedDirectories(config, self.files)
         self.listeners: OpenListeners | None = None
         self._table: ConnectionTable | None = None
+        self._sasl: SaslDoors | None = None
         self._maintenance: Maintenance | None = None
         self._compactor: Compactor | None = None
         self.controller: QuorumController | None = None
@@ -168,7 +177,13 @@ class Server:
         """Return the open listeners, in the order in which they are written."""
         assert self.listeners is not None, "the server has not started"
         return [
-            BoundListener(listener.name, opened.host, opened.port, listener.advertised)
+            BoundListener(
+                listener.name,
+                opened.host,
+                opened.port,
+                listener.advertised,
+                is_open=listener.sasl is None,
+            )
             for listener, opened in ((each, self.listeners[each.name]) for each, _ in self._sockets)
         ]
 
@@ -213,9 +228,12 @@ class Server:
         run = run_in_child if type(self.files) is Files else run_here(self.files)
         self._compactor = Compactor(broker, self.files, run)
         self._compactor.start()
+        dispatcher = Dispatcher(broker, REGISTRY)
+        self._sasl = SaslDoors(dispatcher, lambda: broker.metadata.image, self.clock)
         self._table = ConnectionTable(
             loop=asyncio.get_running_loop(),
-            dispatch=Dispatcher(broker, REGISTRY),
+            dispatch=dispatcher,
+            guards=self._sasl.guard,
             on_disk_failure=broker.replicas.file_failed,
             clock=self.clock,
             settings=self._settings,
@@ -310,7 +328,9 @@ class Server:
         assert self._compactor is not None
         if self.broker.is_stopping:
             return
+        assert self._sasl is not None
         self._compactor.config_changed()
+        self._sasl.use_listeners(listeners_of(config))
         await self.listeners.follow(config)
         self.broker.auto_listeners = _told_where_they_came(listeners_of(config))
 
@@ -332,7 +352,11 @@ class Server:
         cluster_id = self._directories.cluster_id
         rules = Controller(config, node_id=node_id, cluster_id=cluster_id)
         controller = self.controller = await QuorumController.open(
-            self._directories.metadata_home, files=self.files, clock=clock, rules=rules
+            self._directories.metadata_home,
+            files=self.files,
+            clock=clock,
+            rules=rules,
+            first_users=self._first_users,
         )
         controller.log.hold_snapshots()
         # What a newer broker wrote is refused before anything is touched.
@@ -411,9 +435,10 @@ class Server:
         """Return what the registration says of a listener; `auto` says this machine's name."""
         port = sock.getsockname()[1]
         if listener.advertised is None:
-            return Endpoint(listener.name, listener.host or socket.gethostname(), port, 0)
-        host, advertised_port = listener.advertised
-        return Endpoint(listener.name, host, advertised_port or port, 0)
+            host, advertised_port = listener.host or socket.gethostname(), port
+        else:
+            host, advertised_port = listener.advertised
+        return Endpoint(listener.name, host, advertised_port or port, listener.protocol_number)
 
     def _remove_port_file(self) -> None:
         """Whoever waits for the file must not read the port of an earlier run."""
@@ -429,8 +454,15 @@ class Server:
         self.files.close_all()
 
 
-def run(config: Config, *, port_file: Path | None = None) -> int:
+def run(
+    config: Config, *, port_file: Path | None = None, first_users: Sequence[MetadataRecord] = ()
+) -> int:
     """Serve until told to stop; return the process's exit status.
+
+    Args:
+        config: What to go by.
+        port_file: Where the port is written once the broker is ready.
+        first_users: Records of users that a new cluster begins with.
 
     Raises:
         StartError, ConfigError: What keeps the broker from starting.
@@ -447,12 +479,11 @@ def run(config: Config, *, port_file: Path | None = None) -> int:
         GarbagePolicy() as garbage,
         asyncio.Runner(loop_factory=LoopWatch(metrics).new_event_loop) as runner,
     ):
-        return runner.run(_serve(config, port_file, garbage, metrics))
+        server = Server(config, port_file=port_file, metrics=metrics, first_users=first_users)
+        return runner.run(_serve(server, garbage))
 
 
-async def _serve(
-    config: Config, port_file: Path | None, garbage: GarbagePolicy, metrics: Metrics
-) -> int:
+async def _serve(server: Server, garbage: GarbagePolicy) -> int:
     loop = asyncio.get_running_loop()
     told_to_stop = asyncio.Event()
 
@@ -466,7 +497,6 @@ async def _serve(
     # A closed terminal; under nohup it is ignored, and stays so, as by Java's machine.
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
         loop.add_signal_handler(signal.SIGHUP, told_to_stop.set)
-    server = Server(config, port_file=port_file, metrics=metrics)
     await server.start()
     garbage.keep_all()
     _say_ready(server)

@@ -19,7 +19,8 @@ def served(monkeypatch):
     """Replace the server; the list receives what it was called with."""
     calls = []
 
-    def run(config, *, port_file):
+    def run(config, *, port_file, first_users):
+        assert not first_users
         calls.append((config, port_file))
         return 0
 
@@ -121,7 +122,8 @@ def test_a_mistake_is_one_line_on_standard_error_and_status_2(served, capsys, ar
 
 
 def test_what_keeps_the_server_from_starting_is_one_line(served, monkeypatch, capsys):
-    def run(config, *, port_file):
+    def run(config, *, port_file, first_users):
+        assert not first_users
         raise StartError("port 9092 is in use", "stop the other process or give --port")
 
     monkeypatch.setattr(sys.modules["wirebroker.server"], "run", run)
