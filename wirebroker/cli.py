@@ -19,6 +19,7 @@ from wirebroker.version import version_text
 
 if TYPE_CHECKING:
     from wirebroker.codecs.metadata_records import MetadataRecord
+    from wirebroker.config import Config
 
 _USAGE_STATUS = 2
 _GREATEST_PORT = 65535
@@ -153,7 +154,7 @@ def serve(
         )
         check_protection(config)
 
-        first_users = _first_users(add_scram)
+        first_users = _first_users(add_scram, config)
         # Imported late: a mistake in the settings is said before this is loaded.
         from wirebroker.server import run as run_server  # noqa: PLC0415
 
@@ -180,11 +181,15 @@ def commands(*, markdown: bool) -> None:
     click.echo(verbs_as_markdown(cli) if markdown else verbs_as_text(cli), nl=False)
 
 
-def _first_users(users: tuple[str, ...]) -> list[MetadataRecord]:
+def _first_users(users: tuple[str, ...], config: Config) -> list[MetadataRecord]:
     if not users:
         return []
+    from wirebroker.config import ConfigError  # noqa: PLC0415 - few want it
+    from wirebroker.config.quorum import is_member  # noqa: PLC0415
     from wirebroker.security.first_users import first_users  # noqa: PLC0415 - few want it
 
+    if is_member(config):
+        raise ConfigError("--add-scram cannot be used: the users are those of the cluster to join")
     return first_users(users)
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from tests.support.sasl_clients import log_in_scram, sasl_listener
 from tests.support.servers import client_of, config_of
+from wirebroker import cli
 from wirebroker.codecs.scram import salted_password
 from wirebroker.config import ConfigError
 from wirebroker.security.first_users import first_users
@@ -77,6 +78,21 @@ def test_what_is_no_user_is_refused_without_telling_it(text: str) -> None:
     with pytest.raises(ConfigError, match="--add-scram") as refused:
         first_users([text])
     assert "hunter2" not in str(refused.value)
+
+
+def test_who_joins_a_cluster_has_its_users(capsys: pytest.CaptureFixture[str]) -> None:
+    joins = {
+        "process.roles": "broker",
+        "node.id": "7",
+        "controller.listener.names": "CONTROLLER",
+        "controller.quorum.bootstrap.servers": "127.0.0.1:1",
+        "inter.broker.listener.name": "PLAINTEXT",
+        "advertised.listeners": "PLAINTEXT://127.0.0.1:9092",
+    }
+    settings = [each for pair in joins.items() for each in ("--set", "=".join(pair))]
+    user = "SCRAM-SHA-256=[name=a,password=x]"
+    assert cli.run(["serve", *settings, "--add-scram", user]) == 2
+    assert "--add-scram cannot be used" in capsys.readouterr().err
 
 
 def test_a_user_is_named_once() -> None:
