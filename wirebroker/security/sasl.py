@@ -216,11 +216,14 @@ class SaslGuard:
             code = ErrorCode.SASL_AUTHENTICATION_FAILED
             body = {"error_code": code, "error_message": said, "auth_bytes": b""}
             return self._fail(request, body, str(error))
-        lifetime_ms = self._lifetime_ms() if self._is_known else 0
-        body = {"error_code": ErrorCode.NONE, "error_message": None, "auth_bytes": answer}
+        done: dict[str, Any] = {
+            "error_code": ErrorCode.NONE,
+            "error_message": None,
+            "auth_bytes": answer,
+        }
         if request.version >= _FIRST_LIFETIME:
-            body["session_lifetime_ms"] = lifetime_ms
-        return _answer(request, body)
+            done["session_lifetime_ms"] = self._lifetime_ms() if self._is_known else 0
+        return _answer(request, done)
 
     def _take_bare_message(self, frame: memoryview, session: Session) -> Answer:
         """Serve a message without header, as clients before KIP-152 send them."""

@@ -2,10 +2,10 @@
 
 import importlib
 
+from wirebroker.api.modules import API_MODULES
 from wirebroker.api.registry import REGISTRY
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.handlers import Cost
-from wirebroker.server import API_MODULES
 
 for _module in API_MODULES:  # each handler registers itself
     importlib.import_module(f"wirebroker.api.{_module}")
