@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,8 +19,11 @@ from wirebroker.commands.verb_group import VerbGroup
 from wirebroker.version import version_text
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from wirebroker.codecs.metadata_records import MetadataRecord
     from wirebroker.config import Config
+    from wirebroker.server import Server
 
 _USAGE_STATUS = 2
 _GREATEST_PORT = 65535
@@ -102,6 +106,11 @@ def _parse_port(_context: click.Context, _option: click.Parameter, text: str | N
     help="Run open although settings or ACLs ask for protection that is not there yet.",
 )
 @click.option(
+    "--test-mode",
+    is_flag=True,
+    help="Let tests see what clients send, over HTTP at /test/v1 (docs/testing.md).",
+)
+@click.option(
     "--add-scram",
     multiple=True,
     metavar="USER",
@@ -123,6 +132,7 @@ def serve(
     settings: tuple[str, ...],
     port_file: Path | None,
     unprotected: bool,
+    test_mode: bool,
     add_scram: tuple[str, ...],
     log_format: str | None,
     log_level: str | None,
@@ -143,22 +153,38 @@ def serve(
         "wirebroker.log.level": log_level,
     }
     flags |= {name: value for name, value in named.items() if value is not None}
+    load = partial(
+        load_config,
+        file=file,
+        environment=os.environ,
+        data_directory=data_dir,
+        host=host,
+        port=port,
+    )
     try:
-        config = load_config(
-            file=file,
-            environment=os.environ,
-            flags=flags,
-            data_directory=data_dir,
-            host=host,
-            port=port,
-        )
+        config = load(flags=flags)
+        if test_mode:
+            from wirebroker.testing.http_settings import settings_of_test_mode  # noqa: PLC0415
+
+            config = load(flags=flags | settings_of_test_mode(config))
         check_protection(config)
 
         first_users = _first_users(add_scram, config)
         # Imported late: a mistake in the settings is said before this is loaded.
         from wirebroker.server import run as run_server  # noqa: PLC0415
 
-        return run_server(config, port_file=port_file, first_users=first_users)
+        build: Callable[..., Server] | None = None
+        if test_mode:
+            from wirebroker.testing.rig_server import build_in_test_mode  # noqa: PLC0415
+
+            build = build_in_test_mode
+        if first_users:
+            from wirebroker.server import Server as Plain  # noqa: PLC0415
+
+            build = partial(build or Plain, first_users=first_users)
+        if build is None:
+            return run_server(config, port_file=port_file)
+        return run_server(config, port_file=port_file, build=build)
     except (ConfigError, StartError) as error:
         raise click.ClickException(str(error)) from None
 

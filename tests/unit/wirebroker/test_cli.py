@@ -19,8 +19,7 @@ def served(monkeypatch):
     """Replace the server; the list receives what it was called with."""
     calls = []
 
-    def run(config, *, port_file, first_users):
-        assert not first_users
+    def run(config, *, port_file):
         calls.append((config, port_file))
         return 0
 
@@ -122,8 +121,7 @@ def test_a_mistake_is_one_line_on_standard_error_and_status_2(served, capsys, ar
 
 
 def test_what_keeps_the_server_from_starting_is_one_line(served, monkeypatch, capsys):
-    def run(config, *, port_file, first_users):
-        assert not first_users
+    def run(config, *, port_file):
         raise StartError("port 9092 is in use", "stop the other process or give --port")
 
     monkeypatch.setattr(sys.modules["wirebroker.server"], "run", run)
