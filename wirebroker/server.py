@@ -42,7 +42,9 @@ from wirebroker.cluster.maintenance import Maintenance
 from wirebroker.cluster.metadata_cache import MetadataCache
 from wirebroker.cluster.producer_id_supply import ProducerIdSupply
 from wirebroker.cluster.quorum_controller import QuorumController
+from wirebroker.cluster.remote_markers import RemoteMarkers
 from wirebroker.cluster.replica_manager import ReplicaManager
+from wirebroker.cluster.replication import Replication
 from wirebroker.cluster.transaction_coordinator import TransactionCoordinator
 from wirebroker.cluster.transaction_markers import MarkerWriter
 from wirebroker.cluster.transaction_verifier import TransactionVerifier
@@ -162,6 +164,7 @@ class Server:
         self._compactor: Compactor | None = None
         self.controller: QuorumController | None = None
         self.lifecycle: BrokerLifecycle | None = None
+        self._replication: Replication | None = None
 
     @property
     def bound(self) -> list[BoundListener]:
@@ -256,6 +259,8 @@ class Server:
             await self._maintenance.stop()
         if self.broker is not None:
             broker_epoch = await self._leave()
+            assert self._replication is not None, "it was started with the broker"
+            await self._replication.stop()
             await self.broker.replicas.until_settled()
             # In a thread, so that a second SIGINT is heard while disks are waited for.
             await in_thread(
@@ -283,6 +288,8 @@ class Server:
         for part in (self._compactor, self._maintenance, broker.transactions, broker.groups):
             assert part is not None
             await part.stop()
+        assert self._replication is not None
+        await self._replication.stop()
         await controller.close()
         await broker.replicas.until_settled()
         broker.replicas.deleted_partitions.close()
@@ -350,6 +357,14 @@ class Server:
         )
         controller.log.on_disk_failure = replicas.file_failed
         await replicas.load(loaded)
+        replication = self._replication = Replication(
+            config,
+            replicas=replicas,
+            lifecycle=self.lifecycle,
+            channel=channel,
+            image=lambda: metadata.image,
+            clock=clock,
+        )
         for module in API_MODULES:
             importlib.import_module(f"wirebroker.api.{module}")
         groups = GroupCoordinator(
@@ -367,7 +382,12 @@ class Server:
             controller=channel,
             replicas=replicas,
             producer_ids=producer_ids,
-            markers=MarkerWriter(clock=clock, replicas=replicas, groups=groups),
+            markers=MarkerWriter(
+                clock=clock,
+                replicas=replicas,
+                groups=groups,
+                sender=RemoteMarkers(replication.find_node),
+            ),
         )
         slots = config.int("max.incremental.fetch.session.cache.slots")
         broker = Broker(
@@ -378,6 +398,7 @@ class Server:
             metadata=metadata,
             controller=channel,
             replicas=replicas,
+            isr_changes=replication.isr_changes,
             groups=groups,
             transactions=transactions,
             transaction_verifier=TransactionVerifier(transactions, clock=clock, config=config),
@@ -387,8 +408,9 @@ class Server:
             auto_creation=AutoCreation(channel),
             auto_listeners=_told_where_they_came(listener for listener, _ in self._sockets),
         )
-        broker.config_users.append(rules.use_config)
+        broker.config_users += (rules.use_config, replication.use_config)
         await broker.follow_metadata(loaded)
+        replication.start()
         await self.lifecycle.unfence()
         broker.groups.start()
         broker.transactions.start()
