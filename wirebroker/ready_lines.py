@@ -2,6 +2,7 @@
 
     wirebroker ready on [::]:9092 (node 1, cluster MkU3OEVBNTcwNTJENDM2Qk)
       PLAINTEXT: every interface, port 9092; connect to 127.0.0.1:9092 here, box:9092 from elsewhere
+      http://127.0.0.1:9404: /ready, /live
       data: /home/me/data
 
 The first line names the address that the first listener is bound to; programs read it (the
@@ -45,6 +46,7 @@ def ready_lines(
     cluster_id: str,
     directories: Iterable[str],
     machine: str,
+    http: Iterable[tuple[str, int]] = (),
 ) -> list[str]:
     """Return the lines for standard output.
 
@@ -54,12 +56,14 @@ def ready_lines(
         cluster_id: Its cluster's.
         directories: Where data lies, as absolute paths.
         machine: What others may call this machine.
+        http: Addresses and ports at which HTTP is served.
     """
     first = bound[0]
     where = shown_address(first.host, first.port)
     lines = [f"wirebroker ready on {where} (node {node_id}, cluster {cluster_id})"]
     if len(bound) > 1 or is_everywhere(first.host) or first.advertised is not None:
         lines += [f"  {each.name}: {_place(each)}; {_advice(each, machine)}" for each in bound]
+    lines += [f"  http://{shown_address(host, port)}: /ready, /live" for host, port in http]
     lines.append(f"  data: {', '.join(directories)}")
     return lines
 

@@ -1,6 +1,7 @@
 """Builds a broker, starts its parts in order, stops them in reverse. Read this first.
 
     bind sockets            so that a port in use is said before anything is written
+    HTTP                    if it is asked for: from here on it says that the broker is not ready
     lock log directories    meta.properties tells node and cluster
     controller              the metadata log replayed into an image; this node becomes its leader
     register                as a broker of Apache Kafka does; what a kill has left is taken from the
@@ -23,7 +24,6 @@ import importlib
 import logging
 import os
 import random
-import signal
 import socket
 import sys
 from functools import partial
@@ -79,6 +79,7 @@ from wirebroker.ready_lines import (
     ready_lines,
     shown_address,
 )
+from wirebroker.signals import on_signal
 from wirebroker.storage.files import Files
 from wirebroker.threads import Work, in_thread, until_idle
 from wirebroker.version import PLAIN_BUILD, is_compiled
@@ -86,6 +87,8 @@ from wirebroker.version import PLAIN_BUILD, is_compiled
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
+
+    from wirebroker.http.server import HttpServer
 
 logger = logging.getLogger("wirebroker")
 
@@ -165,6 +168,8 @@ class Server:
         self.controller: QuorumController | None = None
         self.lifecycle: BrokerLifecycle | None = None
         self._replication: Replication | None = None
+        # Serves from before the broker opens until it is closed, if it is asked for.
+        self.http: HttpServer | None = None
 
     @property
     def bound(self) -> list[BoundListener]:
@@ -199,17 +204,19 @@ class Server:
         self.files.bound_open_files(data_files)
         try:
             self._bind()
+            if self.config.list("wirebroker.http.listeners"):
+                await self._open_http()
             self._directories.open()
             self._remove_port_file()
             broker = self.broker = await self._open_broker()
         except (OSError, KafkaError) as error:
-            self._release()
+            await self._release()
             raise StartError(
                 f"the data directory cannot be used: {error}",
                 "check the disk and its permissions, or choose another (--data-dir DIR)",
             ) from error
         except BaseException:
-            self._release()
+            await self._release()
             raise
         self._maintenance = Maintenance(broker)
         self._maintenance.start()
@@ -240,6 +247,17 @@ class Server:
                 await self.stop()
                 raise
 
+    def why_not_ready(self) -> str | None:
+        """Say what keeps clients from being served; None: nothing does."""
+        if self.broker is None or self.listeners is None:
+            return "it starts" if self.lifecycle is None else "it recovers its logs"
+        if self.broker.is_stopping:
+            return "it stops"
+        registered = self.broker.metadata.image.brokers.get(self.broker.node_id)
+        if registered is None or registered.fenced:
+            return "the controller has fenced it"
+        return None
+
     async def stop(self) -> None:
         """Finish what is in flight, write everything down and let go."""
         if self.listeners is not None:
@@ -267,7 +285,7 @@ class Server:
                 Work.TOPICS, partial(self.broker.replicas.close, broker_epoch=broker_epoch)
             )
             await until_idle()
-        self._release()
+        await self._release()
 
     async def abandon(self) -> None:
         """End as by a kill: nothing is answered, given away, flushed or marked clean.
@@ -294,7 +312,7 @@ class Server:
         await broker.replicas.until_settled()
         broker.replicas.deleted_partitions.close()
         await until_idle()
-        self._release()
+        await self._release()
 
     async def _leave(self) -> int:
         """Say that this node leads nothing any more, and end the controller; return the epoch."""
@@ -320,6 +338,11 @@ class Server:
         self._compactor.config_changed()
         await self.listeners.follow(config)
         self.broker.auto_listeners = _told_where_they_came(listeners_of(config))
+
+    async def _open_http(self) -> None:
+        from wirebroker.http.opening import open_http  # noqa: PLC0415 - loaded if it is asked for
+
+        self.http = await open_http(self.config, why_not_ready=self.why_not_ready)
 
     def _bind(self) -> None:
         for listener in listeners_of(self.config):
@@ -444,7 +467,9 @@ class Server:
             with contextlib.suppress(OSError):
                 self._port_file.unlink()
 
-    def _release(self) -> None:
+    async def _release(self) -> None:
+        if self.http is not None:
+            await self.http.close()
         for _, sock in self._sockets:
             sock.close()
         self._directories.close()
@@ -475,7 +500,6 @@ def run(config: Config, *, port_file: Path | None = None) -> int:
 async def _serve(
     config: Config, port_file: Path | None, garbage: GarbagePolicy, metrics: Metrics
 ) -> int:
-    loop = asyncio.get_running_loop()
     told_to_stop = asyncio.Event()
 
     def on_interrupt() -> None:
@@ -483,11 +507,10 @@ async def _serve(
             os._exit(130)
         told_to_stop.set()
 
-    loop.add_signal_handler(signal.SIGTERM, told_to_stop.set)
-    loop.add_signal_handler(signal.SIGINT, on_interrupt)
+    on_signal("SIGTERM", told_to_stop.set)
+    on_signal("SIGINT", on_interrupt)
     # A closed terminal; under nohup it is ignored, and stays so, as by Java's machine.
-    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
-        loop.add_signal_handler(signal.SIGHUP, told_to_stop.set)
+    on_signal("SIGHUP", told_to_stop.set, unless_ignored=True)
     server = Server(config, port_file=port_file, metrics=metrics)
     await server.start()
     garbage.keep_all()
@@ -511,6 +534,7 @@ def _say_ready(server: Server) -> None:
         node_id=server.config.node_id,
         cluster_id=server.broker.cluster_id,
         directories=server.data_directories,
+        http=[] if server.http is None else server.http.addresses,
         machine=socket.gethostname(),
     )
     sys.stdout.write("".join(f"{line}\n" for line in lines))
