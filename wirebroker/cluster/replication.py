@@ -44,6 +44,7 @@ class Replication:
 
     Attributes:
         isr_changes: What its leaders ask of the controller.
+        replicas: Its partitions.
     """
 
     __slots__ = (
@@ -57,8 +58,8 @@ class Replication:
         "_looking",
         "_peers",
         "_random",
-        "_replicas",
         "isr_changes",
+        "replicas",
     )
 
     def __init__(
@@ -76,7 +77,7 @@ class Replication:
         """Take the node's parts; other brokers are dialed by TCP if no `dialer` is given."""
         self.isr_changes = IsrChanges(channel, lifecycle, clock=clock)
         self._config = config
-        self._replicas = replicas
+        self.replicas = replicas
         self._lifecycle = lifecycle
         self._image = image
         self._clock = clock
@@ -89,8 +90,8 @@ class Replication:
 
     def start(self) -> None:
         """Begin to fetch what this node follows, and to look who lags behind."""
-        self._replicas.leaderships.watch_roles(self._follow)
-        self._follow(tuple(self._replicas))
+        self.replicas.leaderships.watch_roles(self._follow)
+        self._follow(tuple(self.replicas))
         self._looking = asyncio.create_task(self._look_for_laggards(), name="lagging followers")
 
     async def stop(self) -> None:
@@ -109,7 +110,7 @@ class Replication:
         """Take over what dynamic configs have changed."""
         self._config = config
         if self._fetchers is not None:
-            self._fetchers.use_config(config, tuple(self._replicas))
+            self._fetchers.use_config(config, tuple(self.replicas))
 
     def find_node(self, node_id: int) -> Node | None:
         """Return another broker to ask something of; None if it cannot be found."""
@@ -135,7 +136,7 @@ class Replication:
             broker_epoch=lambda: self._lifecycle.broker_epoch,
             peers=self._all_peers(),
             clock=self._clock,
-            disk_failed=self._replicas.disk_failed,
+            disk_failed=self.replicas.disk_failed,
         )
         return ReplicaFetchers(follower, self._config)
 
@@ -162,6 +163,6 @@ class Replication:
         while True:
             await pause(max(1, self._config.int("replica.lag.time.max.ms")) / 2000)
             try:
-                await self.isr_changes.remove_lagging(tuple(self._replicas.leaderships.led))
+                await self.isr_changes.remove_lagging(tuple(self.replicas.leaderships.led))
             except Exception:  # the root of a task: the next look comes
                 logger.exception("looking for lagging followers failed; it is tried again")

@@ -6,7 +6,7 @@
 
 With `advertised.listeners=auto` a client is told the address at which its connection arrived.
 Listeners named in controller.listener.names are left out, advertised or not: the controller within
-needs no socket.
+needs no socket. A broker that joins others must have none of those names.
 
 A leaf.  Source: Kafka's KafkaConfig and SocketServerConfigs (rules), EndPoint (the form).
 """
@@ -16,6 +16,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from wirebroker.config.quorum import is_member
 from wirebroker.config.row import ConfigError
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ def listeners_of(config: Config) -> tuple[ListenerConfig, ...]:
     _check_ports(addresses)
     controller = {name.upper() for name in config.list("controller.listener.names")}
     protocols = _protocol_map(config, controller)
-    _check_controller(controller, addresses, protocols)
+    _check_controller(config, controller, addresses, protocols)
     told = _advertised(config, addresses.keys() - controller, controller)
     found = tuple(
         ListenerConfig(name, address.host, address.port, _protocol(name, protocols), told.get(name))
@@ -96,6 +97,11 @@ def parse_addresses(config_name: str, items: tuple[str, ...]) -> dict[str, Addre
     return addresses
 
 
+def is_wildcard(host: str) -> bool:
+    """Tell whether the host of a listener stands for every interface."""
+    return host in _EVERYWHERE
+
+
 def is_auto(config: Config) -> bool:
     """Tell whether each client is told the address that it came by."""
     return config.list("advertised.listeners") in (("auto",), ())
@@ -109,7 +115,7 @@ def _advertised(config: Config, names: set[str], controller: set[str]) -> dict[s
     for name, address in told.items():
         if name not in names | controller:
             raise ConfigError(f"advertised.listeners: {name} is not one of listeners")
-        if address.host in _EVERYWHERE:
+        if is_wildcard(address.host):
             raise ConfigError(
                 f"advertised.listeners: {name} needs an address that clients can reach, "
                 f"not '{address.host}'"
@@ -131,9 +137,21 @@ def _protocol_map(config: Config, controller: set[str]) -> dict[str, str]:
 
 
 def _check_controller(
-    controller: set[str], addresses: dict[str, Address], protocols: dict[str, str]
+    config: Config,
+    controller: set[str],
+    addresses: dict[str, Address],
+    protocols: dict[str, str],
 ) -> None:
     """Check what Kafka's controller would need, though the one within needs no socket."""
+    if is_member(config):
+        for name in sorted(controller & addresses.keys()):
+            raise ConfigError(
+                f"listeners: {name} is one of controller.listener.names, which are other nodes' "
+                "with process.roles=broker"
+            )
+        for name in sorted(controller & protocols.keys()):
+            _protocol(name, protocols)  # as which the controllers are asked
+        return
     if controller and not controller & addresses.keys():
         raise ConfigError("listeners: none of controller.listener.names is among them")
     for name in sorted(controller & addresses.keys() - protocols.keys()):
