@@ -39,6 +39,8 @@ logger = logging.getLogger(__name__)
 
 # Kafka's leaders ask again after as long.
 _RETRY_S: Final = 0.05
+# From this version on members of the ISR are named with their incarnations.
+_FIRST_WITH_EPOCHS: Final = 3
 # Partitions in one request: some 100 bytes each.
 _MOST_AT_ONCE: Final = 5_000
 
@@ -111,6 +113,10 @@ class IsrChanges:
                     logger.info("the ISRs are asked for again: %s", error.message or error)
                     self._put_back(batch)
                     has_failed = True
+                except Exception:  # the root of a task: other changes have to be decided too
+                    logger.exception("changes of ISRs failed; they are asked for again")
+                    self._put_back(batch)
+                    has_failed = True
                 if has_failed:
                     await pause(_RETRY_S)
         finally:
@@ -137,7 +143,11 @@ class IsrChanges:
         Raises:
             KafkaError: Nothing is known of any.
         """
-        answer = check_answer(await self._channel.ask(ApiKey.ALTER_PARTITION, self._body(batch)))
+        answer = check_answer(
+            await self._channel.ask(
+                ApiKey.ALTER_PARTITION, lambda version: self._body(batch, version)
+            )
+        )
         undecided = dict(batch)
         slices = Slices(self._clock)
         for topic in answer.topics:
@@ -149,20 +159,20 @@ class IsrChanges:
         self._put_back(undecided)
         return bool(undecided)
 
-    def _body(self, batch: _Batch) -> Mapping[str, Any]:
+    def _body(self, batch: _Batch, version: int) -> Mapping[str, Any]:
         lifecycle = self._lifecycle
         topics: dict[bytes, list[dict[str, Any]]] = {}
         for (topic_id, index), (partition, change) in batch.items():
-            leading = partition.leading
-            assert leading is not None, "looked at as it was taken"
+            if version < _FIRST_WITH_EPOCHS:
+                isr: dict[str, Any] = {"new_isr": list(change.isr)}
+            else:
+                members = _with_epochs(change.isr, partition.leading, lifecycle.broker_epoch)
+                isr = {"new_isr_with_epochs": members}
             topics.setdefault(topic_id, []).append(
                 {
                     "partition_index": index,
                     "leader_epoch": change.leader_epoch,
-                    "new_isr": list(change.isr),
-                    "new_isr_with_epochs": _with_epochs(
-                        change.isr, leading, lifecycle.broker_epoch
-                    ),
+                    **isr,
                     "partition_epoch": change.partition_epoch,
                 }
             )
@@ -176,18 +186,14 @@ class IsrChanges:
 
 
 def _with_epochs(
-    isr: Iterable[int], leading: LeaderRole, broker_epoch: int
+    isr: Iterable[int], leading: LeaderRole | None, broker_epoch: int
 ) -> list[dict[str, int]]:
     """Name members with the incarnation that has fetched (KIP-903); -1 is not compared."""
-    return [
-        {
-            "broker_id": each,
-            "broker_epoch": broker_epoch
-            if each == leading.leader
-            else leading.followers[each].broker_epoch,
-        }
-        for each in isr
-    ]
+    epochs: dict[int, int] = {}
+    if leading is not None:  # else another leads by now, and it will be refused
+        epochs = {each: follower.broker_epoch for each, follower in leading.followers.items()}
+        epochs[leading.leader] = broker_epoch
+    return [{"broker_id": each, "broker_epoch": epochs.get(each, -1)} for each in isr]
 
 
 def _take(partition: Partition, change: IsrChange, result: Any) -> bool:
