@@ -19,8 +19,6 @@ ends the process at once.
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import errno
 import importlib
 import logging
 import os
@@ -31,6 +29,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from wirebroker.api.registry import REGISTRY
+from wirebroker.bound_sockets import bind_all, endpoint_of
 from wirebroker.broker import Broker, dynamic_config
 from wirebroker.clock import Clock, SystemClock
 from wirebroker.cluster.auto_creation import AutoCreation
@@ -50,7 +49,6 @@ from wirebroker.codecs.errors import KafkaError
 from wirebroker.config import Config, StartError
 from wirebroker.config.listeners import ListenerConfig, listeners_of
 from wirebroker.config.quorum import is_member
-from wirebroker.coordinator.controller.cluster_image import Endpoint
 from wirebroker.coordinator.groups.settings import GroupSettings
 from wirebroker.coordinator.transactions.settings import TransactionSettings
 from wirebroker.fetch_sessions import FetchSessions
@@ -65,19 +63,18 @@ from wirebroker.metrics import Metrics
 from wirebroker.net.connection_table import ConnectionTable
 from wirebroker.net.dispatch import Dispatcher
 from wirebroker.net.listener import (
-    bind,
     data_files_within,
     raise_open_file_limit,
     sockets_within,
 )
 from wirebroker.net.open_listeners import OpenListeners
 from wirebroker.net.settings import NetworkSettings
+from wirebroker.port_file import PortFile
 from wirebroker.ready_lines import (
     BoundListener,
     is_everywhere,
     open_warning,
     ready_lines,
-    shown_address,
 )
 from wirebroker.signals import on_signal
 from wirebroker.storage.files import Files
@@ -90,6 +87,7 @@ if TYPE_CHECKING:
 
     from wirebroker.cluster.broker_lifecycle import BrokerLifecycle
     from wirebroker.cluster.quorum_controller import QuorumController
+    from wirebroker.gate import Gate
     from wirebroker.http.server import HttpServer
     from wirebroker.membership.quorum import Quorum
 
@@ -155,13 +153,15 @@ class Server:
         files: Files | None = None,
         metrics: Metrics | None = None,
         on_failure: Callable[[str], None] | None = None,
+        gate: Gate | None = None,
     ) -> None:
         """Take what the broker is made of; `on_failure` is told why it cannot go on."""
         self.config = config
         self.metrics = metrics or Metrics()
-        self._port_file = port_file
+        self._port_file = PortFile(port_file)
         self.clock = clock or SystemClock()
         self.files = files or Files(max_open_files=config.int("wirebroker.open.files"))
+        self._gate = gate
         self.broker: Broker | None = None
         self._settings = NetworkSettings.from_config(config)
         self._sockets: list[tuple[ListenerConfig, socket.socket]] = []
@@ -227,11 +227,11 @@ class Server:
         data_files = data_files_within(open_files, wanted=self.config.int("wirebroker.open.files"))
         self.files.bound_open_files(data_files)
         try:
-            self._bind()
+            self._sockets = bind_all(self.config, self._settings)
             if self.config.list("wirebroker.http.listeners"):
                 await self._open_http()
             self._directories.open(await self.quorum.find_cluster_id())
-            self._remove_port_file()
+            self._port_file.remove()
             broker = self.broker = await self._open_broker()
         except (OSError, KafkaError) as error:
             await self._give_up()
@@ -249,7 +249,7 @@ class Server:
         self._compactor.start()
         self._table = ConnectionTable(
             loop=asyncio.get_running_loop(),
-            dispatch=Dispatcher(broker, REGISTRY),
+            dispatch=Dispatcher(broker, REGISTRY, gate=self._gate, metrics=self.metrics),
             on_disk_failure=broker.replicas.file_failed,
             clock=self.clock,
             settings=self._settings,
@@ -263,12 +263,16 @@ class Server:
         broker.config_followers.append(self._follow_config)
         self.listeners.start()
         self.quorum.serve()
-        if self._port_file is not None:
-            try:
-                _write_port(self._port_file, self.address[1])
-            except StartError:
-                await self.stop()
-                raise
+        try:
+            self._port_file.write(self.address[1])
+        except StartError:
+            await self.stop()
+            raise
+
+    @property
+    def is_controller(self) -> bool:
+        """Whether the active controller is in this process."""
+        return self.controller is not None
 
     def why_not_ready(self) -> str | None:
         """Say what keeps clients from being served; None: nothing does."""
@@ -284,7 +288,7 @@ class Server:
     async def stop(self) -> None:
         """Finish what is in flight, write everything down and let go."""
         if self.listeners is not None:
-            self._remove_port_file()
+            self._port_file.remove()
             await self.quorum.retire()
             self.listeners.close()
         if self.broker is not None:
@@ -321,7 +325,7 @@ class Server:
         assert broker is not None, "it was started"
         assert table is not None
         assert self.listeners is not None
-        self._remove_port_file()
+        self._port_file.remove()
         self.listeners.close()
         table.cut()
         broker.is_stopping = True
@@ -350,20 +354,10 @@ class Server:
 
     async def _open_http(self) -> None:
         from wirebroker.http.opening import open_http  # noqa: PLC0415 - loaded if it is asked for
+        from wirebroker.scrape.scrape import add_metrics  # noqa: PLC0415 - likewise
 
         self.http = await open_http(self.config, why_not_ready=self.why_not_ready)
-
-    def _bind(self) -> None:
-        for listener in listeners_of(self.config):
-            try:
-                sock = bind(listener.host, listener.port, self._settings)
-            except OSError as error:
-                raise StartError(
-                    f"cannot listen on {shown_address(listener.host or '*', listener.port)}: "
-                    f"{error.strerror or error}",
-                    _how_to_listen(error),
-                ) from error
-            self._sockets.append((listener, sock))
+        add_metrics(self.http.routes, self)
 
     async def _open_broker(self) -> Broker:
         config, clock = self.config, self.clock
@@ -462,7 +456,7 @@ class Server:
         """Register as a broker of the cluster: what a kill has left of the last is gone by that."""
         directories = self._directories.of_logs
         epochs = {directory.previous_broker_epoch for directory in directories}
-        endpoints = [_endpoint(listener, sock) for listener, sock in self._sockets]
+        endpoints = [endpoint_of(listener, sock) for listener, sock in self._sockets]
         await self.quorum.lifecycle.register(
             cluster_id=self._directories.cluster_id,
             endpoints=await self.quorum.endpoints(endpoints),
@@ -472,13 +466,6 @@ class Server:
             previous_broker_epoch=epochs.pop() if len(epochs) == 1 else -1,
         )
         self._is_registered = True
-
-    def _remove_port_file(self) -> None:
-        """Whoever waits for the file must not read the port of an earlier run."""
-        if self._port_file is not None:
-            # What cannot be removed is said when the port is to be written.
-            with contextlib.suppress(OSError):
-                self._port_file.unlink()
 
     async def _give_up(self) -> None:
         """Let go of everything after a start that failed."""
@@ -496,21 +483,22 @@ class Server:
         self.files.close_all()
 
 
-def _endpoint(listener: ListenerConfig, sock: socket.socket) -> Endpoint:
-    """Return what the registration says of a listener, for Quorum.endpoints."""
-    port = sock.getsockname()[1]
-    if listener.advertised is None:
-        return Endpoint(listener.name, listener.host, port, 0)
-    host, advertised_port = listener.advertised
-    return Endpoint(listener.name, host, advertised_port or port, 0)
-
-
 def _log_failure(line: str) -> None:
     logger.error("%s", line)
 
 
-def run(config: Config, *, port_file: Path | None = None) -> int:
+def run(
+    config: Config,
+    *,
+    port_file: Path | None = None,
+    build: Callable[..., Server] = Server,
+) -> int:
     """Serve until told to stop; return the process's exit status.
+
+    Args:
+        config: What is set.
+        port_file: Where the port is written.
+        build: Makes the server, as Server is made.
 
     Raises:
         StartError, ConfigError: What keeps the broker from starting.
@@ -527,11 +515,15 @@ def run(config: Config, *, port_file: Path | None = None) -> int:
         GarbagePolicy() as garbage,
         asyncio.Runner(loop_factory=LoopWatch(metrics).new_event_loop) as runner,
     ):
-        return runner.run(_serve(config, port_file, garbage, metrics))
+        return runner.run(_serve(config, port_file, garbage, metrics, build))
 
 
 async def _serve(
-    config: Config, port_file: Path | None, garbage: GarbagePolicy, metrics: Metrics
+    config: Config,
+    port_file: Path | None,
+    garbage: GarbagePolicy,
+    metrics: Metrics,
+    build: Callable[..., Server],
 ) -> int:
     told_to_stop = asyncio.Event()
 
@@ -552,7 +544,7 @@ async def _serve(
         failures.append(line)
         told_to_stop.set()
 
-    server = Server(config, port_file=port_file, metrics=metrics, on_failure=on_failure)
+    server = build(config, port_file=port_file, metrics=metrics, on_failure=on_failure)
     if not await _start(server, told_to_stop):
         if failures:
             raise StartError(failures[0], "docs/cluster.md tells what can be joined")
@@ -602,26 +594,3 @@ def _say_ready(server: Server) -> None:
 
 def _told_where_they_came(listeners: Iterable[ListenerConfig]) -> frozenset[str]:
     return frozenset(listener.name for listener in listeners if listener.advertised is None)
-
-
-def _write_port(path: Path, port: int) -> None:
-    """Write the port whole: whoever finds the file can read it."""
-    partial = path.with_name(f"{path.name}.{os.getpid()}.tmp")
-    try:
-        partial.write_text(f"{port}\n")
-        partial.rename(path)
-    except OSError as error:
-        with contextlib.suppress(OSError):
-            partial.unlink()
-        raise StartError(
-            f"cannot write the port file {path}: {error.strerror or error}",
-            "choose a place that can be written (--port-file FILE)",
-        ) from error
-
-
-def _how_to_listen(error: OSError) -> str:
-    if error.errno == errno.EADDRINUSE:
-        return "stop what uses the port, or choose another (--port N; 0 picks a free one)"
-    if error.errno == errno.EACCES:
-        return "choose a port that needs no privilege (--port N)"
-    return "choose an address that this machine has (--host HOST)"
