@@ -27,6 +27,9 @@ from wirebroker.net.poller import Poller
 
 if TYPE_CHECKING:
     import collections
+    from selectors import EpollSelector as _EpollSelector
+else:  # named where there is none, too; nothing is made of it there
+    _EpollSelector = getattr(selectors, "EpollSelector", selectors.DefaultSelector)
 
 
 class LoopWatch:
@@ -55,7 +58,7 @@ class LoopWatch:
         return PolledLoop(_WatchedSelector(self))
 
 
-class _WatchedSelector(getattr(selectors, "EpollSelector", selectors.DefaultSelector)):  # type: ignore[misc]
+class _WatchedSelector(_EpollSelector):
     """The loop's selector: sleeps in the loop's poller and serves its sockets.
 
     Attributes:

@@ -88,6 +88,7 @@ if TYPE_CHECKING:
 
     from wirebroker.cluster.broker_lifecycle import BrokerLifecycle
     from wirebroker.cluster.quorum_controller import QuorumController
+    from wirebroker.gate import Gate
     from wirebroker.http.server import HttpServer
     from wirebroker.membership.quorum import Quorum
 
@@ -153,6 +154,7 @@ class Server:
         files: Files | None = None,
         metrics: Metrics | None = None,
         on_failure: Callable[[str], None] | None = None,
+        gate: Gate | None = None,
     ) -> None:
         """Take what the broker is made of; `on_failure` is told why it cannot go on."""
         self.config = config
@@ -160,6 +162,7 @@ class Server:
         self._port_file = port_file
         self.clock = clock or SystemClock()
         self.files = files or Files(max_open_files=config.int("wirebroker.open.files"))
+        self._gate = gate
         self.broker: Broker | None = None
         self._settings = NetworkSettings.from_config(config)
         self._sockets: list[tuple[ListenerConfig, socket.socket]] = []
@@ -246,7 +249,7 @@ class Server:
         self._compactor.start()
         self._table = ConnectionTable(
             loop=asyncio.get_running_loop(),
-            dispatch=Dispatcher(broker, REGISTRY),
+            dispatch=Dispatcher(broker, REGISTRY, gate=self._gate, metrics=self.metrics),
             on_disk_failure=broker.replicas.file_failed,
             clock=self.clock,
             settings=self._settings,
@@ -266,6 +269,11 @@ class Server:
             except StartError:
                 await self.stop()
                 raise
+
+    @property
+    def is_controller(self) -> bool:
+        """Whether the active controller is in this process."""
+        return self.controller is not None
 
     def why_not_ready(self) -> str | None:
         """Say what keeps clients from being served; None: nothing does."""
@@ -343,8 +351,10 @@ class Server:
 
     async def _open_http(self) -> None:
         from wirebroker.http.opening import open_http  # noqa: PLC0415 - loaded if it is asked for
+        from wirebroker.scrape.scrape import add_metrics  # noqa: PLC0415 - likewise
 
         self.http = await open_http(self.config, why_not_ready=self.why_not_ready)
+        add_metrics(self.http.routes, self)
 
     def _bind(self) -> None:
         for listener in listeners_of(self.config):
@@ -475,8 +485,18 @@ def _log_failure(line: str) -> None:
     logger.error("%s", line)
 
 
-def run(config: Config, *, port_file: Path | None = None) -> int:
+def run(
+    config: Config,
+    *,
+    port_file: Path | None = None,
+    build: Callable[..., Server] = Server,
+) -> int:
     """Serve until told to stop; return the process's exit status.
+
+    Args:
+        config: What is set.
+        port_file: Where the port is written.
+        build: Makes the server, as Server is made.
 
     Raises:
         StartError, ConfigError: What keeps the broker from starting.
@@ -493,11 +513,15 @@ def run(config: Config, *, port_file: Path | None = None) -> int:
         GarbagePolicy() as garbage,
         asyncio.Runner(loop_factory=LoopWatch(metrics).new_event_loop) as runner,
     ):
-        return runner.run(_serve(config, port_file, garbage, metrics))
+        return runner.run(_serve(config, port_file, garbage, metrics, build))
 
 
 async def _serve(
-    config: Config, port_file: Path | None, garbage: GarbagePolicy, metrics: Metrics
+    config: Config,
+    port_file: Path | None,
+    garbage: GarbagePolicy,
+    metrics: Metrics,
+    build: Callable[..., Server],
 ) -> int:
     told_to_stop = asyncio.Event()
 
@@ -518,7 +542,7 @@ async def _serve(
         failures.append(line)
         told_to_stop.set()
 
-    server = Server(config, port_file=port_file, metrics=metrics, on_failure=on_failure)
+    server = build(config, port_file=port_file, metrics=metrics, on_failure=on_failure)
     if not await _start(server, told_to_stop):
         if failures:
             raise StartError(failures[0], "docs/cluster.md tells what can be joined")

@@ -51,13 +51,13 @@ _MODULES_NOT_ON_WINDOWS = ("fcntl", "grp", "pwd", "resource", "termios", "tty")
 
 def main(system: str, arguments: list[str]) -> None:
     _take_away(_NOT_ON_MACOS)
-    selectors.DefaultSelector = selectors.PollSelector
+    vars(selectors)["DefaultSelector"] = selectors.PollSelector
     if system == "windows":
         _take_away(_NOT_ON_WINDOWS)
         for name in _MODULES_NOT_ON_WINDOWS:
             sys.modules[name] = None  # type: ignore[assignment]
         sys.modules["msvcrt"] = _msvcrt()
-        selectors.DefaultSelector = selectors.SelectSelector
+        vars(selectors)["DefaultSelector"] = selectors.SelectSelector
     if arguments == ["--import-all"]:
         _import_all()
     else:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -15,9 +16,12 @@ from tests.project_files import ROOT
 from tests.support.installed_broker import serving
 from wirebroker.storage import system_calls
 
+if TYPE_CHECKING:
+    from pathlib import Path
+
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="hides what Linux has")
 
-_HIDE = [sys.executable, ROOT / "tests" / "support" / "other_systems" / "hide.py"]
+_HIDE: list[str | Path] = [sys.executable, ROOT / "tests" / "support" / "other_systems" / "hide.py"]
 
 
 def verb(*arguments: str, given: str = "") -> str:
