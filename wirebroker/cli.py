@@ -225,8 +225,8 @@ def join(
 ) -> int:
     """Start a broker as a member of a running Apache Kafka cluster.
 
-    HOST:PORT is one of its controllers. The data directory is formatted for that cluster if it is new. With a server.properties of
-    process.roles=broker, `serve --config` does the same.
+    HOST:PORT is one of its controllers. The data directory is formatted for that cluster if it is
+    new. With a server.properties of process.roles=broker, `serve --config` does the same.
     """
     from wirebroker.config import ConfigError, StartError  # noqa: PLC0415 - keeps --help quick
     from wirebroker.config.protection import check_protection  # noqa: PLC0415
