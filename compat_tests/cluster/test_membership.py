@@ -163,3 +163,20 @@ def test_a_new_directory_takes_the_lowest_free_id(start_cluster: StartCluster) -
     produce(cluster, "on-both", values(0, 10))
     other.restart()
     assert read(cluster, "on-both", 10) == values(0, 10)
+
+
+def test_a_node_is_moved_from_apache_kafka_and_back(start_cluster: StartCluster) -> None:
+    cluster = start_cluster()
+    theirs = cluster.java_broker(2)
+    create(cluster, "moved", [[2]])
+    produce(cluster, "moved", values(0, 100))
+    theirs.stop()
+    ours = cluster.wirebroker(2)
+    assert read(cluster, "moved", 100) == values(0, 100)
+    produce(cluster, "moved", values(100, 200))
+    create(cluster, "made-here", [[2]])
+    produce(cluster, "made-here", values(0, 10))
+    ours.stop()
+    cluster.java_broker(2)
+    assert read(cluster, "moved", 200) == values(0, 200)
+    assert read(cluster, "made-here", 10) == values(0, 10)

@@ -10,11 +10,13 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 from wirebroker.cluster.metadata_follower import MetadataFollower
+from wirebroker.cluster.metadata_snapshot import read_snapshot
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.config.row import StartError
 from wirebroker.membership.joined_quorum import controllers_at, find_cluster
 from wirebroker.membership.metadata_fetcher import MetadataFetcher
 from wirebroker.membership.observed_log import FetchedBatch, image_of_snapshot
+from wirebroker.threads import Work, in_thread
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -63,7 +65,8 @@ class UnkeptLog:
         """Begin anew with a snapshot; return its image."""
         self._uncommitted.clear()
         self.end_offset, self.last_epoch = snapshot
-        return await image_of_snapshot(content, snapshot, self._clock)
+        contents = await in_thread(Work.UPKEEP, read_snapshot, content)
+        return await image_of_snapshot(contents, snapshot, self._clock)
 
     def condense(self, image: ClusterImage) -> None:
         """Do nothing: nothing is kept."""

@@ -23,6 +23,7 @@ from wirebroker.storage.files import Files
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from wirebroker.clock import Clock
     from wirebroker.codecs.metadata_records import MetadataRecord
     from wirebroker.coordinator.controller.cluster_image import ClusterImage
 
@@ -184,9 +185,14 @@ class Observer:
     """A fetcher with its log in a folder."""
 
     def __init__(
-        self, folder: Path, controllers: Controllers, settings: dict[str, str] | None = None
+        self,
+        folder: Path,
+        controllers: Controllers,
+        settings: dict[str, str] | None = None,
+        *,
+        clock: Clock | None = None,
     ) -> None:
-        self.clock = SystemClock()
+        self.clock = clock or SystemClock()
         self.follower = MetadataFollower(self.clock)
         self.controllers = controllers
         self.failures: asyncio.Queue[str] = asyncio.Queue()

@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.support.clocks import HandClock
 from tests.unit.coordinator.kit import topic
 from tests.unit.wirebroker.membership.quorum_kit import Controllers, Leader, Observer
+from wirebroker.clock import next_turn
 from wirebroker.cluster.metadata_snapshot import snapshot_ids
 from wirebroker.codecs.metadata_records import RecordType, metadata_record
 from wirebroker.codecs.records.batch import write_crc
@@ -195,4 +197,27 @@ async def test_what_is_committed_is_never_cut(folder):
     leader.is_down = True
     leader.tell()
     assert "were committed" in await observer.failure()
+    await observer.stop()
+
+
+class CountingClock(HandClock):
+    """A millisecond passes with each look at it."""
+
+    def monotonic(self) -> float:
+        self.passed_ms += 1
+        return super().monotonic()
+
+
+async def test_others_have_their_turns_while_a_large_cluster_is_replayed(folder):
+    leader = Leader()
+    observer = Observer(folder, Controllers(leader), clock=CountingClock())
+    await observer.start()
+    leader.write(topic("large", 1, partitions=2_000))
+    turns = 0
+    while observer.follower.image.offset < 2_001:
+        await next_turn()
+        turns += 1
+    # A slice is six looks at the clock at most, one for each record.
+    assert turns >= 2_000 / 6
+    assert len(observer.follower.image.topics["large"].partitions) == 2_000
     await observer.stop()
