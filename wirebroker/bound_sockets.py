@@ -6,7 +6,6 @@ So a port in use is told first of all.
 from __future__ import annotations
 
 import errno
-import socket
 from typing import TYPE_CHECKING
 
 from wirebroker.config import StartError
@@ -16,6 +15,8 @@ from wirebroker.net.listener import bind
 from wirebroker.ready_lines import shown_address
 
 if TYPE_CHECKING:
+    import socket
+
     from wirebroker.config import Config
     from wirebroker.config.listeners import ListenerConfig
     from wirebroker.net.settings import NetworkSettings

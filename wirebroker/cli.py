@@ -101,7 +101,7 @@ def _parse_port(_context: click.Context, _option: click.Parameter, text: str | N
 @click.option(
     "--test-mode",
     is_flag=True,
-    help="Let tests see what clients send, over HTTP at /test/v1 (docs/testing.md).",
+    help="Let tests see requests and move the clock, over HTTP at /test/v1 (docs/testing.md).",
 )
 @click.option("--log-format", type=click.Choice(["text", "json"]), help="Form of log lines.")
 @click.option(
@@ -155,7 +155,7 @@ def serve(
         check_protection(config)
 
         # Imported late: a mistake in the settings is said before this is loaded.
-        from wirebroker.server import run as run_server  # noqa: PLC0415
+        from wirebroker.serving import run as run_server  # noqa: PLC0415
 
         if test_mode:
             from wirebroker.testing.rig_server import build_in_test_mode  # noqa: PLC0415
@@ -231,7 +231,7 @@ def join(
     from wirebroker.config import ConfigError, StartError  # noqa: PLC0415 - keeps --help quick
     from wirebroker.config.protection import check_protection  # noqa: PLC0415
     from wirebroker.membership.join import config_of_member  # noqa: PLC0415
-    from wirebroker.server import run as run_server  # noqa: PLC0415
+    from wirebroker.serving import run as run_server  # noqa: PLC0415
 
     flags = _parse_settings(settings)
     if unprotected:
