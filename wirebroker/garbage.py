@@ -13,7 +13,7 @@ A broker with few partitions never gets there, and collects as Python does.
 
 What a start imports stays for ever: nobody looks for garbage in it (`uncollected`, `keep_all`).
 
-The setting is the process's, so only a process that is a broker uses it (server.run), no test that
+The setting is the process's, so only a process that is a broker uses it (serving.run), no test that
 runs one beside itself.
 """
 

@@ -13,14 +13,13 @@ _NOT_AT_A_START = {
     "wirebroker.http.server",
     "wirebroker.inspect",
     "wirebroker.membership.joined_quorum",
-    "wirebroker.net.client",
+    "wirebroker.net.client.connection",
     "wirebroker.storage.compaction.map",
     "wirebroker.testing",
     "bz2",
     "cramjam",
     "difflib",
     "h11",
-    "hashlib",
     "kafka",
     "lz4",
     "lzma",
@@ -31,13 +30,13 @@ _NOT_AT_A_START = {
 
 _START = """
 import os, signal, sys
-import wirebroker.cli, wirebroker.server
+import wirebroker.cli, wirebroker.serving
 
 def ready(server):
     print(*sys.modules, file=sys.__stdout__, flush=True)
     os.kill(os.getpid(), signal.SIGTERM)
 
-wirebroker.server._say_ready = ready
+wirebroker.serving._say_ready = ready
 sys.exit(wirebroker.cli.run(["serve", "--port", "0", "--data-dir", sys.argv[1]]))
 """
 
