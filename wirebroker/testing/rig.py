@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from wirebroker.testing.api_names import api_named
 from wirebroker.testing.movable_clock import MovableClock
 from wirebroker.testing.request_journal import RequestJournal
-from wirebroker.testing.rig_gate import RigGate
+from wirebroker.testing.rig_gate import noting_gate
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -37,7 +37,7 @@ class Rig:
 
     def __init__(self) -> None:
         self._journal = RequestJournal()
-        self.gate = RigGate(self._journal)
+        self.gate = noting_gate(self._journal)
         self.clock = MovableClock()
         self.server: Movable | None = None
         self._commands: dict[str, Callable[[Mapping[str, Any]], Awaitable[Any]]] = {

@@ -16,29 +16,15 @@ if TYPE_CHECKING:
     from wirebroker.testing.request_journal import RequestJournal
 
 
-class RigGate(Gate):
-    """Lets through what the tests do not want disturbed.
+def noting_gate(journal: RequestJournal) -> Gate:
+    """Return a gate that lets through what the tests do not want disturbed."""
 
-    Attributes:
-        epoch: Another one whenever it is read, so that nothing that a session has prepared goes
-            past the gate.
-    """
+    def note(request: Request, handler: Handler) -> list[Piece] | None:
+        del handler
+        gate.epoch += 1  # nothing that a session has prepared goes past the gate
+        if request.client_id != CLIENT_ID:
+            journal.add(request)
+        return None
 
-    __slots__ = ("_epoch", "_journal")
-
-    def __init__(self, journal: RequestJournal) -> None:
-        self._epoch = 0
-        self._journal = journal
-
-    @property
-    def epoch(self) -> int:  # type: ignore[override]  # read, never set
-        """Return what no prepared request holds for."""
-        self._epoch += 1
-        return self._epoch
-
-    def refusal(self, request: Request, handler: Handler) -> list[Piece] | None:
-        """Note a request, and let it through."""
-        if request.client_id == CLIENT_ID:
-            return None
-        self._journal.add(request)
-        return super().refusal(request, handler)
+    gate = Gate(note)
+    return gate
