@@ -186,7 +186,7 @@ class Server:
         data_files = data_files_within(open_files, wanted=self.config.int("wirebroker.open.files"))
         self.files.bound_open_files(data_files)
         try:
-            self._sockets = bind_all(self.config, self._settings)
+            self._bind()
             if self.config.list("wirebroker.http.listeners"):
                 await self._open_http()
             self._directories.open(await self.quorum.find_cluster_id())
@@ -322,6 +322,9 @@ class Server:
 
         self.http = await open_http(self.config, why_not_ready=self.why_not_ready)
         add_metrics(self.http.routes, self)
+
+    def _bind(self) -> None:
+        self._sockets = bind_all(self.config, self._settings)
 
     async def _open_broker(self) -> Broker:
         config, clock = self.config, self.clock
