@@ -30,7 +30,7 @@ USED_ELSEWHERE: Final[dict[str, str]] = {
     "connection_lost": "asyncio calls it",
     "format_commands": "click calls it",
     **dict.fromkeys(
-        ["ControllerServer", "RemoteChannel", "RemoteMarkers", "TcpDialer"],
+        ["RemoteChannel", "RemoteMarkers", "TcpDialer"],
         "brokers and controllers in several processes, so far in tests alone",
     ),
     "learn": "what a follower of such a controller is told",

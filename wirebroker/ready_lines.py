@@ -45,6 +45,7 @@ def ready_lines(
     cluster_id: str,
     directories: Iterable[str],
     machine: str,
+    controllers: Iterable[BoundListener] = (),
 ) -> list[str]:
     """Return the lines for standard output.
 
@@ -54,12 +55,14 @@ def ready_lines(
         cluster_id: Its cluster's.
         directories: Where data lies, as absolute paths.
         machine: What others may call this machine.
+        controllers: Where other nodes reach the controller beside it.
     """
     first = bound[0]
     where = shown_address(first.host, first.port)
     lines = [f"wirebroker ready on {where} (node {node_id}, cluster {cluster_id})"]
     if len(bound) > 1 or is_everywhere(first.host) or first.advertised is not None:
         lines += [f"  {each.name}: {_place(each)}; {_advice(each, machine)}" for each in bound]
+    lines += [f"  controller {each.name}: {_place(each)}" for each in controllers]
     lines.append(f"  data: {', '.join(directories)}")
     return lines
 

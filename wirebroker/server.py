@@ -17,8 +17,6 @@ once.
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import errno
 import importlib
 import logging
 import os
@@ -30,6 +28,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from wirebroker.api.registry import REGISTRY
+from wirebroker.bound_sockets import BoundSockets
 from wirebroker.broker import Broker, dynamic_config
 from wirebroker.clock import Clock, SystemClock
 from wirebroker.cluster.auto_creation import AutoCreation
@@ -41,14 +40,15 @@ from wirebroker.cluster.group_coordinator import GroupCoordinator
 from wirebroker.cluster.maintenance import Maintenance
 from wirebroker.cluster.metadata_cache import MetadataCache
 from wirebroker.cluster.producer_id_supply import ProducerIdSupply
-from wirebroker.cluster.quorum_controller import QuorumController
 from wirebroker.cluster.replica_manager import ReplicaManager
 from wirebroker.cluster.transaction_coordinator import TransactionCoordinator
 from wirebroker.cluster.transaction_markers import MarkerWriter
 from wirebroker.cluster.transaction_verifier import TransactionVerifier
 from wirebroker.codecs.errors import KafkaError
 from wirebroker.config import Config, StartError
-from wirebroker.config.listeners import ListenerConfig, listeners_of
+from wirebroker.config.listeners import listeners_of
+from wirebroker.controller_node import ControllerNode
+from wirebroker.controller_server import ControllerServer
 from wirebroker.coordinator.controller.cluster_image import Endpoint
 from wirebroker.coordinator.controller.controller import Controller
 from wirebroker.coordinator.groups.settings import GroupSettings
@@ -63,20 +63,14 @@ from wirebroker.metrics import Metrics
 from wirebroker.net.connection_table import ConnectionTable
 from wirebroker.net.dispatch import Dispatcher
 from wirebroker.net.listener import (
-    bind,
     data_files_within,
     raise_open_file_limit,
     sockets_within,
 )
 from wirebroker.net.open_listeners import OpenListeners
 from wirebroker.net.settings import NetworkSettings
-from wirebroker.ready_lines import (
-    BoundListener,
-    is_everywhere,
-    open_warning,
-    ready_lines,
-    shown_address,
-)
+from wirebroker.port_file import PortFile
+from wirebroker.ready_lines import BoundListener, is_everywhere, open_warning, ready_lines
 from wirebroker.storage.files import Files
 from wirebroker.threads import Work, in_thread, until_idle
 from wirebroker.version import PLAIN_BUILD, is_compiled
@@ -84,6 +78,9 @@ from wirebroker.version import PLAIN_BUILD, is_compiled
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
+
+    from wirebroker.cluster.quorum_controller import QuorumController
+    from wirebroker.config.listeners import ListenerConfig
 
 logger = logging.getLogger("wirebroker")
 
@@ -149,12 +146,13 @@ class Server:
     ) -> None:
         self.config = config
         self.metrics = metrics or Metrics()
-        self._port_file = port_file
+        self._port_file = PortFile(port_file)
         self.clock = clock or SystemClock()
         self.files = files or Files(max_open_files=config.int("wirebroker.open.files"))
         self.broker: Broker | None = None
         self._settings = NetworkSettings.from_config(config)
-        self._sockets: list[tuple[ListenerConfig, socket.socket]] = []
+        self._sockets = BoundSockets(listeners_of(config), self._settings)
+        self.controller_node = ControllerNode(config, clock=self.clock, files=self.files)
         self._directories = LockedDirectories(config, self.files)
         self.listeners: OpenListeners | None = None
         self._table: ConnectionTable | None = None
@@ -169,8 +167,19 @@ class Server:
         assert self.listeners is not None, "the server has not started"
         return [
             BoundListener(listener.name, opened.host, opened.port, listener.advertised)
-            for listener, opened in ((each, self.listeners[each.name]) for each, _ in self._sockets)
+            for listener, _ in self._sockets.pairs
+            for opened in (self.listeners[listener.name],)
         ]
+
+    @property
+    def controllers(self) -> list[BoundListener]:
+        """Return the open listeners of the controller."""
+        return self.controller_node.bound
+
+    @property
+    def cluster_id(self) -> str:
+        """The cluster that its directories belong to."""
+        return self._directories.cluster_id
 
     @property
     def data_directories(self) -> list[str]:
@@ -195,9 +204,10 @@ class Server:
         data_files = data_files_within(open_files, wanted=self.config.int("wirebroker.open.files"))
         self.files.bound_open_files(data_files)
         try:
-            self._bind()
+            self._sockets.bind()
+            self.controller_node.bind()
             self._directories.open()
-            self._remove_port_file()
+            self._port_file.remove()
             broker = self.broker = await self._open_broker()
         except (OSError, KafkaError) as error:
             self._release()
@@ -222,7 +232,7 @@ class Server:
             max_sockets=sockets_within(open_files, data_files=data_files),
             metrics=self.metrics,
         )
-        sockets = [(listener.name, sock) for listener, sock in self._sockets]
+        sockets = [(listener.name, sock) for listener, sock in self._sockets.pairs]
         self.listeners = OpenListeners(self._table, sockets)
         # Those that dynamic configs have added, and what they limit.
         await self._follow_config(broker.config)
@@ -230,17 +240,16 @@ class Server:
         self.listeners.start()
         assert self.controller is not None, "it was opened with the broker"
         self.controller.log.allow_snapshots()
-        if self._port_file is not None:
-            try:
-                _write_port(self._port_file, self.address[1])
-            except StartError:
-                await self.stop()
-                raise
+        try:
+            self._port_file.write(self.address[1])
+        except StartError:
+            await self.stop()
+            raise
 
     async def stop(self) -> None:
         """Finish what is in flight, write everything down and let go."""
         if self.listeners is not None:
-            self._remove_port_file()
+            self._port_file.remove()
             self.listeners.close()
         if self.broker is not None:
             self.broker.is_stopping = True
@@ -270,12 +279,11 @@ class Server:
         What was written is in the files; the next start finds them as after a kill. Call it once,
         after `start`.
         """
-        broker, controller, table = self.broker, self.controller, self._table
+        broker, table = self.broker, self._table
         assert broker is not None, "it was started"
-        assert controller is not None
         assert table is not None
         assert self.listeners is not None
-        self._remove_port_file()
+        self._port_file.remove()
         self.listeners.close()
         table.cut()
         broker.is_stopping = True
@@ -283,7 +291,7 @@ class Server:
         for part in (self._compactor, self._maintenance, broker.transactions, broker.groups):
             assert part is not None
             await part.stop()
-        await controller.close()
+        await self.controller_node.abandon()
         await broker.replicas.until_settled()
         broker.replicas.deleted_partitions.close()
         await until_idle()
@@ -300,7 +308,7 @@ class Server:
             logger.warning(
                 "the leaderships are not given away: %s", error.message or error.code.name
             )
-        await self.controller.close()
+        await self.controller_node.close()
         return self.lifecycle.broker_epoch
 
     async def _follow_config(self, config: Config) -> None:
@@ -314,25 +322,13 @@ class Server:
         await self.listeners.follow(config)
         self.broker.auto_listeners = _told_where_they_came(listeners_of(config))
 
-    def _bind(self) -> None:
-        for listener in listeners_of(self.config):
-            try:
-                sock = bind(listener.host, listener.port, self._settings)
-            except OSError as error:
-                raise StartError(
-                    f"cannot listen on {shown_address(listener.host or '*', listener.port)}: "
-                    f"{error.strerror or error}",
-                    _how_to_listen(error),
-                ) from error
-            self._sockets.append((listener, sock))
-
     async def _open_broker(self) -> Broker:
         config, clock = self.config, self.clock
         node_id = config.node_id
         cluster_id = self._directories.cluster_id
         rules = Controller(config, node_id=node_id, cluster_id=cluster_id)
-        controller = self.controller = await QuorumController.open(
-            self._directories.metadata_home, files=self.files, clock=clock, rules=rules
+        controller = self.controller = await self.controller_node.open(
+            self._directories.metadata_home, rules
         )
         controller.log.hold_snapshots()
         # What a newer broker wrote is refused before anything is touched.
@@ -385,7 +381,7 @@ class Server:
             fetch_sessions=FetchSessions(slots, random.Random()),  # noqa: S311 - ids, not secrets
             metadata_cache=MetadataCache(),
             auto_creation=AutoCreation(channel),
-            auto_listeners=_told_where_they_came(listener for listener, _ in self._sockets),
+            auto_listeners=_told_where_they_came(listener for listener, _ in self._sockets.pairs),
         )
         broker.config_users.append(rules.use_config)
         await broker.follow_metadata(loaded)
@@ -400,7 +396,7 @@ class Server:
         epochs = {directory.previous_broker_epoch for directory in directories}
         await lifecycle.register(
             cluster_id=self._directories.cluster_id,
-            endpoints=[self._endpoint(listener, sock) for listener, sock in self._sockets],
+            endpoints=[self._endpoint(listener, sock) for listener, sock in self._sockets.pairs],
             log_directories=[directory.directory_id for directory in directories],
             rack=self.config.optional_str("broker.rack"),
             # Directories that tell of different incarnations tell of no clean stop.
@@ -415,16 +411,9 @@ class Server:
         host, advertised_port = listener.advertised
         return Endpoint(listener.name, host, advertised_port or port, 0)
 
-    def _remove_port_file(self) -> None:
-        """Whoever waits for the file must not read the port of an earlier run."""
-        if self._port_file is not None:
-            # What cannot be removed is said when the port is to be written.
-            with contextlib.suppress(OSError):
-                self._port_file.unlink()
-
     def _release(self) -> None:
-        for _, sock in self._sockets:
-            sock.close()
+        self._sockets.close()
+        self.controller_node.release()
         self._directories.close()
         self.files.close_all()
 
@@ -466,7 +455,11 @@ async def _serve(
     # A closed terminal; under nohup it is ignored, and stays so, as by Java's machine.
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
         loop.add_signal_handler(signal.SIGHUP, told_to_stop.set)
-    server = Server(config, port_file=port_file, metrics=metrics)
+    server: Server | ControllerServer
+    if "broker" in config.list("process.roles"):
+        server = Server(config, port_file=port_file, metrics=metrics)
+    else:
+        server = ControllerServer(config, port_file=port_file)
     await server.start()
     garbage.keep_all()
     _say_ready(server)
@@ -477,9 +470,8 @@ async def _serve(
     return 0
 
 
-def _say_ready(server: Server) -> None:
-    assert server.broker is not None, "it was started"
-    warning = open_warning(server.bound)
+def _say_ready(server: Server | ControllerServer) -> None:
+    warning = open_warning([*server.bound, *server.controllers])
     if warning is not None:
         logger.warning("%s", warning)
     if not is_compiled():
@@ -487,9 +479,10 @@ def _say_ready(server: Server) -> None:
     lines = ready_lines(
         server.bound,
         node_id=server.config.node_id,
-        cluster_id=server.broker.cluster_id,
+        cluster_id=server.cluster_id,
         directories=server.data_directories,
         machine=socket.gethostname(),
+        controllers=server.controllers,
     )
     sys.stdout.write("".join(f"{line}\n" for line in lines))
     sys.stdout.flush()
@@ -497,26 +490,3 @@ def _say_ready(server: Server) -> None:
 
 def _told_where_they_came(listeners: Iterable[ListenerConfig]) -> frozenset[str]:
     return frozenset(listener.name for listener in listeners if listener.advertised is None)
-
-
-def _write_port(path: Path, port: int) -> None:
-    """Write the port whole: whoever finds the file can read it."""
-    partial = path.with_name(f"{path.name}.{os.getpid()}.tmp")
-    try:
-        partial.write_text(f"{port}\n")
-        partial.rename(path)
-    except OSError as error:
-        with contextlib.suppress(OSError):
-            partial.unlink()
-        raise StartError(
-            f"cannot write the port file {path}: {error.strerror or error}",
-            "choose a place that can be written (--port-file FILE)",
-        ) from error
-
-
-def _how_to_listen(error: OSError) -> str:
-    if error.errno == errno.EADDRINUSE:
-        return "stop what uses the port, or choose another (--port N; 0 picks a free one)"
-    if error.errno == errno.EACCES:
-        return "choose a port that needs no privilege (--port N)"
-    return "choose an address that this machine has (--host HOST)"

@@ -5,8 +5,8 @@
     listener.security.protocol.map=INSIDE:PLAINTEXT,OUTSIDE:PLAINTEXT
 
 With `advertised.listeners=auto` a client is told the address at which its connection arrived.
-Listeners named in controller.listener.names are left out, advertised or not: the controller within
-needs no socket.
+Those named in controller.listener.names are the controller's, by which other nodes follow the
+metadata and ask for changes; the broker and the controller of one process need none between them.
 
 A leaf.  Source: Kafka's KafkaConfig and SocketServerConfigs (rules), EndPoint (the form).
 """
@@ -59,21 +59,54 @@ def listeners_of(config: Config) -> tuple[ListenerConfig, ...]:
     Raises:
         ConfigError: An address, a name or a protocol can't be used.
     """
+    found, controller = _all_listeners(config), _controller_names(config)
+    mine = tuple(each for each in found if each.name not in controller)
+    if "broker" not in config.list("process.roles"):
+        if mine:
+            raise ConfigError(
+                f"listeners: {mine[0].name} is not in controller.listener.names, and "
+                "process.roles=controller opens no other listeners"
+            )
+        return ()
+    if not mine:
+        raise ConfigError("listeners names nothing to open: give at least one, PLAINTEXT://:9092")
+    _check_inter_broker(config, {listener.name for listener in mine})
+    return mine
+
+
+def controller_listeners_of(config: Config) -> tuple[ListenerConfig, ...]:
+    """Return the listeners of this node's controller, in the order in which they are written.
+
+    Raises:
+        ConfigError: An address, a name or a protocol can't be used.
+    """
+    roles = config.list("process.roles")
+    if "controller" not in roles:
+        return ()
+    controller = _controller_names(config)
+    found = tuple(each for each in _all_listeners(config) if each.name in controller)
+    if not found and "broker" not in roles:
+        raise ConfigError(
+            "process.roles=controller needs a listener that controller.listener.names names"
+        )
+    return found
+
+
+def _controller_names(config: Config) -> set[str]:
+    return {name.upper() for name in config.list("controller.listener.names")}
+
+
+def _all_listeners(config: Config) -> tuple[ListenerConfig, ...]:
     addresses = parse_addresses("listeners", config.list("listeners"))
     _check_ports(addresses)
-    controller = {name.upper() for name in config.list("controller.listener.names")}
+    controller = _controller_names(config)
     protocols = _protocol_map(config, controller)
     _check_controller(controller, addresses, protocols)
     told = _advertised(config, addresses.keys() - controller, controller)
-    found = tuple(
+    return tuple(
         ListenerConfig(name, address.host, address.port, _protocol(name, protocols), told.get(name))
         for name, address in addresses.items()
-        if name not in controller
     )
-    if not found:
-        raise ConfigError("listeners names nothing to open: give at least one, PLAINTEXT://:9092")
-    _check_inter_broker(config, {listener.name for listener in found})
-    return found
 
 
 def parse_addresses(config_name: str, items: tuple[str, ...]) -> dict[str, Address]:
@@ -133,7 +166,7 @@ def _protocol_map(config: Config, controller: set[str]) -> dict[str, str]:
 def _check_controller(
     controller: set[str], addresses: dict[str, Address], protocols: dict[str, str]
 ) -> None:
-    """Check what Kafka's controller would need, though the one within needs no socket."""
+    """Check that the controller's listeners are there, and what protocol they speak."""
     if controller and not controller & addresses.keys():
         raise ConfigError("listeners: none of controller.listener.names is among them")
     for name in sorted(controller & addresses.keys() - protocols.keys()):

@@ -12,9 +12,9 @@ if TYPE_CHECKING:
 
 def _roles(value: ConfigValue) -> str | None:
     assert isinstance(value, tuple)
-    if set(value) == {"broker", "controller"}:
+    if set(value) in ({"broker", "controller"}, {"controller"}):
         return None
-    return "it must be broker,controller (this broker brings its own one-voter controller)"
+    return "it must be broker,controller or controller (a controller is its quorum's only voter)"
 
 
 ROWS: Final = (
@@ -33,7 +33,7 @@ ROWS: Final = (
     items(
         "process.roles",
         "broker,controller",
-        "What this process is; only broker and controller in one. Kafka has no default.",
+        "What this process is: broker and controller, or a controller. Kafka has no default.",
         check=_roles,
     ),
     items(
@@ -44,7 +44,7 @@ ROWS: Final = (
     items(
         "controller.listener.names",
         "",
-        "Listeners of Kafka's controller. They are not opened: the controller within needs none.",
+        "Listeners of the controller, for other nodes; the broker beside it needs none.",
     ),
     text(
         "broker.rack",
