@@ -2,6 +2,9 @@
 
     python -m compiling.run FOLDER [arguments of `wirebroker`]
 
+It also serves HTTP on loopback (/ready, /live), unless a file says what is served or the port is
+taken.
+
 FOLDER holds the compiled copy (tree.py). Is it that of the present sources, its broker is started;
 if not, the plain one starts at once, and the copy is made at lowest priority for the next start.
 """
@@ -17,6 +20,11 @@ from compiling.tree import ROOT, State, state_of
 from compiling.wish import VARIABLE, what_is_missing
 
 _LOG = "log"
+# For a broker that is tried out; the port is the one at which scrapers expect a Kafka's metrics.
+_HTTP = {
+    "KAFKA_WIREBROKER_HTTP_LISTENERS": "127.0.0.1:9404",
+    "KAFKA_WIREBROKER_HTTP_OPTIONAL": "true",
+}
 
 
 def main(folder: Path, arguments: list[str]) -> None:
@@ -38,6 +46,9 @@ def main(folder: Path, arguments: list[str]) -> None:
             " the next `make run` takes that"
         )
         _compile_beside(folder)
+    if not any(each.startswith("--config") for each in arguments):
+        for name, value in _HTTP.items():
+            environment.setdefault(name, value)
     # -P: the compiled copy comes before the folder that this is run from.
     os.execve(sys.executable, [sys.executable, "-P", "-m", "wirebroker", *arguments], environment)
 

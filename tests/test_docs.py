@@ -8,8 +8,8 @@ at the first failing command. Words after `sh` say how:
                      ends, then stop it with SIGINT; it must have stopped cleanly
     ```sh long       as the first, but only with --long
 
-Port 9092 stands for a free one, which the command line's verbs ask too. Where a block runs the
-tests (`make test`), pytest only collects them: this is one of them.
+Ports 9092 and 9404 stand for free ones; the command line's verbs ask the first. Where a block runs
+the tests (`make test`), pytest only collects them: this is one of them.
 """
 
 from __future__ import annotations
@@ -110,6 +110,7 @@ class Shell:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._port = free_port()
+        self._http_port = free_port()
         self._environment = environment_of(self._port)
         self._servers: list[subprocess.Popen[bytes]] = []
 
@@ -155,7 +156,7 @@ class Shell:
             assert process.returncode in (0, -signal.SIGINT, 128 + signal.SIGINT)
 
     def _start(self, block: Block, errors: int | None) -> subprocess.Popen[bytes]:
-        text = block.text.replace("9092", str(self._port))
+        text = block.text.replace("9092", str(self._port)).replace("9404", str(self._http_port))
         return subprocess.Popen(
             ["bash", "-euo", "pipefail", "-c", text],
             cwd=self._folder,

@@ -45,6 +45,7 @@ DOORS = {
     # A package besides the two: each verb's flags stand beside the verb, and `serve` stays small.
     "click": {"wirebroker/cli.py", "wirebroker/cli_inspect.py", "wirebroker/commands/"},
     "re2": {"wirebroker/patterns.py"},
+    "h11": {"wirebroker/http/conversation.py"},
     "kafka": set[str](),  # its definitions are used, when the package is built
     "kio": set[str](),
     "pyspark": set[str](),

@@ -30,13 +30,19 @@ if TYPE_CHECKING:
     from wirebroker.config import Config
     from wirebroker.coordinator.controller.cluster_image import ClusterImage
     from wirebroker.coordinator.controller.image_change import ImageChange
+    from wirebroker.http.server import HttpServer
     from wirebroker.ready_lines import BoundListener
 
 logger = logging.getLogger("wirebroker")
 
 
 class ControllerServer:
-    """One controller in one event loop; clock and files may be a test's own."""
+    """One controller in one event loop; clock and files may be a test's own.
+
+    Attributes:
+        http: Serves HTTP, if that is asked for.
+        node: What it is.
+    """
 
     def __init__(
         self,
@@ -51,7 +57,7 @@ class ControllerServer:
         self.node = ControllerNode(config, clock=clock or SystemClock(), files=self.files)
         self._port_file = PortFile(port_file)
         self._directories = LockedDirectories(config, self.files)
-        self._rules: Controller | None = None
+        self.http: HttpServer | None = None
 
     @property
     def bound(self) -> list[BoundListener]:
@@ -84,19 +90,21 @@ class ControllerServer:
         self.files.bound_open_files(data_files_within(raise_open_file_limit(), wanted=wanted))
         try:
             self.node.bind()
+            if self.config.list("wirebroker.http.listeners"):
+                await self._open_http()
             self._directories.open()
             self._port_file.remove()
             await self._open()
             self._port_file.write(self.bound[0].port)
         except (OSError, KafkaError) as error:
-            self._release()
+            await self._release()
             raise StartError(
                 f"the data directory cannot be used: {error}",
                 "check the disk and its permissions, or choose another (--data-dir DIR)",
             ) from error
         except BaseException:
             await self.node.close()
-            self._release()
+            await self._release()
             raise
 
     async def stop(self) -> None:
@@ -104,7 +112,7 @@ class ControllerServer:
         self._port_file.remove()
         await self.node.close()
         await until_idle()
-        self._release()
+        await self._release()
 
     async def _open(self) -> None:
         node_id = self.config.node_id
@@ -118,7 +126,18 @@ class ControllerServer:
 
         controller.follower.subscribe("the configuration", follow)
 
-    def _release(self) -> None:
+    def why_not_ready(self) -> str | None:
+        """Say what keeps other nodes from being answered; None: nothing does."""
+        return "it starts" if self.node.controller is None else None
+
+    async def _open_http(self) -> None:
+        from wirebroker.http.opening import open_http  # noqa: PLC0415 - loaded if it is asked for
+
+        self.http = await open_http(self.config, why_not_ready=self.why_not_ready)
+
+    async def _release(self) -> None:
+        if self.http is not None:
+            await self.http.close()
         self.node.release()
         self._directories.close()
         self.files.close_all()

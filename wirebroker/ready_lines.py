@@ -2,6 +2,7 @@
 
     wirebroker ready on [::]:9092 (node 1, cluster MkU3OEVBNTcwNTJENDM2Qk)
       PLAINTEXT: every interface, port 9092; connect to 127.0.0.1:9092 here, box:9092 from elsewhere
+      http://127.0.0.1:9404: /ready, /live
       data: /home/me/data
 
 The first line names the address that the first listener is bound to; programs read it (the
@@ -46,6 +47,7 @@ def ready_lines(
     directories: Iterable[str],
     machine: str,
     controllers: Iterable[BoundListener] = (),
+    http: Iterable[tuple[str, int]] = (),
 ) -> list[str]:
     """Return the lines for standard output.
 
@@ -56,6 +58,7 @@ def ready_lines(
         directories: Where data lies, as absolute paths.
         machine: What others may call this machine.
         controllers: Where other nodes reach the controller beside it.
+        http: Addresses and ports at which HTTP is served.
     """
     first = bound[0]
     where = shown_address(first.host, first.port)
@@ -63,6 +66,7 @@ def ready_lines(
     if len(bound) > 1 or is_everywhere(first.host) or first.advertised is not None:
         lines += [f"  {each.name}: {_place(each)}; {_advice(each, machine)}" for each in bound]
     lines += [f"  controller {each.name}: {_place(each)}" for each in controllers]
+    lines += [f"  http://{shown_address(host, port)}: /ready, /live" for host, port in http]
     lines.append(f"  data: {', '.join(directories)}")
     return lines
 

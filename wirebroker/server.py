@@ -1,6 +1,7 @@
 """Builds a broker, starts its parts in order, stops them in reverse. Read this first.
 
     bind sockets            so that a port in use is said before anything is written
+    HTTP                    if it is asked for: from here on it says that the broker is not ready
     lock log directories    meta.properties tells node and cluster
     controller              the metadata log replayed into an image; this node becomes its leader
     register                as a broker of Apache Kafka does; what a kill has left is taken from the
@@ -81,6 +82,7 @@ if TYPE_CHECKING:
 
     from wirebroker.cluster.quorum_controller import QuorumController
     from wirebroker.config.listeners import ListenerConfig
+    from wirebroker.http.server import HttpServer
 
 logger = logging.getLogger("wirebroker")
 
@@ -160,6 +162,8 @@ class Server:
         self._compactor: Compactor | None = None
         self.controller: QuorumController | None = None
         self.lifecycle: BrokerLifecycle | None = None
+        # Serves from before the broker opens until it is closed, if it is asked for.
+        self.http: HttpServer | None = None
 
     @property
     def bound(self) -> list[BoundListener]:
@@ -206,17 +210,19 @@ class Server:
         try:
             self._sockets.bind()
             self.controller_node.bind()
+            if self.config.list("wirebroker.http.listeners"):
+                await self._open_http()
             self._directories.open()
             self._port_file.remove()
             broker = self.broker = await self._open_broker()
         except (OSError, KafkaError) as error:
-            self._release()
+            await self._release()
             raise StartError(
                 f"the data directory cannot be used: {error}",
                 "check the disk and its permissions, or choose another (--data-dir DIR)",
             ) from error
         except BaseException:
-            self._release()
+            await self._release()
             raise
         self._maintenance = Maintenance(broker)
         self._maintenance.start()
@@ -246,6 +252,17 @@ class Server:
             await self.stop()
             raise
 
+    def why_not_ready(self) -> str | None:
+        """Say what keeps clients from being served; None: nothing does."""
+        if self.broker is None or self.listeners is None:
+            return "it starts" if self.lifecycle is None else "it recovers its logs"
+        if self.broker.is_stopping:
+            return "it stops"
+        registered = self.broker.metadata.image.brokers.get(self.broker.node_id)
+        if registered is None or registered.fenced:
+            return "the controller has fenced it"
+        return None
+
     async def stop(self) -> None:
         """Finish what is in flight, write everything down and let go."""
         if self.listeners is not None:
@@ -271,7 +288,7 @@ class Server:
                 Work.TOPICS, partial(self.broker.replicas.close, broker_epoch=broker_epoch)
             )
             await until_idle()
-        self._release()
+        await self._release()
 
     async def abandon(self) -> None:
         """End as by a kill: nothing is answered, given away, flushed or marked clean.
@@ -295,7 +312,7 @@ class Server:
         await broker.replicas.until_settled()
         broker.replicas.deleted_partitions.close()
         await until_idle()
-        self._release()
+        await self._release()
 
     async def _leave(self) -> int:
         """Say that this node leads nothing any more, and end the controller; return the epoch."""
@@ -321,6 +338,11 @@ class Server:
         self._compactor.config_changed()
         await self.listeners.follow(config)
         self.broker.auto_listeners = _told_where_they_came(listeners_of(config))
+
+    async def _open_http(self) -> None:
+        from wirebroker.http.opening import open_http  # noqa: PLC0415 - loaded if it is asked for
+
+        self.http = await open_http(self.config, why_not_ready=self.why_not_ready)
 
     async def _open_broker(self) -> Broker:
         config, clock = self.config, self.clock
@@ -411,7 +433,9 @@ class Server:
         host, advertised_port = listener.advertised
         return Endpoint(listener.name, host, advertised_port or port, 0)
 
-    def _release(self) -> None:
+    async def _release(self) -> None:
+        if self.http is not None:
+            await self.http.close()
         self._sockets.close()
         self.controller_node.release()
         self._directories.close()
@@ -481,6 +505,7 @@ def _say_ready(server: Server | ControllerServer) -> None:
         node_id=server.config.node_id,
         cluster_id=server.cluster_id,
         directories=server.data_directories,
+        http=[] if server.http is None else server.http.addresses,
         machine=socket.gethostname(),
         controllers=server.controllers,
     )

@@ -10,6 +10,7 @@ import asyncio
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any, Final
 
+from wirebroker.client.aborted import AbortedFilter
 from wirebroker.client.errors import PASSING, ClientError, check
 from wirebroker.client.fetched_batches import fetched_batches
 from wirebroker.client.leaders import (
@@ -48,7 +49,15 @@ class PartitionsReader:
         positions: The next offset of each.
     """
 
-    __slots__ = ("_client", "_failing_since", "_is_done", "_take", "_until", "positions")
+    __slots__ = (
+        "_client",
+        "_committed",
+        "_failing_since",
+        "_is_done",
+        "_take",
+        "_until",
+        "positions",
+    )
 
     def __init__(
         self,
@@ -57,6 +66,7 @@ class PartitionsReader:
         take: Callable[[TopicPartition, list[Record]], bool],
         *,
         until: Mapping[TopicPartition, int] | None = None,
+        read_committed: bool = False,
     ) -> None:
         """Take what is to be read.
 
@@ -67,11 +77,16 @@ class PartitionsReader:
             take: Is given the records as they come, those of a partition in order, never none; it
                 returns whether more are wanted.
             until: Where reading a partition ends; without it reading goes on for ever.
+            read_committed: Whether records of transactions that were aborted, or are open, are
+                left out.
         """
         self.positions = dict(positions)
         self._client = client
         self._take = take
         self._until = until
+        self._committed: dict[TopicPartition, AbortedFilter] | None = None
+        if read_committed:
+            self._committed = {place: AbortedFilter() for place in positions}
         self._is_done = False
         self._failing_since: float | None = None
 
@@ -156,7 +171,8 @@ class PartitionsReader:
             )
         rows = [{"topic": name, "partitions": rows} for name, rows in topics.items()]
         limits = {"max_wait_ms": wait_ms, "min_bytes": 1, "max_bytes": _ANSWER_BYTES}
-        return {"replica_id": -1, **limits, "topics": rows}
+        isolation = {"isolation_level": int(self._committed is not None)}
+        return {"replica_id": -1, **limits, **isolation, "topics": rows}
 
     async def _took(self, place: TopicPartition, row: Any) -> bool:
         """Hand on what a leader has answered for a partition; say if it is another's by now."""
@@ -167,9 +183,15 @@ class PartitionsReader:
             self.positions |= nearest
             return True
         check(row.error_code, f"fetching {place} is refused")
+        aborted = None if self._committed is None else self._committed[place]
+        if aborted is not None:
+            aborted.begin(row.aborted_transactions or ())
         try:
             for header, batch in fetched_batches(memoryview(row.records or b"")):
-                records = iter(()) if header.is_control else iterate_records(batch, header)
+                is_read = not header.is_control
+                if aborted is not None:
+                    is_read = aborted.lets_through(header, batch)
+                records = iterate_records(batch, header) if is_read else iter(())
                 wanted = [each for each in records if self._is_wanted(place, each.offset)]
                 if wanted and not self._is_done:
                     self._is_done = not self._take(place, wanted)

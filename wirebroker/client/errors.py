@@ -15,7 +15,15 @@ if TYPE_CHECKING:
 
 
 class ClientError(Exception):
-    """A cluster that can't be reached or that refuses."""
+    """A cluster that can't be reached or that refuses.
+
+    Attributes:
+        code: The error code that it has answered; 0 if it is none of a cluster's answers.
+    """
+
+    def __init__(self, message: str, *, code: int = 0) -> None:
+        super().__init__(message)
+        self.code = code
 
 
 class UnservedError(ClientError):
@@ -79,7 +87,7 @@ def check(code: int, what: str, message: str | None = None) -> None:
         ClientError: The code is not 0.
     """
     if code:
-        raise ClientError(f"{what}: {explained(code, message)}")
+        raise ClientError(f"{what}: {explained(code, message)}", code=code)
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

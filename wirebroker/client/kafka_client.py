@@ -12,19 +12,17 @@ from __future__ import annotations
 
 import asyncio
 import errno
+from copy import copy
 from typing import TYPE_CHECKING, Any, Final
 
 from wirebroker.client.errors import (
     PASSING,
     ClientError,
     UnservedError,
-    check,
-    did_you_mean,
     explained,
 )
 from wirebroker.clock import pause
 from wirebroker.codecs.api_keys import ApiKey
-from wirebroker.codecs.errors import ErrorCode
 from wirebroker.net.client.errors import CannotConnectError, PeerError, UnsupportedVersionError
 from wirebroker.net.client.node import Node
 from wirebroker.net.client.settings import Backoff, ClientSettings, PeerAddress
@@ -37,15 +35,13 @@ if TYPE_CHECKING:
     from wirebroker.net.client.connection import Body
     from wirebroker.net.client.transport import Dialer
 
+# How long what passes by itself is given, each time.
 _RETRY: Final = Backoff(first_s=0.05, most_s=0.5)
 # FindCoordinator's key_type.
 _GROUP: Final = 0
 # The last version that asks for one key and not for several.
 _ONE_KEY: Final = 3
-_UNKNOWN: Final = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-# Brokers that make topics on first use say that there is none until it is made, as do those that
-# don't: after so long it is taken for the latter.
-_CREATION_S: Final = 3.0
+_CLIENT_ID: Final = "wirebroker-cli"
 
 
 class KafkaClient:
@@ -65,6 +61,7 @@ class KafkaClient:
         "_first",
         "_nodes",
         "_random",
+        "_retry",
         "_settings",
         "clock",
         "timeout_s",
@@ -78,16 +75,29 @@ class KafkaClient:
         dialer: Dialer,
         clock: Clock,
         random: Random,
+        client_id: str = _CLIENT_ID,
+        retry: Backoff = _RETRY,
     ) -> None:
-        """Take addresses of brokers, at least one; nothing is connected yet."""
+        """Take addresses of brokers, at least one; nothing is connected yet.
+
+        Args:
+            bootstrap: Where to begin.
+            timeout_s: For each request, and for all tries of it together.
+            dialer: Makes connections.
+            clock: What deadlines go by.
+            random: For pauses.
+            client_id: How brokers' logs call it.
+            retry: The pauses before what passes by itself is tried again.
+        """
         assert bootstrap
         self.timeout_s = timeout_s
         self.clock = clock
         self._bootstrap = tuple(bootstrap)
         self._dialer = dialer
         self._random = random
+        self._retry = retry
         self._settings = ClientSettings(
-            client_id="wirebroker-cli",
+            client_id=client_id,
             connect_timeout_s=min(10.0, timeout_s),
             request_timeout_s=timeout_s,
         )
@@ -102,8 +112,24 @@ class KafkaClient:
         return self
 
     async def __aexit__(self, *_: object) -> None:
+        self.abort()
+
+    def abort(self) -> None:
+        """Close all connections; whoever waits for an answer gets a ClientError."""
         for node in self._nodes.values():
             node.abort()
+
+    def within(self, timeout_s: float) -> KafkaClient:
+        """Return the same client, on the same connections, with another patience."""
+        other = copy(self)
+        other.timeout_s = timeout_s
+        return other
+
+    def apart(self) -> KafkaClient:
+        """Return the same client, on connections of its own."""
+        other = copy(self)
+        other._nodes = {}
+        return other
 
     # --- requests ---
 
@@ -259,33 +285,6 @@ class KafkaClient:
             self._controller_id = answer.controller_id
         return answer
 
-    async def topics(self, names: Sequence[str], *, may_create: bool = False) -> list[Any]:
-        """Return the metadata of topics that are there, in this order, each with its leaders.
-
-        Raises:
-            ClientError: One is not there, or has no leader for as long as a request may take.
-        """
-        found: dict[str, Any] = {}
-        given_up = self.clock.monotonic() + (_CREATION_S if may_create else 0.0)
-        async for _ in self.tries():
-            answer = await self.metadata(names, may_create=may_create)
-            found = {each.name: each for each in answer.topics}
-            missing = [name for name in names if found[name].error_code == _UNKNOWN]
-            if missing and self.clock.monotonic() >= given_up:
-                raise await self._no_such_topic(missing[0])
-            if not missing and not any(_is_unsettled(each) for each in found.values()):
-                break
-        for name in names:
-            check(found[name].error_code, f"topic {name} cannot be used")
-        return [found[name] for name in names]
-
-    async def _no_such_topic(self, name: str) -> ClientError:
-        others = [each.name for each in (await self.metadata()).topics]
-        hint = did_you_mean(name, others)
-        return ClientError(
-            f"there is no topic {name}{hint or f'; `wirebroker topic create {name}` makes it'}"
-        )
-
     async def _find_coordinator(self, group: str) -> int:
         code, message = 0, None
         async for _ in self.tries():
@@ -299,7 +298,7 @@ class KafkaClient:
             if code not in PASSING:
                 break
         what = f"the coordinator of group {group} cannot be found"
-        raise ClientError(f"{what}: {explained(code, message)}")
+        raise ClientError(f"{what}: {explained(code, message)}", code=code)
 
     # --- time, connections ---
 
@@ -310,7 +309,7 @@ class KafkaClient:
         while True:
             yield
             failures += 1
-            delay_s = _RETRY.delay_s(failures, self._random)
+            delay_s = self._retry.delay_s(failures, self._random)
             if self.clock.monotonic() + delay_s >= deadline:
                 return
             await pause(delay_s)
@@ -339,12 +338,6 @@ class KafkaClient:
 
 def _coordinator_question(group: str) -> Body:
     return lambda version: {"key": group} | ({"key_type": _GROUP} if version else {})
-
-
-def _is_unsettled(topic: Any) -> bool:
-    return topic.error_code in PASSING or any(
-        each.error_code in PASSING or each.leader_id < 0 for each in topic.partitions
-    )
 
 
 def _why(error: CannotConnectError) -> str:

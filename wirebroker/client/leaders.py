@@ -9,6 +9,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from wirebroker.client.errors import PASSING, check
+from wirebroker.client.topic_lookup import find_topics
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
 
@@ -46,29 +47,35 @@ async def partitions_of(
     """
     return {
         TopicPartition(topic.name, each.partition_index): each.leader_id
-        for topic in await client.topics(topics, may_create=may_create)
+        for topic in await find_topics(client, topics, may_create=may_create)
         for each in sorted(topic.partitions, key=lambda each: each.partition_index)
     }
 
 
 async def offsets_at(
-    client: KafkaClient, timestamps: Mapping[TopicPartition, int]
+    client: KafkaClient,
+    timestamps: Mapping[TopicPartition, int],
+    *,
+    read_committed: bool = False,
 ) -> dict[TopicPartition, int]:
     """Return the first offset at or after a time in each partition; its end if nothing is so late.
 
     Args:
         client: The cluster.
         timestamps: In ms since 1970, or EARLIEST or LATEST.
+        read_committed: Whether the end is before the first transaction that is still open.
 
     Raises:
         ClientError: As of `ask_leaders`.
     """
     rows = {place: {"timestamp": timestamp} for place, timestamp in timestamps.items()}
-    answers = await _ask_leaders(client, ApiKey.LIST_OFFSETS, rows, {"replica_id": -1})
+    shared = {"replica_id": -1, "isolation_level": int(read_committed)}
+    answers = await _ask_leaders(client, ApiKey.LIST_OFFSETS, rows, shared)
     found = {place: int(answer.offset) for place, answer in answers.items()}
     later = [place for place, offset in found.items() if offset == _NO_OFFSET]
     if later:
-        found |= await offsets_at(client, dict.fromkeys(later, LATEST))
+        ends = dict.fromkeys(later, LATEST)
+        found |= await offsets_at(client, ends, read_committed=read_committed)
     return found
 
 

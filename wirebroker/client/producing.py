@@ -41,6 +41,7 @@ class Stored(NamedTuple):
     records: int
     first_offset: int
     last_offset: int
+    append_time_ms: int  # of the last, where the topic has LogAppendTime; else -1
 
 
 class TopicWriter:
@@ -75,19 +76,30 @@ class TopicWriter:
         self._leaders = {place.partition: leader for place, leader in found.items()}
         self.partition_count = len(found)
 
-    async def write(self, records: Sequence[tuple[int, BareRecord]]) -> None:
+    async def write(
+        self, records: Sequence[tuple[int, BareRecord]], *, timestamp_ms: int | None = None
+    ) -> None:
         """Write records to their partitions, and return when all are acknowledged.
 
         Args:
             records: Each with the number of its partition.
+            timestamp_ms: When they were created, since 1970; None: now.
 
         Raises:
-            ClientError: Some are refused, or may be stored or not.
+            ClientError: Some are refused, or may be stored or not; UNKNOWN_TOPIC_OR_PARTITION
+                before any is written.
         """
+        for partition, _ in records:
+            if partition not in self._leaders:
+                raise ClientError(
+                    f"there is no partition {partition}: {self._topic} has "
+                    f"{self.partition_count}, from 0",
+                    code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+                )
         waiting = _batches(records)
         async for _ in self._client.tries():
             while waiting:
-                refused = await self._write_firsts(waiting)
+                refused = await self._write_firsts(waiting, timestamp_ms)
                 for partition in set(waiting) - set(refused):
                     waiting[partition].popleft()
                     if not waiting[partition]:
@@ -99,12 +111,14 @@ class TopicWriter:
             await self.open()
         raise ClientError(f"partitions {sorted(waiting)} of {self._topic} have no leader")
 
-    async def _write_firsts(self, waiting: dict[int, deque[list[BareRecord]]]) -> list[int]:
+    async def _write_firsts(
+        self, waiting: dict[int, deque[list[BareRecord]]], timestamp_ms: int | None
+    ) -> list[int]:
         """Send the first batch of each partition; return those that have moved."""
         by_leader: dict[int, list[int]] = defaultdict(list)
         for partition in waiting:
             by_leader[self._leaders[partition]].append(partition)
-        now_ms = self._client.clock.now_ms()
+        now_ms = self._client.clock.now_ms() if timestamp_ms is None else timestamp_ms
         requests: list[Any] = []
         for leader, partitions in by_leader.items():
             data = [
@@ -140,11 +154,12 @@ class TopicWriter:
         last = row.base_offset + count - 1
         before = self._stored.get(row.index)
         if before is None:
-            self._stored[row.index] = Stored(row.index, count, row.base_offset, last)
-        else:
-            self._stored[row.index] = before._replace(
-                records=before.records + count, last_offset=last
-            )
+            before = Stored(row.index, 0, row.base_offset, last, -1)
+        self._stored[row.index] = before._replace(
+            records=before.records + count,
+            last_offset=last,
+            append_time_ms=row.log_append_time_ms,
+        )
 
 
 def _batches(records: Sequence[tuple[int, BareRecord]]) -> dict[int, deque[list[BareRecord]]]:

@@ -20,10 +20,9 @@ _UNKNOWN: Final = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 async def create_topics(
     client: KafkaClient,
-    names: Sequence[str],
+    partitions: Mapping[str, int],
     *,
-    partitions: int,
-    replication_factor: int,
+    replication_factor: int = -1,
     configs: Mapping[str, str],
     may_exist: bool = False,
 ) -> list[str]:
@@ -31,8 +30,7 @@ async def create_topics(
 
     Args:
         client: The cluster.
-        names: What they are called.
-        partitions: How many each gets; -1 is the brokers' num.partitions.
+        partitions: How many each gets, by name; -1 is the brokers' num.partitions.
         replication_factor: -1 is the brokers' default.replication.factor.
         configs: Of each.
         may_exist: Whether those that are there already are no mistake.
@@ -46,18 +44,18 @@ async def create_topics(
     rows = [
         {
             "name": name,
-            "num_partitions": partitions,
+            "num_partitions": count,
             "replication_factor": replication_factor,
             "configs": [{"name": key, "value": value} for key, value in configs.items()],
         }
-        for name in names
+        for name, count in partitions.items()
     ]
     answer = await client.request_of_controller(
         ApiKey.CREATE_TOPICS, {"topics": rows, "timeout_ms": _timeout_ms(client)}
     )
     found = {each.name: each for each in answer.topics}
     made: list[str] = []
-    for name in names:
+    for name in partitions:
         row = found[name]
         if may_exist and row.error_code == ErrorCode.TOPIC_ALREADY_EXISTS:
             continue
@@ -66,6 +64,16 @@ async def create_topics(
         made.append(name)
     await _known(client, made, 1)
     return made
+
+
+async def list_topics(client: KafkaClient) -> dict[str, int]:
+    """Return how many partitions each topic has, by name, Kafka's own left out.
+
+    Raises:
+        ClientError: Nobody answers.
+    """
+    found = [each for each in (await client.metadata()).topics if not each.is_internal]
+    return {each.name: len(each.partitions) for each in sorted(found, key=lambda each: each.name)}
 
 
 async def add_partitions(client: KafkaClient, topic: str, count: int) -> None:

@@ -8,6 +8,7 @@ import click
 
 from wirebroker.client.configs import BROKER, TOPIC, alter_configs, configs_of, label
 from wirebroker.client.errors import ClientError, did_you_mean
+from wirebroker.client.topic_lookup import find_topics
 from wirebroker.commands.running import ClusterFlags, cluster_flags, pairs, run_verb
 
 if TYPE_CHECKING:
@@ -103,7 +104,7 @@ async def _alter(client: KafkaClient, kind: int, name: str, changes: dict[str, s
 
 async def _check_that_it_is_there(client: KafkaClient, kind: int, name: str) -> None:
     if kind == TOPIC:  # else its name would get an answer that doesn't say what was meant
-        await client.topics([name])
+        await find_topics(client, [name])
 
 
 def _resource(kind: str, name: str) -> tuple[int, str]:

@@ -90,7 +90,8 @@ def produce(
         except ClientError as error:
             count = sum(each.records for each in writer.stored)
             raise ClientError(f"{error}; {count} records before are stored") from error
-        rows = [each._asdict() for each in writer.stored]
+        columns = ("partition", "records", "first_offset", "last_offset")
+        rows = [{name: getattr(each, name) for name in columns} for each in writer.stored]
         said = [
             f"{topic}-{each.partition}: {each.records} stored,"
             f" offsets {each.first_offset} to {each.last_offset}"

@@ -16,6 +16,7 @@ from wirebroker.client.leaders import (
     offsets_at,
     partitions_of,
 )
+from wirebroker.client.topic_lookup import find_topics
 from wirebroker.client.topics import add_partitions, create_topics, delete_topics
 from wirebroker.codecs.primitives import uuid_text
 from wirebroker.commands.flags import (
@@ -83,7 +84,7 @@ def describe(*, names: tuple[str, ...], **flags: Unpack[ClusterFlags]) -> int:
     """Show the partitions of topics, with their offsets, and the configs that were set."""
 
     async def work(client: KafkaClient, out: Output) -> None:
-        described = [await _described(client, each) for each in await client.topics(names)]
+        described = [await _described(client, each) for each in await find_topics(client, names)]
         lines: list[str] = []
         for each in described:
             lines += ["", *_description(out, each)] if lines else _description(out, each)
@@ -165,8 +166,7 @@ def create(
     async def work(client: KafkaClient, out: Output) -> None:
         made = await create_topics(
             client,
-            names,
-            partitions=partitions or -1,
+            dict.fromkeys(names, partitions or -1),
             replication_factor=replicas or -1,
             configs=settings,
             may_exist=if_not_exists,
@@ -203,7 +203,7 @@ def alter(
         raise click.UsageError("nothing to change: give --partitions, --config or --unset")
 
     async def work(client: KafkaClient, out: Output) -> None:
-        await client.topics([name])
+        await find_topics(client, [name])
         if changes:
             await alter_configs(client, TOPIC, name, changes)
         if partitions is not None:
@@ -221,7 +221,7 @@ def delete(*, names: tuple[str, ...], yes: bool, **flags: Unpack[ClusterFlags]) 
     """Delete topics with all that is in them; without --yes say what would be deleted."""
 
     async def work(client: KafkaClient, out: Output) -> None:
-        known = await client.topics(names)
+        known = await find_topics(client, names)
         if yes:
             await delete_topics(client, names)
             out.show({"deleted": list(names)}, [f"{name}: deleted" for name in names])

@@ -10,15 +10,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias, cast
 
+from wirebroker.client.groups import committed_of
+from wirebroker.client.topics import create_topics, list_topics
 from wirebroker.clock import SystemClock
 from wirebroker.testing.client_configs import client_config
-from wirebroker.testing.conversation import Patience
-from wirebroker.testing.group_offsets import committed_offsets
 from wirebroker.testing.life import BrokerLife
 from wirebroker.testing.reading import read_all, read_until
 from wirebroker.testing.sending import Parcel, Sender
 from wirebroker.testing.settings import as_texts
-from wirebroker.testing.topics import create_topics, list_topics
 
 if TYPE_CHECKING:
     import datetime
@@ -42,7 +41,8 @@ class Broker:
 
     It runs on a thread and an event loop of its own, in this process. Nothing is shared with other
     brokers, so there may be several. Its methods wait for the broker and may be called from any
-    thread; in a coroutine call them with `asyncio.to_thread`.
+    thread; in a coroutine call them with `asyncio.to_thread`. What it refuses is a KafkaError; that
+    it was ended meanwhile, or does not answer, is a ConnectionError.
 
     >>> with Broker(config={"auto.create.topics.enable": False}) as broker:
     ...     broker.create_topic("orders")
@@ -282,8 +282,8 @@ class Broker:
         Raises:
             KafkaError: One cannot be created.
         """
-        texts, patience = as_texts(config or {}), Patience(_PATIENCE_S)
-        self._life.ask(lambda client: create_topics(client, partitions, texts, patience))
+        configs = as_texts(config or {})
+        self._life.ask(lambda client: create_topics(client, partitions, configs=configs))
 
     def topics(self) -> dict[str, int]:
         """Return how many partitions each topic has, Kafka's own topics left out.
@@ -292,7 +292,7 @@ class Broker:
         >>> broker.topics()
         {'orders': 3}
         """
-        return self._life.ask(lambda client: list_topics(client, Patience(_PATIENCE_S)))
+        return self._life.ask(list_topics)
 
     def produce(
         self,
@@ -350,10 +350,7 @@ class Broker:
         Raises:
             KafkaError: UNKNOWN_TOPIC_OR_PARTITION.
         """
-        patience = Patience(_PATIENCE_S)
-        return self._life.ask(
-            lambda client: read_all(client, topic, patience, read_committed=read_committed)
-        )
+        return self._life.ask(lambda client: read_all(client, topic, read_committed=read_committed))
 
     def wait_for(
         self,
@@ -380,10 +377,9 @@ class Broker:
         Raises:
             TimeoutError: There are fewer when the time is over; the text says how many.
         """
-        patience = Patience(timeout)
         return self._life.ask(
             lambda client: read_until(
-                client, topic, patience, count=count, read_committed=read_committed
+                client, topic, timeout, count=count, read_committed=read_committed
             )
         )
 
@@ -399,8 +395,8 @@ class Broker:
         Raises:
             KafkaError: Its coordinator does not answer.
         """
-        patience = Patience(_PATIENCE_S)
-        return self._life.ask(lambda client: committed_offsets(client, group, patience))
+        found = self._life.ask(lambda client: committed_of(client, group))
+        return {(place.topic, place.partition): offset for place, offset in found.items()}
 
 
 def _pairs(headers: _Headers) -> Iterable[tuple[str, Content]]:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import shutil
 import weakref
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from wirebroker.client.errors import ClientError
 from wirebroker.testing.child_process import ChildProcess
-from wirebroker.testing.conversation import Conversation
 from wirebroker.testing.folders import new_folder
+from wirebroker.testing.kit_client import as_told_to_tests, kit_client
 from wirebroker.testing.loop_thread import LoopThread
 from wirebroker.testing.same_process import SameProcess
 from wirebroker.testing.settings import broker_settings
@@ -18,11 +20,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping
     from pathlib import Path
 
+    from wirebroker.client.kafka_client import KafkaClient
     from wirebroker.net.client.settings import PeerAddress
     from wirebroker.testing.host import Host
     from wirebroker.testing.settings import Setting
 
 _Result = TypeVar("_Result")
+
+_NOT_RUNNING: Final = "the broker does not run: use it in a with block, or call start()"
 
 
 class BrokerLife:
@@ -50,7 +55,8 @@ class BrokerLife:
         self.host: Host = ChildProcess(self._folder / "broker.log") if is_child else SameProcess()
         self._number = 0
         self._thread: LoopThread | None = None
-        self._conversation: Conversation | None = None
+        self._client: KafkaClient | None = None
+        self._asking: set[asyncio.Task[Any]] = set()
         self._clean = weakref.finalize(self, _clean, self.host, self._folder)
 
     @property
@@ -103,15 +109,17 @@ class BrokerLife:
             self._thread = None
         self._clean()
 
-    def ask(self, question: Callable[[Conversation], Coroutine[Any, Any, _Result]]) -> _Result:
+    def ask(self, question: Callable[[KafkaClient], Coroutine[Any, Any, _Result]]) -> _Result:
         """Have the thread talk with the broker, and return what comes of it.
 
         Raises:
             RuntimeError: It does not run.
+            KafkaError: It refuses.
+            ConnectionError: It does not answer, or was ended meanwhile.
         """
-        if self._thread is None or self._conversation is None:
-            raise RuntimeError("the broker does not run: use it in a with block, or call start()")
-        return self._thread.call(question(self._conversation))
+        if self._thread is None:
+            raise RuntimeError(_NOT_RUNNING)
+        return self._thread.call(self._answered(question))
 
     # -- on the loop -------------------------------------------------------------------------
 
@@ -119,13 +127,34 @@ class BrokerLife:
         settings = broker_settings({**self._config, **(config or {})})
         port = self._wanted_port if self.address is None else self.address.port
         self.address = await self.host.start(self.directory, settings, port)
-        self._conversation = Conversation(self.address)
+        self._client = kit_client(self.address)
 
     async def _end(self, end: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        conversation, self._conversation = self._conversation, None
-        assert conversation is not None, "it runs"
-        conversation.break_off()
+        client, self._client = self._client, None
+        assert client is not None, "it runs"
+        for task in self._asking:
+            task.cancel()
+        client.abort()
         await end()
+
+    async def _answered(
+        self, question: Callable[[KafkaClient], Coroutine[Any, Any, _Result]]
+    ) -> _Result:
+        client, task = self._client, asyncio.current_task()
+        assert task is not None
+        if client is None:
+            raise RuntimeError(_NOT_RUNNING)
+        self._asking.add(task)
+        try:
+            return await question(client)
+        except ClientError as error:
+            raise as_told_to_tests(error) from error
+        except asyncio.CancelledError:
+            if self._client is client:
+                raise
+            raise ConnectionError("the broker was ended meanwhile") from None
+        finally:
+            self._asking.discard(task)
 
     async def _begin_anew(self, config: Mapping[str, Setting]) -> None:
         if self.host.is_running:

@@ -2,61 +2,60 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+import asyncio
+import contextlib
+from typing import TYPE_CHECKING, Final
 
+from wirebroker.client.consuming import PartitionsReader
+from wirebroker.client.errors import ClientError
+from wirebroker.client.leaders import (
+    EARLIEST,
+    LATEST,
+    TopicPartition,
+    offsets_at,
+    partitions_of,
+)
 from wirebroker.clock import pause
-from wirebroker.codecs.api_keys import ApiKey
-from wirebroker.codecs.errors import ErrorCode, KafkaError
-from wirebroker.testing.batch_reader import BatchReader
-from wirebroker.testing.conversation import check
-from wirebroker.testing.topics import count_partitions
+from wirebroker.codecs.errors import ErrorCode
+from wirebroker.testing.topic_record import TopicRecord
 
 if TYPE_CHECKING:
-    from wirebroker.testing.conversation import Conversation, Patience
-    from wirebroker.testing.topic_record import TopicRecord
+    from wirebroker.client.kafka_client import KafkaClient
+    from wirebroker.codecs.records.record import Record
 
-# Later versions know topics by their ids.
-_BY_NAME: Final = 12
-# ListOffsets' names for the two ends.
-_EARLIEST, _LATEST = -2, -1
-_CONSUMER: Final = -1
-_NO_SESSION: Final = -1
-# What one Fetch may bring, of one partition and in all.
-_PARTITION_BYTES, _ALL_BYTES = 1 << 20, 16 << 20
-# How long one Fetch waits; who waits longer asks again.
-_LONGEST_WAIT_S: Final = 0.5
 _LOOK_AGAIN_S: Final = 0.01
 
 
-async def read_all(
-    conversation: Conversation, topic: str, patience: Patience, *, read_committed: bool
-) -> list[TopicRecord]:
+async def read_all(client: KafkaClient, topic: str, *, read_committed: bool) -> list[TopicRecord]:
     """Return the records that a topic has now, in the order of partitions and offsets.
 
     Raises:
-        KafkaError: There is no such topic, or it cannot be read.
+        ClientError: There is no such topic, or it cannot be read.
     """
-    reading = TopicReading(conversation, topic, read_committed=read_committed)
-    await reading.read_all(patience)
+    reading = TopicReading(client, topic, read_committed=read_committed)
+    await reading.read_all()
     return reading.in_order()
 
 
 async def read_until(
-    conversation: Conversation, topic: str, patience: Patience, *, count: int, read_committed: bool
+    client: KafkaClient, topic: str, timeout_s: float, *, count: int, read_committed: bool
 ) -> list[TopicRecord]:
     """Return a topic's records, in that order, when there are so many.
 
     Raises:
-        TimeoutError: There are fewer when the patience is over.
-        KafkaError: The topic cannot be read.
+        TimeoutError: There are fewer when the time is over.
+        ClientError: The topic cannot be read.
     """
-    reading = TopicReading(conversation, topic, read_committed=read_committed)
-    if not await reading.read_until(count, patience):
-        there = len(reading.records)
+    # What waits for records must not keep the answers of others waiting.
+    async with client.apart() as own:
+        reading = TopicReading(own, topic, read_committed=read_committed)
+        await reading.read_until(count, timeout_s)
+    there = len(reading.records)
+    if there < count:
         raise TimeoutError(
-            f"{topic} has {there} of {count} records after {patience.seconds:g} s"
+            f"{topic} has {there} of {count} records after {timeout_s:g} s"
             if reading.is_there
-            else f"there is no topic {topic} after {patience.seconds:g} s"
+            else f"there is no topic {topic} after {timeout_s:g} s"
         )
     return reading.in_order()
 
@@ -66,133 +65,73 @@ class TopicReading:
 
     Attributes:
         records: What was read.
+        is_there: Whether the topic was found.
     """
 
-    def __init__(self, conversation: Conversation, topic: str, *, read_committed: bool) -> None:
+    def __init__(self, client: KafkaClient, topic: str, *, read_committed: bool) -> None:
         self.records: list[TopicRecord] = []
-        self._conversation = conversation
+        self.is_there = False
+        self._client = client
         self._topic = topic
-        self._isolation = int(read_committed)
-        self._readers: dict[int, BatchReader] = {}
-
-    @property
-    def is_there(self) -> bool:
-        """Whether the topic was found."""
-        return bool(self._readers)
+        self._read_committed = read_committed
+        self._wanted: int | None = None
 
     def in_order(self) -> list[TopicRecord]:
         """Return what was read, in the order of partitions and offsets."""
         return sorted(self.records, key=lambda record: (record.partition, record.offset))
 
-    async def read_all(self, patience: Patience) -> None:
+    async def read_all(self) -> PartitionsReader:
         """Read what there is now.
 
         Raises:
-            KafkaError: There is no such topic, or it cannot be read.
-            TimeoutError: No more of it comes.
+            ClientError: There is no such topic, or it cannot be read.
         """
-        partitions = await count_partitions(
-            self._conversation, self._topic, patience, may_create=False
+        places = list(await partitions_of(self._client, [self._topic]))
+        self.is_there = True
+        starts = await offsets_at(self._client, dict.fromkeys(places, EARLIEST))
+        ends = await offsets_at(
+            self._client, dict.fromkeys(places, LATEST), read_committed=self._read_committed
         )
-        if partitions is None:
-            what = f"there is no topic {self._topic}"
-            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, what)
-        await self._begin(partitions, patience)
-        ends = await self._offsets(_LATEST, partitions, patience)
-        while any(reader.position < ends[each] for each, reader in self._readers.items()):
-            before = [reader.position for reader in self._readers.values()]
-            await self._fetch(patience)
-            if not patience.left_s and before == [each.position for each in self._readers.values()]:
-                raise TimeoutError(f"{self._topic} could not be read to its end")
-        self.records = [each for each in self.records if each.offset < ends[each.partition]]
+        reader = PartitionsReader(
+            self._client, starts, self._take, until=ends, read_committed=self._read_committed
+        )
+        await reader.run()
+        return reader
 
-    async def read_until(self, count: int, patience: Patience) -> bool:
-        """Read until there are so many records, waiting for them, and for the topic.
-
-        Returns:
-            Whether they came in time.
-        """
-        while not self._readers:
-            partitions = await count_partitions(
-                self._conversation, self._topic, patience, may_create=False
-            )
-            if partitions is not None:
-                await self._begin(partitions, patience)
-            elif not patience.left_s:
-                return False
-            else:
-                await pause(_LOOK_AGAIN_S)
-        while len(self.records) < count:
-            is_last = not patience.left_s
-            await self._fetch(patience)
-            if is_last:
-                break
-        return len(self.records) >= count
-
-    async def _begin(self, partitions: int, patience: Patience) -> None:
-        starts = await self._offsets(_EARLIEST, partitions, patience)
-        self._readers = {
-            each: BatchReader(self._topic, each, position=start) for each, start in starts.items()
-        }
-
-    async def _offsets(self, which: int, partitions: int, patience: Patience) -> dict[int, int]:
-        asked = [
-            {"partition_index": each, "timestamp": which, "current_leader_epoch": -1}
-            for each in range(partitions)
-        ]
-        request = {
-            "replica_id": _CONSUMER,
-            "isolation_level": self._isolation,
-            "topics": [{"name": self._topic, "partitions": asked}],
-        }
+    async def read_until(self, count: int, timeout_s: float) -> None:
+        """Read until there are so many records or the time is over, waiting for the topic too."""
+        monotonic = self._client.clock.monotonic
+        end = monotonic() + timeout_s
         while True:
-            answer = await self._conversation.ask(ApiKey.LIST_OFFSETS, request, patience)
-            found = answer.topics[0].partitions
-            codes = [each.error_code for each in found if each.error_code]
-            if codes and await self._conversation.is_worth_another_try(codes[0], patience):
-                continue
-            for each in found:
-                check(each.error_code, f"the offsets of {self._topic}-{each.partition_index}")
-            return {each.partition_index: each.offset for each in found}
+            try:
+                reader = await self.read_all()
+                break
+            except ClientError as error:
+                if error.code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                    raise
+            if monotonic() >= end:
+                return
+            await pause(_LOOK_AGAIN_S)
+        if len(self.records) < count:
+            self._wanted = count
+            reader = PartitionsReader(
+                self._client, reader.positions, self._take, read_committed=self._read_committed
+            )
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(max(0.0, end - monotonic())):
+                    await reader.run()
 
-    async def _fetch(self, patience: Patience) -> None:
-        request = {
-            "replica_id": _CONSUMER,
-            "max_wait_ms": int(min(patience.left_s, _LONGEST_WAIT_S) * 1000),
-            "min_bytes": 1,
-            "max_bytes": _ALL_BYTES,
-            "isolation_level": self._isolation,
-            "session_epoch": _NO_SESSION,
-            "topics": [{"topic": self._topic, "partitions": self._wanted()}],
-        }
-        answer = await self._conversation.ask(ApiKey.FETCH, request, patience, at_most=_BY_NAME)
-        check(answer.error_code, f"reading {self._topic}")
-        for topic in answer.responses:
-            for each in topic.partitions:
-                await self._take(each, patience)
-
-    def _wanted(self) -> list[dict[str, int]]:
-        return [
-            {
-                "partition": each,
-                "current_leader_epoch": -1,
-                "fetch_offset": reader.position,
-                "log_start_offset": -1,
-                "partition_max_bytes": _PARTITION_BYTES,
-            }
-            for each, reader in self._readers.items()
+    def _take(self, place: TopicPartition, records: list[Record]) -> bool:
+        self.records += [
+            TopicRecord(
+                topic=place.topic,
+                partition=place.partition,
+                offset=each.offset,
+                timestamp=each.timestamp,
+                key=each.key,
+                value=each.value,
+                headers=tuple(each.headers),
+            )
+            for each in records
         ]
-
-    async def _take(self, answer: Any, patience: Patience) -> None:
-        """Take over what came of one partition."""
-        reader = self._readers[answer.partition_index]
-        code = answer.error_code
-        if code == ErrorCode.OFFSET_OUT_OF_RANGE:
-            # Its beginning was deleted meanwhile.
-            starts = await self._offsets(_EARLIEST, len(self._readers), patience)
-            reader.position = max(reader.position, starts[answer.partition_index])
-        elif not code:
-            aborted: list[Any] = answer.aborted_transactions or []
-            self.records += reader.read(memoryview(answer.records or b""), aborted)
-        elif not await self._conversation.is_worth_another_try(code, patience):
-            check(code, f"reading {self._topic}-{answer.partition_index}")
+        return self._wanted is None or len(self.records) < self._wanted

@@ -17,7 +17,13 @@ class BecameError(Exception):
 
 
 @pytest.fixture
-def start(monkeypatch, capsys):
+def environments():
+    """Return what those that were started were given, in turn."""
+    return []
+
+
+@pytest.fixture
+def start(monkeypatch, capsys, environments):
     """Return a function that starts and returns (environment, what was said, what was begun)."""
     monkeypatch.delenv(VARIABLE, raising=False)
     monkeypatch.delenv("PYTHONPATH", raising=False)
@@ -29,15 +35,16 @@ def start(monkeypatch, capsys):
     monkeypatch.setattr(os, "execve", execve)
     monkeypatch.setattr(subprocess, "Popen", lambda command, **_: begun.append(command))
 
-    def started(state, *, missing=None):
+    def started(state, *, missing=None, more=()):
         folder = ROOT / ".venv" / "of-a-test"
         monkeypatch.setattr(run, "state_of", lambda _: state)
         monkeypatch.setattr(run, "what_is_missing", lambda: missing)
         monkeypatch.setattr(run, "_log_of", lambda _: subprocess.DEVNULL)
         with pytest.raises(BecameError) as became:
-            run.main(folder, ["serve", "--port", "0"])
+            run.main(folder, ["serve", "--port", "0", *more])
         arguments, environment = became.value.args
-        assert arguments[1:] == ["-P", "-m", "wirebroker", "serve", "--port", "0"]
+        assert arguments[1:] == ["-P", "-m", "wirebroker", "serve", "--port", "0", *more]
+        environments.append(environment)
         return environment.get("PYTHONPATH"), capsys.readouterr().err, begun
 
     return started
@@ -79,3 +86,15 @@ def test_nothing_is_compiled_if_nothing_shall_be(start, monkeypatch):
     assert path is None
     assert "plain Python" in said
     assert not begun
+
+
+def test_http_is_served_on_loopback_unless_a_file_or_the_environment_says_what_is(
+    start, environments, monkeypatch
+):
+    name = "KAFKA_WIREBROKER_HTTP_LISTENERS"
+    start(State.COMPILED)
+    start(State.COMPILED, more=["--config", "server.properties"])
+    monkeypatch.setenv(name, "127.0.0.1:1")
+    start(State.COMPILED)
+    given = [environment.get(name) for environment in environments]
+    assert given == ["127.0.0.1:9404", None, "127.0.0.1:1"]

@@ -16,6 +16,7 @@ from wirebroker.config.row import ConfigRow, Effect
 from wirebroker.config.table import (
     compaction,
     groups,
+    http,
     logs,
     network,
     nodes,
@@ -40,6 +41,7 @@ _AREAS: Final = (
     remote,
     security,
     own,
+    http,
 )
 
 

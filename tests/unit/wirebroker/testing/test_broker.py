@@ -16,7 +16,6 @@ from tests.support.raw_client import BlockingClient
 from wirebroker.client.partitioning import partition_for
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.config import ConfigError, StartError
-from wirebroker.net.client.errors import PeerError
 from wirebroker.testing import Broker, KafkaError
 
 
@@ -191,7 +190,7 @@ def test_who_waits_is_told_when_the_broker_is_killed(broker):
         is_waiting.set()
         try:
             broker.wait_for("orders", 2, timeout=60)
-        except (PeerError, RuntimeError) as error:
+        except (ConnectionError, RuntimeError) as error:
             errors.append(error)
 
     thread = threading.Thread(target=wait)

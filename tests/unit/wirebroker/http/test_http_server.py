@@ -1,0 +1,185 @@
+"""The HTTP server: what it answers, to whom, and what a peer may not do to it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import socket
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.support.http_client import ask_http, parse_reply, send_http
+from wirebroker.config import Config, StartError
+from wirebroker.http import conversation
+from wirebroker.http.access import Access
+from wirebroker.http.message import HttpAnswer, HttpError, HttpRequest
+from wirebroker.http.opening import open_http
+from wirebroker.http.server import HttpServer
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+
+def of_json(value: object) -> HttpAnswer:
+    return HttpAnswer(json.dumps(value).encode(), content_type="application/json")
+
+
+@contextlib.asynccontextmanager
+async def serving(*, token: str | None = None) -> AsyncIterator[tuple[HttpServer, tuple[str, int]]]:
+    listening = socket.create_server(("127.0.0.1", 0))
+    listening.setblocking(False)
+    server = HttpServer([listening], Access(token, is_open=False))
+
+    async def echo(request: HttpRequest) -> HttpAnswer:
+        return of_json([request.method, request.path, dict(request.query)])
+
+    async def double(request: HttpRequest) -> HttpAnswer:
+        return of_json(request.json() * 2)
+
+    async def fail(_request: HttpRequest) -> HttpAnswer:
+        raise RuntimeError("a mistake of ours")
+
+    async def refuse(_request: HttpRequest) -> HttpAnswer:
+        raise HttpError(409, "not now")
+
+    server.routes.add("GET", "/echo", echo)
+    server.routes.add("GET", "/below/", echo)
+    server.routes.add("POST", "/double", double)
+    server.routes.add("GET", "/fail", fail)
+    server.routes.add("GET", "/refuse", refuse)
+    server.routes.add("GET", "/open", echo, is_open=True)
+    await server.start()
+    try:
+        yield server, server.addresses[0]
+    finally:
+        await server.close()
+
+
+async def test_a_route_is_given_the_request_and_answers():
+    async with serving() as (_, address):
+        reply = await ask_http(address, "/echo?a=1&a=2&b=")
+        assert (reply.status, reply.json()) == (200, ["GET", "/echo", {"a": "1", "b": ""}])
+        assert reply.headers["content-type"] == "application/json"
+        assert (await ask_http(address, "/below/a%20b")).json()[1] == "/below/a b"
+        assert (await ask_http(address, "/double", method="POST", body=b"21")).json() == 42
+
+
+async def test_requests_follow_each_other_on_one_connection():
+    async with serving() as (_, address):
+        first = b"GET /echo HTTP/1.1\r\nHost: localhost\r\n\r\n"
+        last = b"GET /echo HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+        assert (await send_http(address, first * 3 + last)).count(b"HTTP/1.1 200") == 4
+
+
+async def test_head_has_no_body():
+    async with serving() as (_, address):
+        reply = await ask_http(address, "/echo", method="HEAD")
+        assert (reply.status, reply.body) == (200, b"")
+        assert int(reply.headers["content-length"]) > 0
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "status"),
+    [
+        ("GET", "/nowhere", b"", 404),
+        ("POST", "/echo", b"{}", 405),
+        ("POST", "/double", b"{", 400),
+        ("POST", "/double", b"[" * 100_000, 400),
+        ("GET", "/fail", b"", 500),
+        ("GET", "/refuse", b"", 409),
+        ("GET", "*", b"", 400),
+        ("GET", "/echo?" + "a&" * 200, b"", 400),
+    ],
+)
+async def test_what_cannot_be_served_is_told(method, path, body, status, caplog):
+    async with serving() as (_, address):
+        reply = await ask_http(address, path, method=method, body=body)
+        assert reply.status == status, reply.text
+        assert reply.text.count("\n") == 1
+    assert ("a mistake of ours" in caplog.text) is (status == 500)
+
+
+async def test_a_long_head_and_a_long_body_are_refused():
+    async with serving() as (_, address):
+        head = b"GET /echo HTTP/1.1\r\nHost: localhost\r\nX: " + b"a" * 40_000 + b"\r\n\r\n"
+        assert parse_reply(await send_http(address, head)).status == 431
+        body = b"POST /double HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2000000\r\n\r\n"
+        assert parse_reply(await send_http(address, body + bytes(1_100_000))).status == 413
+
+
+@pytest.mark.parametrize("sent", [b"\x00\x00\x00\x10" + bytes(16), b"GET\r\n\r\n", b"\r\n" * 9])
+async def test_what_is_no_http_costs_its_sender_the_connection(sent):
+    async with serving() as (_, address):
+        replied = await send_http(address, sent + b"\r\n\r\n")
+        assert replied.startswith(b"HTTP/1.1 400") or replied == b""
+        assert (await ask_http(address, "/echo")).status == 200
+
+
+async def test_who_falls_silent_is_given_up(monkeypatch):
+    monkeypatch.setattr(conversation, "_REQUEST_S", 0.02)
+    async with serving() as (_, address):
+        assert await send_http(address, b"GET /echo HTT") == b""
+
+
+async def test_so_many_connections_are_served_at_once_and_no_more(monkeypatch):
+    monkeypatch.setattr("wirebroker.http.server._MOST_CONNECTIONS", 2)
+    async with serving() as (_, address):
+        held = [await asyncio.open_connection(*address) for _ in range(2)]
+        replied = b""
+        with contextlib.suppress(ConnectionError):  # before or after it has sent: chance
+            replied = await send_http(address, b"GET /echo HTTP/1.0\r\n\r\n")
+        assert replied == b""
+        for _, writer in held:
+            writer.close()
+
+
+async def test_with_a_token_only_who_brings_it_is_answered():
+    async with serving(token="secret") as (_, address):
+        assert (await ask_http(address, "/echo")).status == 401
+        wrong = {"Authorization": "Bearer secreT"}
+        assert (await ask_http(address, "/echo", headers=wrong)).status == 401
+        right = {"Authorization": "Bearer secret"}
+        assert (await ask_http(address, "/echo", headers=right)).status == 200
+        assert (await ask_http(address, "/open")).status == 200
+
+
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [
+        ("localhost:9404", 200),
+        ("127.0.0.1:9404", 200),
+        ("[::1]:9404", 200),
+        ("evil.example:9404", 403),
+        ("10.0.0.1", 403),
+    ],
+)
+async def test_a_web_page_cannot_have_its_visitor_ask(host, status):
+    async with serving() as (_, address):
+        assert (await ask_http(address, "/echo", headers={"Host": host})).status == status
+
+
+def http_config(listeners: str, **more: str) -> Config:
+    return Config({"wirebroker.http.listeners": listeners} | more)
+
+
+async def test_an_address_beyond_this_machine_needs_a_token_or_a_choice():
+    with pytest.raises(StartError, match="open beyond this machine"):
+        await open_http(http_config("0.0.0.0:0"), why_not_ready=lambda: None)
+    for choice in ({"wirebroker.http.token": "t"}, {"wirebroker.http.open": "true"}):
+        server = await open_http(http_config("0.0.0.0:0", **choice), why_not_ready=lambda: None)
+        assert server.addresses[0].host == "0.0.0.0"
+        await server.close()
+
+
+async def test_a_port_in_use_is_said_and_done_without_if_it_is_optional(caplog):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        where = f"127.0.0.1:{taken.getsockname()[1]}"
+        with pytest.raises(StartError, match="cannot listen on 127"):
+            await open_http(http_config(where), why_not_ready=lambda: None)
+        optional = http_config(where, **{"wirebroker.http.optional": "true"})
+        server = await open_http(optional, why_not_ready=lambda: None)
+        assert not server.addresses
+        assert "going on without" in caplog.text
+        await server.close()

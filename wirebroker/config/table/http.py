@@ -1,0 +1,36 @@
+"""What is served over HTTP: health, metrics."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from wirebroker.config.forms import boolean, items
+from wirebroker.config.row import ConfigRow, ConfigType
+
+ROWS: Final = (
+    items(
+        "wirebroker.http.listeners",
+        None,
+        "Where HTTP is served, HOST:PORT: /ready and /live. Nowhere if unset. Beyond this machine "
+        "with a token alone, or by wirebroker.http.open.",
+    ),
+    ConfigRow(
+        name="wirebroker.http.token",
+        type=ConfigType.PASSWORD,
+        default=None,
+        doc="What HTTP requests other than /ready and /live must bring, as Authorization: Bearer; "
+        "it goes over the network as it is.",
+    ),
+    boolean(
+        "wirebroker.http.open",
+        False,
+        "HTTP may be served beyond this machine without a token: whoever can connect reads the "
+        "names of topics and groups.",
+    ),
+    boolean(
+        "wirebroker.http.optional",
+        False,
+        "An HTTP port that is in use is warned of and done without; else the broker does not "
+        "start.",
+    ),
+)

@@ -1,0 +1,139 @@
+"""One HTTP connection: requests in turn, each with a bound on its size and its time.
+
+    read a request  ->  route  ->  answer  ->  the next, until the peer or a bound ends it
+
+The door to h11, which parses; everything is given up rather than kept waiting for.
+
+Source: RFC 9112.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any, Final
+
+import h11
+
+from wirebroker.http.message import HttpAnswer, HttpError, HttpRequest, read_target
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+logger = logging.getLogger("wirebroker.http")
+
+# Request line and headers; a scraper's have 300 bytes, a browser's with cookies some thousands.
+_MOST_HEAD_BYTES: Final = 16 << 10
+# For what is set by JSON; nothing larger is taken.
+_MOST_BODY_BYTES: Final = 1 << 20
+# Small, since what came whole in one piece is not held against the bound on heads.
+_READ_BYTES: Final = 16 << 10
+# From the end of the last answer, or from the beginning, to the end of a request: scrapers come
+# every 15 s to 60 s and keep their connection.
+_REQUEST_S: Final = 90.0
+_ANSWERING_S: Final = 60.0
+_TAKING_S: Final = 30.0
+
+_METHODS_SEEN: Final = {"HEAD": "GET"}
+
+
+class HttpConversation:
+    """The requests of one connection."""
+
+    __slots__ = ("_answer_to", "_machine", "_reader", "_writer")
+
+    def __init__(
+        self,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        answer_to: Callable[[HttpRequest], Awaitable[HttpAnswer]],
+    ) -> None:
+        """Take over a connection's streams.
+
+        Args:
+            reader: What the peer sends.
+            writer: What it is sent.
+            answer_to: Answers; may raise HttpError.
+        """
+        self._reader = reader
+        self._writer = writer
+        self._answer_to = answer_to
+        self._machine = h11.Connection(h11.SERVER, max_incomplete_event_size=_MOST_HEAD_BYTES)
+
+    async def run(self) -> None:
+        """Serve until the peer ends, breaks the rules, or is too slow.
+
+        Raises:
+            TimeoutError, ConnectionError: The peer is silent, or gone.
+        """
+        while await self._serve_one():
+            self._machine.start_next_cycle()
+
+    async def _serve_one(self) -> bool:
+        """Serve one request; tell whether another may follow."""
+        try:
+            async with asyncio.timeout(_REQUEST_S):
+                request = await self._next_request()
+            if request is None:
+                return False
+            async with asyncio.timeout(_ANSWERING_S):
+                answer = await self._answer_to(request)
+        except HttpError as error:
+            answer = HttpAnswer.of_text(str(error), error.status)._replace(headers=error.headers)
+        except h11.RemoteProtocolError as error:
+            answer = HttpAnswer.of_text(str(error), error.error_status_hint)
+        if self._machine.our_state not in {h11.IDLE, h11.SEND_RESPONSE}:
+            return False
+        async with asyncio.timeout(_TAKING_S):
+            await self._send(answer)
+        return self._is_over()
+
+    def _is_over(self) -> bool:
+        """Tell whether request and answer have ended, and the connection goes on."""
+        return self._machine.our_state is h11.DONE and self._machine.their_state is h11.DONE
+
+    async def _next_request(self) -> HttpRequest | None:
+        """Read a request to its end; None if the peer has ended instead.
+
+        Raises:
+            HttpError: 413, it is too long.
+        """
+        head = await self._event()
+        if not isinstance(head, h11.Request):
+            return None
+        body = bytearray()
+        while isinstance(event := await self._event(), h11.Data):
+            body += event.data
+            if len(body) > _MOST_BODY_BYTES:
+                raise HttpError(413, f"a body has at most {_MOST_BODY_BYTES} bytes")
+        if not isinstance(event, h11.EndOfMessage):
+            return None
+        headers: dict[str, str] = {}
+        for name, value in head.headers:
+            headers.setdefault(name.decode("latin-1"), value.decode("latin-1"))
+        path, query = read_target(head.target.decode("latin-1"))
+        method = head.method.decode("latin-1").upper()
+        return HttpRequest(_METHODS_SEEN.get(method, method), path, query, headers, bytes(body))
+
+    async def _event(self) -> Any:
+        while (event := self._machine.next_event()) is h11.NEED_DATA:
+            if self._machine.they_are_waiting_for_100_continue:
+                go_on = h11.InformationalResponse(status_code=100, headers=[])
+                self._writer.write(self._machine.send(go_on) or b"")
+            self._machine.receive_data(await self._reader.read(_READ_BYTES))
+        return event
+
+    async def _send(self, answer: HttpAnswer) -> None:
+        headers = {
+            "Content-Type": answer.content_type,
+            "Content-Length": str(len(answer.body)),
+            "Cache-Control": "no-store",
+            **answer.headers,
+        }
+        reason = HTTPStatus(answer.status).phrase.encode()
+        head = h11.Response(status_code=answer.status, headers=list(headers.items()), reason=reason)
+        self._writer.write(self._machine.send(head) or b"")
+        self._writer.write(self._machine.send(h11.Data(data=answer.body)) or b"")
+        self._writer.write(self._machine.send(h11.EndOfMessage()) or b"")
+        await self._writer.drain()

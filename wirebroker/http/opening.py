@@ -1,0 +1,73 @@
+"""How the HTTP server of a broker comes up: sockets by the configuration, and what is served.
+
+It stands before the broker: `/live` and `/ready` are answered while logs are recovered.
+"""
+
+from __future__ import annotations
+
+import errno
+import logging
+from typing import TYPE_CHECKING
+
+from wirebroker.config import StartError
+from wirebroker.config.http_listeners import http_listeners_of
+from wirebroker.http.access import Access
+from wirebroker.http.health import add_health
+from wirebroker.http.server import HttpServer
+from wirebroker.net.listener import bind
+from wirebroker.net.settings import NetworkSettings
+from wirebroker.ready_lines import shown_address
+
+if TYPE_CHECKING:
+    import socket
+    from collections.abc import Callable
+
+    from wirebroker.config import Config
+    from wirebroker.config.listeners import Address
+
+logger = logging.getLogger("wirebroker.http")
+
+
+async def open_http(config: Config, *, why_not_ready: Callable[[], str | None]) -> HttpServer:
+    """Serve where `wirebroker.http.listeners` says.
+
+    Args:
+        config: Which has it set.
+        why_not_ready: What keeps clients from being served.
+
+    Raises:
+        StartError: An address cannot be had, and is not optional; it would be open to others.
+        ConfigError: An address cannot be used.
+    """
+    access = Access.of(config)
+    settings = NetworkSettings()
+    sockets: list[socket.socket] = []
+    try:
+        for address in http_listeners_of(config):
+            sock = _bind(address, settings, is_optional=config.bool("wirebroker.http.optional"))
+            if sock is not None:
+                sockets.append(sock)
+                access.check_address(*sock.getsockname()[:2])
+    except BaseException:
+        for sock in sockets:
+            sock.close()
+        raise
+    server = HttpServer(sockets, access)
+    add_health(server.routes, why_not_ready)
+    await server.start()
+    return server
+
+
+def _bind(
+    address: Address, settings: NetworkSettings, *, is_optional: bool
+) -> socket.socket | None:
+    """Return a listening socket; None if it cannot be had and need not."""
+    try:
+        return bind(address.host, address.port, settings)
+    except OSError as error:
+        where = shown_address(address.host or "*", address.port)
+        what = f"cannot listen on {where} for HTTP: {error.strerror or error}"
+        if is_optional and error.errno == errno.EADDRINUSE:
+            logger.warning("%s; going on without", what)
+            return None
+        raise StartError(what, "choose another address (wirebroker.http.listeners)") from error

@@ -1,0 +1,100 @@
+"""The HTTP server inside the broker's loop: listening sockets, few connections, routes.
+
+A door that nobody needs to do his work: what goes wrong with a connection costs that connection,
+and so many at once are served, no more.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from wirebroker.http.conversation import HttpConversation
+from wirebroker.http.message import HttpAnswer, HttpError
+from wirebroker.http.routes import Routes
+
+if TYPE_CHECKING:
+    import socket
+    from collections.abc import Sequence
+
+    from wirebroker.http.access import Access
+    from wirebroker.http.message import HttpRequest
+
+logger = logging.getLogger("wirebroker.http")
+
+# Scrapers, probes and people; 64 of them hold 8 MiB at most.
+_MOST_CONNECTIONS: Final = 64
+
+
+class HttpAddress(NamedTuple):
+    """Where it listens: the numeric address, and the port that was bound."""
+
+    host: str
+    port: int
+
+
+class HttpServer:
+    """Serves the routes on bound sockets.
+
+    Attributes:
+        routes: What it answers; routes may be added while it serves.
+        addresses: Where it listens.
+    """
+
+    def __init__(self, sockets: Sequence[socket.socket], access: Access) -> None:
+        """Take over bound, listening sockets."""
+        self.routes = Routes()
+        self.addresses = [HttpAddress(*each.getsockname()[:2]) for each in sockets]
+        self._access = access
+        self._sockets = sockets
+        self._servers: list[asyncio.Server] = []
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def start(self) -> None:
+        """Begin to accept."""
+        for each in self._sockets:
+            self._servers.append(await asyncio.start_server(self._connected, sock=each))
+
+    async def close(self) -> None:
+        """Accept no more, and end the connections that there are."""
+        for server in self._servers:
+            server.close()
+        for each in self._sockets:
+            each.close()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if len(self._tasks) >= _MOST_CONNECTIONS:
+            logger.warning("%d HTTP connections are open: no more are taken", len(self._tasks))
+            writer.transport.abort()
+            return
+        task = asyncio.get_running_loop().create_task(self._converse(reader, writer))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            await HttpConversation(reader, writer, self._answer_to).run()
+            writer.close()
+        except (TimeoutError, ConnectionError):
+            logger.debug("an HTTP connection is given up")
+        except Exception:  # the root of a task: it costs this connection
+            logger.exception("an HTTP connection failed")
+        finally:
+            # What could not be sent in time is dropped.
+            if not writer.is_closing():
+                writer.transport.abort()
+
+    async def _answer_to(self, request: HttpRequest) -> HttpAnswer:
+        route = self.routes.find(request.method, request.path)
+        self._access.check(request, route)
+        try:
+            return await route.answering(request)
+        except (HttpError, TimeoutError):
+            raise
+        except Exception:  # a route's own mistake must not look like the peer's
+            logger.exception("%s %s failed", request.method, request.path)
+            return HttpAnswer.of_text("it failed, the broker's log says why", 500)

@@ -1,0 +1,58 @@
+"""The client by which the kit itself asks a broker."""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING, Final
+
+from wirebroker.client.kafka_client import KafkaClient
+from wirebroker.clock import SystemClock
+from wirebroker.codecs.errors import ErrorCode, KafkaError
+from wirebroker.net.client.settings import Backoff
+from wirebroker.net.client.transport import TcpDialer
+
+if TYPE_CHECKING:
+    from wirebroker.client.errors import ClientError
+    from wirebroker.net.client.settings import PeerAddress
+    from wirebroker.net.client.transport import Receiver, Transport
+
+# How the kit is called in what a broker logs.
+CLIENT_ID: Final = "wirebroker.testing"
+# A busy machine is no failure.
+_TIMEOUT_S: Final = 20.0
+# What is being made or loaded is there in some milliseconds.
+_RETRY: Final = Backoff(first_s=0.005, most_s=0.02)
+
+
+def kit_client(address: PeerAddress) -> KafkaClient:
+    """Return a client of one broker."""
+    return KafkaClient(
+        [address],
+        timeout_s=_TIMEOUT_S,
+        dialer=_OneAddressDialer(address),
+        clock=SystemClock(),
+        random=random.Random(),  # noqa: S311 - pauses, no secrets
+        client_id=CLIENT_ID,
+        retry=_RETRY,
+    )
+
+
+def as_told_to_tests(error: ClientError) -> Exception:
+    """Return what a test gets for an error: what the broker has answered, else that it is gone."""
+    if error.code:
+        return KafkaError(ErrorCode(error.code), str(error))
+    return ConnectionError(str(error))
+
+
+class _OneAddressDialer(TcpDialer):
+    """Reaches the one broker where it listens, whatever it advertises to its clients."""
+
+    __slots__ = ("_address",)
+
+    def __init__(self, address: PeerAddress) -> None:
+        self._address = address
+
+    async def dial(self, host: str, port: int, receiver: Receiver) -> Transport:
+        """Connect to the broker."""
+        del host, port
+        return await super().dial(self._address.host, self._address.port, receiver)
