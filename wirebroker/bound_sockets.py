@@ -35,8 +35,7 @@ class BoundSockets:
     def bound(self) -> list[BoundListener]:
         """Return where they listen."""
         return [
-            BoundListener(each.name, *sock.getsockname()[:2], each.advertised)
-            for each, sock in self.pairs
+            BoundListener(each.name, *_address(sock), each.advertised) for each, sock in self.pairs
         ]
 
     def bind(self) -> None:
@@ -60,6 +59,11 @@ class BoundSockets:
         """Let go of the ports."""
         for _, sock in self.pairs:
             sock.close()
+
+
+def _address(sock: socket.socket) -> tuple[str, int]:
+    host, port = sock.getsockname()[:2]
+    return host, port
 
 
 def _how_to_listen(error: OSError) -> str:

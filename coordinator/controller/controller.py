@@ -55,9 +55,6 @@ if TYPE_CHECKING:
 
 Body = dict[str, Any]
 
-# Kafka's broker.session.timeout.ms.
-SESSION_MS = 9_000
-
 
 class ControllerRequest(NamedTuple):
     """A request of Kafka's protocol that is the controller's to answer."""
@@ -91,7 +88,8 @@ class Controller:
         self.config = config
         self.node_id = node_id
         self.cluster_id = cluster_id
-        self.sessions = BrokerSessions(own_node_id=node_id, session_ms=SESSION_MS)
+        session_ms = config.int("broker.session.timeout.ms")
+        self.sessions = BrokerSessions(own_node_id=node_id, session_ms=session_ms)
         self.new_uuid = new_uuid
 
     def use_config(self, config: Config) -> None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tests.simulation.host import Host
 from tests.simulation.loop import Process, SimulatedClock
 from tests.simulation.simulated_files import SimulatedFiles
 from wirebroker import threads
+from wirebroker.bound_sockets import BoundSockets
 from wirebroker.config.listeners import listeners_of
+from wirebroker.net.settings import NetworkSettings
 from wirebroker.server import Server
 
 if TYPE_CHECKING:
@@ -35,12 +37,19 @@ class _Socket:
         """Nothing is open."""
 
 
+class _NoSockets(BoundSockets):
+    """Ports that nobody has to give."""
+
+    def bind(self) -> None:
+        self.pairs = [(each, _Socket()) for each in self._listeners]  # type: ignore[misc]
+
+
 class SimulatedServer(Server):
     """The server without sockets."""
 
-    def _bind(self) -> None:
-        for listener in listeners_of(self.config):
-            self._sockets.append((listener, _Socket()))  # type: ignore[arg-type]
+    def __init__(self, config: Config, **parts: Any) -> None:
+        super().__init__(config, **parts)
+        self._sockets = _NoSockets(listeners_of(config), NetworkSettings())
 
 
 class BrokerLife:

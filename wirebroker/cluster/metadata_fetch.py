@@ -147,7 +147,7 @@ class MetadataFetches:
     def _has_all(self, asked: Any) -> bool:
         """Tell whether a reader has all that is committed, and knows that it is."""
         end_offset = self._log.committed_offset
-        return asked.fetch_offset >= end_offset and asked.high_watermark >= end_offset
+        return bool(min(asked.fetch_offset, asked.high_watermark) >= end_offset)
 
     def _note(self, version: int, body: Any, asked: Any) -> None:
         node_id = body.replica_id

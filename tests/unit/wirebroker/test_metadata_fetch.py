@@ -47,7 +47,7 @@ async def fetch(
     controller: QuorumController,
     *,
     wait_ms: int = 0,
-    cluster_id: str | None = CLUSTER_ID,
+    cluster_id: str = CLUSTER_ID,
     topic_id: bytes = TOPIC_ID,
     **fields: Any,
 ) -> Any:
@@ -93,7 +93,7 @@ async def test_who_begins_anew_gets_every_batch(tmp_path: Path) -> None:
     # Only whole batches go out, be they ever so long; and no more than are asked for.
     first = partition_of(await fetch(controller, partition_max_bytes=1))
     assert len(list(iterate_batches(first.records))) == 1
-    at_last = {"fetch_offset": last.base_offset, "last_fetched_epoch": EPOCH}
+    at_last: dict[str, Any] = {"fetch_offset": last.base_offset, "last_fetched_epoch": EPOCH}
     rest = partition_of(await fetch(controller, **at_last))
     assert [header.base_offset for _, header in iterate_batches(rest.records)] == [last.base_offset]
     await controller.close()
@@ -139,7 +139,7 @@ async def test_who_has_everything_waits_for_more(tmp_path: Path) -> None:
     ],
 )
 async def test_a_place_that_cannot_be_is_refused(
-    tmp_path: Path, fields: dict[str, int], error: ErrorCode
+    tmp_path: Path, fields: dict[str, Any], error: ErrorCode
 ) -> None:
     controller = await Node(tmp_path).start()
     partition = partition_of(await fetch(controller, **fields))

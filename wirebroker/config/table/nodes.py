@@ -46,6 +46,11 @@ ROWS: Final = (
         "",
         "Listeners of the controller, for other nodes; the broker beside it needs none.",
     ),
+    integer(
+        "broker.session.timeout.ms",
+        9_000,
+        "After so long without a heartbeat the controller takes a broker for gone.",
+    ),
     text(
         "broker.rack",
         None,
@@ -70,7 +75,6 @@ ROWS: Final = (
     ),
     *named("""
         broker.heartbeat.interval.ms
-        broker.session.timeout.ms
         controlled.shutdown.enable
         controller.performance.always.log.threshold.ms
         controller.performance.sample.period.ms
