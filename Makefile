@@ -7,12 +7,14 @@ MAKEFLAGS += --no-print-directory
 
 PYTHON ?= python3
 ARGS ?=
+# make run COMPILED=1 waits until the hot path is compiled, if it isn't.
+COMPILED ?=
 CORES := $(shell getconf _NPROCESSORS_ONLN)
 # Twice the cores: half of the tests wait for brokers and clients (tests/support/scheduling.py).
 WORKERS ?= $(shell echo $$((2 * $(CORES))))
 
 BIN := .venv/bin
-COMPILED := .venv/compiled
+TREE := .venv/compiled
 # What can tell the two apart, but no Java: the rest is the same code. Randomized tests try other
 # cases than the plain run does.
 COMPILED_TESTS := tests/unit tests/property tests/hostile tests/transcripts \
@@ -22,18 +24,18 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 # The layers are linked into the package; a clone without symbolic links can't be worked in.
 LINKS := wirebroker/codecs wirebroker/storage wirebroker/coordinator
 
-.PHONY: help run modules test test-all test-nightly compiled test-compiled compat twin spark-suite bench lint format types house docs tools clean
+.PHONY: help run modules test test-all test-nightly compiled test-compiled compat twin spark-suite bench lint format types house docs dist tools clean
 .DELETE_ON_ERROR:
 
 help:
 	@sed -n '1,2s/^# *//p' Makefile
-	@echo "targets: run modules test test-all test-nightly compiled test-compiled compat twin spark-suite bench lint format types house docs tools clean"
+	@echo "targets: run modules test test-all test-nightly compiled test-compiled compat twin spark-suite bench lint format types house docs dist tools clean"
 
 # exec: a signal to make reaches the broker itself. What it prints is passed on line by line; behind
 # the last line of its report ("data:") come hints, which name an address to connect to where it is
 # bound to every interface.
 run: modules
-	@exec $(BIN)/python -m compiling.run $(COMPILED) serve $(ARGS) > >(trap '' HUP INT TERM; address=; while IFS= read -r line; do \
+	@exec $(BIN)/python -m compiling.run $(if $(COMPILED),--wait )$(TREE) serve $(ARGS) > >(trap '' HUP INT TERM; address=; while IFS= read -r line; do \
 	    echo "$$line"; \
 	    if [[ $$line == "wirebroker ready on "* ]]; then \
 	      read -r _ _ _ address _ <<< "$$line"; \
@@ -58,10 +60,10 @@ test-nightly: .venv/.test-installed modules
 
 # A copy of the tree whose hot path is compiled (docs/decisions/0007); needs a C compiler.
 compiled: .venv/.test-installed
-	@$(BIN)/python -m compiling.tree $(COMPILED)
+	@$(BIN)/python -m compiling.tree $(TREE)
 
 test-compiled: compiled
-	@cd $(COMPILED) && PYTHONPATH=$(CURDIR)/$(COMPILED) WIREBROKER_TESTS_EXPECT=compiled \
+	@cd $(TREE) && PYTHONPATH=$(CURDIR)/$(TREE) WIREBROKER_TESTS_EXPECT=compiled \
 	  $(CURDIR)/$(BIN)/python -m pytest -n $(CORES) --seed $(COMPILED_SEED) \
 	  $(or $(ARGS),$(COMPILED_TESTS))
 
@@ -77,7 +79,7 @@ spark-suite: .venv/.test-installed modules
 
 # The compiled broker beside Apache Kafka, an hour; ARGS=--quick takes some minutes. See benchmarks/README.md.
 bench: .venv/.bench-installed compiled
-	@$(BIN)/python -m benchmarks --ours $(COMPILED) $(ARGS)
+	@$(BIN)/python -m benchmarks --ours $(TREE) $(ARGS)
 
 # What is made from tables and differs from what is there (compiling/messages).
 modules: .venv/.run-installed
@@ -100,6 +102,10 @@ docs: modules
 	@mv docs/configs.md.new docs/configs.md
 	@$(BIN)/python -m wirebroker commands --markdown > docs/cli.md.new
 	@mv docs/cli.md.new docs/cli.md
+
+# What is published, each wheel tried; ARGS=--final wants the version's date in CHANGELOG.md.
+dist: .venv/.release-installed modules
+	@$(BIN)/python -m compiling.release $(ARGS)
 
 tools: .venv/.test-installed
 	@$(BIN)/python -m compat_tests.tools
@@ -131,6 +137,11 @@ clean:
 .venv/.test-installed: .venv/.run-installed
 	@echo "installing what the tests need into .venv (once)"
 	@$(PIP) install -e '.[test]'
+	@touch $@
+
+.venv/.release-installed: .venv/.run-installed
+	@echo "installing what releases are made with into .venv (once)"
+	@$(PIP) install -e '.[release]'
 	@touch $@
 
 .venv/.bench-installed: .venv/.test-installed

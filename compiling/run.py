@@ -1,12 +1,13 @@
 """`make run`: starts the broker as compiled as it is by now, and has the rest made beside it.
 
-    python -m compiling.run FOLDER [arguments of `wirebroker`]
+    python -m compiling.run [--wait] FOLDER [arguments of `wirebroker`]
 
 It also serves HTTP on loopback (/ready, /live), unless a file says what is served or the port is
 taken.
 
 FOLDER holds the compiled copy (tree.py). Is it that of the present sources, its broker is started;
 if not, the plain one starts at once, and the copy is made at lowest priority for the next start.
+With --wait the copy is made first.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from compiling.tree import ROOT, State, state_of
+from compiling.tree import ROOT, State, make_tree, state_of
 from compiling.wish import VARIABLE, what_is_missing
 
 _LOG = "log"
@@ -27,10 +28,16 @@ _HTTP = {
 }
 
 
-def main(folder: Path, arguments: list[str]) -> None:
-    """Become the broker; says on standard error which one, and why."""
+def main(folder: Path, arguments: list[str], *, wait: bool = False) -> None:
+    """Become the broker; says on standard error which one, and why.
+
+    Raises:
+        SystemExit: Something compiled is waited for, and there is no compiler.
+    """
     environment = dict(os.environ)
     missing = what_is_missing()
+    if wait:
+        _compile_now(folder, missing)
     if environment.get(VARIABLE) == "0":
         _say("plain Python, as WIREBROKER_COMPILE=0 says")
     elif (state := state_of(folder)) is State.COMPILED:
@@ -51,6 +58,14 @@ def main(folder: Path, arguments: list[str]) -> None:
             environment.setdefault(name, value)
     # -P: the compiled copy comes before the folder that this is run from.
     os.execve(sys.executable, [sys.executable, "-P", "-m", "wirebroker", *arguments], environment)
+
+
+def _compile_now(folder: Path, missing: str | None) -> None:
+    if missing is not None:
+        sys.exit(f"wirebroker's build: nothing can be compiled: {missing}")
+    if state_of(folder) is not State.COMPILED:
+        _say("compiling the hot path, a minute or two")
+        make_tree(folder)
 
 
 def _compile_beside(folder: Path) -> None:
@@ -77,4 +92,6 @@ def _say(what: str) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]).resolve(), sys.argv[2:])
+    _waits = sys.argv[1] == "--wait"
+    _folder, *_arguments = sys.argv[2 if _waits else 1 :]
+    main(Path(_folder).resolve(), _arguments, wait=_waits)

@@ -80,6 +80,12 @@ def _make_tree(folder: Path) -> Path:
     return wheel
 
 
+def copy_project(folder: Path) -> None:
+    """Copy what is or will be committed, and codecs/generated, into a new folder."""
+    make_modules()
+    _copy(_project_files(), folder)
+
+
 def _project_files() -> list[str]:
     command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)

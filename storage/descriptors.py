@@ -7,16 +7,18 @@ from __future__ import annotations
 
 import ctypes
 import errno
-import fcntl
 import os
 import re
+import sys
+
+from wirebroker.storage.system_calls import FOLDER, OPENED, lock
 
 # Where a failed writeback is sure to be told by syncfs: ext4 and xfs, from Linux 5.8 on.
 _TELLING_FILE_SYSTEMS = frozenset({0xEF53, 0x58465342})
 _TELLING_KERNEL = (5, 8)
 # struct statfs is 120 bytes on 64-bit Linux and begins with the kind of the file system, a long.
 _STATFS_BYTES = 256
-_libc = ctypes.CDLL(None, use_errno=True)
+_libc = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
 
 
 class Descriptor:
@@ -37,7 +39,7 @@ class Volume:
     __slots__ = ("_descriptor",)
 
     def __init__(self, path: str) -> None:
-        number = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        number = os.open(path, os.O_RDONLY | FOLDER | OPENED)
         self._descriptor = Descriptor(number)
 
     def sync(self) -> None:
@@ -46,6 +48,7 @@ class Volume:
         Raises:
             OSError: What was written since it was opened or synced last may be lost.
         """
+        assert _libc is not None, "only where it tells all errors"
         if _libc.syncfs(self._descriptor.number) != 0:
             number = ctypes.get_errno()
             raise OSError(number, os.strerror(number))
@@ -53,11 +56,12 @@ class Volume:
 
 def tells_all_errors(path: str) -> bool:
     """Tell whether syncfs is sure to tell of writebacks that failed, where `path` lies."""
+    if _libc is None:
+        return False
     release = tuple(map(int, re.findall(r"\d+", os.uname().release)[:2]))
     status = ctypes.create_string_buffer(_STATFS_BYTES)
     return (
-        os.uname().sysname == "Linux"
-        and release >= _TELLING_KERNEL
+        release >= _TELLING_KERNEL
         and hasattr(_libc, "syncfs")
         and _libc.statfs(os.fsencode(path), status) == 0
         and ctypes.c_long.from_buffer(status).value in _TELLING_FILE_SYSTEMS
@@ -77,8 +81,8 @@ class DirectoryLock:
         path = os.path.realpath(path)
         if path in DirectoryLock._held:
             raise BlockingIOError(errno.EAGAIN, "locked by this process", path)
-        descriptor = Descriptor(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644))
-        fcntl.lockf(descriptor.number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        descriptor = Descriptor(os.open(path, os.O_RDWR | os.O_CREAT | OPENED, 0o644))
+        lock(descriptor.number)
         DirectoryLock._held.add(path)
         self._descriptor: Descriptor | None = descriptor
         self._path = path

@@ -26,6 +26,17 @@ from wirebroker.storage.descriptors import (
     tells_all_errors,
 )
 from wirebroker.storage.file_cache import CachedFile, FileCache
+from wirebroker.storage.system_calls import (
+    OPENED,
+    cool,
+    free_and_total_bytes,
+    pread,
+    preadv,
+    pwrite,
+    pwritev,
+    sync_data,
+    sync_names,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -132,7 +143,7 @@ class DataFile(CachedFile):
             if isinstance(buffers, (memoryview, bytes, bytearray)):
                 length = len(buffers)
                 end = position + length
-                if os.pwrite(descriptor.number, buffers, position) != length:
+                if pwrite(descriptor.number, buffers, position) != length:
                     # Rare (a nearly full disk): write it all again, piece by piece.
                     _write_fully(descriptor.number, position, [memoryview(buffers)])
             else:
@@ -155,7 +166,7 @@ class DataFile(CachedFile):
         """Return up to `length` bytes from `position`; fewer only at the end of the file."""
         self.is_recent = True
         descriptor = self.descriptor or self._open()
-        return os.pread(descriptor.number, length, position)
+        return pread(descriptor.number, length, position)
 
     def truncate(self, length: int) -> None:
         """Cut the file to `length` bytes; a file that does not exist is created, empty."""
@@ -170,7 +181,7 @@ class DataFile(CachedFile):
         """Wait until data and length are on the disk (fdatasync). Blocks: run it in a thread."""
         descriptor = self.descriptor or self._open()
         changes = self._changes
-        os.fdatasync(descriptor.number)
+        sync_data(descriptor.number)
         self._synced_changes = changes
 
     @property
@@ -218,7 +229,7 @@ class DataFile(CachedFile):
         descriptor = self.descriptor or self._open()
         if self._tells_residency:
             try:
-                os.preadv(descriptor.number, (_probe_byte,), position, _RWF_NOWAIT)
+                preadv(descriptor.number, (_probe_byte,), position, _RWF_NOWAIT)
             except BlockingIOError:
                 return False
             except OSError as error:
@@ -238,12 +249,12 @@ class DataFile(CachedFile):
         descriptor = self.descriptor or self._open()
         if self._tells_residency:
             try:
-                return os.preadv(descriptor.number, (memory,), position, _RWF_NOWAIT)
+                return preadv(descriptor.number, (memory,), position, _RWF_NOWAIT)
             except BlockingIOError:
                 return 0
             except OSError as error:
                 self._note_unknown_flag(error)
-        return os.preadv(descriptor.number, (memory,), position)
+        return preadv(descriptor.number, (memory,), position)
 
     def _note_unknown_flag(self, error: OSError) -> None:
         """Ask no more if that is what is wrong, else raise."""
@@ -276,7 +287,7 @@ class DataFile(CachedFile):
         scratch = memoryview(bytearray(min(length, _WARM_BYTES)))
         end = position + length
         while position < end:
-            count = os.preadv(descriptor.number, (scratch[: end - position],), position)
+            count = preadv(descriptor.number, (scratch[: end - position],), position)
             if count == 0:
                 return
             position += count
@@ -284,7 +295,7 @@ class DataFile(CachedFile):
     def cool(self, position: int, length: int) -> None:
         """Tell the kernel that a range will not be read again soon."""
         descriptor = self.descriptor or self._open()
-        os.posix_fadvise(descriptor.number, position, length, os.POSIX_FADV_DONTNEED)
+        cool(descriptor.number, position, length)
 
     def send_to(self, socket_fd: int, position: int, length: int) -> int:
         """Send a range to a socket without copying it through the process (sendfile).
@@ -300,7 +311,7 @@ class DataFile(CachedFile):
         return os.sendfile(socket_fd, descriptor.number, position, length)
 
     def _open(self, flags: int = 0) -> Descriptor:
-        flags |= os.O_RDWR | os.O_CLOEXEC
+        flags |= os.O_RDWR | OPENED
         path = self.path
         try:
             descriptor = Descriptor(os.open(path, flags, 0o644))
@@ -377,9 +388,9 @@ class Files:
 
     def read_whole(self, path: str) -> bytes:
         """Return the contents of a small file."""
-        descriptor = Descriptor(os.open(path, os.O_RDONLY | os.O_CLOEXEC))
+        descriptor = Descriptor(os.open(path, os.O_RDONLY | OPENED))
         size = os.fstat(descriptor.number).st_size
-        content = os.pread(descriptor.number, size, 0)
+        content = pread(descriptor.number, size, 0)
         assert len(content) == size, "small files are read at once"
         return content
 
@@ -394,7 +405,7 @@ class Files:
         """
         temporary = path + ".tmp"
         descriptor = Descriptor(
-            os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
+            os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | OPENED, 0o644)
         )
         try:
             _write_fully(descriptor.number, 0, [content])
@@ -424,8 +435,7 @@ class Files:
 
     def sync_directory(self, path: str) -> None:
         """Wait until the names in a directory are on the disk. Blocks: run it in a thread."""
-        descriptor = Descriptor(os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))
-        os.fsync(descriptor.number)
+        sync_names(path)
 
     def open_volume(self, path: str) -> Volume | None:
         """Return what can sync the whole file system that `path` lies on.
@@ -446,13 +456,11 @@ class Files:
 
     def free_bytes(self, path: str) -> int:
         """Return how many bytes an unprivileged process may still write below `path`."""
-        status = os.statvfs(path)
-        return status.f_bavail * status.f_frsize
+        return free_and_total_bytes(path)[0]
 
     def total_bytes(self, path: str) -> int:
         """Return how large the volume is that `path` lies on."""
-        status = os.statvfs(path)
-        return status.f_blocks * status.f_frsize
+        return free_and_total_bytes(path)[1]
 
     def set_modified_ms(self, path: str, modified_ms: int) -> None:
         """Say when a file was last written, in milliseconds since 1970."""
@@ -473,7 +481,7 @@ def _size_of(path: str) -> int:
 def _write_fully(number: int, position: int, buffers: Iterable[Buffer]) -> None:
     views = [memoryview(buffer) for buffer in buffers if len(buffer)]
     while views:
-        written = os.pwritev(number, views[:_MAX_BUFFERS], position)
+        written = pwritev(number, views[:_MAX_BUFFERS], position)
         if written == 0:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         position += written

@@ -141,6 +141,12 @@ STEPS = (
         12,
         "Spark's own suites, six more",
     ),
+    Step(
+        "dist",
+        ("compiling.release", "--output", ".venv/nightly/dist"),
+        3,
+        "what is published is built, and each wheel tried (`make .venv/.release-installed` first)",
+    ),
 )
 
 

@@ -140,12 +140,13 @@ def test_no_module_imports_both_of_two_homonyms(name):
 
 
 def exported_names() -> set[str]:
-    """Return what the classes that `wirebroker.testing` exports have for others."""
+    """Return what exported classes of `wirebroker.testing` and their bases have for others."""
+    names = {base.__name__ for name in testing.__all__ for base in getattr(testing, name).__mro__}
     classes = [
         node
         for path in python_files("wirebroker/testing")
         for node in parsed(path).body
-        if isinstance(node, ast.ClassDef) and node.name in testing.__all__
+        if isinstance(node, ast.ClassDef) and node.name in names
     ]
     inside = [each for node in classes for each in node.body]
     return {each.name for each in inside if isinstance(each, _DEFINITIONS)}

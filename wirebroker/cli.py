@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import sys
+from functools import partial
 from pathlib import Path
 
 import click
@@ -96,6 +97,11 @@ def _parse_port(_context: click.Context, _option: click.Parameter, text: str | N
     is_flag=True,
     help="Run open although settings or ACLs ask for protection that is not there yet.",
 )
+@click.option(
+    "--test-mode",
+    is_flag=True,
+    help="Let tests see what clients send, over HTTP at /test/v1 (docs/testing.md).",
+)
 @click.option("--log-format", type=click.Choice(["text", "json"]), help="Form of log lines.")
 @click.option(
     "--log-level",
@@ -111,6 +117,7 @@ def serve(
     settings: tuple[str, ...],
     port_file: Path | None,
     unprotected: bool,
+    test_mode: bool,
     log_format: str | None,
     log_level: str | None,
 ) -> int:
@@ -130,20 +137,29 @@ def serve(
         "wirebroker.log.level": log_level,
     }
     flags |= {name: value for name, value in named.items() if value is not None}
+    load = partial(
+        load_config,
+        file=file,
+        environment=os.environ,
+        data_directory=data_dir,
+        host=host,
+        port=port,
+    )
     try:
-        config = load_config(
-            file=file,
-            environment=os.environ,
-            flags=flags,
-            data_directory=data_dir,
-            host=host,
-            port=port,
-        )
+        config = load(flags=flags)
+        if test_mode:
+            from wirebroker.testing.http_settings import settings_of_test_mode  # noqa: PLC0415
+
+            config = load(flags=flags | settings_of_test_mode(config))
         check_protection(config)
 
         # Imported late: a mistake in the settings is said before this is loaded.
         from wirebroker.server import run as run_server  # noqa: PLC0415
 
+        if test_mode:
+            from wirebroker.testing.rig_server import build_in_test_mode  # noqa: PLC0415
+
+            return run_server(config, port_file=port_file, build=build_in_test_mode)
         return run_server(config, port_file=port_file)
     except (ConfigError, StartError) as error:
         raise click.ClickException(str(error)) from None

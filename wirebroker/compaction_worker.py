@@ -138,14 +138,15 @@ def die_with_parent() -> None:
     The next broker may be up before this one looks whether its own is still there, and would find
     files that it did not have written.
     """
-    with contextlib.suppress(AttributeError, OSError):
+    with contextlib.suppress(AttributeError, OSError, TypeError):
         ctypes.CDLL(None).prctl(_SET_DEATH_SIGNAL, signal.SIGKILL)
 
 
 def main() -> None:
     """Read an order from stdin and carry it out."""
     die_with_parent()
-    os.nice(_LOWEST_PRIORITY)
+    if hasattr(os, "nice"):
+        os.nice(_LOWEST_PRIORITY)
     job, limits, broker = decode_order(sys.stdin.buffer.readline())
     if os.getppid() != broker:
         return

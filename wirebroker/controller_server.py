@@ -25,6 +25,7 @@ from wirebroker.storage.files import Files
 from wirebroker.threads import until_idle
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from wirebroker.config import Config
@@ -51,8 +52,11 @@ class ControllerServer:
         port_file: Path | None = None,
         clock: Clock | None = None,
         files: Files | None = None,
+        on_failure: Callable[[str], None] | None = None,
     ) -> None:
+        """Take what it is made of; `on_failure` is told why it cannot go on."""
         self.config = config
+        self._on_failure = on_failure or logger.error
         self.files = files or Files(max_open_files=config.int("wirebroker.open.files"))
         self.node = ControllerNode(config, clock=clock or SystemClock(), files=self.files)
         self._port_file = PortFile(port_file)
@@ -125,6 +129,9 @@ class ControllerServer:
                 rules.use_config(dynamic_config(self.config, image, node_id))
 
         controller.follower.subscribe("the configuration", follow)
+        controller.log.on_disk_failure = lambda path, error: self._on_failure(
+            f"the metadata log in {path} cannot be written: {error}"
+        )
 
     def why_not_ready(self) -> str | None:
         """Say what keeps other nodes from being answered; None: nothing does."""

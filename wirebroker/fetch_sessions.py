@@ -202,6 +202,11 @@ class FetchSessions:
     def __len__(self) -> int:
         return len(self._sessions)
 
+    @property
+    def partition_count(self) -> int:
+        """Return how many partitions all sessions remember."""
+        return sum(len(session.partitions) for session in self._sessions.values())
+
     def context(
         self, request: FetchRequest, asked: list[SessionPartition], *, version: int, now_ms: int
     ) -> Steps[FetchContext]:

@@ -10,6 +10,7 @@ The setting is the process's, so only a process that is a broker uses it (server
 from __future__ import annotations
 
 import ctypes
+import sys
 from typing import Final
 
 # glibc's M_MMAP_THRESHOLD: blocks from this size on are mapped one by one. The codecs' pieces of
@@ -20,5 +21,7 @@ _LARGE_BYTES: Final = 256 * 1024
 
 def give_back_large_blocks() -> bool:
     """Have large blocks unmapped when they are freed; return whether the C library can do that."""
+    if sys.platform != "linux":
+        return False
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     return mallopt is not None and mallopt(_M_MMAP_THRESHOLD, _LARGE_BYTES) == 1

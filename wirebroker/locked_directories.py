@@ -39,13 +39,16 @@ class LockedDirectories:
         # Of the metadata log, if that is none of them.
         self._of_metadata: LogDirectory | None = None
 
-    def open(self) -> None:
+    def open(self, cluster_id: str | None = None) -> None:
         """Lock all of them, and say who they belong to.
+
+        Args:
+            cluster_id: The cluster that they must belong to, if another one is not possible.
 
         Raises:
             StartError: One of them cannot be used; `close` lets go of the others.
         """
-        cluster_id = self._config.optional_str("wirebroker.cluster.id")
+        cluster_id = cluster_id or self._config.optional_str("wirebroker.cluster.id")
         paths = [str(Path(path).absolute()) for path in self._config.log_directories]
         home = self._config.optional_str("metadata.log.dir")
         if home and str(Path(home).absolute()) not in paths:

@@ -16,6 +16,7 @@ costs 0.4 us more and leaves out time spent waiting for the disk.
 from __future__ import annotations
 
 import asyncio
+import select
 import selectors
 import time
 from typing import TYPE_CHECKING
@@ -26,6 +27,9 @@ from wirebroker.net.poller import Poller
 
 if TYPE_CHECKING:
     import collections
+    from selectors import EpollSelector as _EpollSelector
+else:  # named where there is none, too; nothing is made of it there
+    _EpollSelector = getattr(selectors, "EpollSelector", selectors.DefaultSelector)
 
 
 class LoopWatch:
@@ -44,12 +48,17 @@ class LoopWatch:
         self.holds_ms = (metrics or Metrics()).loop_hold_ms
         self.cpu_holds_ms = Histogram(HOLD_BOUNDS_MS)
 
-    def new_event_loop(self) -> PolledLoop:
-        """Return a loop that is watched (a loop_factory for asyncio.Runner)."""
+    def new_event_loop(self) -> asyncio.SelectorEventLoop:
+        """Return a loop that is watched (a loop_factory for asyncio.Runner).
+
+        Where there is no epoll it is asyncio's own, which serves sockets itself, and unwatched.
+        """
+        if not hasattr(select, "epoll"):
+            return asyncio.SelectorEventLoop()
         return PolledLoop(_WatchedSelector(self))
 
 
-class _WatchedSelector(selectors.EpollSelector):
+class _WatchedSelector(_EpollSelector):
     """The loop's selector: sleeps in the loop's poller and serves its sockets.
 
     Attributes:

@@ -28,7 +28,8 @@ class Row(NamedTuple):
         name: As it is shown; the unit is part of it.
         kind: What its numbers mean.
         doc: One sentence.
-        label: What its numbers are told apart by; empty for a metric that is one number.
+        label: What its numbers are told apart by; empty for a metric that is one number. Several
+            have a comma between them, as their values have then.
     """
 
     name: str
@@ -103,6 +104,11 @@ def histogram(name: str, doc: str, bounds: Sequence[float]) -> Any:
 def gauge(name: str, doc: str, label: str = "") -> Any:
     """Return the field of what is asked when it is read; until its owner sets it there is none."""
     return field(default=dict, metadata={"row": Row(name, Kind.GAUGE, doc, label)})
+
+
+def counted(name: str, doc: str, label: str) -> Any:
+    """Return the field of what somebody else counts, who is asked for it as for a gauge."""
+    return field(default=dict, metadata={"row": Row(name, Kind.COUNTER, doc, label)})
 
 
 def rows(of: Any) -> dict[str, Row]:

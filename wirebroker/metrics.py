@@ -21,7 +21,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from wirebroker.metric_field import counter, counters, gauge, histogram
+from wirebroker.metric_field import counted, counter, counters, gauge, histogram
 
 if TYPE_CHECKING:
     from collections import Counter
@@ -65,6 +65,11 @@ class Metrics:
         "wirebroker_connections_refused_total",
         "Connections that were closed at once: their address had all that it may have.",
         "listener",
+    )
+    requests: Gauge = counted(
+        "kafka_network_requestmetrics_requests_total",
+        "Requests that were understood and let through to their handler.",
+        "request,version",
     )
     requests_late: int = counter(
         "wirebroker_requests_late_total",

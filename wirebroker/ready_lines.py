@@ -2,7 +2,7 @@
 
     wirebroker ready on [::]:9092 (node 1, cluster MkU3OEVBNTcwNTJENDM2Qk)
       PLAINTEXT: every interface, port 9092; connect to 127.0.0.1:9092 here, box:9092 from elsewhere
-      http://127.0.0.1:9404: /ready, /live
+      http://127.0.0.1:9404: /metrics, /ready, /live
       data: /home/me/data
 
 The first line names the address that the first listener is bound to; programs read it (the
@@ -66,7 +66,8 @@ def ready_lines(
     if len(bound) > 1 or is_everywhere(first.host) or first.advertised is not None:
         lines += [f"  {each.name}: {_place(each)}; {_advice(each, machine)}" for each in bound]
     lines += [f"  controller {each.name}: {_place(each)}" for each in controllers]
-    lines += [f"  http://{shown_address(host, port)}: /ready, /live" for host, port in http]
+    for host, port in http:
+        lines.append(f"  http://{shown_address(host, port)}: /metrics, /ready, /live")
     lines.append(f"  data: {', '.join(directories)}")
     return lines
 

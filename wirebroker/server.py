@@ -2,17 +2,18 @@
 
     bind sockets            so that a port in use is said before anything is written
     HTTP                    if it is asked for: from here on it says that the broker is not ready
-    lock log directories    meta.properties tells node and cluster
-    controller              the metadata log replayed into an image; this node becomes its leader
+    lock log directories    meta.properties tells node and cluster; a quorum elsewhere tells it too
+    quorum                  the metadata log replayed into an image: this node becomes its leader,
+                            or has fetched what other controllers have committed (membership/)
     register                as a broker of Apache Kafka does; what a kill has left is taken from the
                             incarnation before
     replicas                every log opened, recovered if the last stop was no clean one
     subscribe, unfence      from now on it follows the metadata, and leads
     accept                  the ready line; Metadata is answered from here on
 
-Stopping: accept no more, let requests in flight finish, give the leaderships away, close every log,
-mark the directories clean. SIGTERM, SIGHUP and SIGINT do that, a second SIGINT ends the process at
-once.
+Stopping: have other brokers take the leaderships, accept no more, let requests in flight finish,
+close every log, mark the directories clean. SIGTERM, SIGHUP and SIGINT do that, a second SIGINT
+ends the process at once.
 """
 
 from __future__ import annotations
@@ -22,7 +23,6 @@ import importlib
 import logging
 import os
 import random
-import signal
 import socket
 import sys
 from functools import partial
@@ -33,10 +33,8 @@ from wirebroker.bound_sockets import BoundSockets
 from wirebroker.broker import Broker, dynamic_config
 from wirebroker.clock import Clock, SystemClock
 from wirebroker.cluster.auto_creation import AutoCreation
-from wirebroker.cluster.broker_lifecycle import BrokerLifecycle
 from wirebroker.cluster.compaction_child import run_here, run_in_child
 from wirebroker.cluster.compactor import Compactor
-from wirebroker.cluster.controller_channel import LocalChannel
 from wirebroker.cluster.group_coordinator import GroupCoordinator
 from wirebroker.cluster.maintenance import Maintenance
 from wirebroker.cluster.metadata_cache import MetadataCache
@@ -47,11 +45,10 @@ from wirebroker.cluster.transaction_markers import MarkerWriter
 from wirebroker.cluster.transaction_verifier import TransactionVerifier
 from wirebroker.codecs.errors import KafkaError
 from wirebroker.config import Config, StartError
-from wirebroker.config.listeners import listeners_of
-from wirebroker.controller_node import ControllerNode
+from wirebroker.config.listeners import ListenerConfig, listeners_of
+from wirebroker.config.quorum import is_controller_alone, is_member
 from wirebroker.controller_server import ControllerServer
 from wirebroker.coordinator.controller.cluster_image import Endpoint
-from wirebroker.coordinator.controller.controller import Controller
 from wirebroker.coordinator.groups.settings import GroupSettings
 from wirebroker.coordinator.transactions.settings import TransactionSettings
 from wirebroker.fetch_sessions import FetchSessions
@@ -60,6 +57,8 @@ from wirebroker.garbage import GarbagePolicy
 from wirebroker.locked_directories import LockedDirectories
 from wirebroker.logs import configure_logging
 from wirebroker.loop_watch import LoopWatch
+from wirebroker.membership.joined_quorum import JoinedQuorum
+from wirebroker.membership.own_quorum import OwnQuorum
 from wirebroker.metrics import Metrics
 from wirebroker.net.connection_table import ConnectionTable
 from wirebroker.net.dispatch import Dispatcher
@@ -72,17 +71,20 @@ from wirebroker.net.open_listeners import OpenListeners
 from wirebroker.net.settings import NetworkSettings
 from wirebroker.port_file import PortFile
 from wirebroker.ready_lines import BoundListener, is_everywhere, open_warning, ready_lines
+from wirebroker.signals import on_signal
 from wirebroker.storage.files import Files
 from wirebroker.threads import Work, in_thread, until_idle
 from wirebroker.version import PLAIN_BUILD, is_compiled
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
     from pathlib import Path
 
+    from wirebroker.cluster.broker_lifecycle import BrokerLifecycle
     from wirebroker.cluster.quorum_controller import QuorumController
-    from wirebroker.config.listeners import ListenerConfig
+    from wirebroker.gate import Gate
     from wirebroker.http.server import HttpServer
+    from wirebroker.membership.quorum import Quorum
 
 logger = logging.getLogger("wirebroker")
 
@@ -145,25 +147,47 @@ class Server:
         clock: Clock | None = None,
         files: Files | None = None,
         metrics: Metrics | None = None,
+        on_failure: Callable[[str], None] | None = None,
+        gate: Gate | None = None,
     ) -> None:
+        """Take what the broker is made of; `on_failure` is told why it cannot go on."""
         self.config = config
         self.metrics = metrics or Metrics()
         self._port_file = PortFile(port_file)
         self.clock = clock or SystemClock()
         self.files = files or Files(max_open_files=config.int("wirebroker.open.files"))
+        self._gate = gate
         self.broker: Broker | None = None
         self._settings = NetworkSettings.from_config(config)
         self._sockets = BoundSockets(listeners_of(config), self._settings)
-        self.controller_node = ControllerNode(config, clock=self.clock, files=self.files)
         self._directories = LockedDirectories(config, self.files)
         self.listeners: OpenListeners | None = None
         self._table: ConnectionTable | None = None
         self._maintenance: Maintenance | None = None
         self._compactor: Compactor | None = None
-        self.controller: QuorumController | None = None
-        self.lifecycle: BrokerLifecycle | None = None
+        self.quorum: Quorum = (
+            JoinedQuorum(
+                config,
+                files=self.files,
+                clock=self.clock,
+                on_failure=on_failure or _log_failure,
+            )
+            if is_member(config)
+            else OwnQuorum(config, files=self.files, clock=self.clock)
+        )
+        self._is_registered = False
         # Serves from before the broker opens until it is closed, if it is asked for.
         self.http: HttpServer | None = None
+
+    @property
+    def controller(self) -> QuorumController | None:
+        """The controller in this process, if there is one, once it is open."""
+        return self.quorum.controller if isinstance(self.quorum, OwnQuorum) else None
+
+    @property
+    def lifecycle(self) -> BrokerLifecycle:
+        """This broker's membership in its cluster."""
+        return self.quorum.lifecycle
 
     @property
     def bound(self) -> list[BoundListener]:
@@ -177,8 +201,8 @@ class Server:
 
     @property
     def controllers(self) -> list[BoundListener]:
-        """Return the open listeners of the controller."""
-        return self.controller_node.bound
+        """Return the open listeners of the controller in this process."""
+        return self.quorum.listeners
 
     @property
     def cluster_id(self) -> str:
@@ -209,20 +233,20 @@ class Server:
         self.files.bound_open_files(data_files)
         try:
             self._sockets.bind()
-            self.controller_node.bind()
+            self.quorum.bind()
             if self.config.list("wirebroker.http.listeners"):
                 await self._open_http()
-            self._directories.open()
+            self._directories.open(await self.quorum.find_cluster_id())
             self._port_file.remove()
             broker = self.broker = await self._open_broker()
         except (OSError, KafkaError) as error:
-            await self._release()
+            await self._give_up()
             raise StartError(
                 f"the data directory cannot be used: {error}",
                 "check the disk and its permissions, or choose another (--data-dir DIR)",
             ) from error
         except BaseException:
-            await self._release()
+            await self._give_up()
             raise
         self._maintenance = Maintenance(broker)
         self._maintenance.start()
@@ -231,7 +255,7 @@ class Server:
         self._compactor.start()
         self._table = ConnectionTable(
             loop=asyncio.get_running_loop(),
-            dispatch=Dispatcher(broker, REGISTRY),
+            dispatch=Dispatcher(broker, REGISTRY, gate=self._gate, metrics=self.metrics),
             on_disk_failure=broker.replicas.file_failed,
             clock=self.clock,
             settings=self._settings,
@@ -244,18 +268,22 @@ class Server:
         await self._follow_config(broker.config)
         broker.config_followers.append(self._follow_config)
         self.listeners.start()
-        assert self.controller is not None, "it was opened with the broker"
-        self.controller.log.allow_snapshots()
+        self.quorum.serve()
         try:
             self._port_file.write(self.address[1])
         except StartError:
             await self.stop()
             raise
 
+    @property
+    def is_controller(self) -> bool:
+        """Whether the active controller is in this process."""
+        return self.controller is not None
+
     def why_not_ready(self) -> str | None:
         """Say what keeps clients from being served; None: nothing does."""
         if self.broker is None or self.listeners is None:
-            return "it starts" if self.lifecycle is None else "it recovers its logs"
+            return "it recovers its logs" if self._is_registered else "it starts"
         if self.broker.is_stopping:
             return "it stops"
         registered = self.broker.metadata.image.brokers.get(self.broker.node_id)
@@ -267,6 +295,7 @@ class Server:
         """Finish what is in flight, write everything down and let go."""
         if self.listeners is not None:
             self._port_file.remove()
+            await self.quorum.retire()
             self.listeners.close()
         if self.broker is not None:
             self.broker.is_stopping = True
@@ -281,7 +310,7 @@ class Server:
         if self._maintenance is not None:
             await self._maintenance.stop()
         if self.broker is not None:
-            broker_epoch = await self._leave()
+            broker_epoch = await self.quorum.leave()
             await self.broker.replicas.until_settled()
             # In a thread, so that a second SIGINT is heard while disks are waited for.
             await in_thread(
@@ -308,25 +337,11 @@ class Server:
         for part in (self._compactor, self._maintenance, broker.transactions, broker.groups):
             assert part is not None
             await part.stop()
-        await self.controller_node.abandon()
+        await self.quorum.abandon()
         await broker.replicas.until_settled()
         broker.replicas.deleted_partitions.close()
         await until_idle()
         await self._release()
-
-    async def _leave(self) -> int:
-        """Say that this node leads nothing any more, and end the controller; return the epoch."""
-        assert self.lifecycle is not None, "it was registered"
-        assert self.controller is not None
-        try:
-            await self.lifecycle.shut_down()
-        except KafkaError as error:
-            # The next start finds it as after a kill.
-            logger.warning(
-                "the leaderships are not given away: %s", error.message or error.code.name
-            )
-        await self.controller_node.close()
-        return self.lifecycle.broker_epoch
 
     async def _follow_config(self, config: Config) -> None:
         """Take over what dynamic configs have changed about connections and compaction."""
@@ -341,32 +356,34 @@ class Server:
 
     async def _open_http(self) -> None:
         from wirebroker.http.opening import open_http  # noqa: PLC0415 - loaded if it is asked for
+        from wirebroker.scrape.scrape import add_metrics  # noqa: PLC0415 - likewise
 
         self.http = await open_http(self.config, why_not_ready=self.why_not_ready)
+        add_metrics(self.http.routes, self)
 
     async def _open_broker(self) -> Broker:
         config, clock = self.config, self.clock
         node_id = config.node_id
         cluster_id = self._directories.cluster_id
-        rules = Controller(config, node_id=node_id, cluster_id=cluster_id)
-        controller = self.controller = await self.controller_node.open(
-            self._directories.metadata_home, rules
+        quorum = self.quorum
+        await quorum.open(
+            self._directories.metadata_home,
+            cluster_id=cluster_id,
+            directory_id=self._directories.of_logs[0].directory_id,
         )
-        controller.log.hold_snapshots()
         # What a newer broker wrote is refused before anything is touched.
         for directory in self._directories.of_logs:
             directory.remove_clean_shutdown_marker()
-        metadata = controller.follower
-        channel = LocalChannel(controller)
-        self.lifecycle = BrokerLifecycle(channel, metadata, node_id=node_id)
-        await self._register(self.lifecycle)
+        metadata, channel = quorum.metadata, quorum.channel
+        await self._register()
         # All parts are built from this image, and follow what comes after it (follow_metadata).
         loaded = metadata.image
-        config = rules.config = dynamic_config(config, loaded, node_id)
+        config = dynamic_config(config, loaded, node_id)
+        quorum.use_config(config)
         replicas = ReplicaManager(
             self._directories.of_logs, self.files, config=config, clock=clock, node_id=node_id
         )
-        controller.log.on_disk_failure = replicas.file_failed
+        quorum.on_disk_failure(replicas.file_failed)
         await replicas.load(loaded)
         for module in API_MODULES:
             importlib.import_module(f"wirebroker.api.{module}")
@@ -377,7 +394,7 @@ class Server:
             controller=channel,
             replicas=replicas,
         )
-        producer_ids = ProducerIdSupply(channel, self.lifecycle)
+        producer_ids = ProducerIdSupply(channel, quorum.lifecycle)
         transactions = TransactionCoordinator(
             TransactionSettings.from_config(config),
             clock=clock,
@@ -405,45 +422,66 @@ class Server:
             auto_creation=AutoCreation(channel),
             auto_listeners=_told_where_they_came(listener for listener, _ in self._sockets.pairs),
         )
-        broker.config_users.append(rules.use_config)
+        broker.config_users.append(quorum.use_config)
         await broker.follow_metadata(loaded)
-        await self.lifecycle.unfence()
+        await quorum.lifecycle.unfence()
         broker.groups.start()
         broker.transactions.start()
         return broker
 
-    async def _register(self, lifecycle: BrokerLifecycle) -> None:
+    async def _register(self) -> None:
         """Register as a broker of the cluster: what a kill has left of the last is gone by that."""
         directories = self._directories.of_logs
         epochs = {directory.previous_broker_epoch for directory in directories}
-        await lifecycle.register(
+        endpoints = [_endpoint(listener, sock) for listener, sock in self._sockets.pairs]
+        await self.quorum.lifecycle.register(
             cluster_id=self._directories.cluster_id,
-            endpoints=[self._endpoint(listener, sock) for listener, sock in self._sockets.pairs],
+            endpoints=await self.quorum.endpoints(endpoints),
             log_directories=[directory.directory_id for directory in directories],
             rack=self.config.optional_str("broker.rack"),
             # Directories that tell of different incarnations tell of no clean stop.
             previous_broker_epoch=epochs.pop() if len(epochs) == 1 else -1,
         )
+        self._is_registered = True
 
-    def _endpoint(self, listener: ListenerConfig, sock: socket.socket) -> Endpoint:
-        """Return what the registration says of a listener; `auto` says this machine's name."""
-        port = sock.getsockname()[1]
-        if listener.advertised is None:
-            return Endpoint(listener.name, listener.host or socket.gethostname(), port, 0)
-        host, advertised_port = listener.advertised
-        return Endpoint(listener.name, host, advertised_port or port, 0)
+    async def _give_up(self) -> None:
+        """Let go of everything after a start that failed."""
+        await self.quorum.give_up()
+        await self._release()
 
     async def _release(self) -> None:
         if self.http is not None:
             await self.http.close()
         self._sockets.close()
-        self.controller_node.release()
         self._directories.close()
         self.files.close_all()
 
 
-def run(config: Config, *, port_file: Path | None = None) -> int:
+def _endpoint(listener: ListenerConfig, sock: socket.socket) -> Endpoint:
+    """Return what the registration says of a listener, for Quorum.endpoints."""
+    port = sock.getsockname()[1]
+    if listener.advertised is None:
+        return Endpoint(listener.name, listener.host, port, 0)
+    host, advertised_port = listener.advertised
+    return Endpoint(listener.name, host, advertised_port or port, 0)
+
+
+def _log_failure(line: str) -> None:
+    logger.error("%s", line)
+
+
+def run(
+    config: Config,
+    *,
+    port_file: Path | None = None,
+    build: Callable[..., Server] = Server,
+) -> int:
     """Serve until told to stop; return the process's exit status.
+
+    Args:
+        config: What is set.
+        port_file: Where the port is written.
+        build: Makes the server, as Server is made.
 
     Raises:
         StartError, ConfigError: What keeps the broker from starting.
@@ -460,13 +498,16 @@ def run(config: Config, *, port_file: Path | None = None) -> int:
         GarbagePolicy() as garbage,
         asyncio.Runner(loop_factory=LoopWatch(metrics).new_event_loop) as runner,
     ):
-        return runner.run(_serve(config, port_file, garbage, metrics))
+        return runner.run(_serve(config, port_file, garbage, metrics, build))
 
 
 async def _serve(
-    config: Config, port_file: Path | None, garbage: GarbagePolicy, metrics: Metrics
+    config: Config,
+    port_file: Path | None,
+    garbage: GarbagePolicy,
+    metrics: Metrics,
+    build: Callable[..., Server],
 ) -> int:
-    loop = asyncio.get_running_loop()
     told_to_stop = asyncio.Event()
 
     def on_interrupt() -> None:
@@ -474,24 +515,51 @@ async def _serve(
             os._exit(130)
         told_to_stop.set()
 
-    loop.add_signal_handler(signal.SIGTERM, told_to_stop.set)
-    loop.add_signal_handler(signal.SIGINT, on_interrupt)
+    on_signal("SIGTERM", told_to_stop.set)
+    on_signal("SIGINT", on_interrupt)
     # A closed terminal; under nohup it is ignored, and stays so, as by Java's machine.
-    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
-        loop.add_signal_handler(signal.SIGHUP, told_to_stop.set)
+    on_signal("SIGHUP", told_to_stop.set, unless_ignored=True)
+    failures: list[str] = []
+
+    def on_failure(line: str) -> None:
+        if (
+            isinstance(server, ControllerServer) or server.listeners is not None
+        ):  # else it is said as the reason why nothing has started
+            logger.error("%s", line)
+        failures.append(line)
+        told_to_stop.set()
+
     server: Server | ControllerServer
-    if "broker" in config.list("process.roles"):
-        server = Server(config, port_file=port_file, metrics=metrics)
+    if is_controller_alone(config):
+        server = ControllerServer(config, port_file=port_file, on_failure=on_failure)
     else:
-        server = ControllerServer(config, port_file=port_file)
-    await server.start()
+        server = build(config, port_file=port_file, metrics=metrics, on_failure=on_failure)
+    if not await _start(server, told_to_stop):
+        if failures:
+            raise StartError(failures[0], "docs/cluster.md tells what can be joined")
+        return 0
     garbage.keep_all()
     _say_ready(server)
     await told_to_stop.wait()
     logger.info("stopping")
     await server.stop()
     logger.info("stopped")
-    return 0
+    return 1 if failures else 0
+
+
+async def _start(server: Server | ControllerServer, told_to_stop: asyncio.Event) -> bool:
+    """Start; return False if the broker was told to stop while it waited for the controllers."""
+    starting = asyncio.create_task(server.start(), name="start")
+    if is_member(server.config):
+        stopping = asyncio.create_task(told_to_stop.wait())
+        await asyncio.wait({starting, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        stopping.cancel()
+        if not starting.done():
+            starting.cancel()
+            await asyncio.wait({starting})
+            return False
+    await starting
+    return True
 
 
 def _say_ready(server: Server | ControllerServer) -> None:

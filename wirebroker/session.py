@@ -30,12 +30,14 @@ class Prepared:
 
     Attributes:
         epoch: The gate's when it was prepared: it holds for that one alone (gate.py).
+        kind: API key << 16 | version of the requests, by which they are counted.
     """
 
-    __slots__ = ("epoch",)
+    __slots__ = ("epoch", "kind")
 
-    def __init__(self, epoch: int) -> None:
+    def __init__(self, epoch: int, kind: int) -> None:
         self.epoch = epoch
+        self.kind = kind
 
     def serve(self, frame: memoryview) -> bytes | None:
         """Return the answer with its length; None if the frame has to go the whole way."""

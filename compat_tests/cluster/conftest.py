@@ -1,4 +1,4 @@
-"""A cluster of a module's own, and what its tests ask it by."""
+"""A cluster of a test's own, and what its tests ask it by."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     StartCluster = Callable[..., Cluster]
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def start_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StartCluster]:
     """Start clusters whose controllers are Apache Kafka's; the arguments are Cluster's own."""
     started: list[Cluster] = []

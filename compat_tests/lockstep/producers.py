@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 _LAST_SEQUENCE = 2**31 - 1
 _LAST_EPOCH = 2**15 - 1
 _MOST_PRODUCERS = 5
+# From an id that a broker hands out to one that none will: each start has a new block of 1,000.
+_FAR_OFF = 10**7
 
 
 @dataclass(slots=True)
@@ -119,7 +121,7 @@ class Producers(Topics):
         wrong = Producer(
             producer.producer_id
             if self.maybe(0.8)
-            else self.random.choice((producer.producer_id + 1000, 0)),
+            else self.random.choice((producer.producer_id + _FAR_OFF, 0)),
             min(
                 _LAST_EPOCH,
                 self.random.choice(

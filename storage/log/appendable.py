@@ -43,6 +43,7 @@ class AppendableLog(ReadableLog):
 
     Attributes:
         appended_bytes: How much was appended since the log was opened; never falls.
+        appended_records: How many records that were; never falls.
         walks_records: Whether the records of every batch are looked at.
     """
 
@@ -51,6 +52,7 @@ class AppendableLog(ReadableLog):
         "_settings",
         "_validator",
         "appended_bytes",
+        "appended_records",
         "walks_records",
     )
 
@@ -69,6 +71,7 @@ class AppendableLog(ReadableLog):
         self._validator = BatchValidator(settings, walks_all=walks_records)
         self._is_index_full: bool | None = None  # of the active segment; None: not looked yet
         self.appended_bytes = 0
+        self.appended_records = 0
 
     @property
     def settings(self) -> TopicSettings:
@@ -217,6 +220,7 @@ class AppendableLog(ReadableLog):
                 apply_batch(state, header, plan.records[position : position + header.size])
                 position += header.size
         next_offset = plan.last_offset + 1
+        self.appended_records += next_offset - plan.base_offset
         state.end_offset = next_offset
         self.log_end_offset = next_offset
         return AppendResult(

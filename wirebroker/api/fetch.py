@@ -78,6 +78,7 @@ def fetch(broker: Broker, request: Request) -> Reply | Awaitable[Reply]:
     except ColdPagesError:
         return _fetch_found(broker, request, context, reads)
     if reads.is_ready():
+        reads.note_sent()
         finish(context.select(reads.results, version=version, now_ms=broker.clock.now_ms()))
         return _encode(version, context, _endpoints(broker, request, reads))
     # Watching begins here and now: what is appended before the task runs must not be missed.
@@ -137,6 +138,7 @@ async def _fetch_later(
             await _look(reads, slices)
     finally:
         await slices.run(wait.end())
+    reads.note_sent()
     await slices.run(context.select(reads.results, version=version, now_ms=broker.clock.now_ms()))
     endpoints = _endpoints(broker, request, reads)
     if len(context.chosen) <= _MANY_PARTITIONS:

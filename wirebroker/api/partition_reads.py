@@ -38,6 +38,16 @@ READ_COMMITTED = 1
 _STORAGE_ERROR_VERSION = 6
 # From this version on, they are told who leads instead (KIP-951), with these errors.
 _LEADER_VERSION = 16
+# These say more of who asks, or of a disk that is counted elsewhere, than of the read.
+_ASKED_IN_VAIN = frozenset(
+    {
+        ErrorCode.FENCED_LEADER_EPOCH,
+        ErrorCode.KAFKA_STORAGE_ERROR,
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.OFFSET_OUT_OF_RANGE,
+        ErrorCode.UNKNOWN_LEADER_EPOCH,
+    }
+)
 _MOVED = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH})
 
 
@@ -128,6 +138,7 @@ class PartitionReads:
         size = 0
         has_failed = False
         for asked, partition in self.found:
+            partition.traffic.fetch_requests += 1
             try:
                 # Once there is something, nobody gets more than the limits any more.
                 result = self._read(
@@ -139,6 +150,8 @@ class PartitionReads:
                 )
             except KafkaError as error:
                 has_failed = True
+                if error.code not in _ASKED_IN_VAIN:
+                    partition.traffic.failed_fetches += 1
                 result = self._failed(asked, partition, self._code(error.code))
             if result.diverging_epoch is not None:
                 has_failed = True
@@ -150,6 +163,12 @@ class PartitionReads:
         self.results = results + self._unnamed + self._unknown
         self.size = size
         self.has_failed = has_failed
+
+    def note_sent(self) -> None:
+        """Count what is read as sent to a consumer."""
+        if self.size and self._is_from_consumer:
+            for (_, partition), (_, result) in zip(self.found, self.results, strict=False):
+                partition.traffic.bytes_out += records_length(result)
 
     def is_ready(self) -> bool:
         """Tell whether the answer needs no waiting."""

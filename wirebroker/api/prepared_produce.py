@@ -116,7 +116,7 @@ class PreparedProduce(Prepared):
         same: bytes,
     ) -> None:
         """Remember a request that was served; see `prepare`."""
-        super().__init__(request.session.epoch)
+        super().__init__(request.session.epoch, request.key << 16 | request.version)
         self._version = request.version
         self._broker = broker
         self._now_ms = broker.clock.now_ms

@@ -60,7 +60,8 @@ if TYPE_CHECKING:
 _LEADER_VERSION = 10
 _TOPIC_ID_VERSION = 13
 
-# Faults whose answer does not tell the log start offset (Kafka's ReplicaManager.appendToLocalLog).
+# Faults whose answer does not tell the log start offset, and that are not counted as failures
+# (Kafka's ReplicaManager.appendToLocalLog).
 _SILENT = frozenset(
     {
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
@@ -367,6 +368,10 @@ class _Produce:
 
     def _note_error(self, result: PartitionResult, error: KafkaError, partition: Partition) -> None:
         result.error_code = error.code
+        traffic = partition.traffic
+        traffic.produce_requests += 1
+        if error.code not in _SILENT:
+            traffic.failed_produces += 1
         is_request_fault = isinstance(error, RefusedBatchError) and error.is_request_fault
         if result.error_code not in _SILENT and not is_request_fault:
             result.log_start_offset = partition.log.log_start_offset

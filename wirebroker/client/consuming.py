@@ -198,7 +198,10 @@ class PartitionsReader:
                     self.positions[place] = wanted[-1].offset + 1
                 if self._is_done:
                     break
-                self.positions[place] = max(self.positions[place], header.last_offset + 1)
+                behind = header.last_offset + 1
+                if self._until is not None:  # what came meanwhile is not read yet
+                    behind = min(behind, self._until[place])
+                self.positions[place] = max(self.positions[place], behind)
         except KafkaError as error:
             raise ClientError(f"{place} at offset {self.positions[place]}: {error}") from error
         return True

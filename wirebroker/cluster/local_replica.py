@@ -19,6 +19,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from wirebroker.cluster.growth_watch import GrowthWatch
+from wirebroker.cluster.traffic import Traffic
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.codecs.records.layout import CODEC_MASK, FLAGS_AT, RECORD_COUNT, RECORD_COUNT_AT
 from wirebroker.storage.log.record_validation import BRIEF_RECORDS
@@ -47,6 +48,7 @@ class LocalReplica:
     Attributes:
         log: The records.
         directory: Where the log lies; it may go offline.
+        traffic: What passed through it.
     """
 
     __slots__ = (
@@ -59,6 +61,7 @@ class LocalReplica:
         "log",
         "topic",
         "topic_id",
+        "traffic",
     )
 
     def __init__(self, log: Log, *, directory: DataDirectory) -> None:
@@ -67,6 +70,7 @@ class LocalReplica:
         self.topic_id = log.topic_id
         self.index = log.partition
         self.directory = directory
+        self.traffic = Traffic()
         # Made when first needed, as the two below: most of 10,000 partitions never do.
         self._append_lock: asyncio.Lock | None = None
         self._replay: asyncio.Task[None] | None = None

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from wirebroker.cluster.metadata_snapshot import SnapshotId, snapshot_ids
 from wirebroker.codecs.primitives import uuid_text
 from wirebroker.config.row import StartError
-from wirebroker.storage.log.leader_epochs import LeaderEpochs
+from wirebroker.storage.log.leader_epochs import UNDEFINED_EPOCH, LeaderEpochs
 from wirebroker.storage.log.segment import Segment
 from wirebroker.storage.log.segment_files import segment_base_offsets
 
@@ -213,6 +213,34 @@ class MetadataStore:
         self._segments[-1].close()
         self._segments.append(self._new_segment(self.end_offset))
         self.bytes_since_snapshot = 0
+
+    def common_end(self, epoch: int, end_offset: int) -> int:
+        """Return up to where this log agrees with another whose epoch `epoch` ended there."""
+        known, known_end = self._epochs.end_offset_for(epoch, self.end_offset)
+        if known == UNDEFINED_EPOCH:
+            return min(end_offset, self.end_offset)
+        return min(known_end, end_offset) if known == epoch else known_end
+
+    def truncate_to(self, offset: int) -> None:
+        """Drop the batches that hold `offset` or come after it."""
+        while len(self._segments) > 1 and self._segments[-1].base_offset > offset:
+            self._segments.pop().delete()
+        self._segments[-1].truncate_to(offset)
+        self.end_offset = min(self.end_offset, offset)
+        self._epochs.truncate_from_end(self.end_offset)
+        self._epochs.persist()
+
+    def restart_at(self, snapshot: SnapshotId) -> None:
+        """Begin anew, empty, behind a snapshot on the disk."""
+        old, self._segments = self._segments, []
+        for segment in old:
+            segment.delete()
+        self._segments = [self._new_segment(snapshot.end_offset)]
+        self._epochs.clear()
+        self._epochs.persist()
+        self.end_offset = snapshot.end_offset
+        self.bytes_since_snapshot = 0
+        self.advance_start(snapshot)
 
     def write_snapshot(self, snapshot: SnapshotId, content: bytes) -> None:
         """Write a snapshot's file whole, and wait for the disk. Blocks."""

@@ -85,6 +85,7 @@ class Partition(ReplicaStanding):
             is_brief=True,
             walked=walked,
         )
+        self.traffic.produce_requests += 1
         self._advance()
         return result
 
@@ -172,6 +173,7 @@ class Partition(ReplicaStanding):
             # write, and nobody is told of it.
             self.directory.check_online()
             result = log.commit(plan)
+            self.traffic.produce_requests += 1
             if self._leading is not None:  # else it counts no more, whoever waits finds out
                 self._advance()
             return result
@@ -206,8 +208,11 @@ class Partition(ReplicaStanding):
         """
         assert not self.is_appending
         self.check_follower(leader_epoch)
-        log = self.log
+        log, traffic = self.log, self.traffic
+        bytes_before, records_before = log.appended_bytes, log.appended_records
         log.append_as_follower(records, now_ms=now_ms, leader_epoch=leader_epoch)
+        traffic.replicated_bytes += log.appended_bytes - bytes_before
+        traffic.replicated_records += log.appended_records - records_before
         if self._commits.is_always or log.unflushed_count >= log.settings.flush_messages:
             self._commits.add(self)
         committed = min(high_watermark, log.log_end_offset)

@@ -30,6 +30,7 @@ from wirebroker.cluster.leadership import Leaderships
 from wirebroker.cluster.partition import Partition
 from wirebroker.cluster.replica_host import ReplicaHost
 from wirebroker.cluster.topic_logs import TopicLogs
+from wirebroker.cluster.traffic import TrafficSum
 from wirebroker.cluster.transitions import Transitions
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.config import StartError
@@ -64,6 +65,7 @@ class ReplicaManager:
         directories: The log directories, online or not.
         deleted_partitions: Whose files are to be removed.
         deleted_segments: What is no longer part of logs that go on.
+        gone_traffic: What passed through the partitions that were deleted since.
         rolled: Logs whose closed segments may have to be flushed; threads append to it.
     """
 
@@ -80,6 +82,7 @@ class ReplicaManager:
         "deleted_partitions",
         "deleted_segments",
         "directories",
+        "gone_traffic",
         "image",
         "leaderships",
         "rolled",
@@ -115,6 +118,7 @@ class ReplicaManager:
         self._following = asyncio.Lock()  # held while partitions are created and deleted
         self.deleted_partitions = DeletedPartitions(files, clock, on_failure=self.write_failed)
         self.deleted_segments = DeletedSegments(clock)
+        self.gone_traffic = TrafficSum()
         self.rolled: deque[Log] = deque()
         self._logs = TopicLogs(files, config, on_roll=self.rolled.append)
 
@@ -407,6 +411,7 @@ class ReplicaManager:
         for partition in gone:
             self._transitions.retire(partition)
             partition.directory.partitions.discard(partition)
+            self.gone_traffic.add(partition)
             if slices.is_over:
                 self._transitions.tell()
                 await slices.turn()

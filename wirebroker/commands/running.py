@@ -20,6 +20,7 @@ from wirebroker.client.kafka_client import KafkaClient
 from wirebroker.clock import SystemClock
 from wirebroker.commands.output import Output, tell
 from wirebroker.net.client.transport import TcpDialer
+from wirebroker.signals import on_signal
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -101,7 +102,6 @@ def run_verb(flags: ClusterFlags, work: Callable[[KafkaClient, Output], Awaitabl
 
 async def _until_terminated(work: Awaitable[None]) -> int:
     """Do the work; SIGTERM ends it as SIGINT does, so that what it began is ended too."""
-    loop = asyncio.get_running_loop()
     task = asyncio.ensure_future(work)
     is_terminated = False
 
@@ -110,15 +110,13 @@ async def _until_terminated(work: Awaitable[None]) -> int:
         is_terminated = True
         task.cancel()
 
-    loop.add_signal_handler(signal.SIGTERM, terminate)
+    on_signal("SIGTERM", terminate)
     try:
         await task
     except asyncio.CancelledError:
         if not is_terminated:
             raise
         return _TERMINATED
-    finally:
-        loop.remove_signal_handler(signal.SIGTERM)
     return 0
 
 

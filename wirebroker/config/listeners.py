@@ -7,6 +7,7 @@
 With `advertised.listeners=auto` a client is told the address at which its connection arrived.
 Those named in controller.listener.names are the controller's, by which other nodes follow the
 metadata and ask for changes; the broker and the controller of one process need none between them.
+A broker that joins others must have none of those names.
 
 A leaf.  Source: Kafka's KafkaConfig and SocketServerConfigs (rules), EndPoint (the form).
 """
@@ -16,6 +17,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from wirebroker.config.quorum import is_controller_alone, is_member
 from wirebroker.config.row import ConfigError
 
 if TYPE_CHECKING:
@@ -61,7 +63,7 @@ def listeners_of(config: Config) -> tuple[ListenerConfig, ...]:
     """
     found, controller = _all_listeners(config), _controller_names(config)
     mine = tuple(each for each in found if each.name not in controller)
-    if "broker" not in config.list("process.roles"):
+    if is_controller_alone(config):
         if mine:
             raise ConfigError(
                 f"listeners: {mine[0].name} is not in controller.listener.names, and "
@@ -80,12 +82,11 @@ def controller_listeners_of(config: Config) -> tuple[ListenerConfig, ...]:
     Raises:
         ConfigError: An address, a name or a protocol can't be used.
     """
-    roles = config.list("process.roles")
-    if "controller" not in roles:
+    if is_member(config):
         return ()
     controller = _controller_names(config)
     found = tuple(each for each in _all_listeners(config) if each.name in controller)
-    if not found and "broker" not in roles:
+    if not found and is_controller_alone(config):
         raise ConfigError(
             "process.roles=controller needs a listener that controller.listener.names names"
         )
@@ -101,7 +102,7 @@ def _all_listeners(config: Config) -> tuple[ListenerConfig, ...]:
     _check_ports(addresses)
     controller = _controller_names(config)
     protocols = _protocol_map(config, controller)
-    _check_controller(controller, addresses, protocols)
+    _check_controller(config, controller, addresses, protocols)
     told = _advertised(config, addresses.keys() - controller, controller)
     return tuple(
         ListenerConfig(name, address.host, address.port, _protocol(name, protocols), told.get(name))
@@ -129,6 +130,11 @@ def parse_addresses(config_name: str, items: tuple[str, ...]) -> dict[str, Addre
     return addresses
 
 
+def is_wildcard(host: str) -> bool:
+    """Tell whether the host of a listener stands for every interface."""
+    return host in _EVERYWHERE
+
+
 def is_auto(config: Config) -> bool:
     """Tell whether each client is told the address that it came by."""
     return config.list("advertised.listeners") in (("auto",), ())
@@ -142,7 +148,7 @@ def _advertised(config: Config, names: set[str], controller: set[str]) -> dict[s
     for name, address in told.items():
         if name not in names | controller:
             raise ConfigError(f"advertised.listeners: {name} is not one of listeners")
-        if address.host in _EVERYWHERE:
+        if is_wildcard(address.host):
             raise ConfigError(
                 f"advertised.listeners: {name} needs an address that clients can reach, "
                 f"not '{address.host}'"
@@ -164,9 +170,21 @@ def _protocol_map(config: Config, controller: set[str]) -> dict[str, str]:
 
 
 def _check_controller(
-    controller: set[str], addresses: dict[str, Address], protocols: dict[str, str]
+    config: Config,
+    controller: set[str],
+    addresses: dict[str, Address],
+    protocols: dict[str, str],
 ) -> None:
-    """Check that the controller's listeners are there, and what protocol they speak."""
+    """Check whose the controller's listeners are, and what they speak."""
+    if is_member(config):
+        for name in sorted(controller & addresses.keys()):
+            raise ConfigError(
+                f"listeners: {name} is one of controller.listener.names, which are other nodes' "
+                "with process.roles=broker"
+            )
+        for name in sorted(controller & protocols.keys()):
+            _protocol(name, protocols)  # as which the controllers are asked
+        return
     if controller and not controller & addresses.keys():
         raise ConfigError("listeners: none of controller.listener.names is among them")
     for name in sorted(controller & addresses.keys() - protocols.keys()):

@@ -88,6 +88,23 @@ def check_directory(kinds: Sequence[str], path: str, config: Config) -> None:
         )
 
 
+def check_cluster(kinds: Sequence[str], config: Config) -> None:
+    """Refuse to join a cluster whose protection would end at this broker.
+
+    Args:
+        kinds: What its metadata holds, for people ("ACLs").
+        config: Whether it may be joined nevertheless.
+
+    Raises:
+        StartError: It may not.
+    """
+    if kinds and not config.bool(SWITCH):
+        raise StartError(
+            f"the cluster holds {', '.join(kinds)}, and this broker would be the way around them",
+            f"join a cluster without, or {_RUN_OPEN}",
+        )
+
+
 def unprotected_warning(config: Config) -> str | None:
     """Return the line that says which settings are passed over, if any are."""
     if not config.protection_asked:

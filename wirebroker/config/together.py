@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from wirebroker.config.quorum import check_quorum
 from wirebroker.config.row import ConfigError
 from wirebroker.config.texts import text_of
 from wirebroker.config.topic import TOPIC_ROWS
@@ -43,12 +44,7 @@ def check_together(config: Config, topic_defaults: Mapping[str, ConfigValue]) ->
     _check_numbers(config)
     if config.is_set("broker.id") and config.int("broker.id") != config.node_id:
         raise ConfigError("node.id and broker.id differ: give one of them")
-    voters = {voter.partition("@")[0] for voter in config.list("controller.quorum.voters")}
-    if voters - {str(config.node_id)}:
-        raise ConfigError(
-            f"controller.quorum.voters names other nodes than node.id={config.node_id}: this "
-            "broker brings its own controller; leave the setting out"
-        )
+    check_quorum(config)
 
 
 def _check_numbers(config: Config) -> None:

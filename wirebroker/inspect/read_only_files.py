@@ -5,12 +5,11 @@ Files are opened for reading alone, so that a directory of somebody else's can b
 
 from __future__ import annotations
 
-import fcntl
 import os
-import struct
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
+from wirebroker.storage import system_calls
 from wirebroker.storage.descriptors import Descriptor, DirectoryLock
 from wirebroker.storage.files import DataFile, Files
 
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
     from wirebroker.storage.files import Buffer
 
 # struct flock of Linux on 64 bits: int16 type, int16 whence, int64 start, int64 length, int32 pid.
-_FLOCK = struct.Struct("hhqqi4x")
 
 
 class ReadOnlyFile(DataFile):
@@ -30,7 +28,7 @@ class ReadOnlyFile(DataFile):
 
     def _open(self, flags: int = 0) -> Descriptor:
         assert flags == 0, "only read"
-        descriptor = Descriptor(os.open(self.path, os.O_RDONLY | os.O_CLOEXEC))
+        descriptor = Descriptor(os.open(self.path, os.O_RDONLY | system_calls.OPENED))
         self.descriptor = descriptor
         self._cache.admit(self)
         return descriptor
@@ -120,14 +118,13 @@ def lock_holder(path: str) -> int | None:
     if lock in DirectoryLock.held():
         return os.getpid()
     try:
-        number = os.open(lock, os.O_RDONLY | os.O_CLOEXEC)
+        number = os.open(lock, os.O_RDONLY | system_calls.OPENED)
     except FileNotFoundError:
         return None
     descriptor = Descriptor(number)
-    asked = _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
-    kind, _, _, _, process_id = _FLOCK.unpack(fcntl.fcntl(number, fcntl.F_GETLK, asked))
+    process_id = system_calls.lock_holder(number)
     del descriptor
-    return None if kind == fcntl.F_UNLCK else process_id
+    return process_id
 
 
 def _refuse(path: str) -> NoReturn:

@@ -22,7 +22,7 @@ from wirebroker.net.connection_quotas import ConnectionQuotas
 from wirebroker.net.memory_budget import MemoryBudget
 from wirebroker.net.old_pages import OldPages
 from wirebroker.net.receive_area import ReceiveArea
-from wirebroker.net.transport import SocketTransport
+from wirebroker.net.transport import socket_transport
 from wirebroker.session import Session
 
 if TYPE_CHECKING:
@@ -173,7 +173,7 @@ class ConnectionTable:
             sock.close()
             return None
         return self.adopt(
-            SocketTransport(self.sockets, sock),
+            socket_transport(self.sockets, sock),
             remote=(host, port),
             local=sock.getsockname()[:2],
             listener_name=listener_name,

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from wirebroker.handlers import Registry
+    from wirebroker.metrics import Metrics
     from wirebroker.request import Piece
     from wirebroker.session import Prepared, Session
 
@@ -103,6 +104,7 @@ class Dispatcher:
         "_entries",
         "_gate",
         "_registered",
+        "_request_counts",
     )
 
     def __init__(
@@ -111,6 +113,7 @@ class Dispatcher:
         registry: Registry,
         *,
         gate: Gate | None = None,
+        metrics: Metrics | None = None,
     ) -> None:
         """Make the table.
 
@@ -118,6 +121,7 @@ class Dispatcher:
             broker: What handlers are given first.
             registry: All handlers that there will be.
             gate: Who may do what; None: everybody everything.
+            metrics: Where it is asked how many requests there were.
         """
         self._broker = broker
         self._gate = gate or Gate()
@@ -133,6 +137,18 @@ class Dispatcher:
             for version in range(_first_version(key), SPOKEN_VERSIONS[key].max_version + 1):
                 is_flexible = len(response_header(key, version, 0)) > 4
                 self._entries[key << 16 | version] = _Entry(key, version, handler, is_flexible)
+        # As in _entries.
+        self._request_counts = dict.fromkeys(self._entries, 0)
+        if metrics is not None:
+            metrics.requests = self.request_counts
+
+    def request_counts(self) -> dict[str, int]:
+        """Return how many requests there were, by API and version as "Produce,13"."""
+        return {
+            f"{_shown_name(self._entries[kind].key)},{kind & 0xFFFF}": count
+            for kind, count in self._request_counts.items()
+            if count
+        }
 
     def __call__(self, frame: memoryview, session: Session) -> list[Piece] | Pending | None:
         """Serve one request.
@@ -155,6 +171,7 @@ class Dispatcher:
         if prepared is not None and prepared.epoch == gate.epoch:
             short = self._serve_prepared(prepared, frame)
             if short is not None:
+                self._request_counts[prepared.kind] += 1
                 return [short]
             has_begun = prepared.has_begun
         key, version, correlation_id, client_id, position = parse_request_header(frame)
@@ -167,6 +184,7 @@ class Dispatcher:
         request = Request(entry.key, version, correlation_id, client_id, frame, position, session)
         body: Any = None if has_begun else gate.refusal(request, handler)
         if body is None:
+            self._request_counts[key << 16 | version] += 1
             session.epoch = gate.epoch
             body = self._call(entry, request)
         if body is None:
@@ -248,6 +266,11 @@ class Dispatcher:
             f"{key.name} version {version} is not served, only "
             f"{_first_version(key)} to {SPOKEN_VERSIONS[key].max_version}"
         )
+
+
+def _shown_name(key: ApiKey) -> str:
+    """Return an API's name as Kafka writes it: ApiVersions."""
+    return "".join(word.capitalize() for word in key.name.split("_"))
 
 
 def _first_version(key: ApiKey) -> int:

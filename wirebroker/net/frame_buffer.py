@@ -21,7 +21,14 @@ _MOST_BLOCKS: Final = 4
 # One receive takes at most this much, so no socket holds the loop for longer than about 0.5 ms.
 _RECEIVE_BYTES: Final = 1 << 20
 # Address space needs no backing; Python knows the flag from 3.11 on.
-_FLAGS: Final = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | getattr(mmap, "MAP_NORESERVE", 0)
+_FLAGS: Final = getattr(mmap, "MAP_NORESERVE", 0)
+
+
+def _memory(length: int) -> mmap.mmap:
+    """Return address space of this process alone."""
+    if hasattr(mmap, "MAP_PRIVATE"):
+        return mmap.mmap(-1, length, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _FLAGS)
+    return mmap.mmap(-1, length)  # Windows
 
 
 class FrameBlocks:
@@ -37,7 +44,7 @@ class FrameBlocks:
         for index, block in enumerate(self._blocks):
             if _is_free(block):
                 return self._blocks.pop(index)
-        return mmap.mmap(-1, BLOCK_BYTES, _FLAGS)
+        return _memory(BLOCK_BYTES)
 
     def give_back(self, block: mmap.mmap) -> None:
         """Take back a block; it is used again when its last view has gone."""
@@ -60,7 +67,7 @@ class FrameBuffer:
         """
         self._blocks = blocks
         is_small = frame_bytes <= BLOCK_BYTES
-        self._memory = blocks.take() if is_small else mmap.mmap(-1, frame_bytes, _FLAGS)
+        self._memory = blocks.take() if is_small else _memory(frame_bytes)
         self._view = memoryview(self._memory)[:frame_bytes]
         self.frame_bytes = frame_bytes
         self.received_bytes = 0

@@ -1,14 +1,13 @@
 """Listening sockets: bind, accept in batches, survive a shortage of file descriptors.
 
 The options of accepted sockets (buffer sizes, TCP_NODELAY, keep-alive) are set on the listening
-socket, from which Linux inherits them: no system call per connection.
+socket, from which accepted ones inherit them: no system call per connection.
 """
 
 from __future__ import annotations
 
 import errno
 import logging
-import resource
 import socket
 from typing import TYPE_CHECKING, Any, Final
 
@@ -17,6 +16,11 @@ if TYPE_CHECKING:
 
     from wirebroker.net.connection_table import ConnectionTable
     from wirebroker.net.settings import NetworkSettings
+
+try:
+    import resource
+except ImportError:  # Windows
+    resource = None  # type: ignore[assignment]
 
 logger = logging.getLogger("wirebroker.net")
 
@@ -27,10 +31,14 @@ _OUT_OF_RESOURCES: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS,
 
 # Standard streams, the loop's own, listeners, locks, checkpoints being written.
 _OTHER_FILES: Final = 64
+# What Windows' C library opens at most.
+_C_LIBRARY_FILES: Final = 8192
 
 
 def raise_open_file_limit() -> int:
     """Raise this process's limit of open files to what the system allows, and return it."""
+    if resource is None:
+        return _C_LIBRARY_FILES
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard:
         try:

@@ -26,14 +26,15 @@ if TYPE_CHECKING:
 # Small requests take about 2 ms together.
 MOST_EVENTS: Final = 64
 
-_IN: Final = select.EPOLLIN
-_OUT: Final = select.EPOLLOUT
+# Linux's, also where there is no epoll: a simulation's readiness speaks of them, too.
+_IN: Final = 0x001
+_OUT: Final = 0x004
 # The peer has shut its sending half, perhaps behind data that nobody has read.
-_HANG_UP: Final = select.EPOLLRDHUP
-_ENDS: Final = select.EPOLLRDHUP | select.EPOLLHUP | select.EPOLLERR
+_HANG_UP: Final = 0x2000
+_ENDS: Final = _HANG_UP | 0x010 | 0x008  # EPOLLHUP, EPOLLERR
 # Errors and hang-ups are told to whoever is there, as event loops do.
-_NOT_IN: Final = ~select.EPOLLIN
-_NOT_OUT: Final = ~select.EPOLLOUT
+_NOT_IN: Final = ~_IN
+_NOT_OUT: Final = ~_OUT
 # Fewer than this and there is nobody to wait for.
 _FEWEST_HELD: Final = 4
 _LONGEST_HELD_S: Final = 0.001

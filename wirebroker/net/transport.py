@@ -9,13 +9,16 @@ from __future__ import annotations
 
 import os
 import socket
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from wirebroker.net.socket_calls import receive, send
 
 if TYPE_CHECKING:
     from wirebroker.net.poller import Sockets
     from wirebroker.storage.files import DataFile
+
+# What is read of a file at once where it can't be sent without.
+_PIECE_BYTES: Final = 256 * 1024
 
 
 class ConnectionTransport:
@@ -118,3 +121,33 @@ class SocketTransport(ConnectionTransport):
         """Let go of it."""
         self.descriptor = -1  # the number may be somebody else's from now on
         self._socket.close()
+
+
+class PortableTransport(SocketTransport):
+    """A socket where descriptors are not for reading and writing, and nothing is held back."""
+
+    __slots__ = ()
+
+    def receive(self, buffer: memoryview) -> int:
+        """Receive what is there."""
+        return self._socket.recv_into(buffer)
+
+    def send(self, data: bytes) -> int:
+        """Send what is taken."""
+        return self._socket.send(data)
+
+    def send_piece(self, data: bytes | bytearray | memoryview, *, has_more: bool) -> int:
+        """Send what is taken."""
+        del has_more
+        return self._socket.send(data)
+
+    def send_file(self, file: DataFile, position: int, count: int) -> int:
+        """Send of a file what is taken, at most 256 KiB."""
+        return self._socket.send(file.read_at(position, min(count, _PIECE_BYTES)))
+
+
+def socket_transport(sockets: Sockets, sock: socket.socket) -> SocketTransport:
+    """Return a transport over a connected, non-blocking socket, as quick as the system has one."""
+    if hasattr(socket, "MSG_MORE") and hasattr(os, "sendfile"):
+        return SocketTransport(sockets, sock)
+    return PortableTransport(sockets, sock)

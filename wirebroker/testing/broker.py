@@ -6,37 +6,28 @@ Each example of a docstring is run by a test; `broker` is one that runs and is e
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, TypeAlias, cast
+from typing import TYPE_CHECKING
 
-from wirebroker.client.groups import committed_of
-from wirebroker.client.topics import create_topics, list_topics
-from wirebroker.clock import SystemClock
+from wirebroker.testing.api_names import api_named
 from wirebroker.testing.client_configs import client_config
+from wirebroker.testing.contents import Contents
 from wirebroker.testing.life import BrokerLife
-from wirebroker.testing.reading import read_all, read_until
-from wirebroker.testing.sending import Parcel, Sender
-from wirebroker.testing.settings import as_texts
+from wirebroker.testing.request_journal import request_of
+from wirebroker.testing.sending import Sender
 
 if TYPE_CHECKING:
-    import datetime
-    from collections.abc import Iterable
+    from collections.abc import Mapping
+    from enum import Enum
     from types import TracebackType
     from typing import Self
 
     from wirebroker.testing.client_configs import ClientName
+    from wirebroker.testing.recorded_request import RecordedRequest
     from wirebroker.testing.settings import Setting
-    from wirebroker.testing.topic_record import TopicRecord
-
-# Text is sent as UTF-8.
-Content: TypeAlias = "str | bytes | None"
-_Headers: TypeAlias = "Mapping[str, Content] | Iterable[tuple[str, Content]]"
-
-_PATIENCE_S: Final = 10.0
 
 
-class Broker:
+class Broker(Contents):
     """A Kafka broker for tests: ready in a moment, gone without a trace.
 
     It runs on a thread and an event loop of its own, in this process. Nothing is shared with other
@@ -68,13 +59,14 @@ class Broker:
             port: Where it listens, on 127.0.0.1; 0 for a free port.
             own_process: As `spawn` has it.
         """
-        self._life = BrokerLife(
-            config=config or {},
-            directory=None if directory is None else Path(directory),
-            port=port,
-            is_child=own_process,
+        super().__init__(
+            BrokerLife(
+                config=config or {},
+                directory=None if directory is None else Path(directory),
+                port=port,
+                is_child=own_process,
+            )
         )
-        self._sender = Sender()
 
     @classmethod
     def spawn(
@@ -249,167 +241,41 @@ class Broker:
         """
         return self._life.host.log_lines(most)
 
-    # -- topics and records ------------------------------------------------------------------
+    # -- what clients have sent --------------------------------------------------------------
 
-    def create_topic(
-        self, name: str, partitions: int = 1, config: Mapping[str, Setting] | None = None
-    ) -> None:
-        """Create a topic.
-
-        >>> broker.create_topic("prices", partitions=3, config={"cleanup.policy": "compact"})
-
-        Args:
-            name: The topic's name.
-            partitions: How many it has.
-            config: Topic configs.
-
-        Raises:
-            KafkaError: It cannot be created, such as TOPIC_ALREADY_EXISTS.
-        """
-        self.create_topics({name: partitions}, config)
-
-    def create_topics(
-        self, partitions: Mapping[str, int], config: Mapping[str, Setting] | None = None
-    ) -> None:
-        """Create several topics at once, which is quicker than one by one.
-
-        >>> broker.create_topics({"orders": 3, "payments": 1})
-
-        Args:
-            partitions: How many each topic has.
-            config: Topic configs, for all of them.
-
-        Raises:
-            KafkaError: One cannot be created.
-        """
-        configs = as_texts(config or {})
-        self._life.ask(lambda client: create_topics(client, partitions, configs=configs))
-
-    def topics(self) -> dict[str, int]:
-        """Return how many partitions each topic has, Kafka's own topics left out.
-
-        >>> broker.create_topic("orders", partitions=3)
-        >>> broker.topics()
-        {'orders': 3}
-        """
-        return self._life.ask(list_topics)
-
-    def produce(
+    def requests(
         self,
-        topic: str,
-        value: Content,
+        api: str | Enum | None = None,
         *,
-        key: Content = None,
-        headers: _Headers = (),
-        partition: int | None = None,
-        timestamp: int | datetime.datetime | None = None,
-    ) -> TopicRecord:
-        """Append one record, and return it when all replicas have it.
+        client_id: str | None = None,
+        most: int | None = None,
+    ) -> list[RecordedRequest]:
+        """Return the last requests that clients have sent, oldest first.
 
-        The topic is created if there is none and `auto.create.topics.enable` allows it.
+        Those of the broker's own methods are not among them. 16 MiB of requests are kept, 10,000 at
+        most; one of more than 4 MiB without its body.
 
-        >>> record = broker.produce("orders", "one", key="customer-7", headers={"trace": "a1"})
-        >>> record.partition, record.offset, record.headers
-        (0, 0, (('trace', b'a1'),))
+        >>> broker.requests(api="PRODUCE")
+        []
 
         Args:
-            topic: Where to.
-            value: Text (sent as UTF-8), bytes, or None for a tombstone.
-            key: Like value. Without `partition` it says the partition, as with Java's producer;
-                records without a key go to the partitions in turn.
-            headers: Names and values.
-            partition: The partition's number.
-            timestamp: Milliseconds since 1970, or a datetime; now if it is not given.
+            api: Of this kind alone, by Kafka's name: "FETCH"; None: all.
+            client_id: Of clients that call themselves so alone.
+            most: No more than so many, the last ones.
 
         Raises:
-            KafkaError: The broker refuses it, such as UNKNOWN_TOPIC_OR_PARTITION.
+            ValueError: There is no such kind of request.
+            ConnectionError: It is a process that does not run; with it its requests are gone.
         """
-        parcel = Parcel(
-            topic=topic,
-            partition=partition,
-            key=_as_bytes(key),
-            value=_as_bytes(value),
-            headers=tuple((name, _as_bytes(each)) for name, each in _pairs(headers)),
-            timestamp_ms=_as_ms(timestamp),
-        )
-        return self._life.ask(lambda client: self._sender.send(client, parcel))
+        key = None if api is None else api_named(api).name
+        arguments = {"api": key, "client_id": client_id, "most": most}
+        return [request_of(row) for row in self._life.instruct("requests", arguments)]
 
-    def records(self, topic: str, *, read_committed: bool = False) -> list[TopicRecord]:
-        """Return all records of a topic, partition by partition, in the order of their offsets.
+    def forget_requests(self) -> None:
+        """Forget the requests so far.
 
-        >>> for number in range(3):
-        ...     _ = broker.produce("orders", str(number))
-        >>> [record.value for record in broker.records("orders")]
-        [b'0', b'1', b'2']
-
-        Args:
-            topic: The topic's name.
-            read_committed: Whether records of transactions that were aborted, or are open, are
-                left out; they are not by default, as with Kafka's consumers.
-
-        Raises:
-            KafkaError: UNKNOWN_TOPIC_OR_PARTITION.
+        >>> broker.forget_requests()
+        >>> broker.requests()
+        []
         """
-        return self._life.ask(lambda client: read_all(client, topic, read_committed=read_committed))
-
-    def wait_for(
-        self,
-        topic: str,
-        count: int,
-        timeout: float = _PATIENCE_S,
-        *,
-        read_committed: bool = False,
-    ) -> list[TopicRecord]:
-        """Wait until a topic has so many records, and return what it then has.
-
-        The topic may come into being meanwhile.
-
-        >>> _ = broker.produce("orders", "one")
-        >>> broker.wait_for("orders", 1)[0].value
-        b'one'
-
-        Args:
-            topic: The topic's name.
-            count: How many records; there may be more in the end.
-            timeout: Seconds.
-            read_committed: As of `records`.
-
-        Raises:
-            TimeoutError: There are fewer when the time is over; the text says how many.
-        """
-        return self._life.ask(
-            lambda client: read_until(
-                client, topic, timeout, count=count, read_committed=read_committed
-            )
-        )
-
-    def committed(self, group: str) -> dict[tuple[str, int], int]:
-        """Return the offsets that a consumer group has committed, by topic and partition.
-
-        >>> broker.committed("billing")
-        {}
-
-        Args:
-            group: The group's id; one that there is not has committed nothing.
-
-        Raises:
-            KafkaError: Its coordinator does not answer.
-        """
-        found = self._life.ask(lambda client: committed_of(client, group))
-        return {(place.topic, place.partition): offset for place, offset in found.items()}
-
-
-def _pairs(headers: _Headers) -> Iterable[tuple[str, Content]]:
-    if isinstance(headers, Mapping):
-        return cast("Mapping[str, Content]", headers).items()
-    return headers
-
-
-def _as_bytes(content: Content) -> bytes | None:
-    return content.encode() if isinstance(content, str) else content
-
-
-def _as_ms(timestamp: int | datetime.datetime | None) -> int:
-    if timestamp is None:
-        return SystemClock().now_ms()
-    return timestamp if isinstance(timestamp, int) else round(timestamp.timestamp() * 1000)
+        self._life.instruct("forget-requests", {})

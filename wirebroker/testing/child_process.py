@@ -8,16 +8,19 @@ import os
 import signal
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import wirebroker
 from wirebroker.config import StartError
 from wirebroker.net.client.settings import PeerAddress
+from wirebroker.testing.rig_client import ask_rig
+from wirebroker.threads import Work, in_thread
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _READY: Final = "wirebroker ready on "
+_HTTP: Final = "http://"
 # A cold start on a busy machine takes some seconds.
 _START_S: Final = 60.0
 _STOP_S: Final = 30.0
@@ -37,6 +40,7 @@ class ChildProcess:
         self._log_file = log_file
         self._log_began = 0
         self._process: asyncio.subprocess.Process | None = None
+        self._rig: PeerAddress | None = None
 
     @property
     def is_running(self) -> bool:
@@ -49,6 +53,7 @@ class ChildProcess:
         """Start a broker; see Host. KAFKA_ variables of the environment have no say."""
         assert self._process is None
         command = [sys.executable, "-P", "-m", "wirebroker", "serve", "--data-dir", str(directory)]
+        command += ["--test-mode", "--set", "wirebroker.http.listeners=127.0.0.1:0"]
         command += ["--port", str(port)] if port is not None else []
         for name, value in settings.items():
             command += ["--set", f"{name}={value}"]
@@ -109,12 +114,30 @@ class ChildProcess:
             log.seek(max(self._log_began, end - most * _LINE_BYTES))
             return log.read().decode(errors="replace").splitlines()[-most:]
 
+    async def carry_out(self, command: str, arguments: Mapping[str, Any]) -> Any:
+        """Ask the broker over HTTP; see Host."""
+        if self._rig is None or not self.is_running:
+            raise ConnectionError("the broker does not run")
+        return await in_thread(Work.UPKEEP, ask_rig, self._rig, command, arguments)
+
+    def begin_anew(self) -> None:
+        """Do nothing: what was done ended with the process."""
+
+    @staticmethod
+    async def _rig_address(ready_lines: asyncio.StreamReader) -> PeerAddress | None:
+        while line := (await ready_lines.readline()).decode().strip():
+            if line.startswith(_HTTP):
+                host, _, port = line.removeprefix(_HTTP).partition(": ")[0].rpartition(":")
+                return PeerAddress(host, int(port))
+        return None
+
     async def _ready(self, process: asyncio.subprocess.Process) -> PeerAddress:
         """Wait for the line that tells where it listens."""
         assert process.stdout is not None
         while line := (await process.stdout.readline()).decode():
             if line.startswith(_READY):
                 host, _, port = line.removeprefix(_READY).split()[0].rpartition(":")
+                self._rig = await self._rig_address(process.stdout)
                 is_everywhere = host in {"[::]", "0.0.0.0"}  # noqa: S104 - what it was told
                 return PeerAddress("127.0.0.1" if is_everywhere else host.strip("[]"), int(port))
         await process.wait()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import tempfile
 from pathlib import Path
 from typing import Final
@@ -20,8 +21,7 @@ def new_folder() -> Path:
 def _memory_with_room() -> Path | None:
     """Return the file system in memory, None where there is none or it is small or full."""
     try:
-        status = os.statvfs(_MEMORY)
+        has_room = shutil.disk_usage(_MEMORY).free >= _ENOUGH_BYTES
     except OSError:
         return None
-    has_room = status.f_bavail * status.f_frsize >= _ENOUGH_BYTES
     return _MEMORY if has_room and os.access(_MEMORY, os.W_OK) else None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -42,8 +42,21 @@ class Host(Protocol):
         """End it at once: nothing is finished, as by kill -9."""
         ...
 
+    def begin_anew(self) -> None:
+        """Forget what tests have done to brokers before; called while none runs."""
+        ...
+
     def leave_nothing(self) -> None:
         """End what would outlive this process, which is about to end; called in any thread."""
+        ...
+
+    async def carry_out(self, command: str, arguments: Mapping[str, Any]) -> Any:
+        """Have the broker's rig carry out a command (rig.py).
+
+        Raises:
+            ValueError: An argument does not fit.
+            ConnectionError: It does not run, or does not answer.
+        """
         ...
 
     def log_lines(self, most: int) -> list[str]:

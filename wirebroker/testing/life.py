@@ -121,6 +121,18 @@ class BrokerLife:
             raise RuntimeError(_NOT_RUNNING)
         return self._thread.call(self._answered(question))
 
+    def instruct(self, command: str, arguments: Mapping[str, Any]) -> Any:
+        """Have the broker's rig carry out a command (rig.py), and return its answer.
+
+        Raises:
+            RuntimeError: It was never started.
+            ValueError: An argument does not fit.
+            ConnectionError: It is a process that does not run.
+        """
+        if self._thread is None:
+            raise RuntimeError(_NOT_RUNNING)
+        return self._thread.call(self.host.carry_out(command, arguments))
+
     # -- on the loop -------------------------------------------------------------------------
 
     async def _start(self, config: Mapping[str, Setting] | None = None) -> None:
@@ -162,6 +174,7 @@ class BrokerLife:
         # Nobody waits for what was.
         begin_in_thread(Work.UPKEEP, shutil.rmtree, self.directory, True)
         self._number += 1
+        self.host.begin_anew()
         # At the old one clients of the last test may still knock.
         self.address = None
         await self._start(config)

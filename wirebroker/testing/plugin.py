@@ -30,6 +30,8 @@ _USAGE: Final = (
 )
 # So many lines of each broker's log are in the report of a test that failed.
 _LOG_LINES: Final = 30
+# And so many requests of its clients.
+_REQUESTS: Final = 20
 
 
 def pytest_addoption(pluginmanager: pytest.PytestPluginManager) -> None:
@@ -58,7 +60,7 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, Any, None]:
-    """Add to the report of a failure what the brokers have logged."""
+    """Add to the report of a failure what the brokers have logged, and what clients have sent."""
     outcome = yield
     report = outcome.get_result()
     if report.failed:
@@ -66,6 +68,9 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, Any, None]:
             lines = broker.log_lines(_LOG_LINES)
             if lines:
                 report.sections.append((f"{name} log", "\n".join(lines)))
+            requests = _last_requests(broker)
+            if requests:
+                report.sections.append((f"{name} requests", "\n".join(requests)))
 
 
 @pytest.fixture(scope="session")
@@ -133,6 +138,14 @@ def _asked_for(item: pytest.Item) -> tuple[dict[str, int], dict[str, Setting]]:
         topics |= marker.kwargs.get("topics") or {}
         config |= marker.kwargs.get("config") or {}
     return topics, config
+
+
+def _last_requests(broker: Broker) -> list[str]:
+    """Return a line for each, none if the broker cannot be asked any more."""
+    try:
+        return [str(each) for each in broker.requests(most=_REQUESTS)]
+    except (RuntimeError, ConnectionError):
+        return []
 
 
 def _brokers_of(item: pytest.Item) -> Iterator[tuple[str, Broker]]:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from wirebroker.config.protection import check_protection
 from wirebroker.config.sources import load_config
 from wirebroker.net.client.settings import PeerAddress
-from wirebroker.server import Server
 from wirebroker.testing.process_log import PROCESS_LOG
+from wirebroker.testing.rig import Rig
+from wirebroker.testing.rig_server import RigServer
 from wirebroker.testing.unsynced_files import UnsyncedFiles
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
+
+    from wirebroker.server import Server
 
 
 class SameProcess:
@@ -22,6 +25,7 @@ class SameProcess:
     def __init__(self) -> None:
         self._server: Server | None = None
         self._log_began = 0
+        self._rig = Rig()
 
     @property
     def is_running(self) -> bool:
@@ -41,7 +45,7 @@ class SameProcess:
             port=port,
         )
         check_protection(config)
-        server = Server(config, files=UnsyncedFiles())
+        server = RigServer(self._rig, config, files=UnsyncedFiles())
         PROCESS_LOG.open()
         self._log_began = PROCESS_LOG.count
         try:
@@ -70,6 +74,14 @@ class SameProcess:
 
     def leave_nothing(self) -> None:
         """Do nothing: it ends with the process."""
+
+    async def carry_out(self, command: str, arguments: Mapping[str, Any]) -> Any:
+        """Have the rig carry out a command; see Host. It is there while the broker is stopped."""
+        return await self._rig.carry_out(command, arguments)
+
+    def begin_anew(self) -> None:
+        """Forget what was done to the brokers before."""
+        self._rig = Rig()
 
     def log_lines(self, most: int) -> list[str]:
         """Return what brokers of this process have logged since the start of this one."""

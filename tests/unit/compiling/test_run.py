@@ -88,6 +88,21 @@ def test_nothing_is_compiled_if_nothing_shall_be(start, monkeypatch):
     assert not begun
 
 
+def test_the_compiled_one_is_waited_for_where_one_asks_for_it(monkeypatch):
+    made: list[object] = []
+    monkeypatch.setattr(run, "make_tree", made.append)
+    for state in (State.NONE, State.COMPILED):
+        monkeypatch.setattr(run, "state_of", lambda _, state=state: state)
+        run._compile_now(ROOT / ".venv" / "of-a-test", None)
+    assert made == [ROOT / ".venv" / "of-a-test"]
+
+
+def test_without_a_compiler_there_is_nothing_to_wait_for(monkeypatch, tmp_path):
+    monkeypatch.setattr(run, "what_is_missing", lambda: "there is no C compiler")
+    with pytest.raises(SystemExit, match="there is no C compiler"):
+        run.main(tmp_path, ["serve"], wait=True)
+
+
 def test_http_is_served_on_loopback_unless_a_file_or_the_environment_says_what_is(
     start, environments, monkeypatch
 ):

@@ -11,6 +11,9 @@ import pytest
 
 from wirebroker.storage.files import ColdPagesError, Files, FileSlice
 
+# Where the system is called.
+DOOR = "wirebroker.storage.files"
+
 
 def descriptor_is_open(number):
     try:
@@ -60,8 +63,11 @@ def test_more_buffers_than_one_system_call_takes_are_all_written(tmp_path):
 def test_short_writes_are_continued(tmp_path, monkeypatch):
     file = Files().data(f"{tmp_path}/a")
     real_pwrite, real_pwritev = os.pwrite, os.pwritev
-    monkeypatch.setattr(os, "pwrite", lambda fd, data, at: real_pwrite(fd, data[:3], at))
-    monkeypatch.setattr(os, "pwritev", lambda fd, views, at: real_pwritev(fd, [views[0][:3]], at))
+    monkeypatch.setattr(f"{DOOR}.pwrite", lambda fd, data, at: real_pwrite(fd, data[:3], at))
+    monkeypatch.setattr(
+        f"{DOOR}.pwritev",
+        lambda fd, views, at: real_pwritev(fd, [views[0][:3]], at),
+    )
     file.write_at(0, b"0123456789")
     file.write_at(10, [b"abcd", b"efgh"])
     assert file.read_at(0, 100) == b"0123456789abcdefgh"
@@ -78,8 +84,8 @@ def test_a_failed_write_cuts_the_file_back_and_keeps_its_size(tmp_path, monkeypa
         real_pwritev(fd, [b"half"], at)
         raise OSError(errno.ENOSPC, "disk full")
 
-    monkeypatch.setattr(os, "pwrite", lambda fd, _, at: real_pwritev(fd, [b"half"], at))
-    monkeypatch.setattr(os, "pwritev", half_then_full)
+    monkeypatch.setattr(f"{DOOR}.pwrite", lambda fd, _, at: real_pwritev(fd, [b"half"], at))
+    monkeypatch.setattr(f"{DOOR}.pwritev", half_then_full)
     with pytest.raises(OSError, match="disk full"):
         file.write_at(3, buffers)
     assert file.size() == 3
@@ -97,8 +103,8 @@ def test_a_failed_write_that_cannot_be_undone_is_no_shortage(tmp_path, monkeypat
     def full(*_):
         raise OSError(errno.ENOSPC, "disk full")
 
-    monkeypatch.setattr(os, "pwrite", lambda fd, _, at: real_pwrite(fd, b"half", at))
-    monkeypatch.setattr(os, "pwritev", full)
+    monkeypatch.setattr(f"{DOOR}.pwrite", lambda fd, _, at: real_pwrite(fd, b"half", at))
+    monkeypatch.setattr(f"{DOOR}.pwritev", full)
     monkeypatch.setattr(os, "ftruncate", full)
     with pytest.raises(OSError, match="cannot be undone") as caught:
         file.write_at(3, b"new contents")
@@ -112,7 +118,7 @@ def test_a_small_file_that_cannot_be_replaced_stays_and_leaves_no_other(tmp_path
     def full(*_):
         raise OSError(errno.ENOSPC, "disk full")
 
-    monkeypatch.setattr(os, "pwritev", full)
+    monkeypatch.setattr(f"{DOOR}.pwritev", full)
     with pytest.raises(OSError, match="disk full"):
         files.write_whole(f"{tmp_path}/a", b"new")
     assert [path.name for path in tmp_path.iterdir()] == ["a"]
@@ -134,7 +140,7 @@ def test_a_file_is_dirty_until_a_sync_that_began_after_its_last_change(tmp_path,
         real(number)
         file.write_at(2, b"c")
 
-    monkeypatch.setattr(os, "fdatasync", late)
+    monkeypatch.setattr(f"{DOOR}.sync_data", late)
     file.sync()
     assert file.is_dirty
     monkeypatch.undo()
@@ -145,7 +151,7 @@ def test_a_file_is_dirty_until_a_sync_that_began_after_its_last_change(tmp_path,
     def fail(number):
         raise OSError(errno.EIO, "lost")
 
-    monkeypatch.setattr(os, "fdatasync", fail)
+    monkeypatch.setattr(f"{DOOR}.sync_data", fail)
     with pytest.raises(OSError, match="lost"):
         file.sync()
     assert file.is_dirty
@@ -296,7 +302,7 @@ def test_a_cold_page_is_told_from_a_warm_one(tmp_path, monkeypatch):
     def would_block(*_):
         raise BlockingIOError
 
-    monkeypatch.setattr(os, "preadv", would_block)
+    monkeypatch.setattr(f"{DOOR}.preadv", would_block)
     assert not file.is_resident(0)
 
 
@@ -392,7 +398,7 @@ def test_what_is_not_cached_is_left_and_read_where_the_file_system_cannot_tell(
             raise OSError(error, os.strerror(error))
         return real(number, buffers, position)
 
-    monkeypatch.setattr(os, "preadv", preadv)
+    monkeypatch.setattr(f"{DOOR}.preadv", preadv)
     assert file.read_cached(3, memoryview(bytearray(4))) == count
     assert file.is_resident(3) == bool(count)
     if count:

@@ -335,6 +335,7 @@ async def test_the_loop_reports_what_a_socket_raises_and_goes_on():
 
 def test_a_socket_may_stop_the_loop():
     loop = LoopWatch().new_event_loop()
+    assert isinstance(loop, PolledLoop)
     ours, peer = socket.socketpair()
     with ours, peer:
         peer.send(b"x")

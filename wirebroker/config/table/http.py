@@ -11,8 +11,8 @@ ROWS: Final = (
     items(
         "wirebroker.http.listeners",
         None,
-        "Where HTTP is served, HOST:PORT: /ready and /live. Nowhere if unset. Beyond this machine "
-        "with a token alone, or by wirebroker.http.open.",
+        "Where HTTP is served, HOST:PORT: /metrics, /ready and /live. Nowhere if unset. Beyond "
+        "this machine with a token alone, or by wirebroker.http.open.",
     ),
     ConfigRow(
         name="wirebroker.http.token",
@@ -26,6 +26,14 @@ ROWS: Final = (
         False,
         "HTTP may be served beyond this machine without a token: whoever can connect reads the "
         "names of topics and groups.",
+    ),
+    items(
+        "wirebroker.metrics.dialects",
+        "exporter,strimzi",
+        "The names under which /metrics shows what Kafka has: exporter, kafka_exporter's (Grafana "
+        "7589); strimzi, those of Strimzi's rules for the JMX exporter; confluent, those of "
+        "Confluent's; kminion's.",
+        choices=("exporter", "strimzi", "confluent", "kminion"),
     ),
     boolean(
         "wirebroker.http.optional",

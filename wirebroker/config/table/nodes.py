@@ -12,9 +12,9 @@ if TYPE_CHECKING:
 
 def _roles(value: ConfigValue) -> str | None:
     assert isinstance(value, tuple)
-    if set(value) in ({"broker", "controller"}, {"controller"}):
+    if set(value) in ({"broker", "controller"}, {"broker"}, {"controller"}):
         return None
-    return "it must be broker,controller or controller (a controller is its quorum's only voter)"
+    return "it must be broker,controller, broker (joins others), or controller"
 
 
 ROWS: Final = (
@@ -33,13 +33,21 @@ ROWS: Final = (
     items(
         "process.roles",
         "broker,controller",
-        "What this process is: broker and controller, or a controller. Kafka has no default.",
+        "What this process is: broker,controller brings its own one-voter controller, controller "
+        "is one alone, broker joins those of controller.quorum.bootstrap.servers. Kafka has no "
+        "default.",
         check=_roles,
     ),
     items(
         "controller.quorum.voters",
         "",
-        "The controllers (id@host:port). Only this node itself may stand here.",
+        "The controllers (id@host:port): those to join, or, with a controller of its own, only "
+        "this node itself.",
+    ),
+    items(
+        "controller.quorum.bootstrap.servers",
+        "",
+        "Controllers (host:port) that a broker joins; one that answers names the others.",
     ),
     items(
         "controller.listener.names",
@@ -47,9 +55,19 @@ ROWS: Final = (
         "Listeners of the controller, for other nodes; the broker beside it needs none.",
     ),
     integer(
+        "broker.heartbeat.interval.ms",
+        2_000,
+        "How often a broker that has joined others is heard of by their controller.",
+    ),
+    integer(
         "broker.session.timeout.ms",
         9_000,
         "After so long without a heartbeat the controller takes a broker for gone.",
+    ),
+    integer(
+        "initial.broker.registration.timeout.ms",
+        60_000,
+        "How long a broker tries to find the controllers and to be registered by them.",
     ),
     text(
         "broker.rack",
@@ -74,13 +92,11 @@ ROWS: Final = (
         0,
     ),
     *named("""
-        broker.heartbeat.interval.ms
         controlled.shutdown.enable
         controller.performance.always.log.threshold.ms
         controller.performance.sample.period.ms
         controller.quorum.append.linger.ms
         controller.quorum.auto.join.enable
-        controller.quorum.bootstrap.servers list
         controller.quorum.election.backoff.max.ms
         controller.quorum.election.timeout.ms
         controller.quorum.fetch.max.bytes
@@ -92,7 +108,6 @@ ROWS: Final = (
         controller.quota.window.size.seconds
         controller.socket.timeout.ms
         early.start.listeners list
-        initial.broker.registration.timeout.ms
         internal.metadata.delete.delay.millis
         internal.metadata.log.segment.bytes
         internal.metadata.max.batch.size.in.bytes

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
@@ -89,8 +88,8 @@ def test_a_truncation_keeps_what_is_below_and_a_failed_write_what_was_there(tmp_
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr(os, "pwrite", no_room)
-        patch.setattr(os, "pwritev", no_room)
+        patch.setattr("wirebroker.storage.files.pwrite", no_room)
+        patch.setattr("wirebroker.storage.files.pwritev", no_room)
         with pytest.raises(OSError, match="No space"):
             append(log, batch(2))
     assert append(log, batch(2)).base_offset == 3

@@ -68,7 +68,7 @@ def test_a_cleanly_stopped_log_is_opened_without_reading(open_log, monkeypatch):
 
     with monkeypatch.context() as patch:
         patch.setattr(os, "open", no_access)
-        patch.setattr(os, "pread", no_access)
+        patch.setattr("wirebroker.storage.files.pread", no_access)
         again = make_log(log.directory)
         again.load(recovery_point=log.recovery_point, clean=True, now_ms=NOW)
         again.close(clean=True)
@@ -313,7 +313,7 @@ def test_recovery_reads_from_the_recovery_point_only(open_log, monkeypatch):
         return data
 
     with monkeypatch.context() as patch:
-        patch.setattr(os, "pread", counting)
+        patch.setattr("wirebroker.storage.files.pread", counting)
         # Producers are replayed from the headers, as no snapshot is near.
         patch.setattr(ProducerReplay, "walk", lambda *_: None)
         again = open_log(recovery_point=200, index_interval_bytes=500)

@@ -123,7 +123,7 @@ def test_a_misspelt_name_of_a_file_is_warned_of_with_what_was_meant(tmp_path):
 @pytest.mark.parametrize(
     "name",
     [
-        "controller.quorum.bootstrap.servers",
+        "controller.quorum.election.timeout.ms",
         "super.users",
         "listener.name.inside.num.network.threads",
         "rlmm.config.remote.log.metadata.topic.replication.factor",

@@ -10,7 +10,12 @@ import pytest
 from wirebroker import testing
 
 FINDER = doctest.DocTestFinder(exclude_empty=False, recurse=True)
-EXAMPLES = [each for each in FINDER.find(testing.Broker, "Broker") if each.examples]
+EXAMPLES = [
+    each
+    for part in (testing.Broker, *testing.Broker.__bases__)
+    for each in FINDER.find(part, "Broker")
+    if each.examples
+]
 
 
 @pytest.fixture(scope="module")

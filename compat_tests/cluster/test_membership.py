@@ -1,0 +1,103 @@
+"""A wirebroker joins Apache Kafka's controllers, serves, goes and comes back."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from compat_tests.clients.java import CONFIGS, TOPICS, run
+from compat_tests.waiting import eventually
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from compat_tests.cluster.conftest import StartCluster
+    from compat_tests.cluster.nodes import Cluster
+
+pytestmark = pytest.mark.java
+
+WAIT_S = 30
+
+
+def create(cluster: Cluster, topic: str, assignment: Sequence[Sequence[int]]) -> None:
+    """Make a topic whose partitions have these replicas."""
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
+    replicas = [list(each) for each in assignment]
+    made = NewTopic(topic, len(replicas), replica_assignment=replicas)
+    for future in admin.create_topics([made], operation_timeout=WAIT_S).values():
+        future.result(WAIT_S)
+
+
+def produce(cluster: Cluster, topic: str, values: Sequence[str]) -> None:
+    """Write values to partition 0, each acknowledged by all."""
+    failed: list[object] = []
+
+    def delivered(error: object, _message: object) -> None:
+        if error is not None:
+            failed.append(error)
+
+    producer = Producer({"bootstrap.servers": cluster.bootstrap, "enable.idempotence": True})
+    for value in values:
+        producer.produce(topic, value, partition=0, on_delivery=delivered)
+    assert producer.flush(WAIT_S) == 0
+    assert not failed
+
+
+def read(cluster: Cluster, topic: str, count: int) -> list[str]:
+    """Return the first values of partition 0."""
+    consumer = Consumer(
+        {"bootstrap.servers": cluster.bootstrap, "group.id": "reader", "enable.auto.commit": False}
+    )
+    consumer.assign([TopicPartition(topic, 0, 0)])
+    found = consumer.consume(count, timeout=WAIT_S)
+    consumer.close()
+    return [(message.value() or b"").decode() for message in found]
+
+
+def values(begin: int, end: int) -> list[str]:
+    return [f"value {number}" for number in range(begin, end)]
+
+
+def test_a_member_serves_stops_is_killed_and_comes_back(start_cluster: StartCluster) -> None:
+    cluster = start_cluster()
+    ours = cluster.wirebroker(2)
+    run(ours.bootstrap, TOPICS, "--create", "--topic", "first", "--partitions", "3")
+    described = run(ours.bootstrap, TOPICS, "--describe", "--topic", "first")
+    assert described.count("Leader: 2\tReplicas: 2\tIsr: 2") == 3, described
+    produce(cluster, "first", values(0, 100))
+    ours.restart()
+    produce(cluster, "first", values(100, 200))
+    ours.kill9()
+    ours.start()
+    produce(cluster, "first", values(200, 300))
+    assert read(cluster, "first", 300) == values(0, 300)
+    # What one of them has configured counts for all of them.
+    entity = ("--entity-type", "topics", "--entity-name", "first")
+    run(ours.bootstrap, CONFIGS, "--alter", *entity, "--add-config", "retention.ms=1234567")
+    assert "retention.ms=1234567" in run(ours.bootstrap, CONFIGS, "--describe", *entity)
+
+    java = cluster.java_broker(1)
+    create(cluster, "theirs", [[1]])
+    create(cluster, "ours", [[2]])
+    produce(cluster, "theirs", values(0, 10))
+    produce(cluster, "ours", values(0, 10))
+    assert read(cluster, "theirs", 10) == read(cluster, "ours", 10) == values(0, 10)
+    java.stop()
+    admin = AdminClient({"bootstrap.servers": ours.bootstrap})
+    eventually(lambda: list(admin.list_topics(timeout=WAIT_S).brokers) == [2])
+
+
+def test_the_active_controller_dies_and_nobody_is_fenced(start_cluster: StartCluster) -> None:
+    cluster = start_cluster(controllers=3)
+    ours = cluster.wirebroker(2)
+    create(cluster, "before", [[2]])
+    for controller in cluster.controllers.values():
+        controller.kill9()
+        produce(cluster, "before", values(0, 10))
+        create(cluster, f"without-{controller.node_id}", [[2]])
+        controller.start()
+    assert "was fenced" not in ours.log.read_text()
+    assert len(read(cluster, "before", 30)) == 30

@@ -1,0 +1,135 @@
+"""`make dist`: builds what is published, tries each wheel, and says what came of it.
+
+    python -m compiling.release [--output dist] [--final]
+
+An sdist; a pure wheel; a compiled wheel for each CPython with headers on PATH (interpreters.py);
+each installed without a network into a clean environment and spoken to (trial.py); a bill of
+materials in CycloneDX's form of what an installation brings; SHA256SUMS of all of it. Everything is
+built from what git has, so what lies about in the folder stays out.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from compiling.release.changelog import check_changelog
+from compiling.release.interpreters import Interpreter, interpreters
+from compiling.release.spoken_to import TrialError
+from compiling.release.trial import fetch_needed, try_wheel
+from compiling.release.wheels import build_compiled_wheel, build_pure_wheel, build_sdist
+from compiling.tree import ROOT, copy_project
+from compiling.wish import what_is_missing
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+Made = TypeVar("Made")
+_VERSION = re.compile(r'^__version__ = "([^"]+)"$', re.MULTILINE)
+_SUMS = "SHA256SUMS"
+
+
+def main(output: Path, *, final: bool) -> None:
+    """Make the release's files anew.
+
+    Raises:
+        ValueError: CHANGELOG.md doesn't tell of this version.
+        TrialError: A wheel doesn't work.
+        subprocess.CalledProcessError: A build failed.
+    """
+    (version,) = _VERSION.findall((ROOT / "wirebroker" / "__init__.py").read_text("utf-8"))
+    check_changelog((ROOT / "CHANGELOG.md").read_text("utf-8"), version, final=final)
+    shutil.rmtree(output, ignore_errors=True)
+    output.mkdir(parents=True)
+    with tempfile.TemporaryDirectory() as name:
+        work = Path(name)
+        copy_project(work / "source")
+        sdist = _timed("sdist", lambda: build_sdist(work / "source", output))
+        own, *others = sorted(interpreters(), key=lambda each: each.version != _running())
+        pure = _timed("pure wheel", lambda: build_pure_wheel(sdist, output))
+        environment = _tried(pure, own, work, version)
+        _timed("bill of materials", lambda: _bill_of_materials(environment, output, version))
+        for each in (own, *others):
+            _compiled(each, sdist, output, work, version)
+    sums = [
+        f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}\n"
+        for path in sorted(output.iterdir())
+    ]
+    (output / _SUMS).write_text("".join(sums), encoding="ascii")
+    _say(f"{len(sums)} files and their {_SUMS} in {output}")
+
+
+def _running() -> tuple[int, ...]:
+    return tuple(sys.version_info[:3])
+
+
+def _compiled(
+    interpreter: Interpreter, sdist: Path, output: Path, work: Path, version: str
+) -> None:
+    missing = what_is_missing()
+    if missing is not None:
+        _say(f"no compiled wheel for {interpreter.abi}: {missing}")
+        return
+    wheel = _timed(
+        f"compiled wheel for {interpreter.abi}",
+        lambda: build_compiled_wheel(interpreter, sdist, output),
+    )
+    _tried(wheel, interpreter, work, f"{version} (compiled)")
+
+
+def _tried(wheel: Path, interpreter: Interpreter, work: Path, version: str) -> Path:
+    """Try a wheel; return the environment that it is installed in."""
+    needed = work / f"needed-{interpreter.abi}"
+    environment = work / f"environment-{wheel.name}"
+    if not needed.exists():
+        _timed(f"what {interpreter.abi} needs", lambda: fetch_needed(wheel, interpreter, needed))
+        for own in needed.glob("wirebroker-*.whl"):
+            own.unlink()
+    _timed(
+        f"trial of {wheel.name}",
+        lambda: try_wheel(wheel, interpreter, needed, environment, says=f"wirebroker {version}"),
+    )
+    return environment
+
+
+def _bill_of_materials(environment: Path, output: Path, version: str) -> None:
+    """Tell what an installation consists of: names, versions, licences, sources' digests."""
+    command = [sys.executable, "-m", "cyclonedx_py", "environment", "--of", "JSON"]
+    pyproject = ["--pyproject", str(ROOT / "pyproject.toml"), "--output-reproducible"]
+    file = output / f"wirebroker-{version}.cdx.json"
+    subprocess.run(
+        [*command, *pyproject, "--output-file", str(file), str(environment / "bin" / "python")],
+        check=True,
+    )
+
+
+def _timed(what: str, make: Callable[[], Made]) -> Made:
+    _say(f"{what} ...")
+    began = time.perf_counter()
+    made = make()
+    _say(f"{what}: {time.perf_counter() - began:.0f} s")
+    return made
+
+
+def _say(what: str) -> None:
+    sys.stderr.write(f"make dist: {what}\n")
+    sys.stderr.flush()
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--output", type=Path, default=ROOT / "dist")
+    parser.add_argument("--final", action="store_true", help="the version's date has to be there")
+    arguments = parser.parse_args()
+    try:
+        main(arguments.output.resolve(), final=arguments.final)
+    except (TrialError, ValueError) as error:
+        sys.exit(f"make dist: {error}")

@@ -1,0 +1,39 @@
+"""Whether CHANGELOG.md tells of the version that is about to be published."""
+
+from __future__ import annotations
+
+import re
+
+_HEADING = re.compile(r"^## (?P<version>\S+)(?: \((?P<when>[^)]*)\))?$", re.MULTILINE)
+_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
+
+
+def check_changelog(text: str, version: str, *, final: bool) -> str:
+    """Return the newest version's part of the text.
+
+    Args:
+        text: Of CHANGELOG.md, the newest version first.
+        version: What is published.
+        final: Whether it has to have a date; before that, "(unreleased)" stands there.
+
+    Raises:
+        ValueError: The newest part is of another version, says nothing, or has no date.
+    """
+    headings = list(_HEADING.finditer(text))
+    if not headings:
+        raise ValueError("CHANGELOG.md has no heading like '## 1.2.3 (2026-01-31)'")
+    first = headings[0]
+    if first["version"] != version:
+        raise ValueError(
+            f"CHANGELOG.md tells of {first['version']} first, but this is {version}"
+            " (wirebroker/__init__.py): write what has changed, or mend the version"
+        )
+    if final and not _DATE.fullmatch(first["when"] or ""):
+        raise ValueError(
+            f"CHANGELOG.md says '{first[0]}': a version that is published has its date there"
+        )
+    end = headings[1].start() if len(headings) > 1 else len(text)
+    part = text[first.end() : end].strip()
+    if not part:
+        raise ValueError(f"CHANGELOG.md says nothing of {version}")
+    return part

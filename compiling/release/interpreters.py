@@ -1,0 +1,77 @@
+"""The Pythons of this machine that wheels are compiled for."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+OLDEST = (3, 11)
+_NAME = re.compile(r"python3\.\d+")
+# Fails without headers and without the module `venv`: there nothing can be compiled or tried.
+_ABOUT = (
+    "import ensurepip, os, sys, sysconfig, venv;"
+    "header = os.path.join(sysconfig.get_path('include'), 'Python.h');"
+    "os.stat(header);"
+    "print(sys.implementation.name, *sys.version_info[:3], sysconfig.get_config_var('SOABI'))"
+)
+
+
+class Interpreter(NamedTuple):
+    """A CPython that can compile.
+
+    Attributes:
+        path: Of its command.
+        version: Its three numbers.
+        abi: What its extensions' names end in, such as `cpython-311-x86_64-linux-gnu`.
+    """
+
+    path: Path
+    version: tuple[int, int, int]
+    abi: str
+
+
+def interpreters(directories: list[Path] | None = None) -> list[Interpreter]:
+    """Return one CPython of each ABI from 3.11 on, the oldest first.
+
+    Args:
+        directories: Where to look for `python3.N`; those of PATH if not given. This process's own
+            Python is always looked at, and wins over others of its ABI.
+    """
+    if directories is None:
+        directories = [Path(part) for part in os.get_exec_path()]
+    base = Path(sys.base_prefix) / "bin" / f"python{sys.version_info[0]}.{sys.version_info[1]}"
+    found: dict[str, Interpreter] = {}
+    for path in [base, *_commands(directories)]:
+        about = _about(path)
+        if about is not None and about.version[:2] >= OLDEST:
+            found.setdefault(about.abi, about)
+    return sorted(found.values(), key=lambda each: (each.version, each.abi))
+
+
+def _commands(directories: list[Path]) -> list[Path]:
+    return [
+        path
+        for directory in directories
+        if directory.is_dir()
+        for path in sorted(directory.iterdir())
+        if _NAME.fullmatch(path.name)
+    ]
+
+
+def _about(path: Path) -> Interpreter | None:
+    """Ask a command what it is; None if it doesn't run, can't compile, or is no CPython."""
+    try:
+        done = subprocess.run(
+            [path, "-I", "-c", _ABOUT], capture_output=True, text=True, check=False, timeout=60
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    words = done.stdout.split()
+    if done.returncode != 0 or len(words) != 5 or words[0] != "cpython":
+        return None
+    major, minor, micro = (int(word) for word in words[1:4])
+    return Interpreter(path, (major, minor, micro), words[4])

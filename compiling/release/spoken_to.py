@@ -1,0 +1,91 @@
+"""A broker that is installed, started and spoken to by its own verbs.
+
+    python compiling/release/spoken_to.py [COMMAND]
+
+COMMAND is `wirebroker` on PATH if it isn't given. Needs nothing but that installation.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import IO
+
+_READY = "wirebroker ready on "
+_PATIENCE_S = 300
+
+
+class TrialError(Exception):
+    """A wheel or its broker did not do what it should; says what was run and what came of it."""
+
+
+def speak(command: str, folder: Path) -> None:
+    """Start a broker in the folder, send two records, read them, stop it.
+
+    Raises:
+        TrialError: It did something else.
+    """
+    serve = [command, "serve", "--port", "0", "--data-dir", "data"]
+    with subprocess.Popen(
+        serve, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    ) as broker:
+        try:
+            assert broker.stdout is not None, "as Popen was asked"
+            to = ["-b", _address(broker.stdout)]
+            run([command, "produce", *to, "trial"], cwd=folder, given="one\ntwo\n")
+            read = run([command, "consume", *to, "--from-beginning", "-n", "2", "trial"])
+            if read != "one\ntwo\n":
+                raise TrialError(f"sent one and two, read {read!r}")
+        finally:
+            broker.send_signal(signal.SIGTERM)
+    if broker.returncode != 0:
+        raise TrialError(f"the broker ended with status {broker.returncode} when told to stop")
+
+
+def _address(lines: IO[str]) -> str:
+    """Read what the broker prints until it says where it is ready."""
+    seen: list[str] = []
+    for line in lines:
+        if line.startswith(_READY):
+            return line.removeprefix(_READY).split()[0]
+        seen.append(line)
+    raise TrialError(f"the broker did not get ready: {''.join(seen)}")
+
+
+def run(command: list[str], *, cwd: Path | str | None = None, given: str = "") -> str:
+    """Run a command that is to succeed, and return what it printed.
+
+    Raises:
+        TrialError: It failed.
+    """
+    # Nothing of this checkout is found from there.
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    done = subprocess.run(
+        command,
+        cwd=cwd,
+        input=given,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=_PATIENCE_S,
+    )
+    if done.returncode != 0:
+        raise TrialError(
+            f"{' '.join(command)} ended with status {done.returncode}: {done.stderr[-2000:]}"
+        )
+    return done.stdout
+
+
+if __name__ == "__main__":
+    _command = sys.argv[1] if len(sys.argv) > 1 else "wirebroker"
+    with tempfile.TemporaryDirectory() as _name:
+        try:
+            speak(str(Path(shutil.which(_command) or _command).absolute()), Path(_name))
+        except TrialError as error:
+            sys.exit(str(error))

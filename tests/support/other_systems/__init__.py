@@ -1,0 +1,1 @@
+"""What other systems than Linux lack, hidden from a child process (`hide.py`)."""

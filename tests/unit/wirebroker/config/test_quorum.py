@@ -1,0 +1,67 @@
+"""Whose controllers a node goes by, and what does not fit together."""
+
+from __future__ import annotations
+
+import pytest
+
+from wirebroker.config import Config, ConfigError
+from wirebroker.config.listeners import listeners_of
+from wirebroker.config.quorum import controllers_of, is_member, parse_address
+
+MEMBER = {"process.roles": "broker", "node.id": "2", "controller.listener.names": "CONTROLLER"}
+
+
+def test_a_node_without_roles_brings_its_own_controller():
+    assert not is_member(Config())
+    assert controllers_of(Config()) == []
+
+
+def test_a_member_asks_those_who_are_named_each_once():
+    config = Config(
+        {
+            **MEMBER,
+            "controller.quorum.bootstrap.servers": "c1:9093, [::1]:9094",
+            "controller.quorum.voters": "101@c1:9093,102@c2:9093",
+        }
+    )
+    assert is_member(config)
+    assert controllers_of(config) == [("c1", 9093), ("::1", 9094), ("c2", 9093)]
+    assert [each.name for each in listeners_of(config)] == ["PLAINTEXT"]
+
+
+@pytest.mark.parametrize("text", ["c1", "c1:", ":9", "c1:0", "c1:65536", "0.0.0.0:9", "a@b:1"])
+def test_what_is_no_address_is_named(text):
+    with pytest.raises(ConfigError, match="write host:port"):
+        parse_address(text, "HOST:PORT")
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({}, "controllers to join"),
+        ({"controller.quorum.voters": "1@a:1,2@b:1"}, "choose another node.id"),
+        ({"controller.quorum.bootstrap.servers": "nobody"}, "write host:port"),
+        (
+            {
+                "controller.quorum.bootstrap.servers": "c1:9093",
+                "listeners": "PLAINTEXT://:9092,CONTROLLER://:9093",
+            },
+            "which are other nodes'",
+        ),
+        (
+            {
+                "controller.quorum.bootstrap.servers": "c1:9093",
+                "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:SSL",
+            },
+            "CONTROLLER uses SSL",
+        ),
+    ],
+)
+def test_what_keeps_a_member_from_joining_is_said(settings, words):
+    with pytest.raises(ConfigError, match=words):
+        listeners_of(Config(MEMBER | settings))
+
+
+def test_one_with_a_controller_of_its_own_names_no_others():
+    with pytest.raises(ConfigError, match="to join them"):
+        Config({"controller.quorum.voters": "1@a:1,2@b:1"})

@@ -1,0 +1,144 @@
+"""What clients have sent, as a broker in test mode tells it; in this process and in its own."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import urllib.error
+import urllib.request
+
+import pytest
+
+from tests.support.raw_client import BlockingClient
+from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.testing import Broker, request_journal
+
+
+@pytest.fixture(scope="module", params=[False, True], ids=["same process", "own process"])
+def shared(request):
+    with Broker(own_process=request.param) as broker:
+        yield broker
+
+
+@pytest.fixture
+def broker(shared):
+    shared.forget_requests()
+    return shared
+
+
+def ask(broker, *questions):
+    host, port = broker.bootstrap_servers.split(":")
+    with contextlib.closing(BlockingClient((host, int(port)))) as client:
+        for question in questions:
+            client.ask(*question)
+
+
+METADATA = (ApiKey.METADATA, 12, {"topics": None})
+HEARTBEAT = (ApiKey.HEARTBEAT, 4, {"group_id": "g", "generation_id": 1, "member_id": "m"})
+RECORDS = b"no batch"
+PRODUCE = (
+    ApiKey.PRODUCE,
+    9,
+    {
+        "acks": -1,
+        "timeout_ms": 1000,
+        "topic_data": [{"name": "t", "partition_data": [{"index": 0, "records": RECORDS}]}],
+    },
+)
+
+
+def test_requests_are_told_decoded_and_in_order(broker):
+    ask(broker, METADATA, PRODUCE, HEARTBEAT)
+    assert [each.api for each in broker.requests()] == ["METADATA", "PRODUCE", "HEARTBEAT"]
+    (produce,) = broker.requests(api="produce")
+    assert (produce.api, produce.version) == ("PRODUCE", 9)
+    (topic,) = produce.body["topic_data"]
+    assert topic["partition_data"] == [{"index": 0, "records": RECORDS}]
+    assert broker.requests(ApiKey.HEARTBEAT, most=1)[0].body["member_id"] == "m"
+    assert [each.api for each in broker.requests(most=2)] == ["PRODUCE", "HEARTBEAT"]
+    assert "PRODUCE v9" in str(produce)
+
+
+def test_clients_are_told_apart_and_the_kit_is_none(broker):
+    broker.produce("orders", "one")
+    broker.records("orders")
+    assert broker.requests() == []
+    ask(broker, METADATA)
+    (request,) = broker.requests()
+    assert broker.requests(client_id=request.client_id) == [request]
+    assert broker.requests(client_id="somebody else") == []
+    broker.forget_requests()
+    assert broker.requests() == []
+
+
+def test_an_api_that_there_is_not_is_a_mistake(broker):
+    with pytest.raises(ValueError, match=r"no request is called PRODUCER; did you mean PRODUCE\?"):
+        broker.requests(api="PRODUCER")
+
+
+def test_requests_like_the_last_are_told_too():
+    """A prepared Produce goes past no gate."""
+    import confluent_kafka
+
+    with Broker() as broker:
+        producer = confluent_kafka.Producer({**broker.client_config("confluent"), "linger.ms": 0})
+        for number in range(5):
+            producer.produce("orders", str(number).encode())
+            assert producer.flush(30) == 0
+        sent = broker.requests(api="PRODUCE")
+        assert len(sent) == 5
+        assert sent[0].client_id == "rdkafka"
+
+
+def test_memory_is_bounded(monkeypatch):
+    monkeypatch.setattr(request_journal, "MOST_REQUESTS", 3)
+    monkeypatch.setattr(request_journal, "MOST_BODY_BYTES", 50)
+    with Broker() as broker:
+        ask(broker, *[HEARTBEAT] * 4, METADATA)
+        assert [each.api for each in broker.requests()] == ["HEARTBEAT", "HEARTBEAT", "METADATA"]
+        long = (HEARTBEAT[0], HEARTBEAT[1], HEARTBEAT[2] | {"member_id": "m" * 100})
+        ask(broker, long)
+        assert broker.requests(most=1)[0].body is None
+        monkeypatch.setattr(request_journal, "MOST_BYTES", 0)
+        ask(broker, METADATA)
+        assert broker.requests() == []
+
+
+def http(broker, path, **options):
+    address = broker._life.host._rig
+    request = urllib.request.Request(f"http://{address}{path}", **options)
+    try:
+        with urllib.request.urlopen(request) as answer:
+            return answer.status, json.load(answer)
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code, json.load(error)
+
+
+def test_other_languages_ask_over_http():
+    with Broker.spawn() as broker:
+        ask(broker, PRODUCE)
+        status, (request,) = http(broker, "/test/v1/requests?api=PRODUCE")
+        assert status == 200
+        (partition,) = request["body"]["topic_data"][0]["partition_data"]
+        assert partition["records"] == {"base64": "bm8gYmF0Y2g="}
+        status, said = http(broker, "/test/v1/requests?topic=t")
+        assert (status, said["error"]) == (
+            400,
+            "/test/v1/requests takes api, client_id, most arguments, not topic",
+        )
+        assert http(broker, "/test/v1/requests?most=x")[0] == 400
+        assert http(broker, "/test/v1/requests", method="DELETE") == (200, None)
+        assert http(broker, "/test/v1/requests") == (200, [])
+        status, described = http(broker, "/test/v1/openapi.json")
+        assert (status, described["openapi"]) == (200, "3.1.0")
+        assert described["paths"].keys() == {"/test/v1/requests"}
+        broker.kill()
+        with pytest.raises(ConnectionError, match="does not run"):
+            broker.requests()
+
+
+def test_the_test_mode_is_not_open_to_everybody():
+    from wirebroker.cli import run
+
+    assert run(["serve", "--test-mode", "--set", "wirebroker.http.open=true"]) == 2

@@ -1,0 +1,129 @@
+"""Heartbeats in a thread of their own: a loop that is busy for seconds must not cost leaderships.
+
+    heartbeats.start()                 a thread, with a loop and connections that are only its own
+    heartbeats.hurry()                 the next one at once
+    await heartbeats.stop()
+
+What is said and what becomes of the answer is the lifecycle's (member_lifecycle.py): `question` is
+called in the thread and only reads, `on_answer` is called on the loop that has started this.
+
+Source: Kafka's BrokerLifecycleManager, whose event queue is a thread too (KIP-631).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+from typing import TYPE_CHECKING, Any, Final
+
+from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.net.client.errors import PeerError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from wirebroker.net.client.active_controller import ActiveController
+
+# How long `stop` waits for the thread: its connections end at once.
+_STOP_S: Final = 5.0
+
+
+class Heartbeats:
+    """BrokerHeartbeat, again and again.
+
+    Args:
+        make_controllers: Called in the thread: a way to the controllers of its own.
+        question: The request's body.
+        on_answer: Given each answer, or why there was none.
+        interval_s: How long to wait after an answer; called in the thread.
+        timeout_s: For one heartbeat, whoever has to be found for it.
+    """
+
+    __slots__ = (
+        "_home",
+        "_hurry",
+        "_interval_s",
+        "_loop",
+        "_make_controllers",
+        "_on_answer",
+        "_question",
+        "_task",
+        "_thread",
+        "_timeout_s",
+    )
+
+    def __init__(
+        self,
+        make_controllers: Callable[[], ActiveController],
+        *,
+        question: Callable[[], Mapping[str, Any]],
+        on_answer: Callable[[Any], None],
+        interval_s: Callable[[], float],
+        timeout_s: float,
+    ) -> None:
+        self._make_controllers = make_controllers
+        self._question = question
+        self._on_answer = on_answer
+        self._interval_s = interval_s
+        self._timeout_s = timeout_s
+        self._home = asyncio.get_running_loop()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._hurry: asyncio.Event | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        """Begin."""
+        assert self._thread is None, "it is started once"
+        self._thread = threading.Thread(target=self._run, name="heartbeat", daemon=True)
+        self._thread.start()
+
+    def hurry(self) -> None:
+        """Send the next one at once."""
+        if self._loop is not None and self._hurry is not None:
+            with contextlib.suppress(RuntimeError):  # it has ended
+                self._loop.call_soon_threadsafe(self._hurry.set)
+
+    async def stop(self) -> None:
+        """Send no more, and wait for the thread's end."""
+        thread, self._thread = self._thread, None
+        if thread is None:
+            return
+        if self._loop is not None and self._task is not None:
+            with contextlib.suppress(RuntimeError):
+                self._loop.call_soon_threadsafe(self._task.cancel)
+        await asyncio.get_running_loop().run_in_executor(None, thread.join, _STOP_S)
+
+    # In the thread
+
+    def _run(self) -> None:
+        with contextlib.suppress(asyncio.CancelledError):
+            asyncio.run(self._beat())
+
+    async def _beat(self) -> None:
+        self._hurry = hurry = asyncio.Event()
+        self._task = asyncio.current_task()
+        self._loop = asyncio.get_running_loop()
+        controllers = self._make_controllers()
+        try:
+            while True:
+                hurry.clear()
+                self._tell(await self._ask(controllers))
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(self._interval_s()):
+                        await hurry.wait()
+        finally:
+            await controllers.close()
+
+    async def _ask(self, controllers: ActiveController) -> Any:
+        try:
+            return await controllers.request(
+                ApiKey.BROKER_HEARTBEAT, self._question(), timeout_s=self._timeout_s
+            )
+        except PeerError as error:
+            return error
+
+    def _tell(self, answer: Any) -> None:
+        with contextlib.suppress(RuntimeError):  # the other loop has ended
+            self._home.call_soon_threadsafe(self._on_answer, answer)

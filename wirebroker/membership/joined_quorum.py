@@ -1,0 +1,331 @@
+"""A quorum of controllers in other processes, Apache Kafka's or ours, that this broker joins.
+
+    find_cluster_id   any controller tells it; a directory of another cluster is refused by it
+    open              the metadata log is fetched and applied up to what is committed
+    register          a new incarnation; heartbeats begin (member_lifecycle.py)
+    retire, leave     controlled shutdown; then nothing is followed or said any more
+
+Three ways lead to the controllers, since answers on one come in turn: Fetch, which waits there, the
+heartbeats' of their own thread, and one for everything else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from ipaddress import ip_address
+from typing import TYPE_CHECKING, Final
+
+from wirebroker.clock import pause
+from wirebroker.cluster.metadata_follower import MetadataFollower
+from wirebroker.cluster.remote_channel import RemoteChannel
+from wirebroker.codecs.errors import KafkaError, MalformedFrameError
+from wirebroker.config import StartError
+from wirebroker.config.listeners import is_wildcard
+from wirebroker.config.protection import check_cluster
+from wirebroker.config.quorum import controllers_of
+from wirebroker.coordinator.controller.feature_control import (
+    READABLE_FEATURES,
+    SERVED_FEATURES,
+    check_features,
+)
+from wirebroker.membership.member_lifecycle import MemberLifecycle, Pace
+from wirebroker.membership.metadata_fetcher import MetadataFetcher
+from wirebroker.membership.observed_log import ObservedLog
+from wirebroker.net.client.active_controller import ActiveController
+from wirebroker.net.client.errors import PeerError
+from wirebroker.net.client.settings import ClientSettings, PeerAddress
+from wirebroker.net.client.transport import TcpDialer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from wirebroker.clock import Clock
+    from wirebroker.cluster.broker_lifecycle import BrokerLifecycle
+    from wirebroker.cluster.controller_channel import ControllerChannel
+    from wirebroker.config import Config
+    from wirebroker.coordinator.controller.cluster_image import ClusterImage, Endpoint
+    from wirebroker.ready_lines import BoundListener
+    from wirebroker.storage.files import Files
+
+LOGGER = logging.getLogger("wirebroker")
+
+_ASK_AGAIN_S: Final = 0.25
+_FIND_S: Final = 2.0
+# How long one controller may take for a request before another is looked for.
+_REQUEST_S: Final = 5.0
+
+
+def controllers_at(
+    addresses: Sequence[PeerAddress], clock: Clock, *, request_timeout_s: float = _REQUEST_S
+) -> ActiveController:
+    """Return a new way to the controllers at these addresses."""
+    return ActiveController(
+        addresses,
+        dialer=TcpDialer(),
+        settings=ClientSettings(request_timeout_s=request_timeout_s),
+        clock=clock,
+        random=random.Random(),  # noqa: S311 - jitter, no secrets
+    )
+
+
+async def find_cluster(
+    controllers: ActiveController, *, clock: Clock, timeout_s: float
+) -> tuple[str, str]:
+    """Return the cluster's id and our own address towards its active controller.
+
+    Raises:
+        StartError: Nobody has told it in time.
+    """
+    deadline = clock.monotonic() + timeout_s
+    is_told = False
+    while True:
+        try:
+            node = await controllers.find(_FIND_S)
+            connection = await node.connect(_FIND_S)
+        except PeerError as error:
+            if clock.monotonic() >= deadline:
+                raise StartError(
+                    f"no controller was found within {timeout_s:g} s ({error})",
+                    "check controller.quorum.bootstrap.servers, and that the controllers run",
+                ) from error
+            if not is_told:
+                is_told = True
+                LOGGER.info("looking for the controllers: %s", error)
+            await pause(_ASK_AGAIN_S)
+        else:
+            assert controllers.cluster_id is not None, "who was found has told it"
+            return controllers.cluster_id, connection.local_host
+
+
+class JoinedQuorum:
+    """This broker's side of a quorum elsewhere; see quorum.Quorum.
+
+    Args:
+        config: Names the controllers.
+        files: The file system.
+        clock: Monotonic time for waits.
+        on_failure: Told in one line why this broker cannot go on.
+    """
+
+    __slots__ = (
+        "_addresses",
+        "_channel",
+        "_clock",
+        "_config",
+        "_controllers",
+        "_failure",
+        "_fetcher",
+        "_fetching",
+        "_files",
+        "_lifecycle",
+        "_local_host",
+        "_log",
+        "_on_failure",
+        "metadata",
+    )
+
+    def __init__(
+        self, config: Config, *, files: Files, clock: Clock, on_failure: Callable[[str], None]
+    ) -> None:
+        self._config = config
+        self._files = files
+        self._clock = clock
+        self._on_failure = on_failure
+        self._failure: str | None = None
+        self._addresses = tuple(PeerAddress(*each) for each in controllers_of(config))
+        self._controllers = controllers_at(self._addresses, clock)
+        self._channel = RemoteChannel(self._controllers)
+        self._local_host = ""
+        self._lifecycle: MemberLifecycle | None = None
+        self._log: ObservedLog | None = None
+        self._fetcher: MetadataFetcher | None = None
+        self._fetching: asyncio.Task[None] | None = None
+        self.metadata = MetadataFollower(clock)
+
+    @property
+    def channel(self) -> ControllerChannel:
+        """The way to the active controller."""
+        return self._channel
+
+    @property
+    def lifecycle(self) -> BrokerLifecycle:
+        """This broker's membership."""
+        assert self._lifecycle is not None, "it is open"
+        return self._lifecycle
+
+    @property
+    def listeners(self) -> list[BoundListener]:
+        """None: the controllers are elsewhere."""
+        return []
+
+    # The start
+
+    def bind(self) -> None:
+        """Do nothing: nobody asks a controller here."""
+
+    async def find_cluster_id(self) -> str | None:
+        """Ask the controllers; see Quorum."""
+        cluster_id, self._local_host = await find_cluster(
+            self._controllers, clock=self._clock, timeout_s=self._patience_s
+        )
+        return cluster_id
+
+    async def open(self, metadata_home: str, *, cluster_id: str, directory_id: bytes) -> None:
+        """Fetch the metadata and apply it up to what is committed; see Quorum."""
+        log = self._log = ObservedLog(
+            metadata_home, files=self._files, clock=self._clock, config=self._config
+        )
+        try:
+            self.metadata.image = await log.load()
+        except (KafkaError, MalformedFrameError) as error:
+            raise StartError(
+                f"the metadata log in {log.directory} cannot be read: {error}",
+                "remove that folder: it is fetched again from the controllers",
+            ) from None
+        self._fetcher = MetadataFetcher(
+            controllers_at(self._addresses, self._clock),
+            log,
+            self.metadata,
+            cluster_id=cluster_id,
+            node_id=self._config.node_id,
+            directory_id=directory_id,
+            on_failure=self._fail,
+        )
+        self._fetching = asyncio.create_task(self._fetcher.run(), name="metadata fetcher")
+        await self._until_caught_up(self._fetcher)
+        self._check(self.metadata.image)
+        self._lifecycle = MemberLifecycle(
+            self._channel,
+            self.metadata,
+            node_id=self._config.node_id,
+            clock=self._clock,
+            pace=self._pace,
+            make_controllers=lambda: controllers_at(
+                self._addresses, self._clock, request_timeout_s=self._pace.session_s / 2
+            ),
+            on_replaced=self._fail,
+        )
+
+    def _fail(self, line: str) -> None:
+        self._failure = line
+        self._on_failure(line)
+
+    async def _until_caught_up(self, fetcher: MetadataFetcher) -> None:
+        assert self._fetching is not None
+        caught_up = asyncio.create_task(fetcher.caught_up.wait())
+        await asyncio.wait(
+            {caught_up, self._fetching},
+            timeout=self._patience_s,
+            return_when=asyncio.FIRST_COMPLETED,
+        )
+        caught_up.cancel()
+        if self._failure is not None:
+            raise StartError(self._failure, "docs/cluster.md tells what can be joined")
+        if not fetcher.caught_up.is_set():
+            raise StartError(
+                f"the metadata was not fetched within {self._patience_s:g} s",
+                "check that the controllers run and have elected one of them",
+            )
+
+    def _check(self, image: ClusterImage) -> None:
+        """Refuse clusters that this broker would be a hole in, or cannot understand."""
+        try:
+            check_features(image.features)
+        except KafkaError as error:
+            raise StartError(str(error.message), "start a newer broker in this cluster") from None
+        check_cluster(image.unserved_protection, self._config)
+        unserved = {
+            name: level
+            for name, level in image.features.items()
+            if name in READABLE_FEATURES and name not in {*SERVED_FEATURES, _OF_CONTROLLERS}
+        }
+        if unserved:
+            LOGGER.info(
+                "the cluster has %s: this broker keeps their records and serves no such groups; "
+                "see docs/cluster.md for __consumer_offsets and __share_group_state",
+                ", ".join(f"{name} {level}" for name, level in unserved.items()),
+            )
+
+    async def endpoints(self, endpoints: Sequence[Endpoint]) -> Sequence[Endpoint]:
+        """Return the listeners by the address that the controller sees us at; see Quorum."""
+        told = [
+            each._replace(host=self._local_host) if is_wildcard(each.host) else each
+            for each in endpoints
+        ]
+        for each in told:
+            if _is_loopback(each.host) and not _is_loopback(self._local_host):
+                raise StartError(
+                    f"{each.name} would be registered as {each.host}, which nobody reaches but "
+                    "this machine, and the controllers are on another",
+                    "listen at an address of the network (--host 0.0.0.0), or set "
+                    "advertised.listeners",
+                )
+        return told
+
+    def on_disk_failure(self, tell: Callable[[str, OSError], None]) -> None:
+        """Do nothing: the failure of the metadata log's disk ends this broker."""
+
+    def use_config(self, config: Config) -> None:
+        """Do nothing: the rules are the controllers'."""
+
+    def serve(self) -> None:
+        """Do nothing: nothing was put off."""
+
+    # The end
+
+    async def retire(self) -> None:
+        """Ask to be let go; see Quorum."""
+        assert self._lifecycle is not None, "it is open"
+        if self._failure is not None:
+            return
+        try:
+            await self._lifecycle.shut_down()
+        except KafkaError as error:
+            LOGGER.warning("stopping all the same: %s", error.message or error.code.name)
+
+    async def leave(self) -> int:
+        """Follow nothing more; see Quorum."""
+        await self.abandon()
+        return self.lifecycle.broker_epoch
+
+    async def give_up(self) -> None:
+        """End all connections."""
+        await self.abandon()
+
+    async def abandon(self) -> None:
+        """End all connections, and let go of the log; again does nothing."""
+        if self._lifecycle is not None:
+            await self._lifecycle.close()
+        if self._fetching is not None:
+            self._fetching.cancel()
+            await asyncio.wait([self._fetching])
+        await self._channel.close()
+        log, self._log = self._log, None
+        if log is not None:
+            await log.close()
+
+    @property
+    def _patience_s(self) -> float:
+        return self._pace.registration_s
+
+    @property
+    def _pace(self) -> Pace:
+        config = self._config
+        return Pace(
+            heartbeat_s=config.int("broker.heartbeat.interval.ms") / 1000,
+            session_s=config.int("broker.session.timeout.ms") / 1000,
+            registration_s=config.int("initial.broker.registration.timeout.ms") / 1000,
+        )
+
+
+# It says how controllers elect; a broker has only to replay its records.
+_OF_CONTROLLERS: Final = "eligible.leader.replicas.version"
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

@@ -1,0 +1,1 @@
+"""What a broker tells Prometheus about itself, under the names that dashboards know."""

@@ -1,0 +1,25 @@
+"""Names of requests as tests write them: "produce", "PRODUCE", or an enum's member."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from wirebroker.client.errors import did_you_mean
+from wirebroker.codecs.api_keys import ApiKey
+
+
+def api_named(name: str | Enum) -> ApiKey:
+    """Return the request of that name.
+
+    Raises:
+        ValueError: There is none.
+    """
+    text = _text(name)
+    if text not in ApiKey.__members__:
+        hint = did_you_mean(text, ApiKey.__members__)
+        raise ValueError(f"no request is called {text}{hint}")
+    return ApiKey[text]
+
+
+def _text(name: str | Enum) -> str:
+    return (name.name if isinstance(name, Enum) else name).upper().replace("-", "_")

@@ -1,0 +1,31 @@
+"""What requests hold, as JSON: bytes become {"base64": "…"}, everything else stays what it is."""
+
+from __future__ import annotations
+
+from base64 import b64decode, b64encode
+from typing import Any, Final, cast
+
+_MARK: Final = "base64"
+
+
+def to_json(value: Any) -> Any:
+    """Return a decoded message, dicts and lists all the way down, as JSON can hold it."""
+    if isinstance(value, bytes | bytearray | memoryview):
+        return {_MARK: b64encode(value).decode()}
+    if isinstance(value, dict):
+        return {name: to_json(each) for name, each in cast("dict[str, Any]", value).items()}
+    if isinstance(value, list | tuple):
+        return [to_json(each) for each in cast("list[Any]", value)]
+    return value
+
+
+def from_json(value: Any) -> Any:
+    """Return what `to_json` was given."""
+    if isinstance(value, dict):
+        fields = cast("dict[str, Any]", value)
+        if fields.keys() == {_MARK}:
+            return b64decode(fields[_MARK])
+        return {name: from_json(each) for name, each in fields.items()}
+    if isinstance(value, list):
+        return [from_json(each) for each in value]
+    return value

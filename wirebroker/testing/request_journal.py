@@ -1,0 +1,100 @@
+"""What clients have sent to a broker in test mode: the last requests, within a bound of memory."""
+
+from __future__ import annotations
+
+import contextlib
+from collections import deque
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from wirebroker.codecs.errors import MalformedFrameError
+from wirebroker.codecs.messages import decode_request
+from wirebroker.testing.json_values import from_json, to_json
+from wirebroker.testing.recorded_request import RecordedRequest
+
+if TYPE_CHECKING:
+    from wirebroker.codecs.api_keys import ApiKey
+    from wirebroker.request import Request
+
+# All bodies together, and one of them.
+MOST_BYTES: Final = 16 << 20
+MOST_BODY_BYTES: Final = 4 << 20
+MOST_REQUESTS: Final = 10_000
+
+
+class _Entry(NamedTuple):
+    key: ApiKey
+    version: int
+    client_id: str | None
+    peer: str
+    body: bytes | None
+
+    @property
+    def held_bytes(self) -> int:
+        return 0 if self.body is None else len(self.body)
+
+
+class RequestJournal:
+    """The requests of all clients but the kit's own, oldest first."""
+
+    __slots__ = ("_entries", "_held_bytes")
+
+    def __init__(self) -> None:
+        self._entries: deque[_Entry] = deque()
+        self._held_bytes = 0
+
+    def add(self, request: Request) -> None:
+        """Keep a request; the oldest ones go for it."""
+        length = len(request.frame) - request.position
+        body = bytes(request.frame[request.position :]) if length <= MOST_BODY_BYTES else None
+        session = request.session
+        entry = _Entry(request.key, request.version, request.client_id, session.peer, body)
+        self._entries.append(entry)
+        self._held_bytes += entry.held_bytes
+        while self._held_bytes > MOST_BYTES or len(self._entries) > MOST_REQUESTS:
+            self._held_bytes -= self._entries.popleft().held_bytes
+
+    def clear(self) -> None:
+        """Forget all of them."""
+        self._entries.clear()
+        self._held_bytes = 0
+
+    def rows(
+        self, *, key: ApiKey | None, client_id: str | None, most: int | None
+    ) -> list[dict[str, Any]]:
+        """Return the last requests, oldest first, decoded, as JSON.
+
+        Args:
+            key: Of one API alone.
+            client_id: Of one client alone.
+            most: No more than so many.
+        """
+        found = [
+            each
+            for each in self._entries
+            if (key is None or each.key == key)
+            and (client_id is None or each.client_id == client_id)
+        ]
+        return [
+            _row(each) for each in (found if most is None else found[max(0, len(found) - most) :])
+        ]
+
+
+def _row(entry: _Entry) -> dict[str, Any]:
+    body = None
+    if entry.body is not None:
+        # What is no such request has no fields to show; the broker has logged and closed it.
+        with contextlib.suppress(MalformedFrameError):
+            decoded = decode_request(entry.key, entry.version, entry.body)
+            body = to_json(decoded.as_dict())
+    return {
+        "api": entry.key.name,
+        "version": entry.version,
+        "client_id": entry.client_id,
+        "peer": entry.peer,
+        "body": body,
+    }
+
+
+def request_of(row: dict[str, Any]) -> RecordedRequest:
+    """Return the request that a row tells of, its body decoded from JSON."""
+    return RecordedRequest(**{**row, "body": from_json(row["body"])})
