@@ -100,7 +100,7 @@ def _parse_port(_context: click.Context, _option: click.Parameter, text: str | N
 @click.option(
     "--test-mode",
     is_flag=True,
-    help="Let tests see what clients send, over HTTP at /test/v1 (docs/testing.md).",
+    help="Let tests see requests and move the clock, over HTTP at /test/v1 (docs/testing.md).",
 )
 @click.option("--log-format", type=click.Choice(["text", "json"]), help="Form of log lines.")
 @click.option(
@@ -154,7 +154,7 @@ def serve(
         check_protection(config)
 
         # Imported late: a mistake in the settings is said before this is loaded.
-        from wirebroker.server import run as run_server  # noqa: PLC0415
+        from wirebroker.serving import run as run_server  # noqa: PLC0415
 
         if test_mode:
             from wirebroker.testing.rig_server import build_in_test_mode  # noqa: PLC0415

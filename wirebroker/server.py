@@ -12,8 +12,7 @@
     accept                  the ready line; Metadata is answered from here on
 
 Stopping: have other brokers take the leaderships, accept no more, let requests in flight finish,
-close every log, mark the directories clean. SIGTERM, SIGHUP and SIGINT do that, a second SIGINT
-ends the process at once.
+close every log, mark the directories clean. serving.py makes a process of it.
 """
 
 from __future__ import annotations
@@ -21,10 +20,7 @@ from __future__ import annotations
 import asyncio
 import importlib
 import logging
-import os
 import random
-import socket
-import sys
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -46,17 +42,12 @@ from wirebroker.cluster.transaction_verifier import TransactionVerifier
 from wirebroker.codecs.errors import KafkaError
 from wirebroker.config import Config, StartError
 from wirebroker.config.listeners import ListenerConfig, listeners_of
-from wirebroker.config.quorum import is_controller_alone, is_member
-from wirebroker.controller_server import ControllerServer
+from wirebroker.config.quorum import is_member
 from wirebroker.coordinator.controller.cluster_image import Endpoint
 from wirebroker.coordinator.groups.settings import GroupSettings
 from wirebroker.coordinator.transactions.settings import TransactionSettings
 from wirebroker.fetch_sessions import FetchSessions
-from wirebroker.freed_memory import give_back_large_blocks
-from wirebroker.garbage import GarbagePolicy
 from wirebroker.locked_directories import LockedDirectories
-from wirebroker.logs import configure_logging
-from wirebroker.loop_watch import LoopWatch
 from wirebroker.membership.joined_quorum import JoinedQuorum
 from wirebroker.membership.own_quorum import OwnQuorum
 from wirebroker.metrics import Metrics
@@ -70,13 +61,12 @@ from wirebroker.net.listener import (
 from wirebroker.net.open_listeners import OpenListeners
 from wirebroker.net.settings import NetworkSettings
 from wirebroker.port_file import PortFile
-from wirebroker.ready_lines import BoundListener, is_everywhere, open_warning, ready_lines
-from wirebroker.signals import on_signal
+from wirebroker.ready_lines import BoundListener, is_everywhere
 from wirebroker.storage.files import Files
 from wirebroker.threads import Work, in_thread, until_idle
-from wirebroker.version import PLAIN_BUILD, is_compiled
 
 if TYPE_CHECKING:
+    import socket
     from collections.abc import Callable, Iterable
     from pathlib import Path
 
@@ -157,6 +147,8 @@ class Server:
         self.clock = clock or SystemClock()
         self.files = files or Files(max_open_files=config.int("wirebroker.open.files"))
         self._gate = gate
+        # Connections wait by it.
+        self._network_clock: Clock = self.clock
         self.broker: Broker | None = None
         self._settings = NetworkSettings.from_config(config)
         self._sockets = BoundSockets(listeners_of(config), self._settings)
@@ -257,7 +249,7 @@ class Server:
             loop=asyncio.get_running_loop(),
             dispatch=Dispatcher(broker, REGISTRY, gate=self._gate, metrics=self.metrics),
             on_disk_failure=broker.replicas.file_failed,
-            clock=self.clock,
+            clock=self._network_clock,
             settings=self._settings,
             max_sockets=sockets_within(open_files, data_files=data_files),
             metrics=self.metrics,
@@ -468,117 +460,6 @@ def _endpoint(listener: ListenerConfig, sock: socket.socket) -> Endpoint:
 
 def _log_failure(line: str) -> None:
     logger.error("%s", line)
-
-
-def run(
-    config: Config,
-    *,
-    port_file: Path | None = None,
-    build: Callable[..., Server] = Server,
-) -> int:
-    """Serve until told to stop; return the process's exit status.
-
-    Args:
-        config: What is set.
-        port_file: Where the port is written.
-        build: Makes the server, as Server is made.
-
-    Raises:
-        StartError, ConfigError: What keeps the broker from starting.
-    """
-    configure_logging(
-        level=config.str("wirebroker.log.level"),
-        log_format="json" if config.str("wirebroker.log.format") == "json" else "text",
-    )
-    for warning in config.warnings():
-        logger.warning("%s", warning)
-    give_back_large_blocks()
-    metrics = Metrics()
-    with (
-        GarbagePolicy() as garbage,
-        asyncio.Runner(loop_factory=LoopWatch(metrics).new_event_loop) as runner,
-    ):
-        return runner.run(_serve(config, port_file, garbage, metrics, build))
-
-
-async def _serve(
-    config: Config,
-    port_file: Path | None,
-    garbage: GarbagePolicy,
-    metrics: Metrics,
-    build: Callable[..., Server],
-) -> int:
-    told_to_stop = asyncio.Event()
-
-    def on_interrupt() -> None:
-        if told_to_stop.is_set():
-            os._exit(130)
-        told_to_stop.set()
-
-    on_signal("SIGTERM", told_to_stop.set)
-    on_signal("SIGINT", on_interrupt)
-    # A closed terminal; under nohup it is ignored, and stays so, as by Java's machine.
-    on_signal("SIGHUP", told_to_stop.set, unless_ignored=True)
-    failures: list[str] = []
-
-    def on_failure(line: str) -> None:
-        if (
-            isinstance(server, ControllerServer) or server.listeners is not None
-        ):  # else it is said as the reason why nothing has started
-            logger.error("%s", line)
-        failures.append(line)
-        told_to_stop.set()
-
-    server: Server | ControllerServer
-    if is_controller_alone(config):
-        server = ControllerServer(config, port_file=port_file, on_failure=on_failure)
-    else:
-        server = build(config, port_file=port_file, metrics=metrics, on_failure=on_failure)
-    if not await _start(server, told_to_stop):
-        if failures:
-            raise StartError(failures[0], "docs/cluster.md tells what can be joined")
-        return 0
-    garbage.keep_all()
-    _say_ready(server)
-    await told_to_stop.wait()
-    logger.info("stopping")
-    await server.stop()
-    logger.info("stopped")
-    return 1 if failures else 0
-
-
-async def _start(server: Server | ControllerServer, told_to_stop: asyncio.Event) -> bool:
-    """Start; return False if the broker was told to stop while it waited for the controllers."""
-    starting = asyncio.create_task(server.start(), name="start")
-    if is_member(server.config):
-        stopping = asyncio.create_task(told_to_stop.wait())
-        await asyncio.wait({starting, stopping}, return_when=asyncio.FIRST_COMPLETED)
-        stopping.cancel()
-        if not starting.done():
-            starting.cancel()
-            await asyncio.wait({starting})
-            return False
-    await starting
-    return True
-
-
-def _say_ready(server: Server | ControllerServer) -> None:
-    warning = open_warning([*server.bound, *server.controllers])
-    if warning is not None:
-        logger.warning("%s", warning)
-    if not is_compiled():
-        logger.info("%s", PLAIN_BUILD)
-    lines = ready_lines(
-        server.bound,
-        node_id=server.config.node_id,
-        cluster_id=server.cluster_id,
-        directories=server.data_directories,
-        http=[] if server.http is None else server.http.addresses,
-        machine=socket.gethostname(),
-        controllers=server.controllers,
-    )
-    sys.stdout.write("".join(f"{line}\n" for line in lines))
-    sys.stdout.flush()
 
 
 def _told_where_they_came(listeners: Iterable[ListenerConfig]) -> frozenset[str]:
