@@ -23,7 +23,7 @@ from wirebroker.codecs.envelope import (
 )
 from wirebroker.codecs.errors import ErrorCode, KafkaError, MalformedFrameError
 from wirebroker.codecs.messages import decode_request, encode_response
-from wirebroker.controller_api.long_answer import is_long
+from wirebroker.controller_api.long_answer import elements_of
 from wirebroker.controller_api.registry import handles
 from wirebroker.coordinator.controller.controller import SERVED_KEYS, ControllerRequest, refusal
 from wirebroker.handlers import Cost
@@ -86,8 +86,8 @@ async def _decode(header: Header, frame: bytes) -> Any:
 
 async def _encode(header: Header, answer: Mapping[str, Any]) -> bytes:
     head = answer_header(header.key, header.version, header.correlation_id)
-    if not is_long(answer):
+    elements = elements_of(answer)
+    if elements <= 1:
         return head + encode_response(header.key, header.version, answer)
-    elements = sum(len(each) for each in answer.values() if isinstance(each, list))
     work = coding(elements * _ELEMENT_BYTES)
     return head + await in_thread(work, encode_response, header.key, header.version, answer)

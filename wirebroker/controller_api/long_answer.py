@@ -10,12 +10,12 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
-def is_long(answer: Mapping[str, Any]) -> bool:
-    """Tell whether an answer has more than one element."""
+def elements_of(answer: Mapping[str, Any]) -> int:
+    """Return how many elements an answer's arrays have."""
     arrays: list[list[Any]] = [each for each in answer.values() if isinstance(each, list)]
-    return sum(map(len, arrays)) > 1
+    return sum(map(len, arrays))
 
 
 def as_response(answer: dict[str, Any]) -> dict[str, Any]:
     """Return an answer for the dispatcher, marked if it is long."""
-    return LargeResponse(answer) if is_long(answer) else answer
+    return LargeResponse(answer) if elements_of(answer) > 1 else answer
