@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.java
 
 QUORUM = "org.apache.kafka.tools.MetadataQuorumCommand"
+REASSIGN = "org.apache.kafka.tools.reassign.ReassignPartitionsCommand"
 PATIENCE_S = 60.0
 
 
@@ -41,6 +43,19 @@ def in_sync(admin: AdminClient, topic: str) -> set[int]:
         return set(admin.list_topics(timeout=10).topics[topic].partitions[0].isrs)
     except (KafkaException, KeyError):
         return set()
+
+
+def replicas_of(admin: AdminClient, topic: str) -> list[int]:
+    return list(admin.list_topics(timeout=10).topics[topic].partitions[0].replicas)
+
+
+def move(cluster: Cluster, folder: Path, topic: str, replicas: list[int]) -> None:
+    """Have Kafka's own tool begin to move partition 0."""
+    plan = folder / "plan.json"
+    partition = {"topic": topic, "partition": 0, "replicas": replicas}
+    plan.write_text(json.dumps({"version": 1, "partitions": [partition]}))
+    done = java.run(cluster.bootstrap, REASSIGN, "--reassignment-json-file", str(plan), "--execute")
+    assert "Successfully started partition reassignment" in done
 
 
 def create(admin: AdminClient, *topics: NewTopic) -> None:
@@ -101,6 +116,11 @@ def test_javas_brokers_fail_over_and_go_on_while_the_controller_is_down(tmp_path
         eventually(lambda: in_sync(admin, "t") == {1, 2}, timeout_s=PATIENCE_S)
         produce(producer, "t", [f"a{number}" for number in range(100)])
 
+        create(admin, NewTopic("moving", 1, replica_assignment=[[1]]))
+        produce(producer, "moving", [f"m{number}" for number in range(100)])
+        move(cluster, tmp_path, "moving", [2])
+        eventually(lambda: replicas_of(admin, "moving") == [2], timeout_s=PATIENCE_S)
+
         controller = cluster.controllers[101]
         controller.kill9()
         produce(producer, "t", [f"b{number}" for number in range(100)])
@@ -116,6 +136,8 @@ def test_javas_brokers_fail_over_and_go_on_while_the_controller_is_down(tmp_path
         # A clean stop gives the leadership away before it ends.
         cluster.brokers[2].stop()
         assert leader_of(admin, "t") == 1
+        cluster.brokers[2].start()
+        assert consume(cluster, "moving", 100) == [f"m{number}" for number in range(100)]
         found = consume(cluster, "t", 300)
         assert found == [f"{letter}{number}" for letter in "abc" for number in range(100)]
     finally:

@@ -210,7 +210,9 @@ _OPERATIONS: dict[ApiKey, Callable[[_Case], Operation[Body]]] = {
         "replica_election_results", elect_leaders(case.body, case.image, case.rules.config)
     ),
     ApiKey.INCREMENTAL_ALTER_CONFIGS: _alter_configs,
-    ApiKey.ALTER_PARTITION_REASSIGNMENTS: lambda case: alter_reassignments(case.body, case.image),
+    ApiKey.ALTER_PARTITION_REASSIGNMENTS: lambda case: alter_reassignments(
+        case.body, case.image, case.rules.config
+    ),
     ApiKey.LIST_PARTITION_REASSIGNMENTS: lambda case: list_reassignments(case.body, case.image),
     ApiKey.ALTER_PARTITION: lambda case: alter_partitions(
         case.body, case.image, case.rules.config, version=case.version
