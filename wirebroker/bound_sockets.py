@@ -1,4 +1,7 @@
-"""The ports of a node's listeners, taken before anything is written."""
+"""The sockets that a broker listens on, bound before anything is written.
+
+So a port in use is told first of all.
+"""
 
 from __future__ import annotations
 
@@ -6,64 +9,49 @@ import errno
 from typing import TYPE_CHECKING
 
 from wirebroker.config import StartError
+from wirebroker.coordinator.controller.cluster_image import Endpoint
 from wirebroker.net.listener import bind
-from wirebroker.ready_lines import BoundListener, shown_address
+from wirebroker.ready_lines import shown_address
 
 if TYPE_CHECKING:
     import socket
-    from collections.abc import Sequence
+    from collections.abc import Iterable
 
     from wirebroker.config.listeners import ListenerConfig
     from wirebroker.net.settings import NetworkSettings
 
 
-class BoundSockets:
-    """Sockets that listen, in the order in which the listeners are written.
+def bind_all(
+    listeners: Iterable[ListenerConfig], settings: NetworkSettings
+) -> list[tuple[ListenerConfig, socket.socket]]:
+    """Bind listeners, in their order.
 
-    Attributes:
-        pairs: Each listener with its socket, once it is bound.
+    Raises:
+        StartError: One cannot be bound; none is.
     """
-
-    __slots__ = ("_listeners", "_settings", "pairs")
-
-    def __init__(self, listeners: Sequence[ListenerConfig], settings: NetworkSettings) -> None:
-        self._listeners = listeners
-        self._settings = settings
-        self.pairs: list[tuple[ListenerConfig, socket.socket]] = []
-
-    @property
-    def bound(self) -> list[BoundListener]:
-        """Return where they listen."""
-        return [
-            BoundListener(each.name, *_address(sock), each.advertised) for each, sock in self.pairs
-        ]
-
-    def bind(self) -> None:
-        """Take all ports.
-
-        Raises:
-            StartError: One cannot be had; `close` lets go of the others.
-        """
-        for each in self._listeners:
-            try:
-                sock = bind(each.host, each.port, self._settings)
-            except OSError as error:
-                raise StartError(
-                    f"cannot listen on {shown_address(each.host or '*', each.port)}: "
-                    f"{error.strerror or error}",
-                    _how_to_listen(error),
-                ) from error
-            self.pairs.append((each, sock))
-
-    def close(self) -> None:
-        """Let go of the ports."""
-        for _, sock in self.pairs:
-            sock.close()
+    bound: list[tuple[ListenerConfig, socket.socket]] = []
+    for listener in listeners:
+        try:
+            sock = bind(listener.host, listener.port, settings)
+        except OSError as error:
+            for _, other in bound:
+                other.close()
+            raise StartError(
+                f"cannot listen on {shown_address(listener.host or '*', listener.port)}: "
+                f"{error.strerror or error}",
+                _how_to_listen(error),
+            ) from error
+        bound.append((listener, sock))
+    return bound
 
 
-def _address(sock: socket.socket) -> tuple[str, int]:
-    host, port = sock.getsockname()[:2]
-    return host, port
+def endpoint_of(listener: ListenerConfig, sock: socket.socket) -> Endpoint:
+    """Return what the registration says of a listener, for Quorum.endpoints."""
+    port = sock.getsockname()[1]
+    if listener.advertised is None:
+        return Endpoint(listener.name, listener.host, port, listener.protocol_number)
+    host, advertised_port = listener.advertised
+    return Endpoint(listener.name, host, advertised_port or port, listener.protocol_number)
 
 
 def _how_to_listen(error: OSError) -> str:

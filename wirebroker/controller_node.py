@@ -18,7 +18,7 @@ import logging
 import socket
 from typing import TYPE_CHECKING, Final
 
-from wirebroker.bound_sockets import BoundSockets
+from wirebroker.bound_sockets import bind_all
 from wirebroker.cluster.quorum_controller import QuorumController
 from wirebroker.config.listeners import controller_listeners_of
 from wirebroker.controller_api.registry import CONTROLLER_REGISTRY
@@ -27,13 +27,16 @@ from wirebroker.net.connection_table import ConnectionTable
 from wirebroker.net.dispatch import Dispatcher
 from wirebroker.net.listener import Listener
 from wirebroker.net.settings import NetworkSettings
-from wirebroker.ready_lines import is_everywhere, shown_address
+from wirebroker.ready_lines import BoundListener, is_everywhere, shown_address
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from wirebroker.clock import Clock
+    from wirebroker.codecs.metadata_records import MetadataRecord
     from wirebroker.config import Config
+    from wirebroker.config.listeners import ListenerConfig
     from wirebroker.coordinator.controller.controller import Controller
-    from wirebroker.ready_lines import BoundListener
     from wirebroker.storage.files import Files
 
 logger = logging.getLogger("wirebroker")
@@ -57,13 +60,23 @@ class ControllerNode:
         controller: What it is, once it is open.
     """
 
-    __slots__ = ("_clock", "_files", "_listeners", "_settings", "_sockets", "_table", "controller")
+    __slots__ = (
+        "_clock",
+        "_files",
+        "_listeners",
+        "_settings",
+        "_sockets",
+        "_table",
+        "_wanted",
+        "controller",
+    )
 
     def __init__(self, config: Config, *, clock: Clock, files: Files) -> None:
         self._clock = clock
         self._files = files
         self._settings = NetworkSettings.from_config(config)
-        self._sockets = BoundSockets(controller_listeners_of(config), self._settings)
+        self._wanted = controller_listeners_of(config)
+        self._sockets: list[tuple[ListenerConfig, socket.socket]] = []
         self._listeners: list[Listener] = []
         self._table: ConnectionTable | None = None
         self.controller: QuorumController | None = None
@@ -71,7 +84,10 @@ class ControllerNode:
     @property
     def bound(self) -> list[BoundListener]:
         """Return the listeners that are bound, in the order in which they are written."""
-        return self._sockets.bound
+        return [
+            BoundListener(each.name, *_address(sock), each.advertised)
+            for each, sock in self._sockets
+        ]
 
     def bind(self) -> None:
         """Take the ports.
@@ -79,14 +95,17 @@ class ControllerNode:
         Raises:
             StartError: One cannot be had.
         """
-        self._sockets.bind()
+        self._sockets = bind_all(self._wanted, self._settings)
 
-    async def open(self, log_directory: str, rules: Controller) -> QuorumController:
+    async def open(
+        self, log_directory: str, rules: Controller, first_users: Sequence[MetadataRecord] = ()
+    ) -> QuorumController:
         """Read the metadata log, lead it, and answer others.
 
         Args:
             log_directory: Where `__cluster_metadata-0` lies; locked and formatted already.
             rules: With the configuration of this node, the only voter.
+            first_users: Records of users that a new cluster begins with.
 
         Raises:
             StartError: The log cannot be used.
@@ -98,8 +117,9 @@ class ControllerNode:
             clock=self._clock,
             rules=rules,
             endpoints=[_endpoint(each) for each in self.bound],
+            first_users=first_users,
         )
-        if self._sockets.pairs:
+        if self._sockets:
             self.serve(controller)
             places = ", ".join(shown_address(each.host, each.port) for each in self.bound)
             logger.info("%s", _SINGLE.format(places))
@@ -131,7 +151,8 @@ class ControllerNode:
             listener.close()
         if self._table is not None:
             self._table.cut()
-        self._sockets.close()
+        for _, sock in self._sockets:
+            sock.close()
 
     def serve(self, controller: QuorumController) -> None:
         """Answer others from now on; `open` does it."""
@@ -144,10 +165,15 @@ class ControllerNode:
             settings=self._settings,
             max_sockets=_MOST_CONNECTIONS,
         )
-        for each, sock in self._sockets.pairs:
+        for each, sock in self._sockets:
             listener = Listener(self._table, each.name, sock)
             listener.start()
             self._listeners.append(listener)
+
+
+def _address(sock: socket.socket) -> tuple[str, int]:
+    host, port = sock.getsockname()[:2]
+    return host, port
 
 
 def _endpoint(listener: BoundListener) -> Endpoint:

@@ -1,4 +1,4 @@
-"""The file that tells the port once everything is ready: whoever waits for it can connect."""
+"""The file that tells whoever started the broker which port it has (`--port-file`)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class PortFile:
-    """A file of a user's choice, or none."""
+    """One such file, or none if nobody wants it."""
 
     __slots__ = ("_path",)
 
@@ -21,7 +21,7 @@ class PortFile:
         self._path = path
 
     def remove(self) -> None:
-        """Remove what tells the port of an earlier run, or of this one."""
+        """Remove it: whoever waits for it must not read the port of an earlier run."""
         if self._path is not None:
             # What cannot be removed is said when the port is to be written.
             with contextlib.suppress(OSError):
@@ -33,9 +33,9 @@ class PortFile:
         Raises:
             StartError: It cannot be written.
         """
-        path = self._path
-        if path is None:
+        if self._path is None:
             return
+        path = self._path
         partial = path.with_name(f"{path.name}.{os.getpid()}.tmp")
         try:
             partial.write_text(f"{port}\n")

@@ -24,8 +24,9 @@ import random
 from functools import partial
 from typing import TYPE_CHECKING
 
+from wirebroker.api.modules import API_MODULES
 from wirebroker.api.registry import REGISTRY
-from wirebroker.bound_sockets import BoundSockets
+from wirebroker.bound_sockets import bind_all, endpoint_of
 from wirebroker.broker import Broker, dynamic_config
 from wirebroker.clock import Clock, SystemClock
 from wirebroker.cluster.auto_creation import AutoCreation
@@ -35,7 +36,9 @@ from wirebroker.cluster.group_coordinator import GroupCoordinator
 from wirebroker.cluster.maintenance import Maintenance
 from wirebroker.cluster.metadata_cache import MetadataCache
 from wirebroker.cluster.producer_id_supply import ProducerIdSupply
+from wirebroker.cluster.remote_markers import RemoteMarkers
 from wirebroker.cluster.replica_manager import ReplicaManager
+from wirebroker.cluster.replication import Replication
 from wirebroker.cluster.transaction_coordinator import TransactionCoordinator
 from wirebroker.cluster.transaction_markers import MarkerWriter
 from wirebroker.cluster.transaction_verifier import TransactionVerifier
@@ -43,7 +46,6 @@ from wirebroker.codecs.errors import KafkaError
 from wirebroker.config import Config, StartError
 from wirebroker.config.listeners import ListenerConfig, listeners_of
 from wirebroker.config.quorum import is_member
-from wirebroker.coordinator.controller.cluster_image import Endpoint
 from wirebroker.coordinator.groups.settings import GroupSettings
 from wirebroker.coordinator.transactions.settings import TransactionSettings
 from wirebroker.fetch_sessions import FetchSessions
@@ -61,17 +63,22 @@ from wirebroker.net.listener import (
 from wirebroker.net.open_listeners import OpenListeners
 from wirebroker.net.settings import NetworkSettings
 from wirebroker.port_file import PortFile
-from wirebroker.ready_lines import BoundListener, is_everywhere
+from wirebroker.ready_lines import (
+    BoundListener,
+    is_everywhere,
+)
+from wirebroker.security.sasl import SaslDoors
 from wirebroker.storage.files import Files
 from wirebroker.threads import Work, in_thread, until_idle
 
 if TYPE_CHECKING:
     import socket
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
     from pathlib import Path
 
     from wirebroker.cluster.broker_lifecycle import BrokerLifecycle
     from wirebroker.cluster.quorum_controller import QuorumController
+    from wirebroker.codecs.metadata_records import MetadataRecord
     from wirebroker.gate import Gate
     from wirebroker.http.server import HttpServer
     from wirebroker.membership.quorum import Quorum
@@ -80,50 +87,6 @@ logger = logging.getLogger("wirebroker")
 
 # How long requests in flight may take to finish when the broker is told to stop.
 STOP_GRACE_S = 5.0
-
-# Modules whose handlers serve the advertised APIs.
-API_MODULES = (
-    "add_offsets_to_txn",
-    "add_partitions_to_txn",
-    "alter_configs",
-    "api_versions",
-    "create_partitions",
-    "create_topics",
-    "delete_groups",
-    "delete_records",
-    "delete_topics",
-    "describe_cluster",
-    "describe_configs",
-    "describe_groups",
-    "describe_producers",
-    "describe_quorum",
-    "describe_topic_partitions",
-    "describe_transactions",
-    "elect_leaders",
-    "end_txn",
-    "fetch",
-    "find_coordinator",
-    "heartbeat",
-    "init_producer_id",
-    "join_group",
-    "leave_group",
-    "list_config_resources",
-    "list_groups",
-    "list_offsets",
-    "list_transactions",
-    "log_dirs",
-    "metadata",
-    "offset_commit",
-    "offset_delete",
-    "offset_fetch",
-    "offset_for_leader_epoch",
-    "partition_reassignments",
-    "produce",
-    "sync_group",
-    "txn_offset_commit",
-    "update_features",
-    "write_txn_markers",
-)
 
 
 class Server:
@@ -139,6 +102,7 @@ class Server:
         metrics: Metrics | None = None,
         on_failure: Callable[[str], None] | None = None,
         gate: Gate | None = None,
+        first_users: Sequence[MetadataRecord] = (),
     ) -> None:
         """Take what the broker is made of; `on_failure` is told why it cannot go on."""
         self.config = config
@@ -151,12 +115,14 @@ class Server:
         self._network_clock: Clock = self.clock
         self.broker: Broker | None = None
         self._settings = NetworkSettings.from_config(config)
-        self._sockets = BoundSockets(listeners_of(config), self._settings)
+        self._sockets: list[tuple[ListenerConfig, socket.socket]] = []
         self._directories = LockedDirectories(config, self.files)
         self.listeners: OpenListeners | None = None
         self._table: ConnectionTable | None = None
+        self._sasl: SaslDoors | None = None
         self._maintenance: Maintenance | None = None
         self._compactor: Compactor | None = None
+        self._replication: Replication | None = None
         self.quorum: Quorum = (
             JoinedQuorum(
                 config,
@@ -165,7 +131,7 @@ class Server:
                 on_failure=on_failure or _log_failure,
             )
             if is_member(config)
-            else OwnQuorum(config, files=self.files, clock=self.clock)
+            else OwnQuorum(config, files=self.files, clock=self.clock, first_users=first_users)
         )
         self._is_registered = False
         # Serves from before the broker opens until it is closed, if it is asked for.
@@ -186,9 +152,14 @@ class Server:
         """Return the open listeners, in the order in which they are written."""
         assert self.listeners is not None, "the server has not started"
         return [
-            BoundListener(listener.name, opened.host, opened.port, listener.advertised)
-            for listener, _ in self._sockets.pairs
-            for opened in (self.listeners[listener.name],)
+            BoundListener(
+                listener.name,
+                opened.host,
+                opened.port,
+                listener.advertised,
+                is_open=listener.sasl is None,
+            )
+            for listener, opened in ((each, self.listeners[each.name]) for each, _ in self._sockets)
         ]
 
     @property
@@ -224,7 +195,7 @@ class Server:
         data_files = data_files_within(open_files, wanted=self.config.int("wirebroker.open.files"))
         self.files.bound_open_files(data_files)
         try:
-            self._sockets.bind()
+            self._bind()
             self.quorum.bind()
             if self.config.list("wirebroker.http.listeners"):
                 await self._open_http()
@@ -245,16 +216,19 @@ class Server:
         run = run_in_child if type(self.files) is Files else run_here(self.files)
         self._compactor = Compactor(broker, self.files, run)
         self._compactor.start()
+        dispatcher = Dispatcher(broker, REGISTRY, gate=self._gate, metrics=self.metrics)
+        self._sasl = SaslDoors(dispatcher, lambda: broker.metadata.image, self.clock)
         self._table = ConnectionTable(
             loop=asyncio.get_running_loop(),
-            dispatch=Dispatcher(broker, REGISTRY, gate=self._gate, metrics=self.metrics),
+            dispatch=dispatcher,
+            guards=self._sasl.guard,
             on_disk_failure=broker.replicas.file_failed,
             clock=self._network_clock,
             settings=self._settings,
             max_sockets=sockets_within(open_files, data_files=data_files),
             metrics=self.metrics,
         )
-        sockets = [(listener.name, sock) for listener, sock in self._sockets.pairs]
+        sockets = [(listener.name, sock) for listener, sock in self._sockets]
         self.listeners = OpenListeners(self._table, sockets)
         # Those that dynamic configs have added, and what they limit.
         await self._follow_config(broker.config)
@@ -303,6 +277,8 @@ class Server:
             await self._maintenance.stop()
         if self.broker is not None:
             broker_epoch = await self.quorum.leave()
+            assert self._replication is not None, "it was started with the broker"
+            await self._replication.stop()
             await self.broker.replicas.until_settled()
             # In a thread, so that a second SIGINT is heard while disks are waited for.
             await in_thread(
@@ -329,6 +305,8 @@ class Server:
         for part in (self._compactor, self._maintenance, broker.transactions, broker.groups):
             assert part is not None
             await part.stop()
+        assert self._replication is not None
+        await self._replication.stop()
         await self.quorum.abandon()
         await broker.replicas.until_settled()
         broker.replicas.deleted_partitions.close()
@@ -342,7 +320,9 @@ class Server:
         assert self._compactor is not None
         if self.broker.is_stopping:
             return
+        assert self._sasl is not None
         self._compactor.config_changed()
+        self._sasl.use_listeners(listeners_of(config))
         await self.listeners.follow(config)
         self.broker.auto_listeners = _told_where_they_came(listeners_of(config))
 
@@ -352,6 +332,9 @@ class Server:
 
         self.http = await open_http(self.config, why_not_ready=self.why_not_ready)
         add_metrics(self.http.routes, self)
+
+    def _bind(self) -> None:
+        self._sockets = bind_all(listeners_of(self.config), self._settings)
 
     async def _open_broker(self) -> Broker:
         config, clock = self.config, self.clock
@@ -377,6 +360,14 @@ class Server:
         )
         quorum.on_disk_failure(replicas.file_failed)
         await replicas.load(loaded)
+        replication = self._replication = Replication(
+            config,
+            replicas=replicas,
+            lifecycle=quorum.lifecycle,
+            channel=channel,
+            image=lambda: metadata.image,
+            clock=clock,
+        )
         for module in API_MODULES:
             importlib.import_module(f"wirebroker.api.{module}")
         groups = GroupCoordinator(
@@ -387,15 +378,7 @@ class Server:
             replicas=replicas,
         )
         producer_ids = ProducerIdSupply(channel, quorum.lifecycle)
-        transactions = TransactionCoordinator(
-            TransactionSettings.from_config(config),
-            clock=clock,
-            metadata=metadata,
-            controller=channel,
-            replicas=replicas,
-            producer_ids=producer_ids,
-            markers=MarkerWriter(clock=clock, replicas=replicas, groups=groups),
-        )
+        transactions = self._open_transactions(config, replication, groups, producer_ids)
         slots = config.int("max.incremental.fetch.session.cache.slots")
         broker = Broker(
             config=config,
@@ -405,6 +388,7 @@ class Server:
             metadata=metadata,
             controller=channel,
             replicas=replicas,
+            isr_changes=replication.isr_changes,
             groups=groups,
             transactions=transactions,
             transaction_verifier=TransactionVerifier(transactions, clock=clock, config=config),
@@ -412,20 +396,44 @@ class Server:
             fetch_sessions=FetchSessions(slots, random.Random()),  # noqa: S311 - ids, not secrets
             metadata_cache=MetadataCache(),
             auto_creation=AutoCreation(channel),
-            auto_listeners=_told_where_they_came(listener for listener, _ in self._sockets.pairs),
+            auto_listeners=_told_where_they_came(listener for listener, _ in self._sockets),
         )
-        broker.config_users.append(quorum.use_config)
+        broker.config_users += (quorum.use_config, replication.use_config)
         await broker.follow_metadata(loaded)
+        replication.start()
         await quorum.lifecycle.unfence()
         broker.groups.start()
         broker.transactions.start()
         return broker
 
+    def _open_transactions(
+        self,
+        config: Config,
+        replication: Replication,
+        groups: GroupCoordinator,
+        producer_ids: ProducerIdSupply,
+    ) -> TransactionCoordinator:
+        replicas, clock = replication.replicas, self.clock
+        return TransactionCoordinator(
+            TransactionSettings.from_config(config),
+            clock=clock,
+            metadata=self.quorum.metadata,
+            controller=self.quorum.channel,
+            replicas=replicas,
+            producer_ids=producer_ids,
+            markers=MarkerWriter(
+                clock=clock,
+                replicas=replicas,
+                groups=groups,
+                sender=RemoteMarkers(replication.find_node),
+            ),
+        )
+
     async def _register(self) -> None:
         """Register as a broker of the cluster: what a kill has left of the last is gone by that."""
         directories = self._directories.of_logs
         epochs = {directory.previous_broker_epoch for directory in directories}
-        endpoints = [_endpoint(listener, sock) for listener, sock in self._sockets.pairs]
+        endpoints = [endpoint_of(listener, sock) for listener, sock in self._sockets]
         await self.quorum.lifecycle.register(
             cluster_id=self._directories.cluster_id,
             endpoints=await self.quorum.endpoints(endpoints),
@@ -438,24 +446,18 @@ class Server:
 
     async def _give_up(self) -> None:
         """Let go of everything after a start that failed."""
+        if self._replication is not None:
+            await self._replication.stop()
         await self.quorum.give_up()
         await self._release()
 
     async def _release(self) -> None:
         if self.http is not None:
             await self.http.close()
-        self._sockets.close()
+        for _, sock in self._sockets:
+            sock.close()
         self._directories.close()
         self.files.close_all()
-
-
-def _endpoint(listener: ListenerConfig, sock: socket.socket) -> Endpoint:
-    """Return what the registration says of a listener, for Quorum.endpoints."""
-    port = sock.getsockname()[1]
-    if listener.advertised is None:
-        return Endpoint(listener.name, listener.host, port, 0)
-    host, advertised_port = listener.advertised
-    return Endpoint(listener.name, host, advertised_port or port, 0)
 
 
 def _log_failure(line: str) -> None:

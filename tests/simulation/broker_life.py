@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tests.simulation.host import Host
 from tests.simulation.loop import Process, SimulatedClock
 from tests.simulation.simulated_files import SimulatedFiles
 from wirebroker import threads
-from wirebroker.bound_sockets import BoundSockets
 from wirebroker.config.listeners import listeners_of
-from wirebroker.net.settings import NetworkSettings
 from wirebroker.server import Server
 
 if TYPE_CHECKING:
@@ -37,19 +35,12 @@ class _Socket:
         """Nothing is open."""
 
 
-class _NoSockets(BoundSockets):
-    """Ports that nobody has to give."""
-
-    def bind(self) -> None:
-        self.pairs = [(each, _Socket()) for each in self._listeners]  # type: ignore[misc]
-
-
 class SimulatedServer(Server):
     """The server without sockets."""
 
-    def __init__(self, config: Config, **parts: Any) -> None:
-        super().__init__(config, **parts)
-        self._sockets = _NoSockets(listeners_of(config), NetworkSettings())
+    def _bind(self) -> None:
+        for listener in listeners_of(self.config):
+            self._sockets.append((listener, _Socket()))  # type: ignore[arg-type]
 
 
 class BrokerLife:

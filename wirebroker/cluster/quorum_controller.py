@@ -130,6 +130,7 @@ class QuorumController:
         clock: Clock,
         rules: Controller,
         endpoints: Sequence[Endpoint] = (),
+        first_users: Sequence[MetadataRecord] = (),
     ) -> QuorumController:
         """Read the log of a log directory, or begin one, and become its leader.
 
@@ -139,6 +140,7 @@ class QuorumController:
             clock: Wall time for records, monotonic time for slices.
             rules: With the configuration of this node, the only voter.
             endpoints: Where other nodes reach it; by the first it is made known to followers.
+            first_users: Records of users that a new cluster begins with.
 
         Raises:
             StartError: The log cannot be used: it belongs to others, was written by something
@@ -155,6 +157,10 @@ class QuorumController:
             if METADATA_VERSION not in image.features and files.exists(bootstrap_path):
                 bootstrap = bootstrap_records(files.read_whole(bootstrap_path))
                 check_features(bootstrap_levels(bootstrap))
+            if METADATA_VERSION not in image.features:
+                bootstrap += first_users
+            elif first_users:
+                LOGGER.warning("the cluster is not new: users to begin with are passed over")
             held = ImageBuilder(image).apply_all(bootstrap).build(offset=0, epoch=0)[0]
             check_directory(
                 (*held.unserved_protection, *_protecting_configs(held, node_id)),

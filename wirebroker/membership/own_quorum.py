@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from wirebroker.cluster.controller_channel import ControllerChannel
     from wirebroker.cluster.metadata_follower import MetadataFollower
     from wirebroker.cluster.quorum_controller import QuorumController
+    from wirebroker.codecs.metadata_records import MetadataRecord
     from wirebroker.config import Config
     from wirebroker.coordinator.controller.cluster_image import Endpoint
     from wirebroker.ready_lines import BoundListener
@@ -30,10 +31,19 @@ LOGGER = logging.getLogger("wirebroker")
 class OwnQuorum:
     """The controller, and this node as its first broker; see quorum.Quorum."""
 
-    __slots__ = ("_channel", "_config", "_lifecycle", "_node")
+    __slots__ = ("_channel", "_config", "_first_users", "_lifecycle", "_node")
 
-    def __init__(self, config: Config, *, files: Files, clock: Clock) -> None:
+    def __init__(
+        self,
+        config: Config,
+        *,
+        files: Files,
+        clock: Clock,
+        first_users: Sequence[MetadataRecord] = (),
+    ) -> None:
+        """Begin; `first_users` are records of users that a new cluster begins with."""
         self._config = config
+        self._first_users = first_users
         self._node = ControllerNode(config, clock=clock, files=files)
         self._channel: LocalChannel | None = None
         self._lifecycle: BrokerLifecycle | None = None
@@ -79,7 +89,7 @@ class OwnQuorum:
         del directory_id
         node_id = self._config.node_id
         rules = Controller(self._config, node_id=node_id, cluster_id=cluster_id)
-        controller = await self._node.open(metadata_home, rules)
+        controller = await self._node.open(metadata_home, rules, self._first_users)
         controller.log.hold_snapshots()
         self._channel = LocalChannel(controller)
         self._lifecycle = BrokerLifecycle(self._channel, controller.follower, node_id=node_id)
