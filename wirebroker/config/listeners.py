@@ -80,7 +80,7 @@ def listeners_of(config: Config) -> tuple[ListenerConfig, ...]:
         return ()
     if not mine:
         raise ConfigError("listeners names nothing to open: give at least one, PLAINTEXT://:9092")
-    _check_inter_broker(config, mine)
+    _check_inter_broker(config, list(mine))
     return mine
 
 
