@@ -18,16 +18,15 @@ close every log, mark the directories clean. serving.py makes a process of it.
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import errno
 import importlib
 import logging
-import os
 import random
 from functools import partial
 from typing import TYPE_CHECKING
 
+from wirebroker.api.modules import API_MODULES
 from wirebroker.api.registry import REGISTRY
+from wirebroker.bound_sockets import bind_all, endpoint_of
 from wirebroker.broker import Broker, dynamic_config
 from wirebroker.clock import Clock, SystemClock
 from wirebroker.cluster.auto_creation import AutoCreation
@@ -37,7 +36,9 @@ from wirebroker.cluster.group_coordinator import GroupCoordinator
 from wirebroker.cluster.maintenance import Maintenance
 from wirebroker.cluster.metadata_cache import MetadataCache
 from wirebroker.cluster.producer_id_supply import ProducerIdSupply
+from wirebroker.cluster.remote_markers import RemoteMarkers
 from wirebroker.cluster.replica_manager import ReplicaManager
+from wirebroker.cluster.replication import Replication
 from wirebroker.cluster.transaction_coordinator import TransactionCoordinator
 from wirebroker.cluster.transaction_markers import MarkerWriter
 from wirebroker.cluster.transaction_verifier import TransactionVerifier
@@ -45,7 +46,6 @@ from wirebroker.codecs.errors import KafkaError
 from wirebroker.config import Config, StartError
 from wirebroker.config.listeners import ListenerConfig, listeners_of
 from wirebroker.config.quorum import is_member
-from wirebroker.coordinator.controller.cluster_image import Endpoint
 from wirebroker.coordinator.groups.settings import GroupSettings
 from wirebroker.coordinator.transactions.settings import TransactionSettings
 from wirebroker.fetch_sessions import FetchSessions
@@ -56,28 +56,29 @@ from wirebroker.metrics import Metrics
 from wirebroker.net.connection_table import ConnectionTable
 from wirebroker.net.dispatch import Dispatcher
 from wirebroker.net.listener import (
-    bind,
     data_files_within,
     raise_open_file_limit,
     sockets_within,
 )
 from wirebroker.net.open_listeners import OpenListeners
 from wirebroker.net.settings import NetworkSettings
+from wirebroker.port_file import PortFile
 from wirebroker.ready_lines import (
     BoundListener,
     is_everywhere,
-    shown_address,
 )
+from wirebroker.security.sasl import SaslDoors
 from wirebroker.storage.files import Files
 from wirebroker.threads import Work, in_thread, until_idle
 
 if TYPE_CHECKING:
     import socket
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
     from pathlib import Path
 
     from wirebroker.cluster.broker_lifecycle import BrokerLifecycle
     from wirebroker.cluster.quorum_controller import QuorumController
+    from wirebroker.codecs.metadata_records import MetadataRecord
     from wirebroker.gate import Gate
     from wirebroker.http.server import HttpServer
     from wirebroker.membership.quorum import Quorum
@@ -86,50 +87,6 @@ logger = logging.getLogger("wirebroker")
 
 # How long requests in flight may take to finish when the broker is told to stop.
 STOP_GRACE_S = 5.0
-
-# Modules whose handlers serve the advertised APIs.
-API_MODULES = (
-    "add_offsets_to_txn",
-    "add_partitions_to_txn",
-    "alter_configs",
-    "api_versions",
-    "create_partitions",
-    "create_topics",
-    "delete_groups",
-    "delete_records",
-    "delete_topics",
-    "describe_cluster",
-    "describe_configs",
-    "describe_groups",
-    "describe_producers",
-    "describe_quorum",
-    "describe_topic_partitions",
-    "describe_transactions",
-    "elect_leaders",
-    "end_txn",
-    "fetch",
-    "find_coordinator",
-    "heartbeat",
-    "init_producer_id",
-    "join_group",
-    "leave_group",
-    "list_config_resources",
-    "list_groups",
-    "list_offsets",
-    "list_transactions",
-    "log_dirs",
-    "metadata",
-    "offset_commit",
-    "offset_delete",
-    "offset_fetch",
-    "offset_for_leader_epoch",
-    "partition_reassignments",
-    "produce",
-    "sync_group",
-    "txn_offset_commit",
-    "update_features",
-    "write_txn_markers",
-)
 
 
 class Server:
@@ -145,11 +102,12 @@ class Server:
         metrics: Metrics | None = None,
         on_failure: Callable[[str], None] | None = None,
         gate: Gate | None = None,
+        first_users: Sequence[MetadataRecord] = (),
     ) -> None:
         """Take what the broker is made of; `on_failure` is told why it cannot go on."""
         self.config = config
         self.metrics = metrics or Metrics()
-        self._port_file = port_file
+        self._port_file = PortFile(port_file)
         self.clock = clock or SystemClock()
         self.files = files or Files(max_open_files=config.int("wirebroker.open.files"))
         self._gate = gate
@@ -161,8 +119,10 @@ class Server:
         self._directories = LockedDirectories(config, self.files)
         self.listeners: OpenListeners | None = None
         self._table: ConnectionTable | None = None
+        self._sasl: SaslDoors | None = None
         self._maintenance: Maintenance | None = None
         self._compactor: Compactor | None = None
+        self._replication: Replication | None = None
         self.quorum: Quorum = (
             JoinedQuorum(
                 config,
@@ -171,7 +131,7 @@ class Server:
                 on_failure=on_failure or _log_failure,
             )
             if is_member(config)
-            else OwnQuorum(config, files=self.files, clock=self.clock)
+            else OwnQuorum(config, files=self.files, clock=self.clock, first_users=first_users)
         )
         self._is_registered = False
         # Serves from before the broker opens until it is closed, if it is asked for.
@@ -192,7 +152,13 @@ class Server:
         """Return the open listeners, in the order in which they are written."""
         assert self.listeners is not None, "the server has not started"
         return [
-            BoundListener(listener.name, opened.host, opened.port, listener.advertised)
+            BoundListener(
+                listener.name,
+                opened.host,
+                opened.port,
+                listener.advertised,
+                is_open=listener.sasl is None,
+            )
             for listener, opened in ((each, self.listeners[each.name]) for each, _ in self._sockets)
         ]
 
@@ -223,7 +189,7 @@ class Server:
             if self.config.list("wirebroker.http.listeners"):
                 await self._open_http()
             self._directories.open(await self.quorum.find_cluster_id())
-            self._remove_port_file()
+            self._port_file.remove()
             broker = self.broker = await self._open_broker()
         except (OSError, KafkaError) as error:
             await self._give_up()
@@ -239,9 +205,12 @@ class Server:
         run = run_in_child if type(self.files) is Files else run_here(self.files)
         self._compactor = Compactor(broker, self.files, run)
         self._compactor.start()
+        dispatcher = Dispatcher(broker, REGISTRY, gate=self._gate, metrics=self.metrics)
+        self._sasl = SaslDoors(dispatcher, lambda: broker.metadata.image, self.clock)
         self._table = ConnectionTable(
             loop=asyncio.get_running_loop(),
-            dispatch=Dispatcher(broker, REGISTRY, gate=self._gate, metrics=self.metrics),
+            dispatch=dispatcher,
+            guards=self._sasl.guard,
             on_disk_failure=broker.replicas.file_failed,
             clock=self._network_clock,
             settings=self._settings,
@@ -255,12 +224,11 @@ class Server:
         broker.config_followers.append(self._follow_config)
         self.listeners.start()
         self.quorum.serve()
-        if self._port_file is not None:
-            try:
-                _write_port(self._port_file, self.address[1])
-            except StartError:
-                await self.stop()
-                raise
+        try:
+            self._port_file.write(self.address[1])
+        except StartError:
+            await self.stop()
+            raise
 
     @property
     def is_controller(self) -> bool:
@@ -281,7 +249,7 @@ class Server:
     async def stop(self) -> None:
         """Finish what is in flight, write everything down and let go."""
         if self.listeners is not None:
-            self._remove_port_file()
+            self._port_file.remove()
             await self.quorum.retire()
             self.listeners.close()
         if self.broker is not None:
@@ -298,6 +266,8 @@ class Server:
             await self._maintenance.stop()
         if self.broker is not None:
             broker_epoch = await self.quorum.leave()
+            assert self._replication is not None, "it was started with the broker"
+            await self._replication.stop()
             await self.broker.replicas.until_settled()
             # In a thread, so that a second SIGINT is heard while disks are waited for.
             await in_thread(
@@ -316,7 +286,7 @@ class Server:
         assert broker is not None, "it was started"
         assert table is not None
         assert self.listeners is not None
-        self._remove_port_file()
+        self._port_file.remove()
         self.listeners.close()
         table.cut()
         broker.is_stopping = True
@@ -324,6 +294,8 @@ class Server:
         for part in (self._compactor, self._maintenance, broker.transactions, broker.groups):
             assert part is not None
             await part.stop()
+        assert self._replication is not None
+        await self._replication.stop()
         await self.quorum.abandon()
         await broker.replicas.until_settled()
         broker.replicas.deleted_partitions.close()
@@ -337,7 +309,9 @@ class Server:
         assert self._compactor is not None
         if self.broker.is_stopping:
             return
+        assert self._sasl is not None
         self._compactor.config_changed()
+        self._sasl.use_listeners(listeners_of(config))
         await self.listeners.follow(config)
         self.broker.auto_listeners = _told_where_they_came(listeners_of(config))
 
@@ -349,16 +323,7 @@ class Server:
         add_metrics(self.http.routes, self)
 
     def _bind(self) -> None:
-        for listener in listeners_of(self.config):
-            try:
-                sock = bind(listener.host, listener.port, self._settings)
-            except OSError as error:
-                raise StartError(
-                    f"cannot listen on {shown_address(listener.host or '*', listener.port)}: "
-                    f"{error.strerror or error}",
-                    _how_to_listen(error),
-                ) from error
-            self._sockets.append((listener, sock))
+        self._sockets = bind_all(self.config, self._settings)
 
     async def _open_broker(self) -> Broker:
         config, clock = self.config, self.clock
@@ -384,6 +349,14 @@ class Server:
         )
         quorum.on_disk_failure(replicas.file_failed)
         await replicas.load(loaded)
+        replication = self._replication = Replication(
+            config,
+            replicas=replicas,
+            lifecycle=quorum.lifecycle,
+            channel=channel,
+            image=lambda: metadata.image,
+            clock=clock,
+        )
         for module in API_MODULES:
             importlib.import_module(f"wirebroker.api.{module}")
         groups = GroupCoordinator(
@@ -394,15 +367,7 @@ class Server:
             replicas=replicas,
         )
         producer_ids = ProducerIdSupply(channel, quorum.lifecycle)
-        transactions = TransactionCoordinator(
-            TransactionSettings.from_config(config),
-            clock=clock,
-            metadata=metadata,
-            controller=channel,
-            replicas=replicas,
-            producer_ids=producer_ids,
-            markers=MarkerWriter(clock=clock, replicas=replicas, groups=groups),
-        )
+        transactions = self._open_transactions(config, replication, groups, producer_ids)
         slots = config.int("max.incremental.fetch.session.cache.slots")
         broker = Broker(
             config=config,
@@ -412,6 +377,7 @@ class Server:
             metadata=metadata,
             controller=channel,
             replicas=replicas,
+            isr_changes=replication.isr_changes,
             groups=groups,
             transactions=transactions,
             transaction_verifier=TransactionVerifier(transactions, clock=clock, config=config),
@@ -421,18 +387,42 @@ class Server:
             auto_creation=AutoCreation(channel),
             auto_listeners=_told_where_they_came(listener for listener, _ in self._sockets),
         )
-        broker.config_users.append(quorum.use_config)
+        broker.config_users += (quorum.use_config, replication.use_config)
         await broker.follow_metadata(loaded)
+        replication.start()
         await quorum.lifecycle.unfence()
         broker.groups.start()
         broker.transactions.start()
         return broker
 
+    def _open_transactions(
+        self,
+        config: Config,
+        replication: Replication,
+        groups: GroupCoordinator,
+        producer_ids: ProducerIdSupply,
+    ) -> TransactionCoordinator:
+        replicas, clock = replication.replicas, self.clock
+        return TransactionCoordinator(
+            TransactionSettings.from_config(config),
+            clock=clock,
+            metadata=self.quorum.metadata,
+            controller=self.quorum.channel,
+            replicas=replicas,
+            producer_ids=producer_ids,
+            markers=MarkerWriter(
+                clock=clock,
+                replicas=replicas,
+                groups=groups,
+                sender=RemoteMarkers(replication.find_node),
+            ),
+        )
+
     async def _register(self) -> None:
         """Register as a broker of the cluster: what a kill has left of the last is gone by that."""
         directories = self._directories.of_logs
         epochs = {directory.previous_broker_epoch for directory in directories}
-        endpoints = [_endpoint(listener, sock) for listener, sock in self._sockets]
+        endpoints = [endpoint_of(listener, sock) for listener, sock in self._sockets]
         await self.quorum.lifecycle.register(
             cluster_id=self._directories.cluster_id,
             endpoints=await self.quorum.endpoints(endpoints),
@@ -443,15 +433,10 @@ class Server:
         )
         self._is_registered = True
 
-    def _remove_port_file(self) -> None:
-        """Whoever waits for the file must not read the port of an earlier run."""
-        if self._port_file is not None:
-            # What cannot be removed is said when the port is to be written.
-            with contextlib.suppress(OSError):
-                self._port_file.unlink()
-
     async def _give_up(self) -> None:
         """Let go of everything after a start that failed."""
+        if self._replication is not None:
+            await self._replication.stop()
         await self.quorum.give_up()
         await self._release()
 
@@ -464,41 +449,9 @@ class Server:
         self.files.close_all()
 
 
-def _endpoint(listener: ListenerConfig, sock: socket.socket) -> Endpoint:
-    """Return what the registration says of a listener, for Quorum.endpoints."""
-    port = sock.getsockname()[1]
-    if listener.advertised is None:
-        return Endpoint(listener.name, listener.host, port, 0)
-    host, advertised_port = listener.advertised
-    return Endpoint(listener.name, host, advertised_port or port, 0)
-
-
 def _log_failure(line: str) -> None:
     logger.error("%s", line)
 
 
 def _told_where_they_came(listeners: Iterable[ListenerConfig]) -> frozenset[str]:
     return frozenset(listener.name for listener in listeners if listener.advertised is None)
-
-
-def _write_port(path: Path, port: int) -> None:
-    """Write the port whole: whoever finds the file can read it."""
-    partial = path.with_name(f"{path.name}.{os.getpid()}.tmp")
-    try:
-        partial.write_text(f"{port}\n")
-        partial.rename(path)
-    except OSError as error:
-        with contextlib.suppress(OSError):
-            partial.unlink()
-        raise StartError(
-            f"cannot write the port file {path}: {error.strerror or error}",
-            "choose a place that can be written (--port-file FILE)",
-        ) from error
-
-
-def _how_to_listen(error: OSError) -> str:
-    if error.errno == errno.EADDRINUSE:
-        return "stop what uses the port, or choose another (--port N; 0 picks a free one)"
-    if error.errno == errno.EACCES:
-        return "choose a port that needs no privilege (--port N)"
-    return "choose an address that this machine has (--host HOST)"
