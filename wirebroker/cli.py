@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 _USAGE_STATUS = 2
 _GREATEST_PORT = 65535
+_GREATEST_NODE_ID = (1 << 31) - 1
 _INTERRUPTED_STATUS = 130  # 128 + SIGINT, as shells count
 
 
@@ -108,7 +109,7 @@ def _parse_port(_context: click.Context, _option: click.Parameter, text: str | N
 @click.option(
     "--test-mode",
     is_flag=True,
-    help="Let tests see what clients send, over HTTP at /test/v1 (docs/testing.md).",
+    help="Let tests see requests and move the clock, over HTTP at /test/v1 (docs/testing.md).",
 )
 @click.option(
     "--add-scram",
@@ -171,7 +172,7 @@ def serve(
 
         first_users = _first_users(add_scram, config)
         # Imported late: a mistake in the settings is said before this is loaded.
-        from wirebroker.server import run as run_server  # noqa: PLC0415
+        from wirebroker.serving import run as run_server  # noqa: PLC0415
 
         build: Callable[..., Server] | None = None
         if test_mode:
@@ -185,6 +186,91 @@ def serve(
         if build is None:
             return run_server(config, port_file=port_file)
         return run_server(config, port_file=port_file, build=build)
+    except (ConfigError, StartError) as error:
+        raise click.ClickException(str(error)) from None
+
+
+def _parse_node_id(
+    _context: click.Context, _option: click.Parameter, text: str | None
+) -> int | None:
+    if text is None:
+        return None
+    if not (text.isascii() and text.isdigit() and int(text) <= _GREATEST_NODE_ID):
+        raise click.ClickException(
+            f"--node-id {text} cannot be used: ids go from 0 to {_GREATEST_NODE_ID}"
+        )
+    return int(text)
+
+
+@click.command()
+@click.argument("controller", metavar="HOST:PORT")
+@click.option(
+    "--node-id",
+    callback=_parse_node_id,
+    metavar="N",
+    help="Which broker this is. [default: as the data directory says, else the lowest free one]",
+)
+@click.option("--data-dir", metavar="DIR", help="Where data lies (log.dirs). [default: ./data]")
+@click.option("--host", metavar="HOST", help="Address to listen at. [default: 127.0.0.1]")
+@click.option(
+    "--port",
+    callback=_parse_port,
+    metavar="N",
+    help="Port to listen at; 0 picks a free one. [default: 9092]",
+)
+@click.option(
+    "--set",
+    "settings",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Set one config; may be given many times.",
+)
+@click.option(
+    "--port-file",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Write the port to this file once the broker is ready.",
+)
+@click.option(
+    "--unprotected",
+    is_flag=True,
+    help="Join although the cluster holds ACLs, users or quotas, which this broker passes over.",
+)
+def join(
+    *,
+    controller: str,
+    node_id: int | None,
+    data_dir: str | None,
+    host: str | None,
+    port: int | None,
+    settings: tuple[str, ...],
+    port_file: Path | None,
+    unprotected: bool,
+) -> int:
+    """Start a broker as a member of a running Apache Kafka cluster.
+
+    HOST:PORT is one of its controllers. The data directory is formatted for that cluster if it is
+    new. With a server.properties of process.roles=broker, `serve --config` does the same.
+    """
+    from wirebroker.config import ConfigError, StartError  # noqa: PLC0415 - keeps --help quick
+    from wirebroker.config.protection import check_protection  # noqa: PLC0415
+    from wirebroker.membership.join import config_of_member  # noqa: PLC0415
+    from wirebroker.serving import run as run_server  # noqa: PLC0415
+
+    flags = _parse_settings(settings)
+    if unprotected:
+        flags["wirebroker.unprotected"] = "true"
+    try:
+        config = config_of_member(
+            controller,
+            flags=flags,
+            node_id=node_id,
+            data_directory=data_dir,
+            host=host,
+            port=port,
+        )
+        check_protection(config)
+        return run_server(config, port_file=port_file)
     except (ConfigError, StartError) as error:
         raise click.ClickException(str(error)) from None
 

@@ -150,7 +150,6 @@ ROWS: Final = (
         num.io.threads int 8 1.. cluster-wide doubles
         num.network.threads int 3 1.. cluster-wide doubles each
         num.recovery.threads.per.data.dir int 2 1.. cluster-wide doubles
-        num.replica.fetchers int 1 1.. cluster-wide doubles
         """,
     ),
     *kept(
