@@ -14,7 +14,7 @@ from wirebroker.security.mechanisms import NotProvedError, PlainMechanism, Scram
 
 KEYS = keys_of(1, b"salted", salt=b"salt", iterations=4096)
 SCRAM_TEXT = st.text("nrcpv=,a2C3D1+/ \0é", max_size=60).map(str.encode)
-NAMES = st.text(st.characters(exclude_categories=("Cs",)), min_size=1, max_size=20)
+NAMES = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=20)
 
 
 @given(st.one_of(st.binary(max_size=200), SCRAM_TEXT))
