@@ -12,8 +12,7 @@
     accept                  the ready line; Metadata is answered from here on
 
 Stopping: have other brokers take the leaderships, accept no more, let requests in flight finish,
-close every log, mark the directories clean. SIGTERM, SIGHUP and SIGINT do that, a second SIGINT
-ends the process at once.
+close every log, mark the directories clean. serving.py makes a process of it.
 """
 
 from __future__ import annotations
@@ -25,11 +24,10 @@ import importlib
 import logging
 import os
 import random
-import socket
-import sys
 from functools import partial
 from typing import TYPE_CHECKING
 
+from wirebroker.api.modules import API_MODULES
 from wirebroker.api.registry import REGISTRY
 from wirebroker.broker import Broker, dynamic_config
 from wirebroker.clock import Clock, SystemClock
@@ -52,11 +50,7 @@ from wirebroker.coordinator.controller.cluster_image import Endpoint
 from wirebroker.coordinator.groups.settings import GroupSettings
 from wirebroker.coordinator.transactions.settings import TransactionSettings
 from wirebroker.fetch_sessions import FetchSessions
-from wirebroker.freed_memory import give_back_large_blocks
-from wirebroker.garbage import GarbagePolicy
 from wirebroker.locked_directories import LockedDirectories
-from wirebroker.logs import configure_logging
-from wirebroker.loop_watch import LoopWatch
 from wirebroker.membership.joined_quorum import JoinedQuorum
 from wirebroker.membership.own_quorum import OwnQuorum
 from wirebroker.metrics import Metrics
@@ -73,21 +67,20 @@ from wirebroker.net.settings import NetworkSettings
 from wirebroker.ready_lines import (
     BoundListener,
     is_everywhere,
-    open_warning,
-    ready_lines,
     shown_address,
 )
-from wirebroker.signals import on_signal
+from wirebroker.security.sasl import SaslDoors
 from wirebroker.storage.files import Files
 from wirebroker.threads import Work, in_thread, until_idle
-from wirebroker.version import PLAIN_BUILD, is_compiled
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    import socket
+    from collections.abc import Callable, Iterable, Sequence
     from pathlib import Path
 
     from wirebroker.cluster.broker_lifecycle import BrokerLifecycle
     from wirebroker.cluster.quorum_controller import QuorumController
+    from wirebroker.codecs.metadata_records import MetadataRecord
     from wirebroker.gate import Gate
     from wirebroker.http.server import HttpServer
     from wirebroker.membership.quorum import Quorum
@@ -96,50 +89,6 @@ logger = logging.getLogger("wirebroker")
 
 # How long requests in flight may take to finish when the broker is told to stop.
 STOP_GRACE_S = 5.0
-
-# Modules whose handlers serve the advertised APIs.
-API_MODULES = (
-    "add_offsets_to_txn",
-    "add_partitions_to_txn",
-    "alter_configs",
-    "api_versions",
-    "create_partitions",
-    "create_topics",
-    "delete_groups",
-    "delete_records",
-    "delete_topics",
-    "describe_cluster",
-    "describe_configs",
-    "describe_groups",
-    "describe_producers",
-    "describe_quorum",
-    "describe_topic_partitions",
-    "describe_transactions",
-    "elect_leaders",
-    "end_txn",
-    "fetch",
-    "find_coordinator",
-    "heartbeat",
-    "init_producer_id",
-    "join_group",
-    "leave_group",
-    "list_config_resources",
-    "list_groups",
-    "list_offsets",
-    "list_transactions",
-    "log_dirs",
-    "metadata",
-    "offset_commit",
-    "offset_delete",
-    "offset_fetch",
-    "offset_for_leader_epoch",
-    "partition_reassignments",
-    "produce",
-    "sync_group",
-    "txn_offset_commit",
-    "update_features",
-    "write_txn_markers",
-)
 
 
 class Server:
@@ -155,6 +104,7 @@ class Server:
         metrics: Metrics | None = None,
         on_failure: Callable[[str], None] | None = None,
         gate: Gate | None = None,
+        first_users: Sequence[MetadataRecord] = (),
     ) -> None:
         """Take what the broker is made of; `on_failure` is told why it cannot go on."""
         self.config = config
@@ -163,12 +113,15 @@ class Server:
         self.clock = clock or SystemClock()
         self.files = files or Files(max_open_files=config.int("wirebroker.open.files"))
         self._gate = gate
+        # Connections wait by it.
+        self._network_clock: Clock = self.clock
         self.broker: Broker | None = None
         self._settings = NetworkSettings.from_config(config)
         self._sockets: list[tuple[ListenerConfig, socket.socket]] = []
         self._directories = LockedDirectories(config, self.files)
         self.listeners: OpenListeners | None = None
         self._table: ConnectionTable | None = None
+        self._sasl: SaslDoors | None = None
         self._maintenance: Maintenance | None = None
         self._compactor: Compactor | None = None
         self.quorum: Quorum = (
@@ -179,7 +132,7 @@ class Server:
                 on_failure=on_failure or _log_failure,
             )
             if is_member(config)
-            else OwnQuorum(config, files=self.files, clock=self.clock)
+            else OwnQuorum(config, files=self.files, clock=self.clock, first_users=first_users)
         )
         self._is_registered = False
         # Serves from before the broker opens until it is closed, if it is asked for.
@@ -200,7 +153,13 @@ class Server:
         """Return the open listeners, in the order in which they are written."""
         assert self.listeners is not None, "the server has not started"
         return [
-            BoundListener(listener.name, opened.host, opened.port, listener.advertised)
+            BoundListener(
+                listener.name,
+                opened.host,
+                opened.port,
+                listener.advertised,
+                is_open=listener.sasl is None,
+            )
             for listener, opened in ((each, self.listeners[each.name]) for each, _ in self._sockets)
         ]
 
@@ -247,11 +206,14 @@ class Server:
         run = run_in_child if type(self.files) is Files else run_here(self.files)
         self._compactor = Compactor(broker, self.files, run)
         self._compactor.start()
+        dispatcher = Dispatcher(broker, REGISTRY, gate=self._gate, metrics=self.metrics)
+        self._sasl = SaslDoors(dispatcher, lambda: broker.metadata.image, self.clock)
         self._table = ConnectionTable(
             loop=asyncio.get_running_loop(),
-            dispatch=Dispatcher(broker, REGISTRY, gate=self._gate, metrics=self.metrics),
+            dispatch=dispatcher,
+            guards=self._sasl.guard,
             on_disk_failure=broker.replicas.file_failed,
-            clock=self.clock,
+            clock=self._network_clock,
             settings=self._settings,
             max_sockets=sockets_within(open_files, data_files=data_files),
             metrics=self.metrics,
@@ -345,7 +307,9 @@ class Server:
         assert self._compactor is not None
         if self.broker.is_stopping:
             return
+        assert self._sasl is not None
         self._compactor.config_changed()
+        self._sasl.use_listeners(listeners_of(config))
         await self.listeners.follow(config)
         self.broker.auto_listeners = _told_where_they_came(listeners_of(config))
 
@@ -476,118 +440,14 @@ def _endpoint(listener: ListenerConfig, sock: socket.socket) -> Endpoint:
     """Return what the registration says of a listener, for Quorum.endpoints."""
     port = sock.getsockname()[1]
     if listener.advertised is None:
-        return Endpoint(listener.name, listener.host, port, 0)
-    host, advertised_port = listener.advertised
-    return Endpoint(listener.name, host, advertised_port or port, 0)
+        host, advertised_port = listener.host, port
+    else:
+        host, advertised_port = listener.advertised
+    return Endpoint(listener.name, host, advertised_port or port, listener.protocol_number)
 
 
 def _log_failure(line: str) -> None:
     logger.error("%s", line)
-
-
-def run(
-    config: Config,
-    *,
-    port_file: Path | None = None,
-    build: Callable[..., Server] = Server,
-) -> int:
-    """Serve until told to stop; return the process's exit status.
-
-    Args:
-        config: What is set.
-        port_file: Where the port is written.
-        build: Makes the server, as Server is made.
-
-    Raises:
-        StartError, ConfigError: What keeps the broker from starting.
-    """
-    configure_logging(
-        level=config.str("wirebroker.log.level"),
-        log_format="json" if config.str("wirebroker.log.format") == "json" else "text",
-    )
-    for warning in config.warnings():
-        logger.warning("%s", warning)
-    give_back_large_blocks()
-    metrics = Metrics()
-    with (
-        GarbagePolicy() as garbage,
-        asyncio.Runner(loop_factory=LoopWatch(metrics).new_event_loop) as runner,
-    ):
-        return runner.run(_serve(config, port_file, garbage, metrics, build))
-
-
-async def _serve(
-    config: Config,
-    port_file: Path | None,
-    garbage: GarbagePolicy,
-    metrics: Metrics,
-    build: Callable[..., Server],
-) -> int:
-    told_to_stop = asyncio.Event()
-
-    def on_interrupt() -> None:
-        if told_to_stop.is_set():
-            os._exit(130)
-        told_to_stop.set()
-
-    on_signal("SIGTERM", told_to_stop.set)
-    on_signal("SIGINT", on_interrupt)
-    # A closed terminal; under nohup it is ignored, and stays so, as by Java's machine.
-    on_signal("SIGHUP", told_to_stop.set, unless_ignored=True)
-    failures: list[str] = []
-
-    def on_failure(line: str) -> None:
-        if server.listeners is not None:  # else it is said as the reason why nothing has started
-            logger.error("%s", line)
-        failures.append(line)
-        told_to_stop.set()
-
-    server = build(config, port_file=port_file, metrics=metrics, on_failure=on_failure)
-    if not await _start(server, told_to_stop):
-        if failures:
-            raise StartError(failures[0], "docs/cluster.md tells what can be joined")
-        return 0
-    garbage.keep_all()
-    _say_ready(server)
-    await told_to_stop.wait()
-    logger.info("stopping")
-    await server.stop()
-    logger.info("stopped")
-    return 1 if failures else 0
-
-
-async def _start(server: Server, told_to_stop: asyncio.Event) -> bool:
-    """Start; return False if the broker was told to stop while it waited for the controllers."""
-    starting = asyncio.create_task(server.start(), name="start")
-    if is_member(server.config):
-        stopping = asyncio.create_task(told_to_stop.wait())
-        await asyncio.wait({starting, stopping}, return_when=asyncio.FIRST_COMPLETED)
-        stopping.cancel()
-        if not starting.done():
-            starting.cancel()
-            await asyncio.wait({starting})
-            return False
-    await starting
-    return True
-
-
-def _say_ready(server: Server) -> None:
-    assert server.broker is not None, "it was started"
-    warning = open_warning(server.bound)
-    if warning is not None:
-        logger.warning("%s", warning)
-    if not is_compiled():
-        logger.info("%s", PLAIN_BUILD)
-    lines = ready_lines(
-        server.bound,
-        node_id=server.config.node_id,
-        cluster_id=server.broker.cluster_id,
-        directories=server.data_directories,
-        http=[] if server.http is None else server.http.addresses,
-        machine=socket.gethostname(),
-    )
-    sys.stdout.write("".join(f"{line}\n" for line in lines))
-    sys.stdout.flush()
 
 
 def _told_where_they_came(listeners: Iterable[ListenerConfig]) -> frozenset[str]:

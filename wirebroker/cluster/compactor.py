@@ -138,11 +138,21 @@ class Compactor:
         await self._forget_deleted()
         dirty.sort(key=lambda found: found[0], reverse=True)
         for _, partition in dirty[:room]:
+            if partition in self._running:
+                continue  # begun by somebody else meanwhile
             task = asyncio.create_task(self._compact(partition))
             self._running[partition] = task
             task.add_done_callback(partial(self._ended, partition))
             begun.append(task)
         return begun
+
+    async def catch_up(self) -> None:
+        """Compact all that is due at once, because the clock was moved."""
+        while True:
+            await self.begin_what_is_due()
+            running = list(self._running.values())
+            if not running or not all(await asyncio.gather(*running)):
+                return
 
     def _ended(self, partition: Partition, task: asyncio.Task[bool]) -> None:
         assert self._running[partition] is task

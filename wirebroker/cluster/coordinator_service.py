@@ -46,6 +46,7 @@ class CoordinatorService(Generic[ShardT]):
         "_leaderships",
         "_partitions",
         "_topic",
+        "_work",
     )
 
     def __init__(
@@ -62,6 +63,7 @@ class CoordinatorService(Generic[ShardT]):
         self._clock = clock
         self._clocks = WallClocks(clock.now_ms(), clock.monotonic())
         self._duties: list[asyncio.Task[None]] = []
+        self._work: list[Callable[[], Awaitable[None]]] = []
 
     # -- start and stop ----------------------------------------------------------------------
 
@@ -74,6 +76,14 @@ class CoordinatorService(Generic[ShardT]):
         """Have something done at an interval, until the stop."""
         task = asyncio.create_task(_repeat(name, interval_ms, duty), name=name)
         self._duties.append(task)
+        self._work.append(duty)
+
+    async def catch_up(self) -> None:
+        """Do what is due at once, because the clock was moved."""
+        for duty in self._work:
+            await duty()
+        for engine in self._partitions.active():
+            await engine.catch_up()
 
     async def stop(self) -> None:
         """Answer all who wait, and take no more requests; the second call does nothing.

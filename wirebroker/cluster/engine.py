@@ -21,6 +21,7 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
+from wirebroker.clock import next_turn
 from wirebroker.cluster.committed_answers import AnswerErrors, CommittedAnswers, fail_all
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.codecs.records.batch import NO_PRODUCER_ID
@@ -198,6 +199,17 @@ class Engine(Generic[MachineT]):
         self._armed_ms = next_ms
         delay_s = max(0, next_ms - now_ms) / 1000
         self._armed = asyncio.get_running_loop().call_later(delay_s, self._on_time)
+
+    async def catch_up(self) -> None:
+        """Do what is due at once, because the clock was moved."""
+        while not self.is_closed:
+            next_ms = self.machine.timers.next_ms()
+            if next_ms is None or next_ms > self.now().monotonic_ms:
+                return
+            if self._armed is not None:
+                self._armed.cancel()
+            self._on_time()
+            await next_turn()
 
     def _on_time(self) -> None:
         self._armed = None

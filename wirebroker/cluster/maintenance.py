@@ -99,6 +99,13 @@ class Maintenance:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
+    async def catch_up(self) -> None:
+        """Do what is due at once, because the clock was moved."""
+        await self.expire_producers()
+        await self.retention.check_all()
+        await self.flush_by_time()
+        await self.small_duties()
+
     async def checkpoint(self, kinds: Checkpoint = Checkpoint.ALL) -> None:
         """Write the checkpoint files."""
         replicas = self._broker.replicas

@@ -102,6 +102,11 @@ class TransactionCoordinator(CoordinatorService[TransactionShard]):
         self.repeat("transaction timeouts", settings.abort_interval_ms, self.abort_timed_out)
         self.repeat("transactional id expiry", settings.id_expiration_interval_ms, self.expire)
 
+    async def catch_up(self) -> None:
+        """Do what is due at once, markers included, because the clock was moved."""
+        await super().catch_up()
+        await self.markers.until_written()
+
     async def stop(self) -> None:
         """Take no more requests, write no more markers. Call it before connections close."""
         await super().stop()

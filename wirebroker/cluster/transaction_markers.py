@@ -20,7 +20,7 @@ import logging
 from collections import deque
 from typing import TYPE_CHECKING, NamedTuple
 
-from wirebroker.clock import Slices, pause
+from wirebroker.clock import Slices, next_turn, pause
 from wirebroker.cluster.marker_routes import MarkerRoutes
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.coordinator.groups.partitions import CONSUMER_OFFSETS
@@ -128,6 +128,13 @@ class MarkerWriter:
         task = asyncio.create_task(self._write_all(engine, effect, waiting), name=name)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+
+    async def until_written(self) -> None:
+        """Wait until the markers of what was decided so far are written."""
+        while self._due or self._tasks:
+            if self._tasks:
+                await asyncio.wait(self._tasks)
+            await next_turn()
 
     async def stop(self) -> None:
         """Stop writing: what is missing is written after the next start."""

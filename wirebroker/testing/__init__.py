@@ -17,13 +17,15 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from wirebroker.codecs.errors import KafkaError
     from wirebroker.testing.broker import Broker
+    from wirebroker.testing.broker_clock import BrokerClock
     from wirebroker.testing.recorded_request import RecordedRequest
     from wirebroker.testing.topic_record import TopicRecord
 
-__all__ = ["Broker", "KafkaError", "RecordedRequest", "TopicRecord"]
+__all__ = ["Broker", "BrokerClock", "KafkaError", "RecordedRequest", "TopicRecord"]
 
 _HOMES: Final = {
     "Broker": "wirebroker.testing.broker",
+    "BrokerClock": "wirebroker.testing.broker_clock",
     "KafkaError": "wirebroker.codecs.errors",
     "RecordedRequest": "wirebroker.testing.recorded_request",
     "TopicRecord": "wirebroker.testing.topic_record",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias, cast
 
 from wirebroker.client.groups import committed_of
 from wirebroker.client.topics import create_topics, list_topics
-from wirebroker.clock import SystemClock
+from wirebroker.testing.broker_clock import BrokerClock
 from wirebroker.testing.consumption import consumed_until
 from wirebroker.testing.differences import as_fields, difference
 from wirebroker.testing.reading import read_all, read_until
@@ -31,9 +31,14 @@ _PATIENCE_S: Final = 10.0
 
 
 class Contents:
-    """The methods of a Broker that are about what clients read and write."""
+    """The methods of a Broker that are about what clients read and write.
+
+    Attributes:
+        clock: What time it is for the broker; by it time passes at once.
+    """
 
     def __init__(self, life: BrokerLife) -> None:
+        self.clock = BrokerClock(life)
         self._life = life
         self._sender = Sender()
 
@@ -105,7 +110,7 @@ class Contents:
                 records without a key go to the partitions in turn.
             headers: Names and values.
             partition: The partition's number.
-            timestamp: Milliseconds since 1970, or a datetime; now if it is not given.
+            timestamp: Milliseconds since 1970, or a datetime; now, by `clock`, if it is not given.
 
         Raises:
             KafkaError: The broker refuses it, such as UNKNOWN_TOPIC_OR_PARTITION.
@@ -116,7 +121,7 @@ class Contents:
             key=_as_bytes(key),
             value=_as_bytes(value),
             headers=tuple((name, _as_bytes(each)) for name, each in _pairs(headers)),
-            timestamp_ms=_as_ms(timestamp),
+            timestamp_ms=self.clock.now_ms() if timestamp is None else _as_ms(timestamp),
         )
         return self._life.ask(lambda client: self._sender.send(client, parcel))
 
@@ -268,7 +273,5 @@ def _as_bytes(content: Content) -> bytes | None:
     return content.encode() if isinstance(content, str) else content
 
 
-def _as_ms(timestamp: int | datetime.datetime | None) -> int:
-    if timestamp is None:
-        return SystemClock().now_ms()
+def _as_ms(timestamp: int | datetime.datetime) -> int:
     return timestamp if isinstance(timestamp, int) else round(timestamp.timestamp() * 1000)

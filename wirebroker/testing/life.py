@@ -36,6 +36,7 @@ class BrokerLife:
     Attributes:
         address: Where it listens, or listened last; None before the first start.
         host: Where it runs.
+        clock_state: How its clock was moved; None if it was not.
     """
 
     def __init__(
@@ -47,6 +48,7 @@ class BrokerLife:
         is_child: bool,
     ) -> None:
         self.address: PeerAddress | None = None
+        self.clock_state: dict[str, Any] | None = None
         self._config = dict(config)
         self._given_directory = directory
         # None where the listeners of the configuration say it.
@@ -139,6 +141,8 @@ class BrokerLife:
         settings = broker_settings({**self._config, **(config or {})})
         port = self._wanted_port if self.address is None else self.address.port
         self.address = await self.host.start(self.directory, settings, port)
+        if self.clock_state is not None:
+            await self.host.carry_out("restore-clock", self.clock_state)
         self._client = kit_client(self.address)
 
     async def _end(self, end: Callable[[], Coroutine[Any, Any, None]]) -> None:
@@ -175,6 +179,7 @@ class BrokerLife:
         begin_in_thread(Work.UPKEEP, shutil.rmtree, self.directory, True)
         self._number += 1
         self.host.begin_anew()
+        self.clock_state = None
         # At the old one clients of the last test may still knock.
         self.address = None
         await self._start(config)

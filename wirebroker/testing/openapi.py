@@ -37,6 +37,30 @@ RIG_PATHS: Final = (
         (_API, _CLIENT_ID, Argument("most", "integer", "No more than so many.")),
     ),
     RigPath("DELETE", "/test/v1/requests", "forget-requests", "Forget the requests so far."),
+    RigPath("GET", "/test/v1/clock", "clock", "Return what time it is for the broker."),
+    RigPath(
+        "POST",
+        "/test/v1/clock",
+        "move-clock",
+        "Move the broker's clock; answered when what is due by then is done.",
+        (
+            Argument("advance_ms", "integer", "Let so many milliseconds pass."),
+            Argument("set_ms", "integer", "Let time pass until so many ms after 1970."),
+            Argument("freeze", "boolean", "Whether time stands still from now on."),
+        ),
+    ),
+    RigPath(
+        "POST",
+        "/test/v1/clock/restore",
+        "restore-clock",
+        "Have a new process's clock stand as that of one before, as that has told.",
+        (
+            Argument("now_ms", "integer", "Has no say."),
+            Argument("passed_ms", "integer", "How far both clocks are ahead of the machine's."),
+            Argument("jumped_ms", "integer", "How far wall time is besides."),
+            Argument("frozen_ms", "integer", "When the machine's clock was stopped, if it is."),
+        ),
+    ),
 )
 
 

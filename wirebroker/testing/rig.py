@@ -7,9 +7,10 @@ difference whether tests run in the broker's process (same_process.py) or ask ov
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from wirebroker.testing.api_names import api_named
+from wirebroker.testing.movable_clock import MovableClock
 from wirebroker.testing.request_journal import RequestJournal
 from wirebroker.testing.rig_gate import RigGate
 
@@ -17,19 +18,34 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
 
+class Movable(Protocol):
+    """A broker as the rig sees it."""
+
+    async def catch_up(self) -> None:
+        """Do at once what is due by the clock, which was moved."""
+        ...
+
+
 class Rig:
     """The parts of one broker that tests take hold of; they outlive its stops and starts.
 
     Attributes:
         gate: Where requests pass.
+        clock: What time it is.
+        server: The broker that was started last; None before.
     """
 
     def __init__(self) -> None:
         self._journal = RequestJournal()
         self.gate = RigGate(self._journal)
+        self.clock = MovableClock()
+        self.server: Movable | None = None
         self._commands: dict[str, Callable[[Mapping[str, Any]], Awaitable[Any]]] = {
             "requests": self._requests,
             "forget-requests": self._forget_requests,
+            "clock": self._clock,
+            "move-clock": self._move_clock,
+            "restore-clock": self._restore_clock,
         }
 
     async def carry_out(self, command: str, arguments: Mapping[str, Any]) -> Any:
@@ -54,3 +70,30 @@ class Rig:
 
     async def _forget_requests(self, _arguments: Mapping[str, Any]) -> None:
         self._journal.clear()
+
+    async def _clock(self, _arguments: Mapping[str, Any]) -> dict[str, Any]:
+        return self.clock.state()
+
+    async def _move_clock(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        advance_ms, set_ms = arguments.get("advance_ms"), arguments.get("set_ms")
+        freeze = arguments.get("freeze")
+        if freeze:
+            self.clock.freeze()
+        elif freeze is not None:
+            self.clock.resume()
+        if advance_ms is not None:
+            self.clock.advance(_whole("advance_ms", advance_ms))
+        if set_ms is not None:
+            self.clock.set_to(_whole("set_ms", set_ms))
+        if self.server is not None:
+            await self.server.catch_up()
+        return self.clock.state()
+
+    async def _restore_clock(self, arguments: Mapping[str, Any]) -> None:
+        self.clock.restore(arguments)
+
+
+def _whole(name: str, value: Any) -> int:
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise ValueError(f"{name} is a whole number of milliseconds, not {value!r}")  # noqa: TRY004
+    return value

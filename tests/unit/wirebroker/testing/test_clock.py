@@ -1,0 +1,169 @@
+"""Time that tests let pass: what is due by then has happened when they go on."""
+
+from __future__ import annotations
+
+import datetime
+
+import confluent_kafka
+import pytest
+
+from wirebroker.testing import Broker
+from wirebroker.testing.movable_clock import MovableClock
+
+
+@pytest.fixture(scope="module", params=[False, True], ids=["same process", "own process"])
+def shared(request):
+    with Broker(own_process=request.param) as broker:
+        yield broker
+
+
+@pytest.fixture
+def broker(shared):
+    shared.reset()
+    return shared
+
+
+def values(records):
+    return [record.value for record in records]
+
+
+def test_both_clocks_go_on_together():
+    clock = MovableClock()
+    wall, monotonic = clock.now_ms(), clock.monotonic()
+    clock.advance(60_000)
+    assert clock.now_ms() - wall >= 60_000
+    assert clock.monotonic() - monotonic >= 60
+    clock.set_to(wall + 120_000)
+    assert wall + 120_000 <= clock.now_ms() < wall + 180_000
+    before = clock.monotonic()
+    clock.set_to(wall)
+    assert wall <= clock.now_ms() < wall + 60_000
+    assert clock.monotonic() >= before
+
+
+def test_a_clock_that_was_stopped_goes_on_where_it_stood():
+    clock = MovableClock()
+    clock.freeze()
+    wall, monotonic = clock.now_ms(), clock.monotonic()
+    while MovableClock().monotonic() - monotonic < 0.01:
+        assert (clock.now_ms(), clock.monotonic()) == (wall, monotonic)
+    clock.advance(1000)
+    assert clock.now_ms() == wall + 1000
+    other = MovableClock()
+    other.restore(clock.state())
+    assert other.now_ms() == wall + 1000
+    clock.resume()
+    assert clock.monotonic() >= monotonic + 1
+    assert clock.now_ms() >= wall + 1000
+
+
+@pytest.mark.parametrize("by_ms", [-1, 10**15])
+def test_time_does_not_go_back_nor_on_for_ever(by_ms):
+    with pytest.raises(ValueError, match="a hundred years"):
+        MovableClock().advance(by_ms)
+
+
+def test_retention_comes_at_once_and_what_is_new_stays(broker):
+    broker.create_topic("orders", config={"retention.ms": 3_600_000})
+    broker.produce("orders", "old")
+    broker.clock.advance(minutes=59)
+    assert values(broker.records("orders")) == [b"old"]
+    broker.clock.advance(minutes=2)
+    assert broker.records("orders") == []
+    sent = broker.produce("orders", "new")
+    assert abs(sent.timestamp - broker.clock.now_ms()) < 60_000
+    broker.clock.advance(minutes=30)
+    assert values(broker.records("orders")) == [b"new"]
+
+
+def test_offsets_of_a_group_without_members_expire(broker):
+    broker.produce("orders", "one")
+    consumer = confluent_kafka.Consumer(broker.client_config("confluent") | {"group.id": "billing"})
+    place = confluent_kafka.TopicPartition("orders", 0, 1)
+    consumer.commit(offsets=[place], asynchronous=False)
+    consumer.close()
+    broker.clock.advance(days=6)
+    assert broker.committed("billing") == {("orders", 0): 1}
+    broker.clock.advance(days=1, minutes=1)
+    assert broker.committed("billing") == {}
+
+
+def test_a_transaction_that_takes_too_long_is_aborted(broker):
+    broker.create_topic("orders")
+    config = broker.client_config("confluent") | {
+        "transactional.id": "billing",
+        "transaction.timeout.ms": 60_000,
+    }
+    producer = confluent_kafka.Producer(config)
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    producer.produce("orders", b"open")
+    assert producer.flush(30) == 0
+    broker.produce("orders", "behind")
+    assert broker.records("orders", read_committed=True) == []
+    broker.clock.advance(seconds=61)
+    assert values(broker.records("orders", read_committed=True)) == [b"behind"]
+
+
+def test_a_member_that_is_silent_for_too_long_loses_its_place(broker):
+    broker.create_topic("orders")
+    config = broker.client_config("confluent") | {"group.id": "billing"}
+    consumer = confluent_kafka.Consumer(config)
+    consumer.subscribe(["orders"])
+    while not consumer.assignment():
+        consumer.poll(0.1)
+    broker.forget_requests()
+    broker.clock.advance(minutes=10)
+    # It is told with its next heartbeat, and joins again.
+    while not broker.requests(api="JOIN_GROUP"):
+        consumer.poll(0.1)
+    consumer.close()
+    broker.clock.advance(minutes=10)
+
+
+def test_what_is_superseded_is_compacted(broker):
+    settings = {
+        "cleanup.policy": "compact",
+        "min.cleanable.dirty.ratio": 0.01,
+        "min.compaction.lag.ms": 3_600_000,
+        "segment.ms": 60_000,
+    }
+    broker.create_topic("prices", config=settings)
+    for value in ("1", "2", "3"):
+        broker.produce("prices", value, key="book")
+    broker.clock.advance(minutes=2)
+    broker.produce("prices", "4", key="book")  # in a segment of its own
+    assert values(broker.records("prices")) == [b"1", b"2", b"3", b"4"]
+    broker.clock.advance(hours=1)
+    assert values(broker.records("prices")) == [b"3", b"4"]
+
+
+def test_the_time_outlives_a_restart_and_ends_with_a_reset(broker):
+    broker.clock.set(datetime.datetime(2100, 1, 1, tzinfo=datetime.UTC))
+    broker.stop()
+    broker.start()
+    assert broker.clock.now.year == 2100
+    broker.create_topic("orders", config={"message.timestamp.type": "LogAppendTime"})
+    sent = broker.produce("orders", "one")
+    assert datetime.datetime.fromtimestamp(sent.timestamp / 1000, datetime.UTC).year == 2100
+    broker.clock.freeze()
+    assert broker.produce("orders", "x").timestamp == broker.produce("orders", "x").timestamp
+    broker.clock.resume()
+    broker.reset()
+    assert broker.clock.now.year < 2100
+
+
+def test_connections_outlive_the_days_that_are_passed_over():
+    with Broker(config={"connections.max.idle.ms": 1000}) as broker:
+        producer = confluent_kafka.Producer(broker.client_config("confluent"))
+        producer.produce("orders", b"one")
+        assert producer.flush(30) == 0
+        broker.clock.advance(days=30)
+        assert not any("idle" in line for line in broker.log_lines())
+
+
+def test_what_is_no_time_is_refused(broker):
+    with pytest.raises(ValueError, match="a hundred years"):
+        broker.clock.advance(days=-1)
+    with pytest.raises(ValueError, match="no time since 1970"):
+        broker.clock.set(-1)
