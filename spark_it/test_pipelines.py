@@ -63,7 +63,7 @@ def test_an_archive_holds_each_committed_record_once_and_leads_back_to_the_same_
     archive(spark, path, topic, target)
 
     pairs = compare(spark, path, topic, target)
-    assert [(each.partition, each.count) for each, _ in pairs] == [(0, 750), (1, 750)]
+    assert [(each.partition, each.record_count) for each, _ in pairs] == [(0, 750), (1, 750)]
     assert all(in_archive == in_log for in_archive, in_log in pairs)
     order = ["partition", "offset"]
     expected = committed(spark, broker.data_dir, topic).select(*CONTENT).orderBy(*order).collect()
@@ -92,5 +92,5 @@ def test_an_archive_that_lacks_a_record_is_told(
     pairs = compare(spark, path, topic, target)
     assert _tell(pairs) == 0
     ((in_archive, in_log),) = pairs
-    assert _tell([(in_archive._replace(count=99), in_log)]) == 1
+    assert _tell([(in_archive._replace(record_count=99), in_log)]) == 1
     assert _tell([(in_archive._replace(checksum=1), in_log)]) == 1

@@ -39,7 +39,7 @@ class PartitionSummary(NamedTuple):
     Attributes:
         topic: Its topic.
         partition: Its number.
-        count: Of records.
+        record_count: How many.
         first_offset: The smallest; -1: there is none.
         last_offset: The largest.
         checksum: Of offset, timestamp, key, value and headers, whatever the order of records.
@@ -47,7 +47,7 @@ class PartitionSummary(NamedTuple):
 
     topic: str
     partition: int
-    count: int
+    record_count: int
     first_offset: int
     last_offset: int
     checksum: int
@@ -55,7 +55,7 @@ class PartitionSummary(NamedTuple):
     def told(self) -> str:
         """Return it in words."""
         return (
-            f"{self.count} records, offsets {self.first_offset} to {self.last_offset}, "
+            f"{self.record_count} records, offsets {self.first_offset} to {self.last_offset}, "
             f"checksum {self.checksum & (1 << 64) - 1:016x}"
         )
 
