@@ -3,8 +3,7 @@
     INTO/<topic>-<partition>/   segments with their indexes, leader-epoch-checkpoint
 
 Offsets and timestamps are kept, gaps too; keys, values and headers are what they were. Producers
-and transactions are not: all records were committed. The data source and `wirebroker dump` read
-such a folder as it is.
+and transactions are not: all records were committed. The data source reads such a folder as it is.
 """
 
 from __future__ import annotations
