@@ -50,9 +50,9 @@ def endpoint_of(listener: ListenerConfig, sock: socket.socket) -> Endpoint:
     """Return what the registration says of a listener, for Quorum.endpoints."""
     port = sock.getsockname()[1]
     if listener.advertised is None:
-        return Endpoint(listener.name, listener.host, port, 0)
+        return Endpoint(listener.name, listener.host, port, listener.protocol_number)
     host, advertised_port = listener.advertised
-    return Endpoint(listener.name, host, advertised_port or port, 0)
+    return Endpoint(listener.name, host, advertised_port or port, listener.protocol_number)
 
 
 def _how_to_listen(error: OSError) -> str:

@@ -11,11 +11,19 @@ import os
 import sys
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from wirebroker.commands.verb_group import VerbGroup
 from wirebroker.version import version_text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from wirebroker.codecs.metadata_records import MetadataRecord
+    from wirebroker.config import Config
+    from wirebroker.server import Server
 
 _USAGE_STATUS = 2
 _GREATEST_PORT = 65535
@@ -103,6 +111,13 @@ def _parse_port(_context: click.Context, _option: click.Parameter, text: str | N
     is_flag=True,
     help="Let tests see requests and move the clock, over HTTP at /test/v1 (docs/testing.md).",
 )
+@click.option(
+    "--add-scram",
+    multiple=True,
+    metavar="USER",
+    help="A user that a new cluster begins with, as Kafka's storage tool takes them: "
+    "SCRAM-SHA-512=[name=NAME,password=PASSWORD]; may be given many times.",
+)
 @click.option("--log-format", type=click.Choice(["text", "json"]), help="Form of log lines.")
 @click.option(
     "--log-level",
@@ -119,6 +134,7 @@ def serve(
     port_file: Path | None,
     unprotected: bool,
     test_mode: bool,
+    add_scram: tuple[str, ...],
     log_format: str | None,
     log_level: str | None,
 ) -> int:
@@ -154,14 +170,22 @@ def serve(
             config = load(flags=flags | settings_of_test_mode(config))
         check_protection(config)
 
+        first_users = _first_users(add_scram, config)
         # Imported late: a mistake in the settings is said before this is loaded.
         from wirebroker.serving import run as run_server  # noqa: PLC0415
 
+        build: Callable[..., Server] | None = None
         if test_mode:
             from wirebroker.testing.rig_server import build_in_test_mode  # noqa: PLC0415
 
-            return run_server(config, port_file=port_file, build=build_in_test_mode)
-        return run_server(config, port_file=port_file)
+            build = build_in_test_mode
+        if first_users:
+            from wirebroker.server import Server as Plain  # noqa: PLC0415
+
+            build = partial(build or Plain, first_users=first_users)
+        if build is None:
+            return run_server(config, port_file=port_file)
+        return run_server(config, port_file=port_file, build=build)
     except (ConfigError, StartError) as error:
         raise click.ClickException(str(error)) from None
 
@@ -267,6 +291,18 @@ def commands(*, markdown: bool) -> None:
     from wirebroker.commands.docs import verbs_as_markdown, verbs_as_text  # noqa: PLC0415
 
     click.echo(verbs_as_markdown(cli) if markdown else verbs_as_text(cli), nl=False)
+
+
+def _first_users(users: tuple[str, ...], config: Config) -> list[MetadataRecord]:
+    if not users:
+        return []
+    from wirebroker.config import ConfigError  # noqa: PLC0415 - few want it
+    from wirebroker.config.quorum import is_member  # noqa: PLC0415
+    from wirebroker.security.first_users import first_users  # noqa: PLC0415 - few want it
+
+    if is_member(config):
+        raise ConfigError("--add-scram cannot be used: the users are those of the cluster to join")
+    return first_users(users)
 
 
 def _parse_settings(settings: tuple[str, ...]) -> dict[str, str]:

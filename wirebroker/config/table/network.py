@@ -51,7 +51,8 @@ ROWS: Final = (
     text(
         "listener.security.protocol.map",
         "SASL_SSL:SASL_SSL,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT",
-        "Security protocol of each listener's name. Only PLAINTEXT listeners can be opened.",
+        "Security protocol of each listener's name: PLAINTEXT or SASL_PLAINTEXT; those with TLS "
+        "cannot be opened.",
         mutability=PER_BROKER,
     ),
     text(
