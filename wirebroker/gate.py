@@ -12,6 +12,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
     from wirebroker.handlers import Handler
     from wirebroker.request import Piece, Request
 
@@ -28,8 +30,10 @@ class Gate:
     def __init__(self) -> None:
         self.epoch = 0
 
-    def refusal(self, request: Request, handler: Handler) -> list[Piece] | None:
-        """Return the body of an answer in a handler's place; None: call it.
+    def refusal(
+        self, request: Request, handler: Handler
+    ) -> list[Piece] | Awaitable[list[Piece] | None] | None:
+        """Return the body of an answer in a handler's place, now or later; None: call it.
 
         Args:
             request: As its handler would see it, its body not read yet.

@@ -5,14 +5,18 @@ What the kit itself asks for is neither noted nor disturbed.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from wirebroker.gate import Gate
+from wirebroker.testing.disturbance import Disturbance
 from wirebroker.testing.kit_client import CLIENT_ID
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
     from wirebroker.handlers import Handler
     from wirebroker.request import Piece, Request
+    from wirebroker.testing.fault_table import FaultTable
     from wirebroker.testing.request_journal import RequestJournal
 
 
@@ -22,12 +26,15 @@ class RigGate(Gate):
     Attributes:
         epoch: Another one whenever it is read, so that nothing that a session has prepared goes
             past the gate.
+        broker: What handlers are given; set before the first request comes.
     """
 
-    __slots__ = ("_epoch", "_journal")
+    __slots__ = ("_epoch", "_faults", "_journal", "broker")
 
-    def __init__(self, journal: RequestJournal) -> None:
+    def __init__(self, journal: RequestJournal, faults: FaultTable) -> None:
+        self.broker: Any = None
         self._epoch = 0
+        self._faults = faults
         self._journal = journal
 
     @property
@@ -36,9 +43,26 @@ class RigGate(Gate):
         self._epoch += 1
         return self._epoch
 
-    def refusal(self, request: Request, handler: Handler) -> list[Piece] | None:
-        """Note a request, and let it through."""
+    def refusal(
+        self, request: Request, handler: Handler
+    ) -> list[Piece] | Awaitable[list[Piece] | None] | None:
+        """Note a request, and let it through unless a fault concerns it.
+
+        Raises:
+            CloseConnectionError: A fault closes the connection.
+        """
         if request.client_id == CLIENT_ID:
             return None
         self._journal.add(request)
-        return super().refusal(request, handler)
+        faults = self._faults.concerning(request.key, request.client_id) if self._faults else []
+        if not faults:
+            return None
+        disturbance = Disturbance(self.broker, request, handler)
+        for fault in faults:
+            names_topics = fault.kind == "error" or fault.topic is not None
+            if names_topics and disturbance.has_fetch_session():
+                return disturbance.without_session()
+            if fault.topic is None or disturbance.names(fault.topic):
+                fault.act()
+                return disturbance.by(fault, self._faults)
+        return None
