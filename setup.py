@@ -30,7 +30,7 @@ def _extensions(wanted: Wish) -> list[Any]:
             Extension(
                 "wirebroker.codecs._hot",
                 ["codecs/_hot.c"],
-                depends=["codecs/_layout.h", "codecs/_record_walk.h"],
+                depends=["codecs/_layout.h", "codecs/_record_columns.h", "codecs/_record_walk.h"],
                 extra_compile_args=["-O2"],
             ),
             Extension(

@@ -1,6 +1,7 @@
-/* What runs for every Produce, in C: records/plain_batch.py, records/walk.py, hot/repeated_frame.py.
+/* What runs for every Produce, in C: records/plain_batch.py, records/walk.py, hot/repeated_frame.py;
+ * and records/columns.py, which reads whole logs.
  *
- * Those three say what each function means and are the reference; the same tests run over both.
+ * Those say what each function means and are the reference; the same tests run over both.
  * Every read is within the buffer, whose length is checked first. The checksum of short batches is
  * computed here where the processor has an instruction for it; else by checksum.py's crc32c, whose
  * call alone would cost as much as the rest. */
@@ -155,6 +156,7 @@ static PyObject *header_of(const uint8_t *p)
 }
 
 #include "_record_walk.h"
+#include "_record_columns.h"
 
 static PyObject *checked_header(PyObject *module, PyObject *const *arguments, Py_ssize_t count)
 {
@@ -381,5 +383,9 @@ PyMODINIT_FUNC PyInit__hot(void)
     if (walker == NULL || PyModule_AddObjectRef(module, "RecordWalker", walker) < 0)
         Py_CLEAR(module);
     Py_XDECREF(walker);
+    PyObject *columns = module ? PyType_FromSpec(&columns_spec) : NULL;
+    if (columns == NULL || PyModule_AddObjectRef(module, "RecordColumns", columns) < 0)
+        Py_CLEAR(module);
+    Py_XDECREF(columns);
     return module;
 }

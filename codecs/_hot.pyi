@@ -1,5 +1,6 @@
 from wirebroker.codecs.primitives import Buffer
 from wirebroker.codecs.records.batch import BatchHeader
+from wirebroker.codecs.records.columns import TakenColumns
 
 class RecordWalker:
     max_timestamp: int
@@ -26,3 +27,22 @@ def place(
 def match(
     frame: memoryview, head: bytes, same: bytes, is_flexible: bool
 ) -> tuple[int, list[tuple[int, memoryview, int]]] | None: ...
+
+class RecordColumns:
+    row_count: int
+    byte_count: int
+
+    def __init__(self, *, keys: bool, values: bool, headers: bool) -> None: ...
+    def add(
+        self,
+        records: Buffer,
+        *,
+        count: int,
+        base_offset: int,
+        base_timestamp: int,
+        append_time: int | None,
+        base_sequence: int,
+        first_offset: int,
+        end_offset: int,
+    ) -> int: ...
+    def take(self) -> TakenColumns: ...

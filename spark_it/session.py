@@ -18,9 +18,12 @@ HOST = "127.0.0.1"
 
 def start(directory: Path) -> SparkSession:
     """Start Spark in a Java process of its own; its files go into the directory."""
-    folder = str(spark_tools.pyspark_folder())
-    if folder not in sys.path:
-        sys.path.append(folder)
+    for folder in (str(spark_tools.pyspark_folder()), str(spark_tools.arrow_folder())):
+        if folder not in sys.path:
+            sys.path.append(folder)
+    # Its workers', which otherwise have what this Python has.
+    path = [*os.environ.get("PYTHONPATH", "").split(os.pathsep), str(spark_tools.arrow_folder())]
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, path))
     os.environ["JAVA_HOME"] = str(spark_tools.java_home())
     os.environ["SPARK_LOCAL_IP"] = HOST
     os.environ["PYSPARK_PYTHON"] = sys.executable

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 SPARK_VERSION = "4.2.0"  # PySpark and the connector must be of one version
 SCALA_VERSION = "2.13"
+ARROW_PACKAGE = "pyarrow>=18,<27"  # of the data source in segments/, and of PySpark's own use
 SPARK = "org.apache.spark"
 SOURCES = PROJECT / "spark_it" / "suites" / "src"
 
@@ -48,6 +49,12 @@ def pyspark_folder() -> Path:
     return tools._installed(
         name, lambda folder: tools._pip_install(f"pyspark=={SPARK_VERSION}", folder)
     )
+
+
+@cache
+def arrow_folder() -> Path:
+    """Return the folder that PyArrow is imported from, by Spark's workers too."""
+    return tools._installed("pyarrow", lambda folder: tools._pip_install(ARROW_PACKAGE, folder))
 
 
 def spark_jars() -> Path:

@@ -133,6 +133,12 @@ STEPS = (
         45,
         "the tests of clients against Apache Kafka, which passes them too",
     ),
+    Step(
+        "monitoring",
+        _tests("compat_tests/monitoring", "--long"),
+        5,
+        "Prometheus and kafka_exporter ask a broker what dashboards ask of them",
+    ),
     Step("clients-suites", ("compat_tests.suites",), 5, "client libraries' own tests"),
     Step("spark", ("spark_it.suites.run",), 4, "Spark's own suites, the five of each change"),
     Step(

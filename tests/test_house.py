@@ -25,7 +25,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 LAYERS = ("codecs", "storage", "coordinator")
-PRODUCT = (*LAYERS, "wirebroker")
+# Packages for Spark, linked into the package as the layers are; what is above them knows none.
+LINKED = {"segments": "spark_it/segments"}
+PRODUCT = (*LAYERS, "wirebroker", *LINKED.values())
 LEAVES = re.compile(r"wirebroker(\.(config|clock|metric_field|metrics|wording))?")
 
 MOST_LINES = 600
@@ -48,7 +50,9 @@ DOORS = {
     "h11": {"wirebroker/http/conversation.py"},
     "kafka": set[str](),  # its definitions are used, when the package is built
     "kio": set[str](),
-    "pyspark": set[str](),
+    # A package as well: what Spark calls, and the rows that it is given.
+    "pyspark": {"spark_it/segments/"},
+    "pyarrow": {"spark_it/segments/"},
 }
 OS_MODULES = {"os", "shutil", "fcntl", "mmap", "tempfile", "io"}
 TIME_MODULES = {"time", "datetime", "sched"}
@@ -118,6 +122,7 @@ def layer_of(module: str) -> str:
 
 def module_of(path: Path) -> str:
     dotted = name_of(path).removesuffix(".py").replace("/", ".").removesuffix(".__init__")
+    dotted = dotted.removeprefix("spark_it.")
     return dotted if dotted.startswith("wirebroker") else f"wirebroker.{dotted}"
 
 
@@ -268,6 +273,19 @@ def test_a_layer_is_linked_into_the_package_and_has_no_init(layer):
     assert not list((ROOT / layer).rglob("__init__.py"))
 
 
+@pytest.mark.parametrize("name", LINKED)
+def test_what_is_for_spark_is_linked_into_the_package_and_imported_by_nothing_else(name):
+    link = ROOT / "wirebroker" / name
+    assert link.is_symlink()
+    assert str(link.readlink()) == f"../{LINKED[name]}"
+    users = {
+        name_of(path)
+        for path in python_files(*LAYERS, "wirebroker")
+        if any(module.startswith(f"wirebroker.{name}") for module in imports_of(path))
+    }
+    assert not users
+
+
 @pytest.mark.parametrize("layer", LAYERS)
 def test_a_layer_has_a_readme(layer):
     assert (ROOT / layer / "README.md").is_file()
@@ -282,7 +300,10 @@ def test_the_package_list_is_the_tree():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     setuptools = project["tool"]["setuptools"]
     assert set(setuptools["packages"]) == packages_in_the_tree()
-    assert setuptools["package-dir"] == {f"wirebroker.{layer}": layer for layer in LAYERS}
+    linked = {layer: layer for layer in LAYERS} | LINKED
+    assert setuptools["package-dir"] == {
+        f"wirebroker.{name}": path for name, path in linked.items()
+    }
 
 
 @pytest.mark.long
@@ -295,7 +316,7 @@ def test_the_wheels_files_are_the_trees(tmp_path):
     with zipfile.ZipFile(wheel) as archive:
         found = {name for name in archive.namelist() if ".dist-info/" not in name}
     expected = {
-        name if name.startswith("wirebroker/") else f"wirebroker/{name}"
+        name if name.startswith("wirebroker/") else f"wirebroker/{name.removeprefix('spark_it/')}"
         for name in map(name_of, [*python_files(*PRODUCT), *GENERATED.glob("*.py")])
     }
     stubs = {"wirebroker/codecs/_hot.pyi", "wirebroker/net/_calls.pyi"}

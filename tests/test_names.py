@@ -30,6 +30,13 @@ USED_ELSEWHERE: Final[dict[str, str]] = {
     "connection_lost": "asyncio calls it",
     "format_commands": "click calls it",
     **dict.fromkeys(
+        [
+            *("streamReader", "pushFilters", "initialOffset", "latestOffset", "commit"),
+            *("getDefaultReadLimit", "prepareForTriggerAvailableNow", "reportLatestOffset"),
+        ],
+        "Spark calls it, of a data source",
+    ),
+    **dict.fromkeys(
         ["ControllerServer", "RemoteChannel", "RemoteMarkers", "TcpDialer"],
         "brokers and controllers in several processes, so far in tests alone",
     ),

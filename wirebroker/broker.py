@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from wirebroker.cluster.auto_creation import AutoCreation
     from wirebroker.cluster.controller_channel import ControllerChannel
     from wirebroker.cluster.group_coordinator import GroupCoordinator
+    from wirebroker.cluster.isr_changes import IsrChanges
     from wirebroker.cluster.metadata_cache import MetadataCache
     from wirebroker.cluster.metadata_follower import MetadataFollower
     from wirebroker.cluster.producer_id_supply import ProducerIdSupply
@@ -47,6 +48,7 @@ class Broker:
     metadata: MetadataFollower
     controller: ControllerChannel
     replicas: ReplicaManager
+    isr_changes: IsrChanges
     groups: GroupCoordinator
     transactions: TransactionCoordinator
     transaction_verifier: TransactionVerifier

@@ -11,14 +11,23 @@ import os
 import sys
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from wirebroker.commands.verb_group import VerbGroup
 from wirebroker.version import version_text
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from wirebroker.codecs.metadata_records import MetadataRecord
+    from wirebroker.config import Config
+    from wirebroker.server import Server
+
 _USAGE_STATUS = 2
 _GREATEST_PORT = 65535
+_GREATEST_NODE_ID = (1 << 31) - 1
 _INTERRUPTED_STATUS = 130  # 128 + SIGINT, as shells count
 
 
@@ -102,6 +111,13 @@ def _parse_port(_context: click.Context, _option: click.Parameter, text: str | N
     is_flag=True,
     help="Let tests see requests, move the clock and set faults, over HTTP at /test/v1.",
 )
+@click.option(
+    "--add-scram",
+    multiple=True,
+    metavar="USER",
+    help="A user that a new cluster begins with, as Kafka's storage tool takes them: "
+    "SCRAM-SHA-512=[name=NAME,password=PASSWORD]; may be given many times.",
+)
 @click.option("--log-format", type=click.Choice(["text", "json"]), help="Form of log lines.")
 @click.option(
     "--log-level",
@@ -118,6 +134,7 @@ def serve(
     port_file: Path | None,
     unprotected: bool,
     test_mode: bool,
+    add_scram: tuple[str, ...],
     log_format: str | None,
     log_level: str | None,
 ) -> int:
@@ -153,13 +170,106 @@ def serve(
             config = load(flags=flags | settings_of_test_mode(config))
         check_protection(config)
 
+        first_users = _first_users(add_scram, config)
         # Imported late: a mistake in the settings is said before this is loaded.
-        from wirebroker.server import run as run_server  # noqa: PLC0415
+        from wirebroker.serving import run as run_server  # noqa: PLC0415
 
+        build: Callable[..., Server] | None = None
         if test_mode:
             from wirebroker.testing.rig_server import build_in_test_mode  # noqa: PLC0415
 
-            return run_server(config, port_file=port_file, build=build_in_test_mode)
+            build = build_in_test_mode
+        if first_users:
+            from wirebroker.server import Server as Plain  # noqa: PLC0415
+
+            build = partial(build or Plain, first_users=first_users)
+        if build is None:
+            return run_server(config, port_file=port_file)
+        return run_server(config, port_file=port_file, build=build)
+    except (ConfigError, StartError) as error:
+        raise click.ClickException(str(error)) from None
+
+
+def _parse_node_id(
+    _context: click.Context, _option: click.Parameter, text: str | None
+) -> int | None:
+    if text is None:
+        return None
+    if not (text.isascii() and text.isdigit() and int(text) <= _GREATEST_NODE_ID):
+        raise click.ClickException(
+            f"--node-id {text} cannot be used: ids go from 0 to {_GREATEST_NODE_ID}"
+        )
+    return int(text)
+
+
+@click.command()
+@click.argument("controller", metavar="HOST:PORT")
+@click.option(
+    "--node-id",
+    callback=_parse_node_id,
+    metavar="N",
+    help="Which broker this is. [default: as the data directory says, else the lowest free one]",
+)
+@click.option("--data-dir", metavar="DIR", help="Where data lies (log.dirs). [default: ./data]")
+@click.option("--host", metavar="HOST", help="Address to listen at. [default: 127.0.0.1]")
+@click.option(
+    "--port",
+    callback=_parse_port,
+    metavar="N",
+    help="Port to listen at; 0 picks a free one. [default: 9092]",
+)
+@click.option(
+    "--set",
+    "settings",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Set one config; may be given many times.",
+)
+@click.option(
+    "--port-file",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Write the port to this file once the broker is ready.",
+)
+@click.option(
+    "--unprotected",
+    is_flag=True,
+    help="Join although the cluster holds ACLs, users or quotas, which this broker passes over.",
+)
+def join(
+    *,
+    controller: str,
+    node_id: int | None,
+    data_dir: str | None,
+    host: str | None,
+    port: int | None,
+    settings: tuple[str, ...],
+    port_file: Path | None,
+    unprotected: bool,
+) -> int:
+    """Start a broker as a member of a running Apache Kafka cluster.
+
+    HOST:PORT is one of its controllers. The data directory is formatted for that cluster if it is
+    new. With a server.properties of process.roles=broker, `serve --config` does the same.
+    """
+    from wirebroker.config import ConfigError, StartError  # noqa: PLC0415 - keeps --help quick
+    from wirebroker.config.protection import check_protection  # noqa: PLC0415
+    from wirebroker.membership.join import config_of_member  # noqa: PLC0415
+    from wirebroker.serving import run as run_server  # noqa: PLC0415
+
+    flags = _parse_settings(settings)
+    if unprotected:
+        flags["wirebroker.unprotected"] = "true"
+    try:
+        config = config_of_member(
+            controller,
+            flags=flags,
+            node_id=node_id,
+            data_directory=data_dir,
+            host=host,
+            port=port,
+        )
+        check_protection(config)
         return run_server(config, port_file=port_file)
     except (ConfigError, StartError) as error:
         raise click.ClickException(str(error)) from None
@@ -181,6 +291,18 @@ def commands(*, markdown: bool) -> None:
     from wirebroker.commands.docs import verbs_as_markdown, verbs_as_text  # noqa: PLC0415
 
     click.echo(verbs_as_markdown(cli) if markdown else verbs_as_text(cli), nl=False)
+
+
+def _first_users(users: tuple[str, ...], config: Config) -> list[MetadataRecord]:
+    if not users:
+        return []
+    from wirebroker.config import ConfigError  # noqa: PLC0415 - few want it
+    from wirebroker.config.quorum import is_member  # noqa: PLC0415
+    from wirebroker.security.first_users import first_users  # noqa: PLC0415 - few want it
+
+    if is_member(config):
+        raise ConfigError("--add-scram cannot be used: the users are those of the cluster to join")
+    return first_users(users)
 
 
 def _parse_settings(settings: tuple[str, ...]) -> dict[str, str]:

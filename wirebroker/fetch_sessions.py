@@ -74,7 +74,9 @@ class _Cached:
             or result.preferred_read_replica != -1
         )
         # After an error the partition is sent again once it is well: -1 differs from any offset.
-        self.high_watermark = result.high_watermark if result.error_code == ErrorCode.NONE else -1
+        # And so after a divergence: a follower takes no high watermark with one.
+        is_well = result.error_code == ErrorCode.NONE and result.diverging_epoch is None
+        self.high_watermark = result.high_watermark if is_well else -1
         self.log_start_offset = result.log_start_offset
         return news
 

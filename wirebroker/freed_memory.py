@@ -4,7 +4,7 @@ The C library keeps freed blocks for each thread, and learns from each large one
 more: after 48 batches that unpack to 40 MiB the process stayed 300 MiB larger, with a fixed
 limit it doesn't grow at all, and takes as long.
 
-The setting is the process's, so only a process that is a broker uses it (server.run).
+The setting is the process's, so only a process that is a broker uses it (serving.run).
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ included; cycles are rare and young. So:
 The price is a cycle that is already old when something is kept and becomes garbage later: it stays.
 A broker with few partitions never gets there, and collects as Python does.
 
-The setting is the process's, so only a process that is a broker uses it (server.run), no test that
+The setting is the process's, so only a process that is a broker uses it (serving.run), no test that
 runs one beside itself.
 """
 

@@ -31,12 +31,14 @@ class BoundListener(NamedTuple):
         host: The numeric address that it is bound to.
         port: The port that it is bound to.
         advertised: What its clients are told; None for the address they came to.
+        is_open: Whether clients need not say who they are.
     """
 
     name: str
     host: str
     port: int
     advertised: Address | None
+    is_open: bool = True
 
 
 def ready_lines(
@@ -70,11 +72,12 @@ def ready_lines(
 
 
 def open_warning(bound: Iterable[BoundListener]) -> str | None:
-    """Return the line of warning if listeners are open beyond this machine.
-
-    None of them authenticates anybody: only PLAINTEXT ones can be opened.
-    """
-    places = [f"{each.name} ({_place(each)})" for each in bound if not is_loopback(each.host)]
+    """Return the line of warning if listeners are open to everybody beyond this machine."""
+    places = [
+        f"{each.name} ({_place(each)})"
+        for each in bound
+        if each.is_open and not is_loopback(each.host)
+    ]
     if not places:
         return None
     return (

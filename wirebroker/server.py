@@ -12,25 +12,21 @@
     accept                  the ready line; Metadata is answered from here on
 
 Stopping: have other brokers take the leaderships, accept no more, let requests in flight finish,
-close every log, mark the directories clean. SIGTERM, SIGHUP and SIGINT do that, a second SIGINT
-ends the process at once.
+close every log, mark the directories clean. serving.py makes a process of it.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import errno
 import importlib
 import logging
-import os
 import random
-import socket
-import sys
 from functools import partial
 from typing import TYPE_CHECKING
 
+from wirebroker.api.modules import API_MODULES
 from wirebroker.api.registry import REGISTRY
+from wirebroker.bound_sockets import bind_all, endpoint_of
 from wirebroker.broker import Broker, dynamic_config
 from wirebroker.clock import Clock, SystemClock
 from wirebroker.cluster.auto_creation import AutoCreation
@@ -40,7 +36,9 @@ from wirebroker.cluster.group_coordinator import GroupCoordinator
 from wirebroker.cluster.maintenance import Maintenance
 from wirebroker.cluster.metadata_cache import MetadataCache
 from wirebroker.cluster.producer_id_supply import ProducerIdSupply
+from wirebroker.cluster.remote_markers import RemoteMarkers
 from wirebroker.cluster.replica_manager import ReplicaManager
+from wirebroker.cluster.replication import Replication
 from wirebroker.cluster.transaction_coordinator import TransactionCoordinator
 from wirebroker.cluster.transaction_markers import MarkerWriter
 from wirebroker.cluster.transaction_verifier import TransactionVerifier
@@ -48,46 +46,39 @@ from wirebroker.codecs.errors import KafkaError
 from wirebroker.config import Config, StartError
 from wirebroker.config.listeners import ListenerConfig, listeners_of
 from wirebroker.config.quorum import is_member
-from wirebroker.coordinator.controller.cluster_image import Endpoint
 from wirebroker.coordinator.groups.settings import GroupSettings
 from wirebroker.coordinator.transactions.settings import TransactionSettings
 from wirebroker.fetch_sessions import FetchSessions
-from wirebroker.freed_memory import give_back_large_blocks
-from wirebroker.garbage import GarbagePolicy
 from wirebroker.locked_directories import LockedDirectories
-from wirebroker.logs import configure_logging
-from wirebroker.loop_watch import LoopWatch
 from wirebroker.membership.joined_quorum import JoinedQuorum
 from wirebroker.membership.own_quorum import OwnQuorum
 from wirebroker.metrics import Metrics
 from wirebroker.net.connection_table import ConnectionTable
 from wirebroker.net.dispatch import Dispatcher
 from wirebroker.net.listener import (
-    bind,
     data_files_within,
     raise_open_file_limit,
     sockets_within,
 )
 from wirebroker.net.open_listeners import OpenListeners
 from wirebroker.net.settings import NetworkSettings
+from wirebroker.port_file import PortFile
 from wirebroker.ready_lines import (
     BoundListener,
     is_everywhere,
-    open_warning,
-    ready_lines,
-    shown_address,
 )
-from wirebroker.signals import on_signal
+from wirebroker.security.sasl import SaslDoors
 from wirebroker.storage.files import Files
 from wirebroker.threads import Work, in_thread, until_idle
-from wirebroker.version import PLAIN_BUILD, is_compiled
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    import socket
+    from collections.abc import Callable, Iterable, Sequence
     from pathlib import Path
 
     from wirebroker.cluster.broker_lifecycle import BrokerLifecycle
     from wirebroker.cluster.quorum_controller import QuorumController
+    from wirebroker.codecs.metadata_records import MetadataRecord
     from wirebroker.gate import Gate
     from wirebroker.http.server import HttpServer
     from wirebroker.membership.quorum import Quorum
@@ -96,50 +87,6 @@ logger = logging.getLogger("wirebroker")
 
 # How long requests in flight may take to finish when the broker is told to stop.
 STOP_GRACE_S = 5.0
-
-# Modules whose handlers serve the advertised APIs.
-API_MODULES = (
-    "add_offsets_to_txn",
-    "add_partitions_to_txn",
-    "alter_configs",
-    "api_versions",
-    "create_partitions",
-    "create_topics",
-    "delete_groups",
-    "delete_records",
-    "delete_topics",
-    "describe_cluster",
-    "describe_configs",
-    "describe_groups",
-    "describe_producers",
-    "describe_quorum",
-    "describe_topic_partitions",
-    "describe_transactions",
-    "elect_leaders",
-    "end_txn",
-    "fetch",
-    "find_coordinator",
-    "heartbeat",
-    "init_producer_id",
-    "join_group",
-    "leave_group",
-    "list_config_resources",
-    "list_groups",
-    "list_offsets",
-    "list_transactions",
-    "log_dirs",
-    "metadata",
-    "offset_commit",
-    "offset_delete",
-    "offset_fetch",
-    "offset_for_leader_epoch",
-    "partition_reassignments",
-    "produce",
-    "sync_group",
-    "txn_offset_commit",
-    "update_features",
-    "write_txn_markers",
-)
 
 
 class Server:
@@ -155,11 +102,12 @@ class Server:
         metrics: Metrics | None = None,
         on_failure: Callable[[str], None] | None = None,
         gate: Gate | None = None,
+        first_users: Sequence[MetadataRecord] = (),
     ) -> None:
         """Take what the broker is made of; `on_failure` is told why it cannot go on."""
         self.config = config
         self.metrics = metrics or Metrics()
-        self._port_file = port_file
+        self._port_file = PortFile(port_file)
         self.clock = clock or SystemClock()
         self.files = files or Files(max_open_files=config.int("wirebroker.open.files"))
         self._gate = gate
@@ -171,8 +119,10 @@ class Server:
         self._directories = LockedDirectories(config, self.files)
         self.listeners: OpenListeners | None = None
         self._table: ConnectionTable | None = None
+        self._sasl: SaslDoors | None = None
         self._maintenance: Maintenance | None = None
         self._compactor: Compactor | None = None
+        self._replication: Replication | None = None
         self.quorum: Quorum = (
             JoinedQuorum(
                 config,
@@ -181,7 +131,7 @@ class Server:
                 on_failure=on_failure or _log_failure,
             )
             if is_member(config)
-            else OwnQuorum(config, files=self.files, clock=self.clock)
+            else OwnQuorum(config, files=self.files, clock=self.clock, first_users=first_users)
         )
         self._is_registered = False
         # Serves from before the broker opens until it is closed, if it is asked for.
@@ -202,7 +152,13 @@ class Server:
         """Return the open listeners, in the order in which they are written."""
         assert self.listeners is not None, "the server has not started"
         return [
-            BoundListener(listener.name, opened.host, opened.port, listener.advertised)
+            BoundListener(
+                listener.name,
+                opened.host,
+                opened.port,
+                listener.advertised,
+                is_open=listener.sasl is None,
+            )
             for listener, opened in ((each, self.listeners[each.name]) for each, _ in self._sockets)
         ]
 
@@ -229,11 +185,11 @@ class Server:
         data_files = data_files_within(open_files, wanted=self.config.int("wirebroker.open.files"))
         self.files.bound_open_files(data_files)
         try:
-            self._bind()
+            self._sockets = bind_all(self.config, self._settings)
             if self.config.list("wirebroker.http.listeners"):
                 await self._open_http()
             self._directories.open(await self.quorum.find_cluster_id())
-            self._remove_port_file()
+            self._port_file.remove()
             broker = self.broker = await self._open_broker()
         except (OSError, KafkaError) as error:
             await self._give_up()
@@ -249,9 +205,12 @@ class Server:
         run = run_in_child if type(self.files) is Files else run_here(self.files)
         self._compactor = Compactor(broker, self.files, run)
         self._compactor.start()
+        dispatcher = Dispatcher(broker, REGISTRY, gate=self._gate, metrics=self.metrics)
+        self._sasl = SaslDoors(dispatcher, lambda: broker.metadata.image, self.clock)
         self._table = ConnectionTable(
             loop=asyncio.get_running_loop(),
-            dispatch=Dispatcher(broker, REGISTRY, gate=self._gate, metrics=self.metrics),
+            dispatch=dispatcher,
+            guards=self._sasl.guard,
             on_disk_failure=broker.replicas.file_failed,
             clock=self._network_clock,
             settings=self._settings,
@@ -265,12 +224,11 @@ class Server:
         broker.config_followers.append(self._follow_config)
         self.listeners.start()
         self.quorum.serve()
-        if self._port_file is not None:
-            try:
-                _write_port(self._port_file, self.address[1])
-            except StartError:
-                await self.stop()
-                raise
+        try:
+            self._port_file.write(self.address[1])
+        except StartError:
+            await self.stop()
+            raise
 
     @property
     def is_controller(self) -> bool:
@@ -291,7 +249,7 @@ class Server:
     async def stop(self) -> None:
         """Finish what is in flight, write everything down and let go."""
         if self.listeners is not None:
-            self._remove_port_file()
+            self._port_file.remove()
             await self.quorum.retire()
             self.listeners.close()
         if self.broker is not None:
@@ -308,6 +266,8 @@ class Server:
             await self._maintenance.stop()
         if self.broker is not None:
             broker_epoch = await self.quorum.leave()
+            assert self._replication is not None, "it was started with the broker"
+            await self._replication.stop()
             await self.broker.replicas.until_settled()
             # In a thread, so that a second SIGINT is heard while disks are waited for.
             await in_thread(
@@ -326,7 +286,7 @@ class Server:
         assert broker is not None, "it was started"
         assert table is not None
         assert self.listeners is not None
-        self._remove_port_file()
+        self._port_file.remove()
         self.listeners.close()
         table.cut()
         broker.is_stopping = True
@@ -334,6 +294,8 @@ class Server:
         for part in (self._compactor, self._maintenance, broker.transactions, broker.groups):
             assert part is not None
             await part.stop()
+        assert self._replication is not None
+        await self._replication.stop()
         await self.quorum.abandon()
         await broker.replicas.until_settled()
         broker.replicas.deleted_partitions.close()
@@ -347,7 +309,9 @@ class Server:
         assert self._compactor is not None
         if self.broker.is_stopping:
             return
+        assert self._sasl is not None
         self._compactor.config_changed()
+        self._sasl.use_listeners(listeners_of(config))
         await self.listeners.follow(config)
         self.broker.auto_listeners = _told_where_they_came(listeners_of(config))
 
@@ -357,18 +321,6 @@ class Server:
 
         self.http = await open_http(self.config, why_not_ready=self.why_not_ready)
         add_metrics(self.http.routes, self)
-
-    def _bind(self) -> None:
-        for listener in listeners_of(self.config):
-            try:
-                sock = bind(listener.host, listener.port, self._settings)
-            except OSError as error:
-                raise StartError(
-                    f"cannot listen on {shown_address(listener.host or '*', listener.port)}: "
-                    f"{error.strerror or error}",
-                    _how_to_listen(error),
-                ) from error
-            self._sockets.append((listener, sock))
 
     async def _open_broker(self) -> Broker:
         config, clock = self.config, self.clock
@@ -394,6 +346,14 @@ class Server:
         )
         quorum.on_disk_failure(replicas.file_failed)
         await replicas.load(loaded)
+        replication = self._replication = Replication(
+            config,
+            replicas=replicas,
+            lifecycle=quorum.lifecycle,
+            channel=channel,
+            image=lambda: metadata.image,
+            clock=clock,
+        )
         for module in API_MODULES:
             importlib.import_module(f"wirebroker.api.{module}")
         groups = GroupCoordinator(
@@ -404,15 +364,7 @@ class Server:
             replicas=replicas,
         )
         producer_ids = ProducerIdSupply(channel, quorum.lifecycle)
-        transactions = TransactionCoordinator(
-            TransactionSettings.from_config(config),
-            clock=clock,
-            metadata=metadata,
-            controller=channel,
-            replicas=replicas,
-            producer_ids=producer_ids,
-            markers=MarkerWriter(clock=clock, replicas=replicas, groups=groups),
-        )
+        transactions = self._open_transactions(config, replication, groups, producer_ids)
         slots = config.int("max.incremental.fetch.session.cache.slots")
         broker = Broker(
             config=config,
@@ -422,6 +374,7 @@ class Server:
             metadata=metadata,
             controller=channel,
             replicas=replicas,
+            isr_changes=replication.isr_changes,
             groups=groups,
             transactions=transactions,
             transaction_verifier=TransactionVerifier(transactions, clock=clock, config=config),
@@ -431,18 +384,42 @@ class Server:
             auto_creation=AutoCreation(channel),
             auto_listeners=_told_where_they_came(listener for listener, _ in self._sockets),
         )
-        broker.config_users.append(quorum.use_config)
+        broker.config_users += (quorum.use_config, replication.use_config)
         await broker.follow_metadata(loaded)
+        replication.start()
         await quorum.lifecycle.unfence()
         broker.groups.start()
         broker.transactions.start()
         return broker
 
+    def _open_transactions(
+        self,
+        config: Config,
+        replication: Replication,
+        groups: GroupCoordinator,
+        producer_ids: ProducerIdSupply,
+    ) -> TransactionCoordinator:
+        replicas, clock = replication.replicas, self.clock
+        return TransactionCoordinator(
+            TransactionSettings.from_config(config),
+            clock=clock,
+            metadata=self.quorum.metadata,
+            controller=self.quorum.channel,
+            replicas=replicas,
+            producer_ids=producer_ids,
+            markers=MarkerWriter(
+                clock=clock,
+                replicas=replicas,
+                groups=groups,
+                sender=RemoteMarkers(replication.find_node),
+            ),
+        )
+
     async def _register(self) -> None:
         """Register as a broker of the cluster: what a kill has left of the last is gone by that."""
         directories = self._directories.of_logs
         epochs = {directory.previous_broker_epoch for directory in directories}
-        endpoints = [_endpoint(listener, sock) for listener, sock in self._sockets]
+        endpoints = [endpoint_of(listener, sock) for listener, sock in self._sockets]
         await self.quorum.lifecycle.register(
             cluster_id=self._directories.cluster_id,
             endpoints=await self.quorum.endpoints(endpoints),
@@ -453,15 +430,10 @@ class Server:
         )
         self._is_registered = True
 
-    def _remove_port_file(self) -> None:
-        """Whoever waits for the file must not read the port of an earlier run."""
-        if self._port_file is not None:
-            # What cannot be removed is said when the port is to be written.
-            with contextlib.suppress(OSError):
-                self._port_file.unlink()
-
     async def _give_up(self) -> None:
         """Let go of everything after a start that failed."""
+        if self._replication is not None:
+            await self._replication.stop()
         await self.quorum.give_up()
         await self._release()
 
@@ -474,146 +446,9 @@ class Server:
         self.files.close_all()
 
 
-def _endpoint(listener: ListenerConfig, sock: socket.socket) -> Endpoint:
-    """Return what the registration says of a listener, for Quorum.endpoints."""
-    port = sock.getsockname()[1]
-    if listener.advertised is None:
-        return Endpoint(listener.name, listener.host, port, 0)
-    host, advertised_port = listener.advertised
-    return Endpoint(listener.name, host, advertised_port or port, 0)
-
-
 def _log_failure(line: str) -> None:
     logger.error("%s", line)
 
 
-def run(
-    config: Config,
-    *,
-    port_file: Path | None = None,
-    build: Callable[..., Server] = Server,
-) -> int:
-    """Serve until told to stop; return the process's exit status.
-
-    Args:
-        config: What is set.
-        port_file: Where the port is written.
-        build: Makes the server, as Server is made.
-
-    Raises:
-        StartError, ConfigError: What keeps the broker from starting.
-    """
-    configure_logging(
-        level=config.str("wirebroker.log.level"),
-        log_format="json" if config.str("wirebroker.log.format") == "json" else "text",
-    )
-    for warning in config.warnings():
-        logger.warning("%s", warning)
-    give_back_large_blocks()
-    metrics = Metrics()
-    with (
-        GarbagePolicy() as garbage,
-        asyncio.Runner(loop_factory=LoopWatch(metrics).new_event_loop) as runner,
-    ):
-        return runner.run(_serve(config, port_file, garbage, metrics, build))
-
-
-async def _serve(
-    config: Config,
-    port_file: Path | None,
-    garbage: GarbagePolicy,
-    metrics: Metrics,
-    build: Callable[..., Server],
-) -> int:
-    told_to_stop = asyncio.Event()
-
-    def on_interrupt() -> None:
-        if told_to_stop.is_set():
-            os._exit(130)
-        told_to_stop.set()
-
-    on_signal("SIGTERM", told_to_stop.set)
-    on_signal("SIGINT", on_interrupt)
-    # A closed terminal; under nohup it is ignored, and stays so, as by Java's machine.
-    on_signal("SIGHUP", told_to_stop.set, unless_ignored=True)
-    failures: list[str] = []
-
-    def on_failure(line: str) -> None:
-        if server.listeners is not None:  # else it is said as the reason why nothing has started
-            logger.error("%s", line)
-        failures.append(line)
-        told_to_stop.set()
-
-    server = build(config, port_file=port_file, metrics=metrics, on_failure=on_failure)
-    if not await _start(server, told_to_stop):
-        if failures:
-            raise StartError(failures[0], "docs/cluster.md tells what can be joined")
-        return 0
-    garbage.keep_all()
-    _say_ready(server)
-    await told_to_stop.wait()
-    logger.info("stopping")
-    await server.stop()
-    logger.info("stopped")
-    return 1 if failures else 0
-
-
-async def _start(server: Server, told_to_stop: asyncio.Event) -> bool:
-    """Start; return False if the broker was told to stop while it waited for the controllers."""
-    starting = asyncio.create_task(server.start(), name="start")
-    if is_member(server.config):
-        stopping = asyncio.create_task(told_to_stop.wait())
-        await asyncio.wait({starting, stopping}, return_when=asyncio.FIRST_COMPLETED)
-        stopping.cancel()
-        if not starting.done():
-            starting.cancel()
-            await asyncio.wait({starting})
-            return False
-    await starting
-    return True
-
-
-def _say_ready(server: Server) -> None:
-    assert server.broker is not None, "it was started"
-    warning = open_warning(server.bound)
-    if warning is not None:
-        logger.warning("%s", warning)
-    if not is_compiled():
-        logger.info("%s", PLAIN_BUILD)
-    lines = ready_lines(
-        server.bound,
-        node_id=server.config.node_id,
-        cluster_id=server.broker.cluster_id,
-        directories=server.data_directories,
-        http=[] if server.http is None else server.http.addresses,
-        machine=socket.gethostname(),
-    )
-    sys.stdout.write("".join(f"{line}\n" for line in lines))
-    sys.stdout.flush()
-
-
 def _told_where_they_came(listeners: Iterable[ListenerConfig]) -> frozenset[str]:
     return frozenset(listener.name for listener in listeners if listener.advertised is None)
-
-
-def _write_port(path: Path, port: int) -> None:
-    """Write the port whole: whoever finds the file can read it."""
-    partial = path.with_name(f"{path.name}.{os.getpid()}.tmp")
-    try:
-        partial.write_text(f"{port}\n")
-        partial.rename(path)
-    except OSError as error:
-        with contextlib.suppress(OSError):
-            partial.unlink()
-        raise StartError(
-            f"cannot write the port file {path}: {error.strerror or error}",
-            "choose a place that can be written (--port-file FILE)",
-        ) from error
-
-
-def _how_to_listen(error: OSError) -> str:
-    if error.errno == errno.EADDRINUSE:
-        return "stop what uses the port, or choose another (--port N; 0 picks a free one)"
-    if error.errno == errno.EACCES:
-        return "choose a port that needs no privilege (--port N)"
-    return "choose an address that this machine has (--host HOST)"

@@ -19,7 +19,14 @@ import sys
 from typing import TYPE_CHECKING, Final
 
 from tests.support import java_start
-from tests.support.brokers import PROFILE, Broker, BrokerError, answers, java_tool
+from tests.support.brokers import (
+    PROFILE,
+    Broker,
+    BrokerError,
+    Wirebroker,
+    answers,
+    java_tool,
+)
 from tests.support.ports import HOST, free_port
 
 if TYPE_CHECKING:
@@ -213,3 +220,19 @@ class MemberBroker(_Member):
 
     def _is_ready(self) -> bool:
         return self._port_file.exists() and answers(self.port)
+
+
+class JoiningBroker(Wirebroker):
+    """A wirebroker that joins by `wirebroker join`, without a file."""
+
+    def __init__(self, directory: Path, controller: str) -> None:
+        super().__init__(directory)
+        self._controller = controller
+
+    def _command(self) -> list[str]:
+        join = [sys.executable, "-m", "wirebroker", "join", self._controller]
+        join += ["--port", str(self.port), "--port-file", str(self._port_file)]
+        join += ["--data-dir", str(self.data_dir)]
+        for name, value in self.settings.items():
+            join += ["--set", f"{name}={value}"]
+        return join

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -9,6 +11,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from compat_tests.clients.java import CONFIGS, TOPICS, run
+from compat_tests.cluster.nodes import CLUSTER_ID, JoiningBroker
 from compat_tests.waiting import eventually
 
 if TYPE_CHECKING:
@@ -20,6 +23,12 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.java
 
 WAIT_S = 30
+# So small that a controller has snapshots, and its log begins behind one, after some topics.
+SMALL_LOGS = {
+    "metadata.log.max.record.bytes.between.snapshots": "4000",
+    "internal.metadata.log.segment.bytes": "4096",
+    "metadata.max.retention.bytes": "4096",
+}
 
 
 def create(cluster: Cluster, topic: str, assignment: Sequence[Sequence[int]]) -> None:
@@ -90,6 +99,27 @@ def test_a_member_serves_stops_is_killed_and_comes_back(start_cluster: StartClus
     eventually(lambda: list(admin.list_topics(timeout=WAIT_S).brokers) == [2])
 
 
+def test_a_snapshot_is_loaded_and_the_log_goes_on_behind_it(start_cluster: StartCluster) -> None:
+    cluster = start_cluster(settings=SMALL_LOGS)
+    ours = cluster.wirebroker(2)
+    for number in range(20):
+        create(cluster, f"topic-{number}", [[2]] * 20)
+    (controller,) = cluster.controllers.values()
+    log = controller.data_dir / "__cluster_metadata-0"
+    # Apache Kafka looks once a minute whether it can cut its log behind a snapshot.
+    eventually(lambda: not (log / f"{0:020d}.log").exists(), timeout_s=90)
+    other = cluster.wirebroker(3)
+    assert "loading metadata snapshot" in other.log.read_text()
+    create(cluster, "behind-it", [[3]])
+    produce(cluster, "behind-it", values(0, 10))
+    other.kill9()
+    other.start()
+    assert read(cluster, "behind-it", 10) == values(0, 10)
+    admin = AdminClient({"bootstrap.servers": other.bootstrap})
+    assert len(admin.list_topics(timeout=WAIT_S).topics) == 21
+    assert (ours.data_dir / "__cluster_metadata-0").is_dir()
+
+
 def test_the_active_controller_dies_and_nobody_is_fenced(start_cluster: StartCluster) -> None:
     cluster = start_cluster(controllers=3)
     ours = cluster.wirebroker(2)
@@ -101,3 +131,52 @@ def test_the_active_controller_dies_and_nobody_is_fenced(start_cluster: StartClu
         controller.start()
     assert "was fenced" not in ours.log.read_text()
     assert len(read(cluster, "before", 30)) == 30
+
+
+def test_a_directory_of_another_cluster_is_refused(start_cluster: StartCluster) -> None:
+    cluster = start_cluster()
+    data = cluster.folder / "elsewhere"
+    data.mkdir()
+    (data / "meta.properties").write_text(
+        "version=1\ncluster.id=AAAAAAAAAAAAAAAAAAAAAA\nnode.id=2\n"
+    )
+    (place,) = cluster.places.values()
+    command = [sys.executable, "-m", "wirebroker", "join", f"127.0.0.1:{place}", "--port", "0"]
+    done = subprocess.run(
+        [*command, "--data-dir", str(data)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 2
+    (line,) = done.stderr.splitlines()
+    assert "belongs to cluster AAAAAAAAAAAAAAAAAAAAAA" in line
+    assert CLUSTER_ID in line
+
+
+def test_a_new_directory_takes_the_lowest_free_id(start_cluster: StartCluster) -> None:
+    cluster = start_cluster()
+    cluster.wirebroker(1)
+    (place,) = cluster.places.values()
+    other = JoiningBroker(cluster.folder / "joined", f"127.0.0.1:{place}")
+    cluster.brokers[2] = other
+    other.start()
+    assert "node.id=2\n" in (other.data_dir / "meta.properties").read_text()
+    create(cluster, "on-both", [[1], [2]])
+    produce(cluster, "on-both", values(0, 10))
+    other.restart()
+    assert read(cluster, "on-both", 10) == values(0, 10)
+
+
+def test_a_node_is_moved_from_apache_kafka_and_back(start_cluster: StartCluster) -> None:
+    cluster = start_cluster()
+    theirs = cluster.java_broker(2)
+    create(cluster, "moved", [[2]])
+    produce(cluster, "moved", values(0, 100))
+    theirs.stop()
+    ours = cluster.wirebroker(2)
+    assert read(cluster, "moved", 100) == values(0, 100)
+    produce(cluster, "moved", values(100, 200))
+    create(cluster, "made-here", [[2]])
+    produce(cluster, "made-here", values(0, 10))
+    ours.stop()
+    cluster.java_broker(2)
+    assert read(cluster, "moved", 200) == values(0, 200)
+    assert read(cluster, "made-here", 10) == values(0, 10)

@@ -5,8 +5,8 @@ other batches, or starting from a snapshot, gives an equal image (tests/property
 changed; `image_builder.ImageBuilder` makes the next one and shares what did not change. Mappings
 inside an image are therefore read-only by agreement.
 
-Kinds of records that this broker does not serve yet (ACLs, quotas, SCRAM users, tokens) are kept
-as records in `others`, so that a snapshot written here loses nothing.
+Kinds of records that this broker does not serve yet (ACLs, quotas, tokens) are kept as records in
+`others`, so that a snapshot written here loses nothing; SCRAM users, which it serves, as well.
 
 Source: Kafka's org.apache.kafka.image; records in codecs/metadata_records.py.
 """
@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wirebroker.codecs.metadata_records import MetadataRecord, RecordType, metadata_record
+from wirebroker.codecs.scram import ScramKeys
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Iterator, Mapping
@@ -33,7 +34,6 @@ MIGRATING_DIRECTORY = bytes(15) + b"\x02"
 # Kinds of records in `others` that somebody relies on to keep others out, in plain words.
 _PROTECTION = {
     RecordType.ACCESS_CONTROL_ENTRY: "ACLs",
-    RecordType.USER_SCRAM_CREDENTIAL: "SCRAM users",
     RecordType.DELEGATION_TOKEN: "delegation tokens",
     RecordType.CLIENT_QUOTA: "quotas",
 }
@@ -165,6 +165,20 @@ class ClusterImage:
             return 0
         return int(self.producer_ids.body.next_producer_id)
 
+    def scram_user(self, name: str, mechanism: int) -> ScramKeys | None:
+        """Return what is kept of a user's password for a SCRAM mechanism, None if nothing is."""
+        record = self.others.get(("scram", name, mechanism))
+        return None if record is None else _scram_keys(record.body)
+
+    def scram_users(self) -> dict[str, dict[int, ScramKeys]]:
+        """Return all SCRAM users: by name, then by mechanism."""
+        found: dict[str, dict[int, ScramKeys]] = {}
+        for record in self.others.values():
+            if record.type is RecordType.USER_SCRAM_CREDENTIAL:
+                body = record.body
+                found.setdefault(body.name, {})[body.mechanism] = _scram_keys(body)
+        return found
+
     def config(self, resource_type: int, name: str) -> Mapping[str, str]:
         """Return the values set for one resource."""
         return self.configs.get((resource_type, name), NO_CONFIGS)
@@ -188,6 +202,10 @@ class ClusterImage:
                 assert len(partition.directories) == len(partition.replicas)
                 assert partition.leader == NO_LEADER or partition.leader in partition.isr
         assert all(self.configs.values())
+
+
+def _scram_keys(body: Any) -> ScramKeys:
+    return ScramKeys(body.salt, body.stored_key, body.server_key, body.iterations)
 
 
 def partition_record(topic_id: bytes, partition: PartitionImage) -> MetadataRecord:

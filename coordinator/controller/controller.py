@@ -15,6 +15,7 @@ else is in the image. The modules beside this one hold the rules:
     reassignment                    Alter- and ListPartitionReassignments
     producer_ids                    blocks of producer ids
     feature_control, feature_updates              feature levels, the first records of a cluster
+    scram_control                   AlterUserScramCredentials
 
 Source: Kafka's QuorumController and ControllerApis.
 """
@@ -43,6 +44,7 @@ from wirebroker.coordinator.controller.reassignment import (
     alter_reassignments,
     list_reassignments,
 )
+from wirebroker.coordinator.controller.scram_control import alter_scram_users, refused_scram_users
 from wirebroker.coordinator.controller.topic_control import create_partitions, create_topics
 from wirebroker.coordinator.controller.topic_deletion import delete_topics, refused_deletions
 
@@ -214,6 +216,7 @@ _OPERATIONS: dict[ApiKey, Callable[[_Case], Operation[Body]]] = {
     ApiKey.INCREMENTAL_ALTER_CONFIGS: _alter_configs,
     ApiKey.ALTER_PARTITION_REASSIGNMENTS: lambda case: alter_reassignments(case.body, case.image),
     ApiKey.LIST_PARTITION_REASSIGNMENTS: lambda case: list_reassignments(case.body, case.image),
+    ApiKey.ALTER_USER_SCRAM_CREDENTIALS: lambda case: alter_scram_users(case.body, case.image),
     ApiKey.ALTER_PARTITION: lambda case: alter_partitions(
         case.body, case.image, case.rules.config, version=case.version
     ),
@@ -285,6 +288,7 @@ _REFUSALS: dict[ApiKey, Callable[[Any, KafkaError], Body]] = {
     ApiKey.INCREMENTAL_ALTER_CONFIGS: _refused_configs,
     ApiKey.ALTER_PARTITION_REASSIGNMENTS: _refused_with_message,
     ApiKey.LIST_PARTITION_REASSIGNMENTS: _refused_with_message,
+    ApiKey.ALTER_USER_SCRAM_CREDENTIALS: refused_scram_users,
     ApiKey.UPDATE_FEATURES: refused_updates,
     ApiKey.UNREGISTER_BROKER: _refused_with_message,
 }

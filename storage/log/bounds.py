@@ -123,6 +123,17 @@ class LogBounds:
         """Note that everything below `offset` is on the disk."""
         self.recovery_point = max(self.recovery_point, min(offset, self.log_end_offset))
 
+    def expose(self, offset: int) -> bool:
+        """Note that nothing at `offset` or behind it is known to be on the disk any more.
+
+        Returns:
+            Whether more was known before.
+        """
+        if offset >= self.recovery_point:
+            return False
+        self.recovery_point = offset
+        return True
+
     def _open_at(self, *, log_start_offset: int, log_end_offset: int, recovery_point: int) -> None:
         """Note what was found in the directory; nothing is known to be committed yet."""
         self.log_start_offset = self.high_watermark = log_start_offset

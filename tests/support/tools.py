@@ -90,6 +90,11 @@ def kcat_command() -> list[str]:
     return [str(_installed("kcat", _install_kcat) / "run")]
 
 
+def debian_packages(name: str, packages: Sequence[str]) -> Path:
+    """Return the folder that Debian's packages are unpacked in."""
+    return _installed(name, lambda folder: _unpack_packages(packages, folder))
+
+
 def _java_version(java: str) -> int:
     text = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
     found = re.search(r'version "(\d+)', text)
@@ -174,22 +179,8 @@ def _jars_by_resolver(coordinates: Sequence[str], folder: Path) -> None:
 
 
 def _install_kcat(folder: Path) -> None:
-    """Unpack Debian's kcat; apt works on lists of its own, so root is not needed."""
-    for program in ("apt-get", "dpkg"):
-        if not shutil.which(program):
-            raise ToolError(f"kcat is not on PATH and {program} is not here: install kcat")
-    state = folder / "apt"
-    (state / "lists" / "partial").mkdir(parents=True)
-    (state / "cache" / "archives" / "partial").mkdir(parents=True)
-    options = [
-        *("-o", f"Dir::State::lists={state / 'lists'}"),
-        *("-o", f"Dir::Cache={state / 'cache'}"),
-        *("-o", "APT::Sandbox::User="),
-    ]
-    _run(["apt-get", "-qq", *options, "update"])
-    _run(["apt-get", "-qq", *options, "download", *KCAT_PACKAGES], directory=state)
-    for package in sorted(state.glob("*.deb")):
-        _run(["dpkg", "-x", str(package), str(folder)])
+    """Unpack Debian's kcat, and say where its libraries are."""
+    _unpack_packages(KCAT_PACKAGES, folder)
     libraries = next(iter(sorted(folder.glob("usr/lib/**/librdkafka.so*")))).parent
     final = TOOLS / "kcat"  # this folder's name once it is whole
     run = folder / "run"
@@ -199,6 +190,26 @@ def _install_kcat(folder: Path) -> None:
         f'exec "{final}/usr/bin/kcat" "$@"\n'
     )
     run.chmod(0o755)
+
+
+def _unpack_packages(packages: Sequence[str], folder: Path) -> None:
+    """Unpack Debian's packages; apt works on lists of its own, so root is not needed."""
+    for program in ("apt-get", "dpkg"):
+        if not shutil.which(program):
+            name = packages[0]
+            raise ToolError(f"{name} is not on PATH and {program} is not here: install {name}")
+    state = folder / "apt"
+    (state / "lists" / "partial").mkdir(parents=True)
+    (state / "cache" / "archives" / "partial").mkdir(parents=True)
+    options = [
+        *("-o", f"Dir::State::lists={state / 'lists'}"),
+        *("-o", f"Dir::Cache={state / 'cache'}"),
+        *("-o", "APT::Sandbox::User="),
+    ]
+    _run(["apt-get", "-qq", *options, "update"])
+    _run(["apt-get", "-qq", *options, "download", *packages], directory=state)
+    for package in sorted(state.glob("*.deb")):
+        _run(["dpkg", "-x", str(package), str(folder)])
     shutil.rmtree(state)
 
 

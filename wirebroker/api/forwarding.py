@@ -18,7 +18,14 @@ if TYPE_CHECKING:
 async def forward(broker: Broker, request: Request, body: Any) -> Any:
     """Return the controller's answer to a client's request."""
     host = request.session.peer.rpartition(":")[0].strip("[]")
-    requester = Requester(client_id=request.client_id, host=host)
+    principal = request.session.principal
+    requester = Requester(
+        client_id=request.client_id,
+        host=host,
+        principal_type=principal.type,
+        principal_name=principal.name,
+        is_by_token=principal.is_by_token,
+    )
     return await broker.controller.forward(request.key, request.version, body, requester)
 
 

@@ -8,6 +8,12 @@ Partitions that are not known when the request comes are answered last, those of
 among them, and hurry nobody; one that fails while it is read has the answer sent at once. All as
 in Kafka.
 
+Who asks decides what it sees, and where:
+
+    a consumer up to v10   up to the high watermark or last stable offset, of the leader alone
+    a consumer from v11    the same, of any replica (KIP-392); a leader may name a nearer one
+    a follower             the whole log, of the leader, which learns how far the follower has come
+
 Source: Kafka's KafkaApis.handleFetchRequest, ReplicaManager.readFromLog, Partition.readRecords.
 """
 
@@ -15,6 +21,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from wirebroker.cluster.nearer_replica import nearer_replica
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.codecs.hot.fetch_response import FetchPartitionResult
 from wirebroker.fetch_sessions import (
@@ -32,10 +39,13 @@ if TYPE_CHECKING:
     from wirebroker.cluster.partition import Partition
     from wirebroker.codecs.hot.fetch import FetchRequest
     from wirebroker.storage.log.log import Log
+    from wirebroker.storage.log.read import LogRead
 
 READ_COMMITTED = 1
 # From this version on, clients know KAFKA_STORAGE_ERROR (KIP-112).
 _STORAGE_ERROR_VERSION = 6
+# From this version on, they may read from any replica (KIP-392).
+_ANY_REPLICA_VERSION = 11
 # From this version on, they are told who leads instead (KIP-951), with these errors.
 _LEADER_VERSION = 16
 # These say more of who asks, or of a disk that is counted elsewhere, than of the read.
@@ -67,9 +77,14 @@ class PartitionReads:
 
     __slots__ = (
         "_broker",
+        "_broker_epoch",
+        "_client_rack",
         "_is_from_consumer",
+        "_is_noted",
+        "_is_of_leader",
         "_is_read_committed",
         "_max_bytes",
+        "_replica_id",
         "_unknown",
         "_unnamed",
         "_version",
@@ -88,6 +103,12 @@ class PartitionReads:
         self._version = version
         # Followers ask with their id; -2 is a consumer that debugs a follower.
         self._is_from_consumer = request.replica_id < 0
+        self._replica_id = request.replica_id
+        self._broker_epoch = request.replica_epoch
+        # How far a follower has come is noted once, by the first look: later ones know no more.
+        self._is_noted = self._is_from_consumer
+        self._is_of_leader = not self._is_from_consumer or version < _ANY_REPLICA_VERSION
+        self._client_rack = request.rack_id if self._is_from_consumer else ""
         self._is_read_committed = request.isolation_level == READ_COMMITTED
         self._max_bytes = min(request.max_bytes, broker.config.int("fetch.max.bytes"))
         self.min_bytes = min(request.min_bytes, self._max_bytes)
@@ -153,13 +174,14 @@ class PartitionReads:
                 if error.code not in _ASKED_IN_VAIN:
                     partition.traffic.failed_fetches += 1
                 result = self._failed(asked, partition, self._code(error.code))
-            if result.diverging_epoch is not None:
+            if result.diverging_epoch is not None or result.preferred_read_replica >= 0:
                 has_failed = True
             length = records_length(result)
             size += length
             left = max(0, left - length)
             results.append((asked, result))
             yield
+        self._is_noted = True
         self.results = results + self._unnamed + self._unknown
         self.size = size
         self.has_failed = has_failed
@@ -195,14 +217,24 @@ class PartitionReads:
             )
         except KafkaError:
             return None
+        if result.preferred_read_replica >= 0:
+            return None
         if result.diverging_epoch is not None or self._is_of_old_segment(partition, result):
             return None
         return records_length(result)
 
     def sees_all(self, log: Log) -> bool:
-        """Say whether this reader sees all that a log has."""
-        end = log.last_stable_offset if self._is_read_committed else log.high_watermark
-        return end == log.log_end_offset
+        """Say whether this reader sees all that a log has, and is told of it as it is committed.
+
+        Never of a follower, which is told of what is not committed yet.
+        """
+        return self._is_from_consumer and self._end(log) == log.log_end_offset
+
+    def _end(self, log: Log) -> int:
+        """Return where the log ends for this reader."""
+        if not self._is_from_consumer:
+            return log.log_end_offset
+        return log.last_stable_offset if self._is_read_committed else log.high_watermark
 
     def _ends_early(self, number: int) -> bool:
         """Say whether a found partition's result can't grow: then nobody waits, as in Kafka."""
@@ -214,8 +246,7 @@ class PartitionReads:
         if not isinstance(records, FileSlice):
             return False
         log = partition.log
-        end = log.last_stable_offset if self._is_read_committed else log.high_watermark
-        return records.file is not log.segments[log.segments.floor_index(end)].log
+        return records.file is not log.segments[log.segments.floor_index(self._end(log))].log
 
     def _read(
         self,
@@ -227,38 +258,68 @@ class PartitionReads:
         may_block: bool,
     ) -> FetchPartitionResult:
         wanted = asked.wanted
-        if self._version >= TOPIC_ID_VERSION and asked.topic_id != partition.topic_id:
-            raise KafkaError(ErrorCode.INCONSISTENT_TOPIC_ID)
-        # Here, unlike in ListOffsets, every negative epoch means that none was named.
-        partition.check_leader(max(wanted.current_leader_epoch, -1))
+        self._admit(asked, partition)
         log = partition.log
-        if not self._is_from_consumer:
-            # This node is the only replica there is.
-            is_epoch_known = wanted.current_leader_epoch >= 0
-            raise KafkaError(
-                ErrorCode.UNKNOWN_LEADER_EPOCH
-                if is_epoch_known
-                else ErrorCode.NOT_LEADER_OR_FOLLOWER
-            )
         result = FetchPartitionResult(wanted.index)
-        result.high_watermark = up_to_offset = log.high_watermark
+        result.high_watermark = log.high_watermark
+        up_to_offset = self._end(log)
         result.last_stable_offset = log.last_stable_offset
         result.log_start_offset = log.log_start_offset
         result.records = b""
+        if self._client_rack and partition.is_leader:
+            result.preferred_read_replica = self._nearer_replica(partition, wanted.fetch_offset)
+            if result.preferred_read_replica >= 0:
+                return result
         if wanted.last_fetched_epoch >= 0:
             result.diverging_epoch = _divergence(partition, asked)
             if result.diverging_epoch is not None:
                 return result
         if self._is_read_committed:
-            up_to_offset = result.last_stable_offset
             result.aborted_transactions = ()
         if max_bytes < 0 and wanted.fetch_offset < up_to_offset:
             raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
+        read = self._read_log(
+            asked, partition, max_bytes, result, min_one=min_one, may_block=may_block
+        )
+        if not self._is_noted:
+            self._note_follower(partition, asked)
+        if read.slice is not None:
+            result.records = read.slice
+        elif max_bytes > 0 and wanted.fetch_offset < up_to_offset:
+            # There is a batch, and it does not fit: as in Kafka nothing is said of transactions.
+            result.aborted_transactions = None
+        return result
+
+    def _admit(self, asked: SessionPartition, partition: Partition) -> None:
+        """Refuse who may not read this here."""
+        if self._version >= TOPIC_ID_VERSION and asked.topic_id != partition.topic_id:
+            raise KafkaError(ErrorCode.INCONSISTENT_TOPIC_ID)
+        # Here, unlike in ListOffsets, every negative epoch means that none was named.
+        current_leader_epoch = max(asked.wanted.current_leader_epoch, -1)
+        if not self._is_from_consumer:
+            partition.check_replica(self._replica_id, current_leader_epoch)
+        elif self._is_of_leader:
+            partition.check_leader(current_leader_epoch)
+        else:
+            partition.check_readable(current_leader_epoch)
+
+    def _read_log(
+        self,
+        asked: SessionPartition,
+        partition: Partition,
+        max_bytes: int,
+        result: FetchPartitionResult,
+        *,
+        min_one: bool,
+        may_block: bool,
+    ) -> LogRead:
+        """Find the records, and the aborted transactions among them for who wants to know."""
+        log = partition.log
         try:
             read = log.read(
-                wanted.fetch_offset,
+                asked.wanted.fetch_offset,
                 max_bytes,
-                up_to_offset=up_to_offset,
+                up_to_offset=self._end(log),
                 min_one=min_one,
                 may_block=may_block,
             )
@@ -267,12 +328,31 @@ class PartitionReads:
         except OSError as error:
             self._broker.replicas.disk_failed(partition, error)
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR) from error
-        if read.slice is not None:
-            result.records = read.slice
-        elif max_bytes > 0 and wanted.fetch_offset < up_to_offset:
-            # There is a batch, and it does not fit: as in Kafka nothing is said of transactions.
-            result.aborted_transactions = None
-        return result
+        return read
+
+    def _note_follower(self, partition: Partition, asked: SessionPartition) -> None:
+        """Note how far the follower has come that asks; it may be let into the ISR."""
+        wanted = asked.wanted
+        may_join = partition.update_follower(
+            self._replica_id,
+            fetch_offset=wanted.fetch_offset,
+            log_start_offset=wanted.log_start_offset,
+            broker_epoch=self._broker_epoch,
+            current_leader_epoch=max(wanted.current_leader_epoch, -1),
+        )
+        if may_join:
+            self._broker.isr_changes.add(partition, self._replica_id)
+
+    def _nearer_replica(self, partition: Partition, fetch_offset: int) -> int:
+        """Return the replica that the client is to read from, -1 if it is this one."""
+        if not self._broker.config.optional_str("replica.selector.class"):
+            return -1
+        return nearer_replica(
+            partition,
+            self._broker.metadata.image.brokers,
+            client_rack=self._client_rack,
+            fetch_offset=fetch_offset,
+        )
 
     def _failed(
         self, asked: SessionPartition, partition: Partition, code: ErrorCode

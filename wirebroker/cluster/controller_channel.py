@@ -23,10 +23,13 @@ from wirebroker.codecs.messages import request_message, response_message
 from wirebroker.coordinator.controller.controller import ControllerRequest
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from wirebroker.cluster.quorum_controller import QuorumController
     from wirebroker.codecs.api_keys import ApiKey
+
+    # Fields by name; or a function of the version that gives them, where versions differ.
+    Asking = Mapping[str, Any] | Callable[[int], Mapping[str, Any]]
 
 
 class Requester(NamedTuple):
@@ -43,12 +46,13 @@ class Requester(NamedTuple):
 class ControllerChannel(Protocol):
     """What brokers ask the controller through."""
 
-    async def ask(self, key: ApiKey, body: Mapping[str, Any]) -> Any:
+    async def ask(self, key: ApiKey, body: Asking) -> Any:
         """Send a request of this broker's own; return the decoded answer.
 
         Args:
             key: What is asked for.
-            body: The request's fields; those that are missing have Kafka's defaults.
+            body: The request's fields; those that are missing have Kafka's defaults. Or a function
+                of the version that gives them.
 
         Raises:
             KafkaError: NOT_CONTROLLER: nobody could be asked; KAFKA_STORAGE_ERROR and others that
@@ -83,11 +87,12 @@ class LocalChannel:
     def __init__(self, controller: QuorumController) -> None:
         self._controller = controller
 
-    async def ask(self, key: ApiKey, body: Mapping[str, Any]) -> Any:
+    async def ask(self, key: ApiKey, body: Asking) -> Any:
         """Have a request of this broker's own carried out; see ControllerChannel."""
         message = request_message(key)
         version = message.versions[-1]
-        request = ControllerRequest(key, version, message.struct_class(**body))
+        fields = body(version) if callable(body) else body
+        request = ControllerRequest(key, version, message.struct_class(**fields))
         return response_message(key).struct_class(**await self._controller.handle(request))
 
     async def forward(self, key: ApiKey, version: int, body: Any, requester: Requester) -> Any:

@@ -28,6 +28,7 @@ from wirebroker.cluster.waiter import Waiter
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.codecs.records.compression import Codec
 from wirebroker.coordinator.machine import Machine
+from wirebroker.wording import few_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -40,6 +41,9 @@ if TYPE_CHECKING:
     from wirebroker.storage.log.verification import VerificationGuard
 
 logger = logging.getLogger(__name__)
+
+# Of partitions in a line: when a broker stops all of them go at once.
+_MOST_SHOWN = 5
 
 
 class Shard(Machine, Protocol):
@@ -136,9 +140,12 @@ class CoordinatorPartitions(Generic[ShardT]):
     def follow(self, change: LeadershipChange) -> None:
         """Begin and end terms; other topics' are passed over."""
         assert not self._is_stopped, "who has stopped is told nothing any more"
-        for partition, leader_epoch in change.resigned:
-            if partition.topic == self._topic:
-                self._resign(partition, leader_epoch)
+        resigned = [each for each in change.resigned if each.partition.topic == self._topic]
+        for partition, leader_epoch in resigned:
+            self._resign(partition, leader_epoch)
+        if resigned:
+            indexes = few_of([str(each.partition.index) for each in resigned], _MOST_SHOWN)
+            logger.info("this node coordinates %s no more: %s", self._topic, indexes)
         for partition, leader_epoch in change.elected:
             if partition.topic == self._topic:
                 self._elect(partition, leader_epoch)
@@ -176,7 +183,6 @@ class CoordinatorPartitions(Generic[ShardT]):
         term = self._terms.pop(partition.index)
         assert term.log.leader_epoch == leader_epoch, "who resigns was elected"
         _end(term)
-        logger.info("%s has another coordinator than this node now", term.log.name)
 
     async def _load(self, term: _Term[ShardT]) -> None:
         log = term.log

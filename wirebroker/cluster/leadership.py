@@ -26,11 +26,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Sequence
 
     from wirebroker.cluster.partition import Partition
 
     Subscriber = Callable[["LeadershipChange"], None]
+    RoleWatcher = Callable[[Collection[Partition]], None]
 
 
 class Leadership(NamedTuple):
@@ -54,13 +55,14 @@ class LeadershipChange(NamedTuple):
 class Leaderships:
     """What this node leads, and who wants to know."""
 
-    __slots__ = ("_led", "_subscribers")
+    __slots__ = ("_led", "_role_watchers", "_subscribers")
 
     # Every value of _led is a leader epoch that was told as elected and not yet as resigned.
 
     def __init__(self) -> None:
         self._led: dict[Partition, int] = {}
         self._subscribers: list[Subscriber] = []
+        self._role_watchers: list[RoleWatcher] = []
 
     @property
     def led(self) -> dict[Partition, int]:
@@ -76,6 +78,15 @@ class Leaderships:
     def unsubscribe(self, on_change: Subscriber) -> None:
         """Tell no more."""
         self._subscribers.remove(on_change)
+
+    def watch_roles(self, on_moved: RoleWatcher) -> None:
+        """Tell from now on of all partitions whose role has changed, those that follow too."""
+        self._role_watchers.append(on_moved)
+
+    def tell_moved(self, moved: Collection[Partition]) -> None:
+        """Tell who watches roles; after `tell`, in the same turn of the loop."""
+        for on_moved in self._role_watchers:
+            on_moved(moved)
 
     def tell(self, change: LeadershipChange) -> None:
         """Note a change, and tell all subscribers."""

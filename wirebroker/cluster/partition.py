@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from wirebroker.cluster.data_directory import Checkpoint
 from wirebroker.cluster.replica_role import UNKNOWN_EPOCH
 from wirebroker.cluster.replica_standing import ReplicaStanding
 from wirebroker.codecs.errors import ErrorCode, KafkaError
@@ -26,7 +27,7 @@ from wirebroker.storage.log.markers import append_end_marker
 from wirebroker.threads import Work, in_thread
 
 if TYPE_CHECKING:
-    from wirebroker.clock import Slices
+    from wirebroker.clock import Clock, Slices
     from wirebroker.storage.files import Buffer
     from wirebroker.storage.log.append import AppendPlan, AppendResult
     from wirebroker.storage.log.log import Log
@@ -202,13 +203,16 @@ class Partition(ReplicaStanding):
             Where the log ends now: what to fetch next.
 
         Raises:
-            KafkaError: What check_follower raises; CORRUPT_MESSAGE; UNKNOWN_SERVER_ERROR for
-                records that do not continue the log.
+            KafkaError: What check_follower raises; NOT_LEADER_OR_FOLLOWER while the producers are
+                replayed; CORRUPT_MESSAGE; UNKNOWN_SERVER_ERROR for records that do not continue
+                the log.
             OSError: The disk failed; the log is as before.
         """
         assert not self.is_appending
         self.check_follower(leader_epoch)
         log, traffic = self.log, self.traffic
+        if not log.producer_state.is_read:
+            self.read_producers()
         bytes_before, records_before = log.appended_bytes, log.appended_records
         log.append_as_follower(records, now_ms=now_ms, leader_epoch=leader_epoch)
         traffic.replicated_bytes += log.appended_bytes - bytes_before
@@ -224,14 +228,49 @@ class Partition(ReplicaStanding):
         return log.log_end_offset
 
     def truncate(self, offset: int, *, leader_epoch: int, now_ms: int) -> None:
-        """Drop what the leader does not have; see storage/log/truncate.py for the checkpoints.
+        """Drop what the leader does not have.
 
         Raises:
             KafkaError: What check_follower raises. OSError: The disk failed.
         """
-        assert not self.is_appending
         self.check_follower(leader_epoch)
         self.log.truncate_to(offset, now_ms=now_ms)
+
+    async def truncate_in_turn(self, offset: int, *, leader_epoch: int, clock: Clock) -> None:
+        """Do as `truncate`, so that a loss of power mixes nothing that is cut with what follows.
+
+        Raises:
+            KafkaError: What check_follower raises. OSError: The disk failed.
+        """
+        async with self.append_lock:
+            await self._expose(offset, leader_epoch, clock)
+            self.truncate(offset, leader_epoch=leader_epoch, now_ms=clock.now_ms())
+            await self._flush_cut()
+
+    async def begin_anew(self, offset: int, *, leader_epoch: int, clock: Clock) -> None:
+        """Drop everything and go on at `offset`, where the leader's log begins.
+
+        Raises:
+            KafkaError: What check_follower raises. OSError: The disk failed.
+        """
+        async with self.append_lock:
+            await self._expose(0, leader_epoch, clock)
+            self.check_follower(leader_epoch)
+            self.log.truncate_fully(offset, now_ms=clock.now_ms())
+            await self._flush_cut()
+
+    async def _expose(self, offset: int, leader_epoch: int, clock: Clock) -> None:
+        """Write down that nothing behind `offset` is known to be on the disk."""
+        self.check_follower(leader_epoch)
+        if self.log.expose(offset):
+            await self.directory.checkpoint(clock, Checkpoint.RECOVERY_POINTS)
+
+    async def _flush_cut(self) -> None:
+        """Have the cut on the disk before anything comes behind it."""
+        target = self.log.flush_target()
+        if target is not None:
+            await in_thread(Work.SYNCS, target.sync)
+            self.log.mark_flushed(target.offset)
 
     # -- flush -----------------------------------------------------------------------------------
 

@@ -52,7 +52,7 @@ from wirebroker.coordinator.controller.image_builder import ImageBuilder
 from wirebroker.coordinator.controller.operation import ControllerResult
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from wirebroker.clock import Clock
     from wirebroker.codecs.metadata_records import MetadataRecord
@@ -96,7 +96,13 @@ class QuorumController:
 
     @classmethod
     async def open(
-        cls, log_directory: str, *, files: Files, clock: Clock, rules: Controller
+        cls,
+        log_directory: str,
+        *,
+        files: Files,
+        clock: Clock,
+        rules: Controller,
+        first_users: Sequence[MetadataRecord] = (),
     ) -> QuorumController:
         """Read the log of a log directory, or begin one, and become its leader.
 
@@ -105,6 +111,7 @@ class QuorumController:
             files: The file system.
             clock: Wall time for records, monotonic time for slices.
             rules: With the configuration of this node, the only voter.
+            first_users: Records of users that a new cluster begins with.
 
         Raises:
             StartError: The log cannot be used: it belongs to others, was written by something
@@ -121,6 +128,10 @@ class QuorumController:
             if METADATA_VERSION not in image.features and files.exists(bootstrap_path):
                 bootstrap = bootstrap_records(files.read_whole(bootstrap_path))
                 check_features(bootstrap_levels(bootstrap))
+            if METADATA_VERSION not in image.features:
+                bootstrap += first_users
+            elif first_users:
+                LOGGER.warning("the cluster is not new: users to begin with are passed over")
             held = ImageBuilder(image).apply_all(bootstrap).build(offset=0, epoch=0)[0]
             check_directory(
                 (*held.unserved_protection, *_protecting_configs(held, node_id)),

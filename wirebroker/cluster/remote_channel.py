@@ -22,9 +22,7 @@ from wirebroker.net.client.errors import PeerError, RequestTimedOutError, Unsupp
 from wirebroker.threads import coding, in_thread
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from wirebroker.cluster.controller_channel import Requester
+    from wirebroker.cluster.controller_channel import Asking, Requester
     from wirebroker.net.client.active_controller import ActiveController
 
 # Kafka's request.timeout.ms: an election takes less.
@@ -45,7 +43,7 @@ class RemoteChannel:
         self._controllers = controllers
         self._timeout_s = timeout_s
 
-    async def ask(self, key: ApiKey, body: Mapping[str, Any]) -> Any:
+    async def ask(self, key: ApiKey, body: Asking) -> Any:
         """Send a request of this broker's own; return the decoded answer.
 
         Raises:

@@ -10,9 +10,6 @@ if TYPE_CHECKING:
     from wirebroker.clock import Clock
     from wirebroker.cluster.group_commit import GroupCommit
 
-# replica.lag.time.max.ms, Kafka's default.
-_MOST_LAG_MS = 30_000
-
 
 def _anybody(replica: int, broker_epoch: int) -> bool:
     """Let everybody be in an ISR."""
@@ -40,7 +37,7 @@ class ReplicaHost:
         *,
         commits: GroupCommit,
         clock: Clock,
-        most_lag_ms: int = _MOST_LAG_MS,
+        most_lag_ms: int,
         may_join: Callable[[int, int], bool] = _anybody,
     ) -> None:
         self.node_id = node_id

@@ -109,7 +109,11 @@ class ReplicaManager:
         self.image = ClusterImage()
         self._clock = clock
         self._host = ReplicaHost(
-            node_id, commits=self.commits, clock=clock, may_join=self._may_be_in_sync
+            node_id,
+            commits=self.commits,
+            clock=clock,
+            most_lag_ms=config.int("replica.lag.time.max.ms"),
+            may_join=self._may_be_in_sync,
         )
         self._by_name: dict[str, dict[int, Partition]] = {}
         self._by_id: dict[bytes, dict[int, Partition]] = {}

@@ -215,6 +215,48 @@ class ReplicaStanding(LocalReplica):
         if not self.log.producer_state.is_read:
             self.read_producers()
 
+    def check_readable(self, current_leader_epoch: int = UNKNOWN_EPOCH) -> None:
+        """Refuse a read that any replica may serve, up to its own high watermark (KIP-392).
+
+        Args:
+            current_leader_epoch: What the peer believes; -1 if it doesn't say.
+
+        Raises:
+            KafkaError: What check_leader raises; NOT_LEADER_OR_FOLLOWER if no role is in force.
+        """
+        if self.is_leader:
+            self.check_leader(current_leader_epoch)
+            return
+        role = self.role
+        if (
+            not self.directory.is_online
+            or self.is_retired
+            or self._leading is not None
+            or role.leader == NO_LEADER
+            or current_leader_epoch not in {UNKNOWN_EPOCH, role.leader_epoch}
+        ):
+            self._refuse(current_leader_epoch)
+        if not self.log.producer_state.is_read:
+            self.read_producers()
+
+    def check_replica(self, replica: int, current_leader_epoch: int = UNKNOWN_EPOCH) -> None:
+        """Refuse a follower's Fetch that cannot be served here, or is no replica's.
+
+        Raises:
+            KafkaError: What check_leader raises; NOT_LEADER_OR_FOLLOWER or UNKNOWN_LEADER_EPOCH if
+                it is no replica of this partition (yet).
+        """
+        self.check_leader(current_leader_epoch)
+        leading = self._leading
+        assert leading is not None
+        if replica not in leading.followers:
+            # It has perhaps heard of an assignment that has not come here.
+            raise KafkaError(
+                ErrorCode.NOT_LEADER_OR_FOLLOWER
+                if current_leader_epoch == UNKNOWN_EPOCH
+                else ErrorCode.UNKNOWN_LEADER_EPOCH
+            )
+
     def _refuse(self, current_leader_epoch: int) -> None:
         self.directory.check_online()
         leader_epoch = self.role.leader_epoch
@@ -292,21 +334,13 @@ class ReplicaStanding(LocalReplica):
             Whether it may be asked into the ISR now (`ask_for_isr`).
 
         Raises:
-            KafkaError: What check_leader raises; NOT_LEADER_OR_FOLLOWER or UNKNOWN_LEADER_EPOCH if
-                it is no replica of this partition (yet), NOT_LEADER_OR_FOLLOWER if it comes from an
+            KafkaError: What check_replica raises; NOT_LEADER_OR_FOLLOWER if it comes from an
                 incarnation that is over; OFFSET_OUT_OF_RANGE.
         """
-        self.check_leader(current_leader_epoch)
+        self.check_replica(replica, current_leader_epoch)
         leading = self._leading
         assert leading is not None
-        follower = leading.followers.get(replica)
-        if follower is None:
-            # It has perhaps heard of an assignment that has not come here.
-            raise KafkaError(
-                ErrorCode.NOT_LEADER_OR_FOLLOWER
-                if current_leader_epoch == UNKNOWN_EPOCH
-                else ErrorCode.UNKNOWN_LEADER_EPOCH
-            )
+        follower = leading.followers[replica]
         log = self.log
         if not log.log_start_offset <= fetch_offset <= log.log_end_offset:
             raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)

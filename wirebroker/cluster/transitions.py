@@ -101,5 +101,6 @@ class Transitions:
                 resigned=[Leadership(*each) for each in resigned.items()],
             )
         )
+        self._leaderships.tell_moved(moved)
         for partition in moved:
             partition.wake_watchers()

@@ -15,6 +15,11 @@ class Verb(NamedTuple):
 
 VERBS: Final = (
     Verb("serve", "wirebroker.cli:serve", "Start a broker and serve until it is told to stop."),
+    Verb(
+        "join",
+        "wirebroker.cli:join",
+        "Start a broker as a member of a running Apache Kafka cluster.",
+    ),
     Verb("configs", "wirebroker.cli:configs", "Print every config with its default."),
     Verb("topic", "wirebroker.commands.topic:topic", "List, make, change and delete topics."),
     Verb(

@@ -94,6 +94,11 @@ def text(name: str, default: str | None, doc: str, **options: Unpack[Options]) -
     return _row(ConfigType.STRING, name, default, doc, **options)
 
 
+def password(name: str, default: str | None, doc: str, **options: Unpack[Options]) -> ConfigRow:
+    """Return the row of a text that is never shown."""
+    return _row(ConfigType.PASSWORD, name, default, doc, **options)
+
+
 def items(name: str, default: str | None, doc: str, **options: Unpack[Options]) -> ConfigRow:
     """Return the row of a list; its default is items with commas."""
     return _row(ConfigType.LIST, name, default, doc, **options)

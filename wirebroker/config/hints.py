@@ -8,7 +8,8 @@ from __future__ import annotations
 from difflib import get_close_matches
 from typing import Final
 
-from wirebroker.config.protection import is_about_protection, own_name
+from wirebroker.config.lookup import base_name
+from wirebroker.config.protection import is_about_protection
 from wirebroker.config.table import BROKER_ROWS, ROWS, ROWS_WITHOUT_EFFECT
 from wirebroker.config.topic import TOPIC_ROWS
 
@@ -20,7 +21,7 @@ _LEAST_LIKENESS: Final = 0.8
 
 def is_known(name: str) -> bool:
     """Tell whether a broker of Kafka's, or this one, has a config of this name."""
-    name = own_name(name)
+    name = base_name(name)
     return name in ROWS or is_about_protection(name) or name.startswith(_PLUGIN_PREFIXES)
 
 

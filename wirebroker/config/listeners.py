@@ -18,11 +18,12 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from wirebroker.config.quorum import is_member
 from wirebroker.config.row import ConfigError
+from wirebroker.config.sasl import SaslSettings, check_between_brokers, sasl_settings
 
 if TYPE_CHECKING:
     from wirebroker.config.values import Config
 
-SUPPORTED_PROTOCOLS: Final = ("PLAINTEXT",)
+SUPPORTED_PROTOCOLS: Final = ("PLAINTEXT", "SASL_PLAINTEXT")
 _PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 _LISTENER = re.compile(r"([^:/]+)://(?:\[([0-9a-fA-F:.%]*)\]|([^\[\]:/]*)):(-?[0-9]{1,6})")
 _EVERYWHERE: Final = ("", "0.0.0.0", "::")  # noqa: S104 - compared with, never bound by default
@@ -45,6 +46,7 @@ class ListenerConfig(NamedTuple):
         protocol: The security protocol.
         advertised: What clients are told; None for the address their connection arrived at. Port
             0 stands for the port that was bound.
+        sasl: How clients authenticate; None if they need not.
     """
 
     name: str
@@ -52,6 +54,12 @@ class ListenerConfig(NamedTuple):
     port: int
     protocol: str
     advertised: Address | None
+    sasl: SaslSettings | None = None
+
+    @property
+    def protocol_number(self) -> int:
+        """Return the security protocol as registrations have it."""
+        return _PROTOCOLS.index(self.protocol)
 
 
 def listeners_of(config: Config) -> tuple[ListenerConfig, ...]:
@@ -66,15 +74,16 @@ def listeners_of(config: Config) -> tuple[ListenerConfig, ...]:
     protocols = _protocol_map(config, controller)
     _check_controller(config, controller, addresses, protocols)
     told = _advertised(config, addresses.keys() - controller, controller)
-    found = tuple(
-        ListenerConfig(name, address.host, address.port, _protocol(name, protocols), told.get(name))
-        for name, address in addresses.items()
-        if name not in controller
-    )
+    found: list[ListenerConfig] = []
+    for name, address in addresses.items():
+        if name not in controller:
+            protocol = _protocol(name, protocols)
+            sasl = sasl_settings(config, name) if protocol.startswith("SASL_") else None
+            found.append(ListenerConfig(name, *address, protocol, told.get(name), sasl))
     if not found:
         raise ConfigError("listeners names nothing to open: give at least one, PLAINTEXT://:9092")
-    _check_inter_broker(config, {listener.name for listener in found})
-    return found
+    _check_inter_broker(config, found)
+    return tuple(found)
 
 
 def parse_addresses(config_name: str, items: tuple[str, ...]) -> dict[str, Address]:
@@ -182,7 +191,22 @@ def _check_ports(addresses: dict[str, Address]) -> None:
         others.append((name, host))
 
 
-def _check_inter_broker(config: Config, names: set[str]) -> None:
-    wanted = config.optional_str("inter.broker.listener.name")
-    if wanted is not None and wanted.upper() not in names:
-        raise ConfigError(f"inter.broker.listener.name: {wanted} is not an advertised listener")
+def inter_broker_listener(config: Config) -> str:
+    """Return the name of the listener for other brokers, which need not be there."""
+    by_protocol = config.str("security.inter.broker.protocol")
+    return (config.optional_str("inter.broker.listener.name") or by_protocol).upper()
+
+
+def _check_inter_broker(config: Config, found: list[ListenerConfig]) -> None:
+    named, by_protocol = "inter.broker.listener.name", "security.inter.broker.protocol"
+    is_named = config.optional_str(named) is not None
+    if is_named and config.is_set(by_protocol):
+        raise ConfigError(f"{named} and {by_protocol} are both set: give one of them")
+    wanted = inter_broker_listener(config)
+    listener = next((each for each in found if each.name == wanted), None)
+    if listener is None and (is_named or config.is_set(by_protocol)):
+        name = named if is_named else by_protocol
+        value = config.str(named) if is_named else wanted
+        raise ConfigError(f"{name}: {value} is not an advertised listener")
+    if listener is not None and listener.sasl is not None:
+        check_between_brokers(config, listener.name, listener.sasl.mechanisms)

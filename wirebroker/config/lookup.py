@@ -2,6 +2,7 @@
 
     max.connections                                 of the broker
     listener.name.internal.max.connections          of its listener INTERNAL; else the broker's
+    listener.name.internal.plain.sasl.jaas.config   of one of its SASL mechanisms
 
 A leaf.  Source: Kafka's DynamicBrokerConfig.brokerConfigSynonyms.
 """
@@ -21,7 +22,25 @@ if TYPE_CHECKING:
 READ_PER_LISTENER: Final = tuple(
     name for name, row in BROKER_ROWS.items() if row.of_listener is OfListener.CLUSTER_WIDE
 )
-_OF_A_LISTENER: Final = re.compile(r"listener\.name\.[^.]*\.(.+)")
+# Those that only listeners with SASL ask for.
+READ_PER_SASL_LISTENER: Final = (
+    "connections.max.reauth.ms",
+    "sasl.enabled.mechanisms",
+    "sasl.jaas.config",
+)
+# What a mechanism of a listener may have for itself (Kafka's ListenerMechanismConfigs).
+_OF_A_MECHANISM: Final = (
+    "connections.max.reauth.ms",
+    "sasl.jaas.config",
+    "sasl.login.callback.handler.class",
+    "sasl.login.class",
+    "sasl.server.callback.handler.class",
+)
+_OF_A_LISTENER: Final = re.compile(
+    r"listener\.name\.[^.]*\.(?:([^.]+)\.(?=(?:"
+    + "|".join(map(re.escape, _OF_A_MECHANISM))
+    + r")$))?(.+)"
+)
 
 
 def listener_config(listener: str, name: str) -> str:
@@ -30,9 +49,15 @@ def listener_config(listener: str, name: str) -> str:
 
 
 def base_name(name: str) -> str:
-    """Return a config's name without the listener that it is for."""
+    """Return a config's name without the listener, and the SASL mechanism, that it is for."""
     match = _OF_A_LISTENER.fullmatch(name)
-    return match.group(1) if match else name
+    return match.group(2) if match else name
+
+
+def mechanism_of(name: str) -> str | None:
+    """Return the SASL mechanism, in capitals, that a listener's own value is for, if for one."""
+    match = _OF_A_LISTENER.fullmatch(name)
+    return match.group(1).upper() if match and match.group(1) else None
 
 
 def is_of_a_listener(name: str) -> bool:
@@ -49,7 +74,9 @@ def row_of(name: str) -> ConfigRow | None:
 def is_read(name: str) -> bool:
     """Tell whether some code here reads the config."""
     base = base_name(name)
-    return base in READ_PER_LISTENER if is_of_a_listener(name) else base in BROKER_ROWS
+    if is_of_a_listener(name):
+        return base in READ_PER_LISTENER or base in READ_PER_SASL_LISTENER
+    return base in BROKER_ROWS
 
 
 def is_read_only(name: str) -> bool:

@@ -2,8 +2,8 @@
 
 A broker that were told to authenticate, authorize, encrypt or limit and ran without would be open
 while its owner believes it closed. So it doesn't start; `--unprotected` says that it may. What
-spells out Kafka's default, or is empty, asks for nothing. Listeners that need TLS or SASL are
-listeners.py's to refuse: those can't be opened at all.
+spells out Kafka's default, or is empty, asks for nothing, nor does what is there: SASL. Listeners
+that need TLS are listeners.py's to refuse: those can't be opened at all.
 
 Counted in are names under `listener.name.<listener>.`, names in `ssl.` and `sasl.` that Kafka
 doesn't know itself (its container images have some), and the policies that restrict what clients
@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from wirebroker.config.lookup import base_name
+from wirebroker.config.lookup import base_name, is_read, mechanism_of
 from wirebroker.config.row import StartError
 from wirebroker.config.table import ROWS
 from wirebroker.wording import few_of
@@ -112,25 +112,21 @@ def unprotected_warning(config: Config) -> str | None:
     return f"running open, as {SWITCH} says: {_asking(config.protection_asked)} for protection"
 
 
-def own_name(name: str) -> str:
-    """Return a name without the listener, and the SASL mechanism, that it is meant for."""
-    base = base_name(name)
-    # listener.name.<listener>.<mechanism>.sasl.jaas.config
-    mechanism, _, behind = base.partition(".")
-    is_of_mechanism = base != name and behind.startswith("sasl.") and mechanism != "sasl"
-    return behind if is_of_mechanism else base
-
-
-def _asks(name: str, value: str) -> bool:
-    name = own_name(name)
+def _asks(whole_name: str, value: str) -> bool:
+    name = base_name(whole_name)
     said = value.replace(" ", "").casefold()
-    if not said:
-        return False
-    if not is_about_protection(name):
+    if not said or not is_about_protection(name) or _is_in_force(whole_name):
         return False
     row = ROWS.get(name)
     harmless = _OTHERS.get(name, "") if row is None else row.default or ""
     return said != harmless.casefold()
+
+
+def _is_in_force(name: str) -> bool:
+    """Tell whether what a config asks for is there: then listeners.py checks how."""
+    if base_name(name) == "sasl.jaas.config":  # without a mechanism nobody reads it, in Kafka too
+        return mechanism_of(name) is not None
+    return is_read(name)
 
 
 def _asking(names: tuple[str, ...]) -> str:

@@ -34,6 +34,7 @@ def load_config(
     data_directory: str | None = None,
     host: str | None = None,
     port: int | None = None,
+    is_one_node: bool = True,
 ) -> Config:
     """Put all settings together and check them.
 
@@ -44,6 +45,7 @@ def load_config(
         data_directory: Where data lies, instead of log.dirs; a comma is part of the name.
         host: Replaces the host of the first listener.
         port: Replaces the port of the first listener.
+        is_one_node: Whether the one-node profile applies when there is no file.
 
     Raises:
         ConfigError: The file can't be read or a setting can't be used.
@@ -55,7 +57,7 @@ def load_config(
     if data_directory is not None:
         given["log.dirs"] = data_directory
     settings = given
-    if file is None:
+    if file is None and is_one_node:
         settings = ONE_NODE_PROFILE | given
         if "log.dir" in given and "log.dirs" not in given:
             del settings["log.dirs"]

@@ -148,10 +148,20 @@ class Config:
 
     def listener_int(self, listener: _Str, name: _Str) -> _Int:
         """Return a whole-number config of one listener: its own value, else the broker's."""
-        own = listener_config(listener, name)
-        value = self.set_or_default(own if own in self._values else name)
+        value = self.listener_value(listener, name)
         assert isinstance(value, _Int), f"{name} is not a whole number"
         return value
+
+    def listener_value(
+        self, listener: _Str, name: _Str, *, mechanism: _Str | None = None
+    ) -> ConfigValue:
+        """Return a config of one listener: that of its SASL mechanism, its own, the broker's."""
+        own = listener_config(listener, name)
+        names = [own, name]
+        if mechanism is not None:
+            names.insert(0, listener_config(listener, f"{mechanism.lower()}.{name}"))
+        found = next((each for each in names if each in self._values), name)
+        return self.set_or_default(found)
 
     def list(self, name: _Str) -> tuple[_Str, ...]:
         """Return the items of a list config; none if it is unset."""

@@ -5,7 +5,7 @@ A key or value of a kind that is not known here is None: the caller shows the by
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from wirebroker.codecs.coordinator_records import (
     GroupKey,
@@ -15,10 +15,11 @@ from wirebroker.codecs.coordinator_records import (
     decode_key,
 )
 from wirebroker.codecs.errors import KafkaError, MalformedFrameError
-from wirebroker.codecs.metadata_records import decode_metadata_record
+from wirebroker.codecs.metadata_records import RecordType, decode_metadata_record
 from wirebroker.codecs.records.control import control_type, decode_control_record
 from wirebroker.codecs.transaction_records import decode_transaction_key, decode_transaction_value
 from wirebroker.codecs.values import Struct
+from wirebroker.config.lookup import row_of
 from wirebroker.inspect.file_kinds import METADATA_TOPIC, OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 
 if TYPE_CHECKING:
@@ -27,6 +28,10 @@ if TYPE_CHECKING:
     from wirebroker.codecs.records.record import Record
 
     Decoder = Callable[[Record], "dict[str, Any] | None"]
+
+
+# In place of what would let somebody in.
+_HIDDEN: Final = "(hidden)"
 
 
 def decoder_for(topic: str | None) -> Decoder | None:
@@ -58,7 +63,17 @@ def metadata(record: Record) -> dict[str, Any] | None:
     if record.value is None:
         return None
     found = decode_metadata_record(record.value)
-    return {"record_type": found.type.name, "version": found.version, **found.body.as_dict()}
+    fields = found.body.as_dict()
+    if found.type is RecordType.USER_SCRAM_CREDENTIAL:
+        fields |= dict.fromkeys(("salt", "stored_key", "server_key"), _HIDDEN)
+    elif found.type is RecordType.CONFIG and _is_secret(fields["name"]):
+        fields["value"] = _HIDDEN
+    return {"record_type": found.type.name, "version": found.version, **fields}
+
+
+def _is_secret(config_name: str) -> bool:
+    row = row_of(config_name)
+    return row is not None and row.is_sensitive
 
 
 def offsets(record: Record) -> dict[str, Any] | None:

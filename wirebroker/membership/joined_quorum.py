@@ -50,6 +50,8 @@ if TYPE_CHECKING:
 
 LOGGER = logging.getLogger("wirebroker")
 
+# It says how controllers elect; a broker has only to replay its records.
+_OF_CONTROLLERS: Final = "eligible.leader.replicas.version"
 _ASK_AGAIN_S: Final = 0.25
 _FIND_S: Final = 2.0
 # How long one controller may take for a request before another is looked for.
@@ -96,6 +98,31 @@ async def find_cluster(
         else:
             assert controllers.cluster_id is not None, "who was found has told it"
             return controllers.cluster_id, connection.local_host
+
+
+def check_joinable(image: ClusterImage, config: Config) -> None:
+    """Refuse a cluster that this broker would be a hole in, or cannot understand.
+
+    Raises:
+        StartError: It is one.
+    """
+    try:
+        check_features(image.features)
+    except KafkaError as error:
+        raise StartError(str(error.message), "start a newer broker in this cluster") from None
+    check_cluster(image.unserved_protection, config)
+    unserved = {
+        name: level
+        for name, level in image.features.items()
+        if name in READABLE_FEATURES and name not in {*SERVED_FEATURES, _OF_CONTROLLERS}
+    }
+    if unserved:
+        LOGGER.info(
+            "the cluster has %s: this broker keeps their records and serves no such groups; "
+            "while there are any keep __consumer_offsets and __share_group_state on Java "
+            "brokers (kafka-reassign-partitions --generate --broker-list ..., docs/cluster.md)",
+            ", ".join(f"{name} {level}" for name, level in unserved.items()),
+        )
 
 
 class JoinedQuorum:
@@ -186,7 +213,7 @@ class JoinedQuorum:
         )
         self._fetching = asyncio.create_task(self._fetcher.run(), name="metadata fetcher")
         await self._until_caught_up(self._fetcher)
-        self._check(self.metadata.image)
+        check_joinable(self.metadata.image, self._config)
         self._lifecycle = MemberLifecycle(
             self._channel,
             self.metadata,
@@ -218,25 +245,6 @@ class JoinedQuorum:
             raise StartError(
                 f"the metadata was not fetched within {self._patience_s:g} s",
                 "check that the controllers run and have elected one of them",
-            )
-
-    def _check(self, image: ClusterImage) -> None:
-        """Refuse clusters that this broker would be a hole in, or cannot understand."""
-        try:
-            check_features(image.features)
-        except KafkaError as error:
-            raise StartError(str(error.message), "start a newer broker in this cluster") from None
-        check_cluster(image.unserved_protection, self._config)
-        unserved = {
-            name: level
-            for name, level in image.features.items()
-            if name in READABLE_FEATURES and name not in {*SERVED_FEATURES, _OF_CONTROLLERS}
-        }
-        if unserved:
-            LOGGER.info(
-                "the cluster has %s: this broker keeps their records and serves no such groups; "
-                "see docs/cluster.md for __consumer_offsets and __share_group_state",
-                ", ".join(f"{name} {level}" for name, level in unserved.items()),
             )
 
     async def endpoints(self, endpoints: Sequence[Endpoint]) -> Sequence[Endpoint]:
@@ -309,10 +317,6 @@ class JoinedQuorum:
             session_s=config.int("broker.session.timeout.ms") / 1000,
             registration_s=config.int("initial.broker.registration.timeout.ms") / 1000,
         )
-
-
-# It says how controllers elect; a broker has only to replay its records.
-_OF_CONTROLLERS: Final = "eligible.leader.replicas.version"
 
 
 def _is_loopback(host: str) -> bool:

@@ -41,8 +41,8 @@ if TYPE_CHECKING:
 
 LOGGER = logging.getLogger(__name__)
 
-# controller.quorum.fetch.max.bytes of Apache Kafka: as many are asked for at once.
-_MOST_BYTES: Final = 8 << 20
+# As many are asked for at once: checked and written they hold the loop for 5 ms.
+_MOST_BYTES: Final = 1 << 20
 _MOST_SNAPSHOT_BYTES: Final = 1 << 30
 _WAIT_MS: Final = 500
 # Of Fetch: from these on an observer says which directory it has (KIP-853), and is answered at once

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from wirebroker.clock import Slices
 from wirebroker.cluster.metadata_batches import EncodedBatches, decode_batch
 from wirebroker.cluster.metadata_snapshot import (
+    SnapshotContents,
     SnapshotId,
     control_records,
     encode_snapshot,
@@ -81,16 +82,18 @@ def whole_batches(records: memoryview) -> list[FetchedBatch]:
     return batches
 
 
-async def image_of_snapshot(content: bytes, snapshot: SnapshotId, clock: Clock) -> ClusterImage:
-    """Return the image that a snapshot's contents make, in slices of the loop's time.
+async def image_of_snapshot(
+    contents: SnapshotContents, snapshot: SnapshotId, clock: Clock
+) -> ClusterImage:
+    """Return the image that a snapshot makes, in slices of the loop's time.
 
     Raises:
-        KafkaError: CORRUPT_MESSAGE; UNSUPPORTED_VERSION: it holds what is not known here.
+        KafkaError: UNSUPPORTED_VERSION: it holds what is not known here.
         MalformedFrameError: A record is none.
     """
     slices = Slices(clock)
     builder = ImageBuilder(ClusterImage())
-    for header, batch in read_snapshot(content).batches:
+    for header, batch in contents.batches:
         for record in decode_batch(batch, header):
             builder.apply(record)
             await slices.turn()
@@ -154,8 +157,9 @@ class ObservedLog:
         content = store.read_snapshot()
         image = ClusterImage()
         if content is not None:
-            image = await image_of_snapshot(content, store.snapshots[-1], self._clock)
-            self._note_voters(read_snapshot(content).voters)
+            contents = read_snapshot(content)
+            image = await image_of_snapshot(contents, store.snapshots[-1], self._clock)
+            self._note_voters(contents.voters)
         store.remove_leftovers()
         self._uncommitted.extend(FetchedBatch(*each) for each in store.recover())
         return image
@@ -227,12 +231,13 @@ class ObservedLog:
             KafkaError, MalformedFrameError: It is damaged, or from a newer Kafka.
             OSError: The disk failed.
         """
-        image = await image_of_snapshot(content, snapshot, self._clock)
+        contents = await in_thread(Work.UPKEEP, read_snapshot, content)
+        image = await image_of_snapshot(contents, snapshot, self._clock)
         if self._snapshotter is not None:
             await self._snapshotter
         self._uncommitted.clear()
         self._voters = []
-        self._note_voters(read_snapshot(content).voters)
+        self._note_voters(contents.voters)
         await in_thread(Work.METADATA, self._store.write_snapshot, snapshot, content)
         self._store.restart_at(snapshot)
         return image

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from wirebroker.clock import Clock
     from wirebroker.cluster.controller_channel import ControllerChannel
     from wirebroker.cluster.metadata_follower import MetadataFollower
+    from wirebroker.codecs.metadata_records import MetadataRecord
     from wirebroker.config import Config
     from wirebroker.coordinator.controller.cluster_image import Endpoint
     from wirebroker.storage.files import Files
@@ -32,10 +33,27 @@ class OwnQuorum:
         controller: From `open` on.
     """
 
-    __slots__ = ("_channel", "_clock", "_config", "_files", "_lifecycle", "controller")
+    __slots__ = (
+        "_channel",
+        "_clock",
+        "_config",
+        "_files",
+        "_first_users",
+        "_lifecycle",
+        "controller",
+    )
 
-    def __init__(self, config: Config, *, files: Files, clock: Clock) -> None:
+    def __init__(
+        self,
+        config: Config,
+        *,
+        files: Files,
+        clock: Clock,
+        first_users: Sequence[MetadataRecord] = (),
+    ) -> None:
+        """Begin; `first_users` are records of users that a new cluster begins with."""
         self._config = config
+        self._first_users = first_users
         self._files = files
         self._clock = clock
         self._channel: LocalChannel | None = None
@@ -70,7 +88,11 @@ class OwnQuorum:
         node_id = self._config.node_id
         rules = Controller(self._config, node_id=node_id, cluster_id=cluster_id)
         controller = self.controller = await QuorumController.open(
-            metadata_home, files=self._files, clock=self._clock, rules=rules
+            metadata_home,
+            files=self._files,
+            clock=self._clock,
+            rules=rules,
+            first_users=self._first_users,
         )
         controller.log.hold_snapshots()
         self._channel = LocalChannel(controller)

@@ -73,6 +73,23 @@ _PEER_IS_GONE: Final = frozenset(
 )
 
 
+class Guard(Interface):
+    """Stands before the handlers of one connection, until it knows whose that is (security/)."""
+
+    @property
+    def most_bytes(self) -> int:
+        """Of a request, until then."""
+        ...
+
+    def __call__(self, frame: memoryview, session: Session, /) -> list[Piece] | Pending | None:
+        """Serve a frame, or what it takes to be served."""
+        ...
+
+    def when_known(self, callback: Callable[[], None] | None, /) -> None:
+        """Call back once, when the client is known; None: not any more."""
+        ...
+
+
 class Owner(Interface):
     """Whose a connection is: what all of a loop's share (connection_table.py)."""
 
@@ -151,13 +168,18 @@ class Connection:
     # _charged_bytes == what this connection has added to the budget.
 
     def __init__(
-        self, table: Owner, transport: ConnectionTransport, session: Session, address: str
+        self,
+        table: Owner,
+        transport: ConnectionTransport,
+        session: Session,
+        address: str,
+        guard: Guard | None = None,
     ) -> None:
         self._table = table
         self._loop = table.loop
         self._monotonic = table.clock.monotonic
         self._budget = table.budget
-        self._dispatch = table.dispatch
+        self._dispatch = table.dispatch if guard is None else guard
         self._transport = transport
         self._sockets = transport.sockets
         # Another loop doesn't tell of an end behind what is unread.

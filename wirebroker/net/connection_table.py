@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from wirebroker.metrics import Metrics
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from wirebroker.clock import Clock
-    from wirebroker.net.connection import Dispatch
+    from wirebroker.net.connection import Dispatch, Guard
     from wirebroker.net.poller import Sockets
     from wirebroker.net.settings import NetworkSettings
     from wirebroker.net.transport import ConnectionTransport
@@ -54,6 +55,7 @@ class ConnectionTable:
         old_pages: What readers of old data have brought into the page cache.
         clock: Time for deadlines.
         dispatch: Serves a frame.
+        guards: Makes by a listener's name what stands before the handlers of its connections.
         on_disk_failure: Told the path of a file that could not be sent because its disk failed.
         quotas: How many there may be.
         settings: Limits.
@@ -67,11 +69,13 @@ class ConnectionTable:
         "_idle_timer",
         "_next_number",
         "_on_room",
+        "_unknown",
         "_watched",
         "area",
         "budget",
         "clock",
         "dispatch",
+        "guards",
         "loop",
         "metrics",
         "old_pages",
@@ -90,6 +94,7 @@ class ConnectionTable:
         settings: NetworkSettings,
         max_sockets: int | None = None,
         on_disk_failure: Callable[[str, OSError], None] = lambda _path, _error: None,
+        guards: Callable[[str], Guard | None] = lambda _listener_name: None,
         metrics: Metrics | None = None,
     ) -> None:
         """Make an empty table; `max_sockets` is what the limit of open files leaves room for."""
@@ -102,6 +107,7 @@ class ConnectionTable:
         self.clock = clock
         self.dispatch = dispatch
         self.on_disk_failure = on_disk_failure
+        self.guards = guards
         self.settings = settings
         self.quotas = ConnectionQuotas(settings, max_sockets=max_sockets or 2**31 - 1)
         self.metrics = metrics or Metrics()
@@ -110,6 +116,8 @@ class ConnectionTable:
         self._connections: dict[Connection, None] = {}
         # Those in the middle of a frame.
         self._watched: dict[Connection, None] = {}
+        # Those whose clients are not known yet, with the end of their time.
+        self._unknown: dict[Connection, tuple[Guard, asyncio.TimerHandle]] = {}
         # Listeners that wait for a connection to close, or for other limits.
         self._on_room: list[Callable[[], None]] = []
         self._deadline_timer: asyncio.TimerHandle | None = None
@@ -205,9 +213,12 @@ class ConnectionTable:
             local_host=local_host,
             local_port=local_port,
         )
+        guard = self.guards(listener_name)
         # Pyright takes a function in a slot for a method.
-        connection = Connection(self, transport, session, host)  # pyright: ignore[reportArgumentType]
+        connection = Connection(self, transport, session, host, guard)  # pyright: ignore[reportArgumentType]
         self._connections[connection] = None
+        if guard is not None:
+            self._ask_who(connection, guard)
         self.quotas.opened(listener_name, host)
         self.metrics.connections_opened[listener_name] += 1
         self._close_excess()
@@ -215,9 +226,32 @@ class ConnectionTable:
             self._schedule_idle_sweep()
         return connection
 
+    def _ask_who(self, connection: Connection, guard: Guard) -> None:
+        """Give a client little room and little time until its guard knows it."""
+        timer = self.loop.call_later(
+            self.settings.authentication_deadline_ms / 1000,
+            connection.close_because,
+            "it has not authenticated in time (wirebroker.authentication.deadline.ms)",
+        )
+        self._unknown[connection] = (guard, timer)
+        connection.protocol.limit(guard.most_bytes, "sasl.server.max.receive.size")
+        guard.when_known(partial(self._is_known, connection))
+
+    def _is_known(self, connection: Connection) -> None:
+        limit = self.settings.request_max_bytes
+        connection.protocol.limit(limit, "socket.request.max.bytes")
+        self._forget_guard(connection)
+
+    def _forget_guard(self, connection: Connection) -> None:
+        guard, timer = self._unknown.pop(connection)
+        timer.cancel()
+        guard.when_known(None)
+
     def closed(self, connection: Connection) -> None:
         """Forget a connection (called by it, once)."""
         del self._connections[connection]
+        if connection in self._unknown:
+            self._forget_guard(connection)
         self._watched.pop(connection, None)
         self.quotas.closed(connection.session.listener_name, connection.address)
         self.metrics.connections_closed[connection.session.listener_name] += 1
@@ -261,6 +295,7 @@ class ConnectionTable:
         """Assert the laws."""
         self.quotas.check(len(self._connections))
         assert all(connection in self._connections for connection in self._watched)
+        assert all(connection in self._connections for connection in self._unknown)
         self.budget.check()
 
     def _schedule_deadline_sweep(self) -> None:

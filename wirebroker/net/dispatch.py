@@ -194,6 +194,16 @@ class Dispatcher:
             return frame_answer(correlation_id, pieces, is_flexible=entry.is_flexible)
         return Pending(entry, correlation_id, body)
 
+    def later(self, request: Request, body: Awaitable[Any]) -> Pending:
+        """Return the later answer to a request that has come here past the handlers.
+
+        Args:
+            request: Of a key and version that are served.
+            body: Of the answer, in pieces, when it is awaited.
+        """
+        entry = self._entries[request.key << 16 | request.version]
+        return Pending(entry, request.correlation_id, body)
+
     def _serve_prepared(self, prepared: Prepared, frame: memoryview) -> bytes | None:
         try:
             return prepared.serve(frame)

@@ -91,7 +91,9 @@ class OpenListeners:
             opened = self._by_name[each.name] = Listener(self._table, each.name, sock)
             opened.start()
             logger.info("%s listens on %s:%d", opened.name, opened.host, opened.port)
-            bound = BoundListener(each.name, opened.host, opened.port, each.advertised)
+            bound = BoundListener(
+                each.name, opened.host, opened.port, each.advertised, is_open=each.sasl is None
+            )
             warning = open_warning([bound])
             if warning is not None:
                 logger.warning("%s", warning)

@@ -64,6 +64,7 @@ class Protocol:
         "_area",
         "_deadline_s",
         "_large",
+        "_limit_name",
         "_paused_at",
         "_request_max_bytes",
         "_view",
@@ -80,6 +81,7 @@ class Protocol:
     def __init__(self, area: ReceiveArea, *, request_max_bytes: int, deadline_s: float) -> None:
         self._area = area
         self._request_max_bytes = request_max_bytes
+        self._limit_name = "socket.request.max.bytes"
         self._deadline_s = deadline_s
         self._view = _NOTHING
         self._large: FrameBuffer | None = None
@@ -89,6 +91,11 @@ class Protocol:
         self.held_bytes = 0
         self.deadline: float | None = None
         self.is_large = False
+
+    def limit(self, request_max_bytes: int, limit_name: str) -> None:
+        """Take frames of up to so many bytes from the next one on, as that config says."""
+        self._request_max_bytes = request_max_bytes
+        self._limit_name = limit_name
 
     # --- bytes in ---
 
@@ -224,7 +231,7 @@ class Protocol:
             raise MalformedFrameError("a TLS client is talking to a PLAINTEXT listener")
         if length > self._request_max_bytes:
             raise MalformedFrameError(
-                f"a request of {length} bytes exceeds socket.request.max.bytes "
+                f"a request of {length} bytes exceeds {self._limit_name} "
                 f"({self._request_max_bytes})"
             )
         if length <= 0:

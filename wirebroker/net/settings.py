@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from wirebroker.config.listeners import listeners_of
+from wirebroker.config.listeners import inter_broker_listener, listeners_of
 from wirebroker.config.texts import counts_by_host
 from wirebroker.net.host_lookup import literal_address
 from wirebroker.net.memory_budget import DEFAULT_BUDGET_BYTES
@@ -46,6 +46,7 @@ class NetworkSettings:
     inter_broker_listener: str = "PLAINTEXT"
     memory_budget_bytes: int = DEFAULT_BUDGET_BYTES
     frame_deadline_ms: int = 30_000
+    authentication_deadline_ms: int = 30_000
 
     @classmethod
     def from_config(
@@ -77,9 +78,10 @@ class NetworkSettings:
             max_connection_creation_rate=config.int(rate),
             max_connections_of={n: config.listener_int(n, "max.connections") for n in names},
             creation_rate_of={n: config.listener_int(n, rate) for n in names},
-            inter_broker_listener=config.optional_str("inter.broker.listener.name") or "PLAINTEXT",
+            inter_broker_listener=inter_broker_listener(config),
             memory_budget_bytes=config.int("wirebroker.request.memory.bytes"),
             frame_deadline_ms=config.int("wirebroker.frame.deadline.ms"),
+            authentication_deadline_ms=config.int("wirebroker.authentication.deadline.ms"),
         )
 
 

@@ -10,9 +10,10 @@ from wirebroker.testing.rig import Rig
 from wirebroker.testing.rig_files import RigFiles
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
+    from wirebroker.codecs.metadata_records import MetadataRecord
     from wirebroker.config import Config
     from wirebroker.metrics import Metrics
 
@@ -29,6 +30,7 @@ class RigServer(Server):
         waits_for_disk: bool = True,
         metrics: Metrics | None = None,
         on_failure: Callable[[str], None] | None = None,
+        first_users: Sequence[MetadataRecord] = (),
     ) -> None:
         super().__init__(
             config,
@@ -38,6 +40,7 @@ class RigServer(Server):
             metrics=metrics,
             gate=rig.gate,
             on_failure=on_failure,
+            first_users=first_users,
         )
         # Days that are passed over leave connections as they are.
         self._network_clock = SystemClock()

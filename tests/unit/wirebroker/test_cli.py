@@ -23,9 +23,9 @@ def served(monkeypatch):
         calls.append((config, port_file))
         return 0
 
-    module = types.ModuleType("wirebroker.server")
+    module = types.ModuleType("wirebroker.serving")
     monkeypatch.setattr(module, "run", run, raising=False)
-    monkeypatch.setitem(sys.modules, "wirebroker.server", module)
+    monkeypatch.setitem(sys.modules, "wirebroker.serving", module)
     for name in ("CLUSTER_ID", "KAFKA_NUM_PARTITIONS"):
         monkeypatch.delenv(name, raising=False)
     return calls
@@ -124,21 +124,21 @@ def test_what_keeps_the_server_from_starting_is_one_line(served, monkeypatch, ca
     def run(config, *, port_file):
         raise StartError("port 9092 is in use", "stop the other process or give --port")
 
-    monkeypatch.setattr(sys.modules["wirebroker.server"], "run", run)
+    monkeypatch.setattr(sys.modules["wirebroker.serving"], "run", run)
     assert cli.run(["serve"]) == 2
     said = "wirebroker: port 9092 is in use: stop the other process or give --port\n"
     assert capsys.readouterr().err == said
 
 
 def test_the_servers_status_is_the_programs(served, monkeypatch):
-    monkeypatch.setattr(sys.modules["wirebroker.server"], "run", lambda *_, **__: 1)
+    monkeypatch.setattr(sys.modules["wirebroker.serving"], "run", lambda *_, **__: 1)
     assert cli.run(["serve"]) == 1
 
 
 def test_importing_the_command_line_loads_no_server():
     code = (
         "import sys, wirebroker.cli as c; c.run(['--version']);"
-        "sys.exit(any(m in sys.modules for m in ('asyncio', 'kafka', 'wirebroker.server')))"
+        "sys.exit(any(m in sys.modules for m in ('asyncio', 'kafka', 'wirebroker.serving')))"
     )
     root = Path(__file__).parents[3]
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False, cwd=root)

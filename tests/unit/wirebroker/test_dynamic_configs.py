@@ -24,6 +24,7 @@ from tests.unit.wirebroker.dynamic_config_kit import (
     probe,
     world,
 )
+from tests.unit.wirebroker.test_transitions import enter
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
 from wirebroker.codecs.records.compression import Codec
@@ -161,6 +162,20 @@ async def _min_insync_replicas(w: World) -> None:
 
 
 # -- segments --------------------------------------------------------------------------------
+
+
+@probe("num.replica.fetchers")
+async def _fetchers(w: World) -> None:
+    await create_topic(w.client, "t", 2)
+    partitions, _ = w.broker.replicas.find("t", b"", by_id=False)
+    for partition in partitions.values():
+        await enter(w.server, partition, leader=2, replicas=(1, 2))
+    assert w.server._replication is not None
+    fetchers = w.server._replication._fetchers
+    assert fetchers is not None
+    assert len(fetchers) == 1
+    await w.set(("num.replica.fetchers", "2"))
+    assert len(fetchers) == 2
 
 
 @probe("log.segment.bytes")

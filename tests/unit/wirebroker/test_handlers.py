@@ -2,17 +2,18 @@
 
 import importlib
 
+from wirebroker.api.modules import API_MODULES
 from wirebroker.api.registry import REGISTRY
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.handlers import Cost
-from wirebroker.server import API_MODULES
 
 for _module in API_MODULES:  # each handler registers itself
     importlib.import_module(f"wirebroker.api.{_module}")
 
 
 def test_everything_needs_something_but_what_comes_before_authentication():
-    assert {each.key for each in REGISTRY.handlers() if not each.needs} == {ApiKey.API_VERSIONS}
+    before = {ApiKey.API_VERSIONS, ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE}
+    assert {each.key for each in REGISTRY.handlers() if not each.needs} == before
 
 
 def test_what_is_forwarded_is_what_kafkas_brokers_forward_and_costs_the_controller():
@@ -26,6 +27,7 @@ def test_what_is_forwarded_is_what_kafkas_brokers_forward_and_costs_the_controll
         ApiKey.INCREMENTAL_ALTER_CONFIGS,
         ApiKey.ELECT_LEADERS,
         ApiKey.ALTER_PARTITION_REASSIGNMENTS,
+        ApiKey.ALTER_USER_SCRAM_CREDENTIALS,
         ApiKey.LIST_PARTITION_REASSIGNMENTS,
         ApiKey.UPDATE_FEATURES,
         ApiKey.DESCRIBE_QUORUM,

@@ -120,7 +120,6 @@ PROTECTION = {
     "ACLs": metadata_record(
         RecordType.ACCESS_CONTROL_ENTRY, id=bytes([1]) * 16, principal="User:a"
     ),
-    "SCRAM users": metadata_record(RecordType.USER_SCRAM_CREDENTIAL, name="a", mechanism=1),
     "delegation tokens": metadata_record(RecordType.DELEGATION_TOKEN, token_id="t"),
     "quotas": metadata_record(
         RecordType.CLIENT_QUOTA,
@@ -159,11 +158,12 @@ async def test_dynamic_configs_of_a_directory_count_like_those_of_a_file(tmp_pat
     assert f"holds {name}: that is protection" in error
 
 
-def test_a_directory_formatted_with_users_is_refused_as_well(tmp_path):
-    format_folder(tmp_path, PROTECTION["SCRAM users"])
-    status, error = serve(tmp_path)
-    assert status == 2
-    assert "holds SCRAM users: that is protection" in error
+async def test_a_directory_formatted_with_users_begins_with_them(tmp_path):
+    format_folder(
+        tmp_path, metadata_record(RecordType.USER_SCRAM_CREDENTIAL, name="a", mechanism=1)
+    )
+    async with running(tmp_path) as server:
+        assert broker_of(server).metadata.image.scram_users().keys() == {"a"}
 
 
 async def test_who_says_so_may_open_it_and_nothing_is_lost(tmp_path):

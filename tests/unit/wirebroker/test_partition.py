@@ -60,7 +60,7 @@ class Kit:
         self.partition = Partition(
             log,
             directory=self.directory,
-            host=ReplicaHost(NODE, commits=self.commits, clock=SystemClock()),
+            host=ReplicaHost(NODE, commits=self.commits, clock=SystemClock(), most_lag_ms=30_000),
         )
         lead(self.partition, leader_epoch=3)
         self.log = log

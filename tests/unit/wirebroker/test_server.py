@@ -29,13 +29,14 @@ from tests.support.requests import (
     produce_request,
 )
 from tests.support.servers import PATIENCE_S, broker_of, client_of, config_of, running, until
+from wirebroker.api.modules import API_MODULES
 from wirebroker.cluster.quorum_controller import QuorumController
 from wirebroker.cluster.replica_manager import ReplicaManager
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.messages import decode_request, encode_request
 from wirebroker.config import StartError
 from wirebroker.coordinator.controller.controller import ControllerRequest
-from wirebroker.server import API_MODULES, Server
+from wirebroker.server import Server
 from wirebroker.storage.files import Files
 from wirebroker.storage.log_directory import LogDirectory
 

@@ -51,7 +51,8 @@ ROWS: Final = (
     text(
         "listener.security.protocol.map",
         "SASL_SSL:SASL_SSL,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT",
-        "Security protocol of each listener's name. Only PLAINTEXT listeners can be opened.",
+        "Security protocol of each listener's name: PLAINTEXT or SASL_PLAINTEXT; those with TLS "
+        "cannot be opened.",
         mutability=PER_BROKER,
     ),
     text(
@@ -149,7 +150,6 @@ ROWS: Final = (
         num.io.threads int 8 1.. cluster-wide doubles
         num.network.threads int 3 1.. cluster-wide doubles each
         num.recovery.threads.per.data.dir int 2 1.. cluster-wide doubles
-        num.replica.fetchers int 1 1.. cluster-wide doubles
         """,
     ),
     *kept(

@@ -41,6 +41,12 @@ ROWS: Final = (
         "for each 64 KiB; a peer that falls silent within one is closed after this.",
         1,
     ),
+    integer(
+        "wirebroker.authentication.deadline.ms",
+        30_000,
+        "A client of a listener with SASL must have authenticated this long after it connected.",
+        1,
+    ),
     text(
         "wirebroker.log.format",
         "text",
@@ -57,7 +63,7 @@ ROWS: Final = (
         "wirebroker.unprotected",
         False,
         "Run although protection was asked for that is not there yet: settings of authorizers, "
-        "TLS or SASL, ACLs in a directory taken over. Whoever can connect may then do "
+        "TLS, ACLs in a directory taken over. Whoever can connect may then do "
         "everything.",
     ),
     integer(

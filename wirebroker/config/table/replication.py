@@ -4,9 +4,75 @@ from __future__ import annotations
 
 from typing import Final
 
-from wirebroker.config.forms import kept, named
+from wirebroker.config.forms import CLUSTER_WIDE, integer, kept, long, named, text
+
+# Kafka's selector that is served; no other class is.
+RACK_AWARE: Final = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
+
+
+def _served_selector(value: object) -> str | None:
+    return None if value in {"", RACK_AWARE} else f"only {RACK_AWARE} is served"
+
 
 ROWS: Final = (
+    integer(
+        "num.replica.fetchers",
+        1,
+        "Connections by which a follower fetches from each leader; partitions are spread over "
+        "them.",
+        1,
+        mutability=CLUSTER_WIDE,
+        at_most_doubles=True,
+    ),
+    integer(
+        "replica.fetch.backoff.ms",
+        1_000,
+        "Longest pause before a follower fetches a partition again that failed; after the first "
+        "failure it is a twentieth, and doubles.",
+        0,
+    ),
+    integer(
+        "replica.fetch.max.bytes",
+        1_048_576,
+        "Most bytes of one partition in an answer to a follower; a batch that is larger comes "
+        "whole all the same.",
+        0,
+    ),
+    integer(
+        "replica.fetch.min.bytes",
+        1,
+        "A leader answers a follower when it has as much, or replica.fetch.wait.max.ms have "
+        "passed.",
+    ),
+    integer(
+        "replica.fetch.response.max.bytes",
+        10_485_760,
+        "Most bytes of records in one answer to a follower.",
+        0,
+    ),
+    integer(
+        "replica.fetch.wait.max.ms",
+        500,
+        "How long a leader may wait for new records before it answers a follower.",
+    ),
+    long(
+        "replica.lag.time.max.ms",
+        30_000,
+        "A follower that has not had all of its leader's log for this long leaves the in-sync "
+        "replicas.",
+    ),
+    text(
+        "replica.selector.class",
+        None,
+        "Which replica consumers with a client.rack are sent to: unset is the leader, "
+        f"{RACK_AWARE} one in sync in their rack (KIP-392).",
+        check=_served_selector,
+    ),
+    integer(
+        "replica.socket.timeout.ms",
+        30_000,
+        "How long a follower waits for an answer of its leader.",
+    ),
     *kept(
         "Nothing is copied between brokers or directories, and no directory is closed to new logs.",
         """
@@ -23,15 +89,7 @@ ROWS: Final = (
         leader.imbalance.check.interval.seconds
         log.dir.failure.timeout.ms
         num.replica.alter.log.dirs.threads
-        replica.fetch.backoff.ms
-        replica.fetch.max.bytes
-        replica.fetch.min.bytes
-        replica.fetch.response.max.bytes
-        replica.fetch.wait.max.ms
-        replica.lag.time.max.ms
-        replica.selector.class
         replica.socket.receive.buffer.bytes
-        replica.socket.timeout.ms
         replication.quota.window.num
         replication.quota.window.size.seconds
         unclean.leader.election.interval.ms

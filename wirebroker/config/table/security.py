@@ -4,14 +4,58 @@ from __future__ import annotations
 
 from typing import Final
 
-from wirebroker.config.forms import kept, named
+from wirebroker.config.forms import PER_BROKER, integer, items, kept, long, named, password, text
 
 ROWS: Final = (
+    items(
+        "sasl.enabled.mechanisms",
+        "GSSAPI",
+        "What clients of listeners with SASL may authenticate with: PLAIN, SCRAM-SHA-256 and "
+        "SCRAM-SHA-512 are served. A listener may have its own "
+        "(listener.name.<listener>.sasl.enabled.mechanisms).",
+        mutability=PER_BROKER,
+    ),
+    password(
+        "sasl.jaas.config",
+        None,
+        'Users of PLAIN, as options of Kafka\'s login module (user_<name>="<password>"). Read as '
+        "listener.name.<listener>.<mechanism>.sasl.jaas.config alone.",
+        mutability=PER_BROKER,
+    ),
+    text(
+        "sasl.mechanism.inter.broker.protocol",
+        "GSSAPI",
+        "SASL mechanism of other brokers; their listener must offer it.",
+        mutability=PER_BROKER,
+    ),
+    text(
+        "security.inter.broker.protocol",
+        "PLAINTEXT",
+        "Security protocol, by which other brokers find their listener unless "
+        "inter.broker.listener.name names it.",
+        choices=("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"),
+    ),
+    integer(
+        "sasl.server.max.receive.size",
+        524_288,
+        "Largest request that is read before its client has authenticated.",
+        1,
+    ),
+    long(
+        "connections.max.reauth.ms",
+        0,
+        "After how long clients with SASL authenticate again, or are closed at their next request "
+        "(KIP-368); 0 is never. A listener, and a mechanism of it, may have its own.",
+    ),
+    integer(
+        "connection.failed.authentication.delay.ms",
+        100,
+        "How long a client that failed to authenticate waits until it is told so and closed.",
+        0,
+    ),
     *kept(
-        "Listeners with SASL are not served.",
+        "Kerberos is not served, nor do brokers log in to each other.",
         """
-        sasl.enabled.mechanisms list GSSAPI - per-broker
-        sasl.jaas.config password - - per-broker
         sasl.kerberos.kinit.cmd string /usr/bin/kinit - per-broker
         sasl.kerberos.min.time.before.relogin long 60000 - per-broker
         sasl.kerberos.principal.to.local.rules list DEFAULT - per-broker
@@ -22,7 +66,6 @@ ROWS: Final = (
         sasl.login.refresh.min.period.seconds short 60 - per-broker
         sasl.login.refresh.window.factor double 0.8 - per-broker
         sasl.login.refresh.window.jitter double 0.05 - per-broker
-        sasl.mechanism.inter.broker.protocol string GSSAPI - per-broker
         """,
     ),
     *kept(
@@ -53,8 +96,6 @@ ROWS: Final = (
     *named("""
         alter.config.policy.class.name asks
         authorizer.class.name asks
-        connection.failed.authentication.delay.ms
-        connections.max.reauth.ms =0 asks
         create.topic.policy.class.name asks
         delegation.token.expiry.check.interval.ms
         delegation.token.expiry.time.ms
@@ -95,8 +136,6 @@ ROWS: Final = (
         sasl.oauthbearer.sub.claim.name =sub
         sasl.oauthbearer.token.endpoint.url
         sasl.server.callback.handler.class
-        sasl.server.max.receive.size =524288
-        security.inter.broker.protocol =PLAINTEXT asks
         security.providers asks
         ssl.allow.dn.changes =false
         ssl.allow.san.changes =false

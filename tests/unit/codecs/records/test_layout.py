@@ -26,7 +26,7 @@ POSITIONS = {
     "base_sequence": layout.BASE_SEQUENCE_AT,
     "record_count": layout.RECORD_COUNT_AT,
 }
-C_SOURCES = ("codecs/_hot.c", "codecs/_record_walk.h")
+C_SOURCES = ("codecs/_hot.c", "codecs/_record_columns.h", "codecs/_record_walk.h")
 # A header in which every byte is another one.
 BYTES = bytes(range(layout.HEADER_BYTES))
 FIELDS = dict(zip(POSITIONS, layout.HEADER.unpack(BYTES), strict=True))

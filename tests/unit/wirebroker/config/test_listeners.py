@@ -10,7 +10,7 @@ from wirebroker.config.listeners import Address, listeners_of
 
 def test_kafkas_default_is_every_interface_and_the_address_of_arrival():
     (listener,) = listeners_of(Config())
-    assert listener == ("PLAINTEXT", "", 9092, "PLAINTEXT", None)
+    assert listener == ("PLAINTEXT", "", 9092, "PLAINTEXT", None, None)
 
 
 def test_named_listeners_are_mapped_and_advertised_one_by_one():
@@ -23,8 +23,8 @@ def test_named_listeners_are_mapped_and_advertised_one_by_one():
         }
     )
     inside, outside = listeners_of(config)
-    assert inside == ("INSIDE", "", 9092, "PLAINTEXT", Address("broker1", 9092))
-    assert outside == ("OUTSIDE", "::1", 9094, "PLAINTEXT", Address("kafka.example.org", 443))
+    assert inside == ("INSIDE", "", 9092, "PLAINTEXT", Address("broker1", 9092), None)
+    assert outside == ("OUTSIDE", "::1", 9094, "PLAINTEXT", Address("kafka.example.org", 443), None)
 
 
 def test_the_controllers_listener_is_left_out():

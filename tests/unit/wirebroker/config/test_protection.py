@@ -24,9 +24,7 @@ _AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
         ("allow.everyone.if.no.acl.found", "false"),
         ("principal.builder.class", "com.example.Builder"),
         ("client.quota.callback.class", "com.example.Quotas"),
-        ("connections.max.reauth.ms", "3600000"),
         ("delegation.token.secret.key", "hunter2"),
-        ("security.inter.broker.protocol", "SASL_SSL"),
         ("security.providers", "com.example.Provider"),
         ("password.encoder.secret", "hunter2"),
         ("create.topic.policy.class.name", "com.example.Policy"),
@@ -34,10 +32,8 @@ _AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
         ("ssl.keystore.location", "/etc/kafka/keystore.jks"),
         ("ssl.client.auth", "required"),
         ("ssl.keystore.filename", "kafka.jks"),  # Kafka's container image
-        ("sasl.enabled.mechanisms", "SCRAM-SHA-512"),
         ("sasl.jaas.config", "org.example.Login required;"),
         ("listener.name.outside.ssl.keystore.location", "/etc/kafka/keystore.jks"),
-        ("listener.name.outside.scram-sha-256.sasl.jaas.config", "org.example.Login required;"),
         ("listener.name.outside.principal.builder.class", "com.example.Builder"),
     ],
 )
@@ -69,6 +65,21 @@ def test_a_setting_that_asks_for_protection_is_refused_by_its_name(name, value):
     ],
 )
 def test_a_default_that_is_spelled_out_asks_for_nothing(name, value):
+    assert asking_names({name: value}) == ()
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("connections.max.reauth.ms", "3600000"),
+        ("security.inter.broker.protocol", "SASL_PLAINTEXT"),
+        ("sasl.enabled.mechanisms", "SCRAM-SHA-512"),
+        ("listener.name.outside.sasl.enabled.mechanisms", "PLAIN"),
+        ("listener.name.outside.plain.connections.max.reauth.ms", "1"),
+        ("listener.name.outside.scram-sha-256.sasl.jaas.config", "x required;"),
+    ],
+)
+def test_what_is_there_may_be_asked_for(name, value):
     assert asking_names({name: value}) == ()
 
 

@@ -1,0 +1,302 @@
+"""The records of many batches as columns, laid out as Apache Arrow has them.
+
+For readers of whole logs: instead of an object per record, one buffer per column. Numbers are of
+the machine's own byte order. A column of bytes is
+
+    ends      int32 x (rows + 1), the first 0: row n is data[ends[n]:ends[n + 1]]
+    data      the fields end to end
+    validity  a bit a row, the lowest first; 0: null
+
+and headers are a list per row of pairs: a first and an end of pairs for each row (`ends`), and two
+columns of bytes, keys and values. A row without headers is null, as Spark's connector has it.
+
+A build with the C extension has it in C (_record_columns.h), for which this is the reference; a
+record of 100 bytes costs less than 0.1 us there and some 3 us here.
+
+Source: Apache Arrow's columnar format; what is refused as in record.py.
+"""
+
+from __future__ import annotations
+
+from array import array
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+
+from wirebroker.codecs.errors import KafkaError
+from wirebroker.codecs.records.record import read_records
+
+try:
+    from wirebroker.codecs import _hot
+except ImportError:  # no extension
+    _hot = None  # type: ignore[assignment]
+
+if TYPE_CHECKING:
+    from wirebroker.codecs.primitives import Buffer
+
+_MOST_BYTES: Final = (1 << 31) - 1
+_SEQUENCE_MASK: Final = (1 << 31) - 1
+_LONG_MIN: Final = -(1 << 63)
+
+TakenBytes: TypeAlias = "tuple[bytes, bytes, bytes, int]"
+TakenHeaders: TypeAlias = "tuple[bytes, bytes, int, TakenBytes, TakenBytes]"
+TakenColumns: TypeAlias = (
+    "tuple[int, bytes, bytes, bytes, TakenBytes | None, TakenBytes | None, TakenHeaders | None]"
+)
+
+
+class BytesColumn(NamedTuple):
+    """Fields of bytes; see above."""
+
+    ends: bytes
+    data: bytes
+    validity: bytes
+    null_count: int
+
+    @property
+    def row_count(self) -> int:
+        """How many fields there are."""
+        return len(self.ends) // 4 - 1
+
+
+class HeadersColumn(NamedTuple):
+    """The headers of each row; see above."""
+
+    ends: bytes
+    validity: bytes
+    null_count: int
+    keys: BytesColumn
+    values: BytesColumn
+
+
+class ColumnBuffers(NamedTuple):
+    """What `RecordColumns.take` gives, with names.
+
+    Attributes:
+        row_count: Of each column.
+        offsets: int64 each.
+        timestamps: int64 each, milliseconds since 1970; -1: none.
+        sequences: int32 each, of the record; -1: none.
+        keys: None if they were not asked for, as are the next two.
+        values: See keys.
+        headers: See keys.
+    """
+
+    row_count: int
+    offsets: bytes
+    timestamps: bytes
+    sequences: bytes
+    keys: BytesColumn | None
+    values: BytesColumn | None
+    headers: HeadersColumn | None
+
+
+def named(taken: TakenColumns) -> ColumnBuffers:
+    """Give what was taken its names."""
+    row_count, offsets, timestamps, sequences, keys, values, headers = taken
+    return ColumnBuffers(
+        row_count,
+        offsets,
+        timestamps,
+        sequences,
+        None if keys is None else BytesColumn(*keys),
+        None if values is None else BytesColumn(*values),
+        None
+        if headers is None
+        else HeadersColumn(*headers[:3], BytesColumn(*headers[3]), BytesColumn(*headers[4])),
+    )
+
+
+class _Bits:
+    """A bit a row."""
+
+    __slots__ = ("_bits", "zero_count")
+
+    def __init__(self) -> None:
+        self._bits: list[bool] = []
+        self.zero_count = 0
+
+    def append(self, *, is_set: bool) -> None:
+        self._bits.append(is_set)
+        self.zero_count += not is_set
+
+    def packed(self) -> bytes:
+        packed = bytearray((len(self._bits) + 7) // 8)
+        for row, is_set in enumerate(self._bits):
+            packed[row >> 3] |= is_set << (row & 7)
+        return bytes(packed)
+
+
+class _Fields:
+    """A column of bytes that grows."""
+
+    __slots__ = ("_validity", "data", "ends")
+
+    def __init__(self) -> None:
+        self.ends = array("i", (0,))
+        self.data = bytearray()
+        self._validity = _Bits()
+
+    def append(self, field: bytes | None) -> None:
+        self._validity.append(is_set=field is not None)
+        self.data += field or b""
+        self.ends.append(len(self.data))
+
+    def taken(self) -> TakenBytes:
+        validity = self._validity
+        return self.ends.tobytes(), bytes(self.data), validity.packed(), validity.zero_count
+
+
+class RecordColumns:
+    """Takes batch after batch, and gives what it has as columns.
+
+    Attributes:
+        row_count: Of what was added since the last `take`.
+        byte_count: Of the fields in it.
+    """
+
+    # Each column has row_count rows.
+
+    __slots__ = (
+        "_header_ends",
+        "_header_keys",
+        "_header_validity",
+        "_header_values",
+        "_keys",
+        "_offsets",
+        "_sequences",
+        "_timestamps",
+        "_values",
+        "_wants",
+    )
+
+    def __init__(self, *, keys: bool, values: bool, headers: bool) -> None:
+        """Begin without rows.
+
+        Args:
+            keys: Whether there shall be a column of them, as of the next two.
+            values: See keys.
+            headers: See keys.
+        """
+        self._wants = (keys, values, headers)
+        self._begin()
+
+    def _begin(self) -> None:
+        self._offsets = array("q")
+        self._timestamps = array("q")
+        self._sequences = array("i")
+        self._keys = _Fields()
+        self._values = _Fields()
+        self._header_ends = array("i", (0,))
+        self._header_validity = _Bits()
+        self._header_keys = _Fields()
+        self._header_values = _Fields()
+
+    @property
+    def row_count(self) -> int:
+        """See the class."""
+        return len(self._offsets)
+
+    @property
+    def byte_count(self) -> int:
+        """See the class."""
+        fields = (self._keys, self._values, self._header_keys, self._header_values)
+        return sum(len(each.data) for each in fields)
+
+    def add(
+        self,
+        records: Buffer,
+        *,
+        count: int,
+        base_offset: int,
+        base_timestamp: int,
+        append_time: int | None,
+        base_sequence: int,
+        first_offset: int,
+        end_offset: int,
+    ) -> int:
+        """Add the records of a batch whose offsets are within bounds.
+
+        Args:
+            records: All of them and nothing else, not compressed.
+            count: As the batch declares it, like the next four.
+            base_offset: See count.
+            base_timestamp: See count.
+            append_time: The timestamp of every record instead, if the broker set it.
+            base_sequence: -1: there is none.
+            first_offset: The first that is wanted.
+            end_offset: The first that is not wanted any more.
+
+        Returns:
+            How many rows were added; -1 if the records contradict themselves, and none was.
+
+        Raises:
+            OverflowError: A column would have more bytes than int32 counts; what was added before
+                is still there.
+        """
+        try:
+            found = list(
+                read_records(
+                    bytes(records),
+                    count=count,
+                    base_offset=base_offset,
+                    base_timestamp=base_timestamp,
+                    append_time=append_time,
+                )
+            )
+        except KafkaError:
+            return -1
+        wanted = [each for each in found if first_offset <= _wrapped(each.offset) < end_offset]
+        if self.byte_count + len(records) > _MOST_BYTES:
+            raise OverflowError("a column is full: take it first")
+        for offset, timestamp, key, value, headers in wanted:
+            self._offsets.append(_wrapped(offset))
+            self._timestamps.append(_wrapped(timestamp))
+            delta = offset - base_offset
+            self._sequences.append(
+                -1 if base_sequence < 0 else base_sequence + delta & _SEQUENCE_MASK
+            )
+            if self._wants[0]:
+                self._keys.append(key)
+            if self._wants[1]:
+                self._values.append(value)
+            if self._wants[2]:
+                for header_key, header_value in headers:
+                    self._header_keys.append(header_key.encode("utf-8", "surrogateescape"))
+                    self._header_values.append(header_value)
+                self._header_ends.append(len(self._header_keys.ends) - 1)
+                self._header_validity.append(is_set=bool(headers))
+        return len(wanted)
+
+    def take(self) -> TakenColumns:
+        """Return all rows (see `named`), and begin anew."""
+        keys, values, headers = self._wants
+        taken = (
+            self.row_count,
+            self._offsets.tobytes(),
+            self._timestamps.tobytes(),
+            self._sequences.tobytes(),
+            self._keys.taken() if keys else None,
+            self._values.taken() if values else None,
+            (
+                self._header_ends.tobytes(),
+                self._header_validity.packed(),
+                self._header_validity.zero_count,
+                self._header_keys.taken(),
+                self._header_values.taken(),
+            )
+            if headers
+            else None,
+        )
+        self._begin()
+        return taken
+
+
+def _wrapped(number: int) -> int:
+    """Return a sum as Java has it, modulo 2**64."""
+    return (number - _LONG_MIN & (1 << 64) - 1) + _LONG_MIN
+
+
+# Whether it is done in C.
+IS_QUICK: Final = _hot is not None
+
+if _hot is not None:
+    RecordColumns = _hot.RecordColumns  # type: ignore[assignment, misc]

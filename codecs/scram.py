@@ -1,0 +1,192 @@
+"""SCRAM: its messages, and what is computed of a password (RFC 5802, RFC 7677).
+
+    client first    n,,n=<user>,r=<client nonce>[,tokenauth=true]
+    server first    r=<client nonce><server nonce>,s=<salt>,i=<iterations>
+    client final    c=biws,r=<both nonces>,p=<proof>
+    server final    v=<signature>
+
+    salted password = PBKDF2(password, salt, iterations)     what clients of the protocol send
+    client key = HMAC(salted password, "Client Key")         never kept
+    stored key = H(client key)                               kept: checks a proof
+    server key = HMAC(salted password, "Server Key")         kept: signs the answer
+
+Names and passwords are taken as their UTF-8 bytes, without SASLprep, as Apache Kafka does.
+
+Source: Kafka's ScramMessages, ScramFormatter and ScramMechanism.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import hmac
+import re
+from typing import Final, NamedTuple
+
+from wirebroker.codecs.errors import MalformedFrameError
+
+# By the number that requests and records have for it: its name, and the hash's.
+_HASHES: Final = {1: "sha256", 2: "sha512"}
+SCRAM_MECHANISMS: Final = {1: "SCRAM-SHA-256", 2: "SCRAM-SHA-512"}
+SCRAM_NUMBERS: Final = {name: number for number, name in SCRAM_MECHANISMS.items()}
+LEAST_ITERATIONS: Final = 4096
+MOST_ITERATIONS: Final = 16_384
+
+# Longer ones are no client's: names and nonces of a few dozen characters are common.
+_LONGEST_MESSAGE_BYTES: Final = 8192
+_CLIENT_FIRST: Final = re.compile(
+    r"n,(?:a=(?P<authzid>[^,=]*(?:=2C[^,=]*|=3D[^,=]*)*))?,"
+    r"(?P<bare>n=(?P<name>[^,=]*(?:=2C[^,=]*|=3D[^,=]*)*),r=(?P<nonce>[\x21-\x2b\x2d-\x7e]+)"
+    r"(?P<extensions>(?:,[A-Za-z]+=[^,]+)*))"
+)
+_CLIENT_FINAL: Final = re.compile(
+    r"(?P<unproved>c=(?P<channel>[A-Za-z0-9+/=]+),r=(?P<nonce>[\x21-\x2b\x2d-\x7e]+)"
+    r"(?:,[A-Za-z]+=[^,]+)*),p=(?P<proof>[A-Za-z0-9+/=]+)"
+)
+
+
+class ScramKeys(NamedTuple):
+    """What is kept of a password."""
+
+    salt: bytes
+    stored_key: bytes
+    server_key: bytes
+    iterations: int
+
+
+class ClientFirst(NamedTuple):
+    """What a client begins with."""
+
+    user: str
+    authorization_id: str
+    nonce: str
+    # What proofs are made over, without the header before it.
+    bare: str
+    is_by_token: bool
+
+
+class ClientFinal(NamedTuple):
+    """What a client proves itself with."""
+
+    nonce: str
+    proof: bytes
+    # What proofs are made over: all before the proof.
+    unproved: str
+
+
+def salted_password(mechanism: int, password: str, salt: bytes, iterations: int) -> bytes:
+    """Return what a password becomes; takes some milliseconds on purpose."""
+    return hashlib.pbkdf2_hmac(_HASHES[mechanism], password.encode(), salt, iterations)
+
+
+def keys_of(mechanism: int, salted: bytes, *, salt: bytes, iterations: int) -> ScramKeys:
+    """Return what is kept of a salted password.
+
+    Args:
+        mechanism: One of SCRAM_MECHANISMS.
+        salted: The salted password.
+        salt: What it was salted with; told to clients.
+        iterations: How often it was hashed; likewise.
+    """
+    client_key = _hmac(mechanism, salted, b"Client Key")
+    server_key = _hmac(mechanism, salted, b"Server Key")
+    return ScramKeys(salt, _hash(mechanism, client_key), server_key, iterations)
+
+
+def is_proved(mechanism: int, keys: ScramKeys, proof: bytes, exchanged: bytes) -> bool:
+    """Tell, in a time that does not say why, whether a proof is that of the password's owner.
+
+    Args:
+        mechanism: One of SCRAM_MECHANISMS.
+        keys: Of the user.
+        proof: The client's.
+        exchanged: The messages that it is over, joined by commas.
+    """
+    signature = _hmac(mechanism, keys.stored_key, exchanged)
+    if len(proof) != len(signature):
+        return False
+    client_key = bytes(a ^ b for a, b in zip(proof, signature, strict=True))
+    return hmac.compare_digest(_hash(mechanism, client_key), keys.stored_key)
+
+
+def server_signature(mechanism: int, keys: ScramKeys, exchanged: bytes) -> bytes:
+    """Return what shows a client that the server has the keys."""
+    return _hmac(mechanism, keys.server_key, exchanged)
+
+
+def parse_client_first(message: bytes) -> ClientFirst:
+    """Read what a client begins with.
+
+    Raises:
+        MalformedFrameError: It is no such message.
+    """
+    found = _CLIENT_FIRST.fullmatch(_text(message))
+    if found is None:
+        raise MalformedFrameError("a SCRAM client begins with something else")
+    extensions = found["extensions"].lower().split(",")
+    return ClientFirst(
+        user=_unescaped(found["name"]),
+        authorization_id=_unescaped(found["authzid"] or ""),
+        nonce=found["nonce"],
+        bare=found["bare"],
+        is_by_token="tokenauth=true" in extensions,
+    )
+
+
+def parse_client_final(message: bytes) -> ClientFinal:
+    """Read what a client proves itself with.
+
+    Raises:
+        MalformedFrameError: It is no such message, or wants channels to be bound.
+    """
+    found = _CLIENT_FINAL.fullmatch(_text(message))
+    if found is None:
+        raise MalformedFrameError("a SCRAM client ends with something else")
+    if not _base64(found["channel"]).startswith(b"n,"):
+        raise MalformedFrameError("a SCRAM client binds channels, which nobody offered")
+    return ClientFinal(found["nonce"], _base64(found["proof"]), found["unproved"])
+
+
+def server_first(nonce: str, keys: ScramKeys) -> str:
+    """Return what a client computes its proof of.
+
+    Args:
+        nonce: The client's, and the server's behind it.
+        keys: Of the user.
+    """
+    salt = base64.b64encode(keys.salt).decode("ascii")
+    return f"r={nonce},s={salt},i={keys.iterations}"
+
+
+def server_final(signature: bytes) -> str:
+    """Return what shows a client that it speaks with whom it meant."""
+    return "v=" + base64.b64encode(signature).decode("ascii")
+
+
+def _text(message: bytes) -> str:
+    if len(message) > _LONGEST_MESSAGE_BYTES:
+        raise MalformedFrameError(f"a SCRAM message of {len(message)} bytes")
+    try:
+        return message.decode()
+    except UnicodeDecodeError:
+        raise MalformedFrameError("a SCRAM message is not UTF-8") from None
+
+
+def _unescaped(name: str) -> str:
+    return name.replace("=2C", ",").replace("=3D", "=")
+
+
+def _base64(text: str) -> bytes:
+    try:
+        return base64.b64decode(text, validate=True)
+    except binascii.Error:
+        raise MalformedFrameError("a SCRAM message has something that is no base64") from None
+
+
+def _hash(mechanism: int, data: bytes) -> bytes:
+    return hashlib.new(_HASHES[mechanism], data).digest()
+
+
+def _hmac(mechanism: int, key: bytes, data: bytes) -> bytes:
+    return hmac.digest(key, data, _HASHES[mechanism])

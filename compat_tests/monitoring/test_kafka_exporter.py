@@ -1,0 +1,64 @@
+"""kafka_exporter works against the broker, and what it tells the broker tells by itself."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from confluent_kafka import Consumer, Producer
+
+from compat_tests.monitoring.kafka_exporter import exporting, program, read
+from compat_tests.topics import create
+from tests.support.brokers import Wirebroker
+from tests.support.ports import free_port
+from tests.support.scrape_pages import Samples, read_page
+from tests.support.tools import ToolError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+# Its own, of the process and of the Go runtime.
+_OURS = ("kafka_broker", "kafka_consumergroup_", "kafka_topic_")
+
+
+def use(bootstrap: str) -> Consumer:
+    """Produce 30 records to 3 partitions, have a group read and commit some."""
+    create(bootstrap, "orders", partitions=3)
+    producer = Producer({"bootstrap.servers": bootstrap})
+    for number in range(30):
+        producer.produce("orders", b"v", partition=number % 3)
+    assert producer.flush(30) == 0
+    settings = {"bootstrap.servers": bootstrap, "group.id": "billing"}
+    consumer = Consumer({**settings, "auto.offset.reset": "earliest"})
+    consumer.subscribe(["orders"])
+    read_count = 0
+    while read_count < 12:
+        read_count += consumer.poll(10) is not None
+    consumer.commit(asynchronous=False)
+    return consumer
+
+
+def of_kafka(samples: Samples) -> Samples:
+    return {place: number for place, number in samples.items() if place[0].startswith(_OURS)}
+
+
+@pytest.mark.long
+def test_both_tell_the_same(tmp_path: Path):
+    try:
+        program()
+    except ToolError as error:
+        pytest.skip(f"there is no kafka_exporter here: {error}")
+    ours = f"127.0.0.1:{free_port()}"
+    broker = Wirebroker(tmp_path, {"wirebroker.http.listeners": ours})
+    broker.start()
+    try:
+        consumer = use(broker.bootstrap)
+        with exporting(broker.bootstrap) as page:
+            theirs = of_kafka(read_page(read(page)))
+        told = of_kafka(read_page(read(f"http://{ours}/metrics")))
+        consumer.close()
+    finally:
+        broker.stop()
+    assert told == theirs
+    names = {name for name, _ in told}
+    assert {"kafka_consumergroup_lag_sum", "kafka_topic_partition_current_offset"} <= names

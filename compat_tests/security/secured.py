@@ -1,0 +1,72 @@
+"""Brokers of both kinds with a listener that wants clients to authenticate, beside an open one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tests.support import java_start
+from tests.support.brokers import ApacheKafka, Wirebroker
+from tests.support.ports import HOST, free_port
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+PASSWORD = "alice-secret"
+_PACKAGE = "org.apache.kafka.common.security."
+
+
+def sasl_settings(listener: str = "sasl_plaintext") -> dict[str, str]:
+    """Return the settings of the listener; alice is a user of PLAIN."""
+    prefix = f"listener.name.{listener}"
+    plain = f'{_PACKAGE}plain.PlainLoginModule required user_alice="{PASSWORD}";'
+    scram = f"{_PACKAGE}scram.ScramLoginModule required;"
+    return {
+        "sasl.enabled.mechanisms": ",".join(MECHANISMS),
+        f"{prefix}.plain.sasl.jaas.config": plain,
+        f"{prefix}.scram-sha-256.sasl.jaas.config": scram,
+        f"{prefix}.scram-sha-512.sasl.jaas.config": scram,
+    }
+
+
+class SecuredKafka(ApacheKafka):
+    """Apache Kafka; its port that is not open is `secured_port`."""
+
+    secured_port = 0
+
+    def _choose_ports(self) -> None:
+        super()._choose_ports()
+        self.secured_port = free_port()
+        written = self._properties.read_text()
+        listeners = next(
+            line.partition("=")[2] for line in written.splitlines() if line.startswith("listeners=")
+        )
+        secured = f"SASL_PLAINTEXT://{HOST}:{self.secured_port}"
+        # The last line of a name counts.
+        self._properties.write_text(
+            f"{written}listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,"
+            "SASL_PLAINTEXT:SASL_PLAINTEXT\n"
+            f"listeners={listeners},{secured}\n"
+            f"advertised.listeners=PLAINTEXT://{HOST}:{self.port},{secured}\n"
+        )
+
+
+class SecuredWirebroker(Wirebroker):
+    """Our broker; likewise."""
+
+    secured_port = 0
+
+    def _prepare(self) -> None:
+        super()._prepare()
+        if not self.secured_port:
+            self.secured_port = free_port()
+            self.settings["listeners"] = (
+                f"PLAINTEXT://{HOST}:{self.port},SASL_PLAINTEXT://{HOST}:{self.secured_port}"
+            )
+
+
+def secured_broker(kind: str, directory: Path) -> SecuredKafka | SecuredWirebroker:
+    """Return a broker that is not started yet."""
+    if kind == "apache":
+        return SecuredKafka(directory, sasl_settings(), java_options=java_start.options())
+    return SecuredWirebroker(directory, sasl_settings())

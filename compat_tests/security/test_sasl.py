@@ -1,0 +1,153 @@
+"""Stock clients authenticate with each mechanism they know, or are refused in the same words."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import confluent_kafka
+import kafka
+import kafka.errors
+import pytest
+from confluent_kafka.admin import (
+    AdminClient,
+    ScramCredentialInfo,
+    ScramMechanism,
+    UserScramCredentialUpsertion,
+)
+
+from compat_tests.clients import java
+from compat_tests.conftest import new_topic_name
+from compat_tests.security.secured import MECHANISMS, PASSWORD, secured_broker
+from compat_tests.waiting import eventually
+from tests.support.ports import HOST
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from compat_tests.security.secured import SecuredKafka, SecuredWirebroker
+
+    Secured = SecuredKafka | SecuredWirebroker
+
+
+@pytest.fixture(
+    scope="module", params=["wirebroker", pytest.param("apache", marks=pytest.mark.java)]
+)
+def secured(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Secured]:
+    running = secured_broker(request.param, tmp_path_factory.mktemp("secured"))
+    running.start()
+    add_users(running)
+    yield running
+    running.stop()
+
+
+def add_users(broker: Secured) -> None:
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+    for mechanism in (ScramMechanism.SCRAM_SHA_256, ScramMechanism.SCRAM_SHA_512):
+        info = ScramCredentialInfo(mechanism, 4096)
+        change = UserScramCredentialUpsertion("alice", info, PASSWORD.encode())
+        for future in admin.alter_user_scram_credentials([change]).values():
+            future.result(timeout=30)
+    futures = admin.describe_user_scram_credentials(["alice"])
+    assert isinstance(futures, dict)
+    described = futures["alice"].result(timeout=30)
+    found = {each.mechanism: each.iterations for each in described.scram_credential_infos}
+    assert found == {ScramMechanism.SCRAM_SHA_256: 4096, ScramMechanism.SCRAM_SHA_512: 4096}
+
+
+def address(broker: Secured) -> str:
+    return f"{HOST}:{broker.secured_port}"
+
+
+def librdkafka(broker: Secured, mechanism: str, password: str = PASSWORD) -> dict[str, str]:
+    return {
+        "bootstrap.servers": address(broker),
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": mechanism,
+        "sasl.username": "alice",
+        "sasl.password": password,
+    }
+
+
+def kafka_python(broker: Secured, mechanism: str, password: str = PASSWORD) -> dict[str, str]:
+    return {
+        "bootstrap_servers": address(broker),
+        "security_protocol": "SASL_PLAINTEXT",
+        "sasl_mechanism": mechanism,
+        "sasl_plain_username": "alice",
+        "sasl_plain_password": password,
+    }
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_librdkafka_authenticates_writes_and_reads(secured: Secured, mechanism: str) -> None:
+    topic = new_topic_name()
+    settings = librdkafka(secured, mechanism)
+    producer = confluent_kafka.Producer(settings)
+    producer.produce(topic, b"one")
+    assert producer.flush(30) == 0
+    consumer = confluent_kafka.Consumer(
+        {**settings, "group.id": topic, "auto.offset.reset": "earliest"}
+    )
+    consumer.subscribe([topic])
+    message = consumer.poll(30)
+    assert message is not None
+    assert (message.error(), message.value()) == (None, b"one")
+    consumer.close()
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_librdkafka_is_told_that_a_password_is_wrong(secured: Secured, mechanism: str) -> None:
+    told: list[confluent_kafka.KafkaError] = []
+    settings = {**librdkafka(secured, mechanism, "wrong"), "error_cb": told.append}
+    producer = confluent_kafka.Producer(settings)
+    eventually(
+        lambda: (
+            producer.poll(0.1) is not None
+            and any(
+                each.code() == confluent_kafka.KafkaError._AUTHENTICATION
+                and "Authentication failed" in each.str()
+                for each in told
+            )
+        )
+    )
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_kafka_python_authenticates_or_is_refused(secured: Secured, mechanism: str) -> None:
+    topic = new_topic_name()
+    producer = kafka.KafkaProducer(**kafka_python(secured, mechanism))
+    assert producer.send(topic, b"one").get(timeout=30).offset == 0
+    producer.close()
+    with pytest.raises(kafka.errors.KafkaError):
+        kafka.KafkaProducer(
+            **kafka_python(secured, mechanism, "wrong"), bootstrap_timeout_ms=5000
+        ).close()
+
+
+@pytest.mark.java
+def test_kafka_configs_keeps_users_who_log_in_with_the_java_client(
+    secured: Secured, tmp_path: Path
+) -> None:
+    def configs(*arguments: str) -> str:
+        return java.run(secured.bootstrap, java.CONFIGS, "--entity-type", "users", *arguments)
+
+    add = "SCRAM-SHA-512=[iterations=8192,password=bob-secret]"
+    configs("--entity-name", "bob", "--alter", "--add-config", add)
+    assert "SCRAM-SHA-512=iterations=8192" in configs("--entity-name", "bob", "--describe")
+    module = "org.apache.kafka.common.security.scram.ScramLoginModule"
+    file = tmp_path / "client.properties"
+    for password, is_right in (("bob-secret", True), ("wrong", False)):
+        file.write_text(
+            "security.protocol=SASL_PLAINTEXT\nsasl.mechanism=SCRAM-SHA-512\n"
+            f'sasl.jaas.config={module} required username="bob" password="{password}";\n'
+        )
+        status, printed = java.attempt(
+            address(secured), java.TOPICS, "--list", "--command-config", str(file)
+        )
+        assert (status == 0) is is_right
+        assert ("SaslAuthenticationException" in printed) is not is_right
+    configs("--entity-name", "bob", "--alter", "--delete-config", "SCRAM-SHA-512")
+    assert "SCRAM-SHA-512" not in configs("--entity-name", "bob", "--describe")

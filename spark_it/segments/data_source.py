@@ -1,0 +1,82 @@
+"""The data source as Spark calls it: `spark.read.format("wirebroker-segments")`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark.sql.datasource import DataSource, DataSourceReader
+
+from wirebroker.segments.log_directories import LogDirectories
+from wirebroker.segments.offset_ranges import batch_ranges, split
+from wirebroker.segments.options import parse_columns, parse_options
+from wirebroker.segments.pushed_filters import PushedFilters, pushed
+from wirebroker.segments.range_rows import RangePartition, arrow_batches, scan_wish
+from wirebroker.segments.row_schema import column_names, schema_text
+from wirebroker.segments.stream import SegmentStreamReader
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    import pyarrow as pa
+    from pyspark.sql.datasource import Filter, InputPartition
+    from pyspark.sql.types import StructType
+
+    from wirebroker.segments.options import SegmentOptions
+
+
+class SegmentDataSource(DataSource):
+    """Reads the segments of log directories; the options stand in options.py."""
+
+    @classmethod
+    def name(cls) -> str:
+        """Return the name for `format`."""
+        return "wirebroker-segments"
+
+    def schema(self) -> str:
+        """Return the columns' types; see row_schema.py."""
+        columns, includes_headers = parse_columns(self.options)
+        return schema_text(column_names(columns, includes_headers=includes_headers))
+
+    def reader(self, schema: StructType) -> SegmentBatchReader:
+        """Return what reads a batch."""
+        options = parse_options(self.options, is_stream=False)
+        kind = FilteringBatchReader if options.pushes_filters else SegmentBatchReader
+        return kind(options, schema)
+
+    def streamReader(self, schema: StructType) -> SegmentStreamReader:  # noqa: N802 - Spark's name
+        """Return what reads a stream."""
+        return SegmentStreamReader(parse_options(self.options, is_stream=True), schema)
+
+
+class SegmentBatchReader(DataSourceReader):
+    """Reads a batch: what is there when Spark asks for the partitions."""
+
+    def __init__(self, options: SegmentOptions, schema: StructType) -> None:
+        self._options = options
+        self._schema = schema
+        self._filters = PushedFilters()
+
+    def partitions(self) -> list[InputPartition]:
+        """Return a partition for each task.
+
+        Raises:
+            OptionError: The options don't fit what is there.
+            DataLossError, KafkaError, OSError: A log cannot be read as is asked.
+        """
+        directories = LogDirectories(self._options.directories)
+        ranges = self._filters.narrowed(batch_ranges(directories, self._options))
+        return [RangePartition(each) for each in split(ranges, self._options)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Read one partition, in a worker."""
+        wish = scan_wish(self._options, self._schema, earliest=self._filters.earliest)
+        return arrow_batches(partition, wish, self._schema)
+
+
+class FilteringBatchReader(SegmentBatchReader):
+    """One that is told filters; Spark refuses it where it is not to tell any."""
+
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802 - Spark's name
+        """Note what the filters say; Spark is to apply them all the same."""
+        self._filters = pushed(filters)
+        return filters

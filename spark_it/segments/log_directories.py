@@ -1,0 +1,125 @@
+"""Log directories seen from outside: which partitions there are, and what of them may be read.
+
+How far a reader may go is the high watermark. Where the metadata log beside it says that a
+partition has a single replica, that is the log's end; else the checkpoint says it
+(`replication-offset-checkpoint`), which a running broker writes every 5 s by default; and where
+there is neither, as in a copy of partitions' folders alone, it is the log's end again.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from wirebroker.clock import SystemClock
+from wirebroker.inspect.file_kinds import METADATA_TOPIC, partition_of
+from wirebroker.inspect.metadata_view import UnreadableMetadataError, image_of
+from wirebroker.inspect.read_only_files import ReadOnlyFiles
+from wirebroker.segments.errors import DataLossError, OptionError
+from wirebroker.segments.log_on_disk import LogOnDisk
+from wirebroker.segments.stable_offset import last_stable_offset
+from wirebroker.storage.checkpoints import (
+    HIGH_WATERMARK_CHECKPOINT,
+    LOG_START_CHECKPOINT,
+    read_offsets,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from wirebroker.storage.checkpoints import TopicPartition
+
+# A broker may remove a segment between a listing and the reading.
+_TRIES: Final = 5
+
+
+class PartitionPlace(NamedTuple):
+    """Where a partition's log lies, and what its directory's checkpoints say of it."""
+
+    path: str
+    log_start_offset: int
+    high_watermark: int | None  # None: there is no checkpoint at all
+
+    def log(self) -> LogOnDisk:
+        """Open the log."""
+        return LogOnDisk(self.path, log_start_offset=self.log_start_offset)
+
+
+class LogDirectories:
+    """Some log directories, of one broker or archived."""
+
+    __slots__ = ("_directories", "_files", "_replica_counts")
+
+    def __init__(self, directories: tuple[str, ...]) -> None:
+        """Name them; nothing is read yet.
+
+        Raises:
+            OptionError: One is not there.
+        """
+        self._files = ReadOnlyFiles()
+        self._directories = directories
+        # By topic and partition, as far as the metadata log was read.
+        self._replica_counts: dict[TopicPartition, int] | None = None
+        for each in directories:
+            if not self._files.is_directory(each):
+                raise OptionError(f"option path: there is no directory {each}")
+
+    def find(self, wants: Callable[[str, int], bool]) -> dict[TopicPartition, PartitionPlace]:
+        """Return the partitions that are wanted, in order.
+
+        Raises:
+            OptionError: One lies in two of the directories.
+        """
+        found: dict[TopicPartition, PartitionPlace] = {}
+        for directory in self._directories:
+            starts = read_offsets(self._files, f"{directory}/{LOG_START_CHECKPOINT}")
+            has_checkpoint = self._files.exists(f"{directory}/{HIGH_WATERMARK_CHECKPOINT}")
+            marks = read_offsets(self._files, f"{directory}/{HIGH_WATERMARK_CHECKPOINT}")
+            for name in self._files.list_subdirectories(directory):
+                named = partition_of(name)
+                if named is None or named.aside or named.topic == METADATA_TOPIC:
+                    continue
+                key = (named.topic, named.partition)
+                if not wants(*key):
+                    continue
+                path = f"{directory}/{name}"
+                if key in found:
+                    raise OptionError(f"option path: {found[key].path} and {path} are the same")
+                mark = marks.get(key, 0) if has_checkpoint else None
+                found[key] = PartitionPlace(path, starts.get(key, 0), mark)
+        return dict(sorted(found.items()))
+
+    def end_offset(
+        self, key: TopicPartition, place: PartitionPlace, log: LogOnDisk, *, is_committed: bool
+    ) -> int:
+        """Return up to where a partition may be read: high watermark or last stable offset.
+
+        Raises:
+            KafkaError, OSError, DataLossError: The log cannot be read.
+        """
+        if place.high_watermark is None or self._replica_count(key) == 1:
+            high_watermark = log.find_end_offset()
+        else:
+            high_watermark = place.high_watermark
+        high_watermark = max(high_watermark, log.start_offset)
+        if not is_committed:
+            return high_watermark
+        for _ in range(_TRIES):
+            try:
+                return last_stable_offset(log, high_watermark)
+            except FileNotFoundError:
+                log.list_again()
+        raise DataLossError(f"{log.path} changes faster than it can be read")
+
+    def _replica_count(self, key: TopicPartition) -> int | None:
+        """Return how many replicas a partition has; None if there is no telling."""
+        if self._replica_counts is None or key not in self._replica_counts:
+            try:
+                image = image_of(list(self._directories), SystemClock())
+            except UnreadableMetadataError:
+                image = None
+            self._replica_counts = {}
+            for topic in image.topics.values() if image is not None else ():
+                for partition in topic.partitions.values():
+                    place = topic.name, partition.index
+                    self._replica_counts[place] = len(partition.replicas)
+        return self._replica_counts.get(key)

@@ -1,0 +1,261 @@
+"""One partition's log as it lies on the disk, perhaps while a broker writes, rolls and removes.
+
+Nothing is locked or written. What a broker does meanwhile is met so: an open file stays what it
+was, whatever becomes of its name; a listing that has become old is made anew; what is not there any
+more is data loss, told or passed over as is asked.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from typing import TYPE_CHECKING, Final
+
+from wirebroker.codecs.errors import ErrorCode, KafkaError
+from wirebroker.codecs.records.batch import batch_crc, iterate_records, read_batch_header
+from wirebroker.codecs.records.layout import HEADER_BYTES
+from wirebroker.inspect.read_only_files import ReadOnlyFiles
+from wirebroker.segments.errors import DataLossError
+from wirebroker.storage.log.batch_scan import scan_batches, scan_headers
+from wirebroker.storage.log.producer_snapshot import SUFFIX as SNAPSHOT_SUFFIX
+from wirebroker.storage.log.producer_snapshot import snapshot_offset
+from wirebroker.storage.log.segment_files import SegmentFiles, segment_base_offsets
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Iterator
+
+    from wirebroker.codecs.records.batch import BatchHeader
+    from wirebroker.storage.log.transaction_index import AbortedTransaction
+
+_NO_TIMESTAMP: Final = -1
+# What a broker may remove or replace between a listing and the opening of a file, so often.
+_TRIES: Final = 5
+
+
+class _Place:
+    """Where a reader stands: no record below `offset` is wanted any more."""
+
+    __slots__ = ("offset",)
+
+    def __init__(self, offset: int) -> None:
+        self.offset = offset
+
+
+class LogOnDisk:
+    """A partition's log.
+
+    Attributes:
+        path: Its directory.
+        base_offsets: Of its segments, rising, by the last listing.
+        snapshots: Offsets of the producers' snapshots, likewise.
+    """
+
+    __slots__ = ("_files", "_floor_of_log", "base_offsets", "path", "snapshots")
+
+    def __init__(self, path: str, *, log_start_offset: int = 0) -> None:
+        """List a log.
+
+        Args:
+            path: Its directory.
+            log_start_offset: By the checkpoint; the first segment may begin above or below it.
+
+        Raises:
+            OSError: It cannot be listed.
+        """
+        self.path = path
+        self._files = ReadOnlyFiles()
+        self._floor_of_log = log_start_offset
+        self.base_offsets: list[int] = []
+        self.snapshots: list[int] = []
+        self.list_again()
+
+    def list_again(self) -> None:
+        """Look which segments and snapshots of producers there are."""
+        names = self._files.list_directory(self.path)
+        self.base_offsets = segment_base_offsets(names)
+        offsets = (snapshot_offset(name) for name in names if name.endswith(SNAPSHOT_SUFFIX))
+        self.snapshots = sorted(each for each in offsets if each is not None)
+
+    @property
+    def start_offset(self) -> int:
+        """The first offset that can be read."""
+        return max(self._floor_of_log, self.base_offsets[0] if self.base_offsets else 0)
+
+    def snapshot(self, offset: int) -> bytes | None:
+        """Return the producers' snapshot at an offset; None if it has gone."""
+        try:
+            return self._files.read_whole(f"{self.path}/{offset:020d}{SNAPSHOT_SUFFIX}")
+        except FileNotFoundError:
+            return None
+
+    def find_end_offset(self) -> int:
+        """Return where the log ends: behind its last whole batch, checksum included."""
+        for _ in range(_TRIES):
+            if not self.base_offsets:
+                return self._floor_of_log
+            base_offset = self.base_offsets[-1]
+            segment = self._segment(base_offset)
+            try:
+                size = segment.log.size()
+                entry = segment.offset_index.last_entry()
+                found = _end_from(segment, entry.position, size) if entry.position else None
+                if found is None:
+                    found = _end_from(segment, 0, size)
+            except FileNotFoundError:
+                self.list_again()
+            else:
+                return base_offset if found is None else found
+        raise DataLossError(f"{self.path} changes faster than it can be listed")
+
+    def headers(
+        self, from_offset: int, end_offset: int
+    ) -> Iterator[tuple[SegmentFiles, int, BatchHeader]]:
+        """Walk headers of the batches with offsets in a range: segment, position, header.
+
+        Raises:
+            KafkaError, OSError: A segment is damaged, or has gone meanwhile.
+        """
+        for segment in self.segments_from(from_offset):
+            if segment.base_offset >= end_offset:
+                return
+            start = _position_of(segment, from_offset)
+            for position, header in scan_headers(segment.log, start, segment.log.size()):
+                if header.last_offset >= from_offset:
+                    if header.base_offset >= end_offset:
+                        return
+                    yield segment, position, header
+                if header.last_offset + 1 >= end_offset:
+                    return
+
+    def segments_from(self, offset: int) -> list[SegmentFiles]:
+        """Return the segment that an offset lies in, and those behind it."""
+        first = max(0, bisect_right(self.base_offsets, offset) - 1)
+        return [self._segment(each) for each in self.base_offsets[first:]]
+
+    def aborted(self, from_offset: int, end_offset: int) -> list[AbortedTransaction]:
+        """Return the aborted transactions that records in a range may belong to."""
+        found: list[AbortedTransaction] = []
+        for segment in self.segments_from(from_offset):
+            search = segment.transaction_index.collect(from_offset, end_offset)
+            found += search.transactions
+            if search.is_complete:
+                break
+        return found
+
+    def offset_for_time(self, timestamp: int, end_offset: int) -> int | None:
+        """Return the first offset below the end whose record is not older; None: there is none.
+
+        Raises:
+            KafkaError, OSError: As `headers`.
+        """
+        start = self.start_offset
+        segments = self.segments_from(start)
+        for number, segment in enumerate(segments):
+            if segment.base_offset >= end_offset:
+                return None
+            index = segment.time_index
+            is_closed = number + 1 < len(segments)
+            # The last entry of a closed segment is its largest timestamp.
+            if is_closed and index.is_whole and index.last_entry().timestamp < timestamp:
+                continue
+            from_offset = max(start, segment.base_offset, index.lookup(timestamp).offset)
+            stop = min(end_offset, segments[number + 1].base_offset) if is_closed else end_offset
+            for owner, position, header in self.headers(from_offset, stop):
+                if header.max_timestamp >= timestamp:
+                    batch = owner.log.read_at(position, header.size)
+                    for record in iterate_records(batch, header):
+                        if record.timestamp >= timestamp and record.offset >= start:
+                            return record.offset if record.offset < end_offset else None
+        return None
+
+    def batches(
+        self, from_offset: int, end_offset: int, *, fail_on_data_loss: bool
+    ) -> Iterator[tuple[BatchHeader, memoryview]]:
+        """Walk the batches with offsets in a range, checksums checked, whatever is removed.
+
+        Raises:
+            DataLossError: Records of the range are gone (not if `fail_on_data_loss` is false).
+            KafkaError: CORRUPT_MESSAGE: a batch is damaged.
+            OSError: The disk.
+        """
+        place = _Place(from_offset)
+        tries = 0
+        while tries < _TRIES:
+            before = place.offset
+            if before < self.start_offset:
+                self._tell_loss(fail_on_data_loss, before, self.start_offset)
+                place.offset = self.start_offset
+            try:
+                if (yield from self._walk(place, end_offset)):
+                    return
+            except FileNotFoundError:
+                pass
+            self.list_again()
+            tries = tries + 1 if place.offset == before else 0
+        self._tell_loss(fail_on_data_loss, place.offset, end_offset)
+
+    def _walk(
+        self, place: _Place, end_offset: int
+    ) -> Generator[tuple[BatchHeader, memoryview], None, bool]:
+        """Walk on as far as the listing leads; tell whether the end was reached."""
+        for segment in self.segments_from(place.offset):
+            if segment.base_offset >= end_offset:
+                break
+            start = _position_of(segment, place.offset)
+            for position, header, batch in scan_batches(segment.log, start, segment.log.size()):
+                if header.base_offset >= end_offset:
+                    return True
+                if header.last_offset >= place.offset:
+                    if batch_crc(batch, 0, len(batch)) != header.crc:
+                        raise KafkaError(
+                            ErrorCode.CORRUPT_MESSAGE,
+                            f"the checksum of the batch at position {position} of "
+                            f"{segment.log.path} is wrong",
+                        )
+                    yield header, batch
+                    place.offset = header.last_offset + 1
+                    if place.offset >= end_offset:
+                        return True
+        return place.offset >= end_offset or self.base_offsets[-1:] > [end_offset - 1]
+
+    def _tell_loss(self, fail_on_data_loss: bool, offset: int, next_offset: int) -> None:
+        if fail_on_data_loss:
+            raise DataLossError(
+                f"{self.path}: the records from offset {offset} up to {next_offset} are not there "
+                "any more: removed by retention or deletion, or cut off; failOnDataLoss=false "
+                "passes over them"
+            )
+
+    def _segment(self, base_offset: int) -> SegmentFiles:
+        return SegmentFiles(self._files, self.path, base_offset)
+
+
+def _position_of(segment: SegmentFiles, offset: int) -> int:
+    """Return a position at or before the batch of an offset, where one starts."""
+    segment.log.read_at(0, 1)  # before its index: a name that has gone is told here
+    position = segment.offset_index.lookup(offset).position
+    head = segment.log.read_at(position, HEADER_BYTES)
+    try:
+        header = read_batch_header(head)
+    except KafkaError:
+        return 0  # the index is of another time than the log
+    is_before = segment.base_offset <= header.base_offset <= offset
+    return position if is_before else 0
+
+
+def _end_from(segment: SegmentFiles, position: int, size: int) -> int | None:
+    """Return the offset behind the last whole batch from a position on; None: there is none."""
+    end: int | None = None
+    log = segment.log
+    while position + HEADER_BYTES <= size:
+        try:
+            header = read_batch_header(log.read_at(position, HEADER_BYTES))
+        except KafkaError:
+            break
+        if header.size > size - position or header.base_offset < (end or segment.base_offset):
+            break
+        batch = memoryview(log.read_at(position, header.size))
+        if batch_crc(batch, 0, len(batch)) != header.crc:
+            break
+        end = header.last_offset + 1
+        position += header.size
+    return end

@@ -1,0 +1,288 @@
+"""The options of a read, under the Kafka connector's names.
+
+    path                                  log directories, comma between; an archive of such, too
+    subscribe | subscribePattern | assign one of them, as for the connector
+    startingTimestamp, startingOffsetsByTimestamp, startingOffsets      the first one given counts
+    endingTimestamp, endingOffsetsByTimestamp, endingOffsets            in batches alone
+    startingOffsetsByTimestampStrategy    error (default) | latest
+    failOnDataLoss                        true (default) | false
+    includeHeaders                        false (default) | true
+    kafka.isolation.level                 read_uncommitted (default) | read_committed
+    minPartitions, maxRecordsPerPartition how a batch is split into tasks
+    maxOffsetsPerTrigger                  in streams alone
+
+and of our own
+
+    columns                               the columns to read, comma between
+    includeControlRecords                 false (default) | true: markers of transactions, too
+    pushFilters                           false (default) | true: filters are told to batches; Spark
+                                          wants spark.sql.python.filterPushdown.enabled=true then
+
+Other options that begin with `kafka.` are for a client and have no effect. Names are compared
+without regard to case, as Spark does.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, cast
+
+from wirebroker.segments.errors import OptionError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from wirebroker.storage.checkpoints import TopicPartition
+
+EARLIEST: Final = -2
+LATEST: Final = -1
+
+_OPTIONS: Final = (
+    "path",
+    "subscribe",
+    "subscribePattern",
+    "assign",
+    "startingTimestamp",
+    "startingOffsetsByTimestamp",
+    "startingOffsets",
+    "endingTimestamp",
+    "endingOffsetsByTimestamp",
+    "endingOffsets",
+    "startingOffsetsByTimestampStrategy",
+    "failOnDataLoss",
+    "includeHeaders",
+    "kafka.isolation.level",
+    "minPartitions",
+    "maxRecordsPerPartition",
+    "maxOffsetsPerTrigger",
+    "columns",
+    "includeControlRecords",
+    "pushFilters",
+)
+_CANONICAL: Final = {name.lower(): name for name in _OPTIONS}
+
+# By topic and partition: an offset, EARLIEST, LATEST, or a timestamp.
+ByPartition: TypeAlias = "dict[TopicPartition, int]"
+
+
+class Limit(NamedTuple):
+    """Where a read begins or ends.
+
+    Attributes:
+        everywhere: EARLIEST, LATEST, or a timestamp (`is_time`) for all partitions.
+        each: For each partition instead.
+        is_time: Whether they are timestamps, in ms since 1970.
+    """
+
+    everywhere: int = EARLIEST
+    each: ByPartition | None = None
+    is_time: bool = False
+
+
+class SegmentOptions(NamedTuple):
+    """What a read is asked for; see above."""
+
+    directories: tuple[str, ...]
+    topics: frozenset[str] | None
+    pattern: re.Pattern[str] | None
+    assigned: frozenset[TopicPartition] | None
+    start: Limit
+    end: Limit
+    latest_if_not_found: bool
+    fail_on_data_loss: bool
+    is_committed: bool
+    includes_control: bool
+    min_partitions: int | None
+    most_records: int | None
+    max_offsets_per_trigger: int | None
+    pushes_filters: bool
+
+    def wants(self, topic: str, partition: int) -> bool:
+        """Tell whether a partition is to be read."""
+        if self.assigned is not None:
+            return (topic, partition) in self.assigned
+        if self.topics is not None:
+            return topic in self.topics
+        assert self.pattern is not None
+        return self.pattern.fullmatch(topic) is not None
+
+
+def parse_options(given: Mapping[str, str], *, is_stream: bool) -> SegmentOptions:
+    """Read the options of a batch or a stream.
+
+    Raises:
+        OptionError: One is missing, unknown, or of no use; the message says what would do.
+    """
+    options = _known(given)
+    directories = tuple(each.strip() for each in options.get("path", "").split(",") if each.strip())
+    if not directories:
+        raise OptionError("option path is missing: name a log directory")
+    topics, pattern, assigned = _chosen(options)
+    return SegmentOptions(
+        directories=directories,
+        topics=topics,
+        pattern=pattern,
+        assigned=assigned,
+        start=_limit(options, "starting", LATEST if is_stream else EARLIEST, is_stream=is_stream),
+        end=_ending(options, is_stream=is_stream),
+        latest_if_not_found=_one_of(
+            options, "startingOffsetsByTimestampStrategy", ("error", "latest")
+        )
+        == "latest",
+        fail_on_data_loss=_flag(options, "failOnDataLoss", default=True),
+        is_committed=_one_of(
+            options, "kafka.isolation.level", ("read_uncommitted", "read_committed")
+        )
+        == "read_committed",
+        includes_control=_flag(options, "includeControlRecords", default=False),
+        min_partitions=_count(options, "minPartitions"),
+        most_records=_count(options, "maxRecordsPerPartition"),
+        max_offsets_per_trigger=_count(options, "maxOffsetsPerTrigger"),
+        pushes_filters=_flag(options, "pushFilters", default=False),
+    )
+
+
+def parse_columns(given: Mapping[str, str]) -> tuple[tuple[str, ...] | None, bool]:
+    """Return the option `columns` (None: not given) and whether headers are included.
+
+    Raises:
+        OptionError: As parse_options.
+    """
+    options = _known(given)
+    names = options.get("columns")
+    columns = None if names is None else tuple(each.strip() for each in names.split(","))
+    return columns, _flag(options, "includeHeaders", default=False)
+
+
+def _known(given: Mapping[str, str]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for name, value in given.items():
+        canonical = _CANONICAL.get(name.lower())
+        if canonical is None and name.lower().startswith("kafka."):
+            continue  # a client's setting, and there is no client
+        if canonical is None:
+            raise OptionError(f"option {name} is not known; there are {', '.join(_OPTIONS)}")
+        found[canonical] = value
+    return found
+
+
+def _chosen(
+    options: dict[str, str],
+) -> tuple[frozenset[str] | None, re.Pattern[str] | None, frozenset[TopicPartition] | None]:
+    ways = [name for name in ("subscribe", "subscribePattern", "assign") if name in options]
+    if len(ways) != 1:
+        raise OptionError("give one of the options subscribe, subscribePattern and assign")
+    value = options[ways[0]].strip()
+    if not value:
+        raise OptionError(f"option {ways[0]} is empty")
+    if ways[0] == "subscribe":
+        return frozenset(each.strip() for each in value.split(",") if each.strip()), None, None
+    if ways[0] == "subscribePattern":
+        try:
+            return None, re.compile(value), None
+        except re.error as error:
+            raise OptionError(f"option subscribePattern is no pattern: {error}") from None
+    return None, None, frozenset(_assigned(value))
+
+
+def _assigned(value: str) -> list[TopicPartition]:
+    found = _json(value, "assign", '{"topic": [0, 1]}')
+    wanted: list[TopicPartition] = []
+    for topic, partitions in found.items():
+        if not isinstance(partitions, list):
+            raise OptionError('option assign is to be like {"topic": [0, 1]}')
+        wanted += ((topic, _whole(each, "assign")) for each in partitions)
+    return wanted
+
+
+def _limit(options: dict[str, str], side: str, default: int, *, is_stream: bool) -> Limit:
+    """Read where to start or to end: the first of three options that is given."""
+    name = f"{side}Timestamp"
+    if name in options:
+        return Limit(_whole(options[name], name), is_time=True)
+    name = f"{side}OffsetsByTimestamp"
+    if name in options:
+        return Limit(each=_by_partition(options[name], name), is_time=True)
+    name = f"{side}Offsets"
+    value = options.get(name)
+    if value is None:
+        return Limit(default)
+    word = value.strip().lower()
+    if word in {"earliest", "latest"}:
+        offset = EARLIEST if word == "earliest" else LATEST
+        _check_special(offset, side, is_stream=is_stream)
+        return Limit(offset)
+    each = _by_partition(value, name)
+    for offset in each.values():
+        if offset < EARLIEST:
+            raise OptionError(f"option {name}: {offset} is no offset")
+        _check_special(offset, side, is_stream=is_stream)
+    return Limit(each=each)
+
+
+def _check_special(offset: int, side: str, *, is_stream: bool) -> None:
+    if side == "starting" and offset == LATEST and not is_stream:
+        raise OptionError("a batch cannot start at latest")
+    if side == "ending" and offset == EARLIEST:
+        raise OptionError("a batch cannot end at earliest")
+
+
+def _ending(options: dict[str, str], *, is_stream: bool) -> Limit:
+    if is_stream:
+        given = [name for name in options if name.startswith("ending")]
+        if given:
+            raise OptionError(f"option {given[0]} is for batches; a stream has no end")
+        return Limit(LATEST)
+    return _limit(options, "ending", LATEST, is_stream=False)
+
+
+def _by_partition(value: str, name: str) -> ByPartition:
+    example = '{"topic": {"0": 23, "1": -2}}'
+    found: ByPartition = {}
+    for topic, partitions in _json(value, name, example).items():
+        if not isinstance(partitions, dict):
+            raise OptionError(f"option {name} is to be like {example}")
+        for partition, number in cast("dict[str, Any]", partitions).items():
+            found[topic, _whole(partition, name)] = _whole(number, name)
+    return found
+
+
+def _json(value: str, name: str, example: str) -> dict[str, Any]:
+    try:
+        found = json.loads(value)
+    except ValueError:
+        found = None
+    if not isinstance(found, dict):
+        raise OptionError(f"option {name} is to be like {example}, not {value[:100]}")
+    return cast("dict[str, Any]", found)
+
+
+def _whole(value: Any, name: str) -> int:
+    try:
+        return int(str(value))
+    except ValueError:
+        raise OptionError(f"option {name}: {value!r} is no whole number") from None
+
+
+def _count(options: dict[str, str], name: str) -> int | None:
+    if name not in options:
+        return None
+    number = _whole(options[name], name)
+    if number < 1:
+        raise OptionError(f"option {name} is to be at least 1")
+    return number
+
+
+def _flag(options: dict[str, str], name: str, *, default: bool) -> bool:
+    word = options.get(name, str(default)).strip().lower()
+    if word not in {"true", "false"}:
+        raise OptionError(f"option {name} is true or false, not {word}")
+    return word == "true"
+
+
+def _one_of(options: dict[str, str], name: str, words: tuple[str, str]) -> str:
+    word = options.get(name, words[0]).strip().lower()
+    if word not in words:
+        raise OptionError(f"option {name} is {words[0]} or {words[1]}, not {word}")
+    return word

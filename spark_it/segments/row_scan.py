@@ -1,0 +1,143 @@
+"""The rows of one range of a partition, as columns: batches read, checked, unpacked, put together.
+
+Memory: a chunk of 1 MiB or one batch of the file, one batch unpacked (at most
+compression.MAX_DECOMPRESSED_BYTES), and columns of some MiB.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from wirebroker.codecs.records.columns import RecordColumns, named
+from wirebroker.codecs.records.compression import Codec, decompress
+from wirebroker.codecs.records.layout import HEADER_BYTES
+from wirebroker.codecs.records.record import invalid_record
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from wirebroker.codecs.primitives import Buffer
+    from wirebroker.codecs.records.batch import BatchHeader
+    from wirebroker.codecs.records.columns import ColumnBuffers
+    from wirebroker.segments.offset_ranges import RowRange
+    from wirebroker.storage.log.transaction_index import AbortedTransaction
+
+# What Spark makes of Python's rows by default (spark.sql.execution.arrow.maxRecordsPerBatch).
+_MOST_ROWS: Final = 10_000
+# With these, columns go on earlier: 8 MiB bound a worker's memory, and cost no speed.
+_MOST_BYTES: Final = 8 << 20
+
+
+class ScanWish(NamedTuple):
+    """What of the rows is wanted.
+
+    Attributes:
+        keys: Whether their keys are, as the next two.
+        values: See keys.
+        headers: See keys.
+        includes_control: Whether markers of transactions are.
+        is_committed: Whether records of aborted transactions are not.
+        fail_on_data_loss: Whether to raise if records are gone.
+        earliest: Rows before this timestamp need not be there; ms since 1970.
+    """
+
+    keys: bool
+    values: bool
+    headers: bool
+    includes_control: bool
+    is_committed: bool
+    fail_on_data_loss: bool
+    earliest: int | None = None
+
+
+class RowRun(NamedTuple):
+    """Rows that follow each other and are of one batch."""
+
+    header: BatchHeader
+    row_count: int
+
+
+class ScannedRows(NamedTuple):
+    """Some rows: their columns, and what their batches say of them."""
+
+    columns: ColumnBuffers
+    runs: Sequence[RowRun]
+
+
+def scan_rows(piece: RowRange, wish: ScanWish) -> Iterator[ScannedRows]:
+    """Read the rows of a range.
+
+    Raises:
+        DataLossError: Some are gone (if the wish says so).
+        KafkaError: A batch is damaged.
+        OSError: The disk.
+    """
+    log = piece.place.log()
+    aborted = _ByProducer(
+        log.aborted(piece.from_offset, piece.end_offset) if wish.is_committed else ()
+    )
+    columns = RecordColumns(keys=wish.keys, values=wish.values, headers=wish.headers)
+    runs: list[RowRun] = []
+    batches = log.batches(
+        piece.from_offset, piece.end_offset, fail_on_data_loss=wish.fail_on_data_loss
+    )
+    for header, batch in batches:
+        if not _is_wanted(header, wish, aborted):
+            continue
+        row_count = _add(columns, header, batch, piece)
+        if row_count:
+            runs.append(RowRun(header, row_count))
+        if columns.row_count >= _MOST_ROWS or columns.byte_count >= _MOST_BYTES:
+            yield ScannedRows(named(columns.take()), runs)
+            runs = []
+    if columns.row_count:
+        yield ScannedRows(named(columns.take()), runs)
+
+
+def _is_wanted(header: BatchHeader, wish: ScanWish, aborted: _ByProducer) -> bool:
+    if header.is_control:
+        return wish.includes_control
+    if wish.earliest is not None and 0 <= header.max_timestamp < wish.earliest:
+        return False
+    return not (header.is_transactional and aborted.holds(header))
+
+
+def _add(columns: RecordColumns, header: BatchHeader, batch: memoryview, piece: RowRange) -> int:
+    """Add a batch's records to columns; return how many are within the range."""
+    records: Buffer = batch[HEADER_BYTES:]
+    codec = header.codec
+    if codec is not Codec.NONE:
+        records = decompress(codec, records)
+    row_count = columns.add(
+        records,
+        count=header.record_count,
+        base_offset=header.base_offset,
+        base_timestamp=header.base_timestamp,
+        append_time=header.max_timestamp if header.uses_log_append_time else None,
+        base_sequence=header.base_sequence,
+        first_offset=piece.from_offset,
+        end_offset=piece.end_offset,
+    )
+    if row_count < 0:
+        raise invalid_record(
+            f"the records of the batch at offset {header.base_offset} of {piece.place.path} "
+            "contradict themselves"
+        )
+    return row_count
+
+
+class _ByProducer:
+    """Aborted transactions, by their producers."""
+
+    __slots__ = ("_spans",)
+
+    def __init__(self, aborted: Sequence[AbortedTransaction]) -> None:
+        self._spans: dict[int, list[tuple[int, int]]] = {}
+        for each in aborted:
+            spans = self._spans.setdefault(each.producer_id, [])
+            spans.append((each.first_offset, each.last_offset))
+
+    def holds(self, header: BatchHeader) -> bool:
+        """Tell whether a batch belongs to one of them."""
+        spans = self._spans.get(header.producer_id, ())
+        return any(first <= header.base_offset <= last for first, last in spans)

@@ -1,0 +1,75 @@
+"""The columns of a row: the Kafka connector's, and what a batch says besides.
+
+| column | type | |
+|---|---|---|
+| key, value | binary | |
+| topic, partition, offset, timestamp, timestampType | as the connector's | |
+| headers | array of (key string, value binary) | with includeHeaders, or if named in `columns` |
+| producerId, producerEpoch, sequence | long, int, int | -1: none |
+| transactional, control | boolean | |
+| leaderEpoch | int | |
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from wirebroker.segments.errors import OptionError
+
+# Column -> its type in Spark's words.
+COLUMN_TYPES: Final = {
+    "key": "binary",
+    "value": "binary",
+    "topic": "string",
+    "partition": "int",
+    "offset": "bigint",
+    "timestamp": "timestamp",
+    "timestampType": "int",
+    "headers": "array<struct<key:string,value:binary>>",
+    "producerId": "bigint",
+    "producerEpoch": "int",
+    "sequence": "int",
+    "transactional": "boolean",
+    "control": "boolean",
+    "leaderEpoch": "int",
+}
+
+
+def column_names(asked: tuple[str, ...] | None, *, includes_headers: bool) -> tuple[str, ...]:
+    """Return the columns of a read, in their order.
+
+    Args:
+        asked: By the option `columns`; None: it was not given.
+        includes_headers: Whether headers are among those that come unasked.
+
+    Raises:
+        OptionError: One that is asked for isn't known, or twice there.
+    """
+    if asked is None:
+        return tuple(each for each in COLUMN_TYPES if each != "headers" or includes_headers)
+    for number, name in enumerate(asked):
+        if name not in COLUMN_TYPES:
+            raise OptionError(
+                f"option columns: {name!r} is none; there are {', '.join(COLUMN_TYPES)}"
+            )
+        if name in asked[:number]:
+            raise OptionError(f"option columns: {name} stands there twice")
+    return asked
+
+
+def schema_text(names: tuple[str, ...]) -> str:
+    """Return the schema of these columns in Spark's words."""
+    return ", ".join(f"{name} {COLUMN_TYPES[name]}" for name in names)
+
+
+def check_types(types: dict[str, str]) -> None:
+    """Check a schema that the user gave, a type in Spark's words for each column.
+
+    Raises:
+        OptionError: It has other columns, or types.
+    """
+    for name, found in types.items():
+        if name not in COLUMN_TYPES:
+            raise OptionError(f"schema: {name!r} is none; there are {', '.join(COLUMN_TYPES)}")
+        if found != COLUMN_TYPES[name]:
+            raise OptionError(f"schema: {name} is {COLUMN_TYPES[name]}, not {found}")

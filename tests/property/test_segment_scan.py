@@ -1,0 +1,121 @@
+"""What is read of random logs on the disk: every codec, transactions, compaction, headers, splits.
+
+The logs are those that compaction is tested with; the rows are held against their own readers.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from tests.support.budget import SharedBudget
+from tests.support.column_rows import rows_of
+from tests.support.compaction import batches_of, committed_records_of, records_of
+from tests.support.compaction_workload import DIRECTORY, Workload
+from wirebroker.codecs.records.batch import iterate_records
+from wirebroker.segments.log_directories import LogDirectories
+from wirebroker.segments.offset_ranges import RowRange, batch_ranges, split
+from wirebroker.segments.options import parse_options
+from wirebroker.segments.row_scan import ScanWish, scan_rows
+
+if TYPE_CHECKING:
+    from pathlib import Path
+    from random import Random
+
+    import pytest
+
+    from wirebroker.codecs.records.record import Record
+
+WISH = ScanWish(
+    keys=True,
+    values=True,
+    headers=True,
+    includes_control=False,
+    is_committed=False,
+    fail_on_data_loss=True,
+)
+
+
+def a_log(random: Random, folder: Path) -> Workload:
+    """Fill a log and copy its files, as an archive, into a folder."""
+    workload = Workload(random)
+    for _ in range(random.choice((1, 20, 150))):
+        workload.step()
+        if random.random() < 0.02:
+            workload.compact()
+    directory = folder / "topic-0"
+    directory.mkdir(parents=True)
+    workload.log.producer_state.take_snapshot()
+    for name in workload.files.list_directory(DIRECTORY):
+        content = workload.files.read_whole(f"{DIRECTORY}/{name}")
+        (directory / name).write_bytes(content)
+    return workload
+
+
+def expected(records: list[Record], start: int, end: int) -> list[tuple[Any, ...]]:
+    return [
+        (
+            each.offset,
+            each.timestamp,
+            each.key,
+            each.value,
+            [(name.encode(), value) for name, value in each.headers],
+        )
+        for each in records
+        if start <= each.offset < end
+    ]
+
+
+def read(ranges: list[RowRange], *, is_committed: bool) -> list[tuple[Any, ...]]:
+    wish = WISH._replace(is_committed=is_committed)
+    return [
+        row for each in ranges for rows in scan_rows(each, wish) for row in rows_of(rows.columns)
+    ]
+
+
+def test_rows_of_random_logs_are_those_of_their_own_readers(
+    pytestconfig: pytest.Config, tmp_path: Path
+) -> None:
+    budget = SharedBudget(pytestconfig, seconds=3)
+    random = budget.random
+    for number, _ in enumerate(budget.rounds()):
+        folder = tmp_path / str(number)
+        log = a_log(random, folder).log
+        for is_committed in (False, True):
+            end = log.last_stable_offset if is_committed else log.log_end_offset
+            start = random.choice((0, 0, random.randrange(end + 1)))
+            given = {
+                "path": str(folder),
+                "subscribe": "topic",
+                "startingOffsets": json.dumps({"topic": {"0": start}}),
+                "kafka.isolation.level": "read_committed" if is_committed else "read_uncommitted",
+                "minPartitions": random.choice("129"),
+            }
+            options = parse_options(given, is_stream=False)
+            ranges = batch_ranges(LogDirectories(options.directories), options)
+            assert sum(each.size for each in ranges) == end - start, budget.seed
+            model = committed_records_of(log) if is_committed else records_of(log)
+            found = read(split(ranges, options), is_committed=is_committed)
+            assert found == expected(model, start, end), (budget.seed, given)
+
+
+def test_times_are_found_as_the_log_itself_finds_them(
+    pytestconfig: pytest.Config, tmp_path: Path
+) -> None:
+    budget = SharedBudget(pytestconfig, seconds=1)
+    random = budget.random
+    for number, _ in enumerate(budget.rounds()):
+        folder = tmp_path / str(number)
+        log = a_log(random, folder).log
+        # Markers are found, too, as by ListOffsets.
+        records = [r for header, batch in batches_of(log) for r in iterate_records(batch, header)]
+        if not records:
+            continue
+        options = parse_options({"path": str(folder), "subscribe": "topic"}, is_stream=False)
+        (place,) = LogDirectories(options.directories).find(options.wants).values()
+        seen = place.log()
+        for _ in range(10):
+            timestamp = random.choice(records).timestamp + random.choice((-1, 0, 1, 1000))
+            expected_offset = next((r.offset for r in records if r.timestamp >= timestamp), None)
+            found = seen.offset_for_time(timestamp, log.log_end_offset)
+            assert found == expected_offset, (budget.seed, timestamp)

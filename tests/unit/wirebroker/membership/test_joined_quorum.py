@@ -1,0 +1,88 @@
+"""What a member registers its listeners as, and which clusters it does not join."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from wirebroker.clock import SystemClock
+from wirebroker.codecs.metadata_records import RecordType, metadata_record
+from wirebroker.config import Config, StartError
+from wirebroker.coordinator.controller.cluster_image import ClusterImage, Endpoint
+from wirebroker.coordinator.controller.feature_control import feature_level
+from wirebroker.coordinator.controller.image_builder import ImageBuilder
+from wirebroker.membership.joined_quorum import JoinedQuorum, check_joinable
+from wirebroker.membership.quorum_image import lowest_free_id
+from wirebroker.storage.files import Files
+
+if TYPE_CHECKING:
+    from wirebroker.codecs.metadata_records import MetadataRecord
+
+MEMBER = {
+    "process.roles": "broker",
+    "node.id": "2",
+    "controller.quorum.bootstrap.servers": "127.0.0.1:9093",
+}
+
+
+def quorum_seen_from(local_host: str) -> JoinedQuorum:
+    quorum = JoinedQuorum(
+        Config(MEMBER), files=Files(), clock=SystemClock(), on_failure=pytest.fail
+    )
+    quorum._local_host = local_host
+    return quorum
+
+
+def listener(host: str) -> Endpoint:
+    return Endpoint("PLAINTEXT", host, 9092, 0)
+
+
+@pytest.mark.parametrize("wildcard", ["", "0.0.0.0", "::"])
+async def test_every_interface_is_registered_as_the_controller_sees_it(wildcard):
+    (told,) = await quorum_seen_from("192.0.2.7").endpoints([listener(wildcard)])
+    assert told == listener("192.0.2.7")
+
+
+async def test_loopback_is_for_controllers_on_this_machine():
+    (told,) = await quorum_seen_from("127.0.0.1").endpoints([listener("127.0.0.1")])
+    assert told.host == "127.0.0.1"
+    for host in ("127.0.0.1", "localhost", "::1"):
+        with pytest.raises(StartError, match="which nobody reaches but this machine"):
+            await quorum_seen_from("192.0.2.7").endpoints([listener(host)])
+
+
+def image_of(*records: MetadataRecord) -> ClusterImage:
+    return ImageBuilder(ClusterImage()).apply_all(records).build(offset=1, epoch=1)[0]
+
+
+QUOTA: dict[str, Any] = {
+    "entity": [{"entity_type": "user", "entity_name": "u"}],
+    "key": "producer_byte_rate",
+    "value": 1.0,
+    "remove": False,
+}
+
+
+def test_a_cluster_that_this_broker_would_be_the_way_around_is_joined_on_demand_only():
+    image = image_of(metadata_record(RecordType.CLIENT_QUOTA, **QUOTA))
+    with pytest.raises(StartError, match=r"the cluster holds quotas.*--unprotected"):
+        check_joinable(image, Config(MEMBER))
+    check_joinable(image, Config({**MEMBER, "wirebroker.unprotected": "true"}))
+
+
+def test_newer_feature_levels_are_refused_and_unserved_ones_are_named(caplog):
+    with pytest.raises(StartError, match=r"metadata.version at level 31"):
+        check_joinable(image_of(feature_level("metadata.version", 31)), Config(MEMBER))
+    levels = ("metadata.version", 30), ("group.version", 1), ("share.version", 1)
+    with caplog.at_level("INFO"):
+        check_joinable(image_of(*(feature_level(*each) for each in levels)), Config(MEMBER))
+    assert "the cluster has group.version 1, share.version 1:" in caplog.text
+    assert "kafka-reassign-partitions" in caplog.text
+
+
+def test_a_free_id_is_neither_a_brokers_nor_a_controllers():
+    image: Any = ClusterImage(brokers={1: None, 2: None}, controllers={3: None})  # type: ignore[dict-item]
+    assert lowest_free_id(image) == 4
+    assert lowest_free_id(image, above=7) == 8
+    assert lowest_free_id(ClusterImage()) == 1

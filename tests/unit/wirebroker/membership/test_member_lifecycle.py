@@ -1,0 +1,177 @@
+"""A member of a cluster elsewhere: registered, heard of with a busy loop, let go, replaced."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from tests.support.servers import until
+from wirebroker.clock import SystemClock
+from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.codecs.errors import ErrorCode, KafkaError
+from wirebroker.config.row import StartError
+from wirebroker.membership.member_lifecycle import MemberLifecycle, Pace
+
+PATIENCE_S = 10
+PACE = Pace(heartbeat_s=0.01, session_s=0.5, registration_s=2.0)
+
+
+class Quorum:
+    """Registers and hears brokers; it is asked from two threads."""
+
+    def __init__(self) -> None:
+        self.registrations: list[Any] = []
+        self.refusals: list[ErrorCode] = []
+        self.is_fenced = True
+        self.is_stale = False
+        self.should_shut_down = False
+        self.heard = 0
+        self.heard_ten_more = threading.Event()
+        self._from = 0
+
+    # controller_channel.ControllerChannel
+
+    async def ask(self, key: ApiKey, body: Any) -> Any:
+        assert key is ApiKey.BROKER_REGISTRATION
+        self.registrations.append(body)
+        error_code = self.refusals.pop(0) if self.refusals else ErrorCode.NONE
+        if error_code is ErrorCode.NONE:
+            self.is_stale = False
+        return SimpleNamespace(
+            error_code=int(error_code), broker_epoch=100 + len(self.registrations)
+        )
+
+    # net.client.active_controller.ActiveController
+
+    async def request(self, key: ApiKey, body: Any, *, timeout_s: float) -> Any:
+        assert key is ApiKey.BROKER_HEARTBEAT
+        assert timeout_s == PACE.session_s / 2
+        self.heard += 1
+        if self.heard >= self._from + 10:
+            self.heard_ten_more.set()
+        if self.is_stale:
+            return _answer(error_code=int(ErrorCode.STALE_BROKER_EPOCH))
+        self.is_fenced = body["want_fence"]
+        return _answer(
+            is_fenced=self.is_fenced,
+            should_shut_down=self.should_shut_down and body["want_shut_down"],
+        )
+
+    async def close(self) -> None:
+        pass
+
+    def wait_for_ten(self) -> bool:
+        """Wait, and block whoever asks, until ten more heartbeats have come."""
+        self._from = self.heard
+        self.heard_ten_more.clear()
+        return self.heard_ten_more.wait(PATIENCE_S)
+
+
+def _answer(**fields: Any) -> Any:
+    return SimpleNamespace(
+        **{"error_code": 0, "is_fenced": True, "should_shut_down": False, **fields}
+    )
+
+
+class Member:
+    """A lifecycle, and what it was told."""
+
+    def __init__(self, pace: Pace = PACE) -> None:
+        self.quorum = Quorum()
+        self.ends: asyncio.Queue[str] = asyncio.Queue()
+        quorum: Any = self.quorum
+        metadata: Any = SimpleNamespace(image=SimpleNamespace(offset=7, features={}))
+        self.lifecycle = MemberLifecycle(
+            quorum,
+            metadata,
+            node_id=2,
+            clock=SystemClock(),
+            pace=pace,
+            make_controllers=lambda: quorum,
+            on_replaced=self.ends.put_nowait,
+        )
+
+    async def register(self) -> None:
+        await self.lifecycle.register(
+            cluster_id="c", endpoints=(), log_directories=(bytes(16),), previous_broker_epoch=5
+        )
+
+
+async def test_heartbeats_go_on_while_the_loop_is_busy():
+    member = Member()
+    await member.register()
+    await member.lifecycle.unfence()
+    assert member.lifecycle.broker_epoch == 101
+    assert member.quorum.wait_for_ten()  # this holds the loop
+    await member.lifecycle.close()
+    assert not member.lifecycle.is_fenced
+
+
+async def test_an_incarnation_before_is_waited_for():
+    member = Member()
+    member.quorum.refusals = [ErrorCode.DUPLICATE_BROKER_REGISTRATION, ErrorCode.NOT_CONTROLLER]
+    await member.register()
+    assert len(member.quorum.registrations) == 3
+    assert {each["previous_broker_epoch"] for each in member.quorum.registrations} == {5}
+    await member.lifecycle.close()
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        (ErrorCode.DUPLICATE_BROKER_REGISTRATION, "that is alive"),
+        (ErrorCode.REQUEST_TIMED_OUT, "within 0 s"),
+        (ErrorCode.UNSUPPORTED_VERSION, "refuses broker 2: UNSUPPORTED_VERSION"),
+    ],
+)
+async def test_a_refusal_is_said_in_one_line(code, words):
+    member = Member(PACE._replace(registration_s=0.0))
+    member.quorum.refusals = [code]
+    with pytest.raises(StartError, match=words):
+        await member.register()
+
+
+async def test_a_stale_epoch_is_registered_again_by_the_same_incarnation():
+    member = Member()
+    await member.register()
+    await member.lifecycle.unfence()
+    member.quorum.is_stale = True
+    await until(lambda: member.lifecycle.broker_epoch == 102)
+    first, second = member.quorum.registrations
+    assert first["incarnation_id"] == second["incarnation_id"]
+    assert second["previous_broker_epoch"] == -1
+    await member.lifecycle.close()
+
+
+async def test_who_is_replaced_by_another_process_ends():
+    member = Member()
+    await member.register()
+    member.quorum.refusals = [ErrorCode.DUPLICATE_BROKER_REGISTRATION]
+    member.quorum.is_stale = True
+    async with asyncio.timeout(PATIENCE_S):
+        line = await member.ends.get()
+    assert line == "another process has registered as broker 2: this one ends"
+    await member.lifecycle.close()
+
+
+async def test_it_stops_when_it_is_let_go():
+    member = Member()
+    await member.register()
+    await member.lifecycle.unfence()
+    member.quorum.should_shut_down = True
+    await member.lifecycle.shut_down()
+    await member.lifecycle.close()
+    assert member.quorum.heard >= 2
+
+
+async def test_a_quorum_that_is_silent_is_not_waited_for_longer_than_a_session():
+    member = Member()
+    await member.register()
+    await member.lifecycle.unfence()
+    await member.lifecycle.close()  # nothing is heard any more
+    with pytest.raises(KafkaError, match="have not let this broker go"):
+        await member.lifecycle.shut_down()

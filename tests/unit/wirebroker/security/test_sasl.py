@@ -1,0 +1,248 @@
+"""A listener with SASL: what is served before a client has authenticated, and after."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.support.raw_client import RawClient
+from tests.support.sasl_clients import (
+    CLIENT_NONCE,
+    PLAIN_USERS,
+    add_scram_user,
+    log_in_plain,
+    log_in_scram,
+    sasl_listener,
+    send_token,
+    shake_hands,
+)
+from tests.support.servers import client_of, running
+from wirebroker.clock import SystemClock
+from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.codecs.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+    from wirebroker.server import Server
+
+PLAIN = sasl_listener("PLAIN")
+SCRAM = {
+    **sasl_listener("SCRAM-SHA-256", "SCRAM-SHA-512", "PLAIN"),
+    "connection.failed.authentication.delay.ms": "1",
+}
+FAILED = ErrorCode.SASL_AUTHENTICATION_FAILED
+
+
+@contextlib.asynccontextmanager
+async def connected(
+    directory: Path, settings: dict[str, str], clock: SystemClock | None = None
+) -> AsyncIterator[tuple[Server, RawClient]]:
+    async with (
+        running(directory, settings=settings, clock=clock) as server,
+        client_of(server) as client,
+    ):
+        yield server, client
+
+
+async def is_served(client: RawClient) -> bool:
+    answer = await client.ask(ApiKey.METADATA, 12, {"topics": []})
+    return len(answer.brokers) == 1
+
+
+async def test_who_gives_the_password_is_served(tmp_path: Path) -> None:
+    async with connected(tmp_path, PLAIN) as (_, client):
+        versions = await client.ask(
+            ApiKey.API_VERSIONS, 3, {"client_software_name": "raw", "client_software_version": "1"}
+        )
+        assert {each.api_key for each in versions.api_keys} >= {17, 36, 50, 51}
+        shaken = await shake_hands(client, "PLAIN")
+        assert (shaken.error_code, shaken.mechanisms) == (0, ["PLAIN"])
+        answer = await send_token(client, b"\0alice\0alice-secret")
+        assert (answer.error_code, answer.auth_bytes, answer.session_lifetime_ms) == (0, b"", 0)
+        assert await is_served(client)
+        again = await shake_hands(client, "PLAIN")
+        assert (again.error_code, again.mechanisms) == (ErrorCode.ILLEGAL_SASL_STATE, [])
+
+
+async def test_clients_from_before_kip_152_are_served(tmp_path: Path) -> None:
+    async with connected(tmp_path, PLAIN) as (_, client):
+        await shake_hands(client, "PLAIN", version=0)
+        token = b"alice\0alice\0alice-secret"
+        client._writer.write(len(token).to_bytes(4) + token)
+        assert await client._reader.readexactly(4) == bytes(4)
+        assert await is_served(client)
+    async with connected(tmp_path, PLAIN) as (_, client):
+        await shake_hands(client, "PLAIN", version=0)
+        client._writer.write((5).to_bytes(4) + b"\0a\0no")
+        assert await client.is_closed()
+
+
+@pytest.mark.parametrize(
+    ("token", "said"),
+    [
+        (b"\0alice\0wrong", "Authentication failed: Invalid username or password"),
+        (b"\0nobody\0alice-secret", "Authentication failed: Invalid username or password"),
+        (b"\0\0alice-secret", "Authentication failed: username not specified"),
+        (b"\0alice\0", "Authentication failed: password not specified"),
+        (b"bob\0alice\0alice-secret", "different from username"),
+        (b"\xff\0alice\0x", "due to invalid credentials with SASL mechanism PLAIN"),
+        (b"nothing", "Authentication failed during authentication due to invalid credentials"),
+    ],
+)
+async def test_who_does_not_is_told_so_and_closed(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, token: bytes, said: str
+) -> None:
+    caplog.set_level(logging.INFO, logger="wirebroker")
+    quick = {**PLAIN, "connection.failed.authentication.delay.ms": "1"}
+    async with connected(tmp_path, quick) as (_, client):
+        await shake_hands(client, "PLAIN")
+        answer = await send_token(client, token)
+        assert answer.error_code == FAILED
+        assert said in answer.error_message
+        assert await client.is_closed()
+    lines = [each.message for each in caplog.records if "authentication failed" in each.message]
+    assert len(lines) == 1
+    assert not [word for word in ("wrong", "alice-secret") if word in caplog.text]
+
+
+async def test_an_unknown_mechanism_is_answered_with_those_that_there_are(tmp_path: Path) -> None:
+    async with connected(tmp_path, PLAIN) as (_, client):
+        answer = await shake_hands(client, "GSSAPI")
+        assert answer.error_code == ErrorCode.UNSUPPORTED_SASL_MECHANISM
+        assert answer.mechanisms == ["PLAIN"]
+        assert await client.is_closed()
+
+
+@pytest.mark.parametrize("after_handshake", [False, True])
+async def test_nothing_else_is_served_before(tmp_path: Path, after_handshake: bool) -> None:
+    async with connected(tmp_path, PLAIN) as (_, client):
+        if after_handshake:
+            await shake_hands(client, "PLAIN")
+        await client.send(ApiKey.METADATA, 12, {"topics": []})
+        assert await client.is_closed()
+
+
+async def test_before_it_requests_are_small_and_few(tmp_path: Path) -> None:
+    small = {**PLAIN, "sasl.server.max.receive.size": "1000"}
+    async with connected(tmp_path, small) as (server, client):
+        await shake_hands(client, "PLAIN")
+        await client.send(ApiKey.SASL_AUTHENTICATE, 2, {"auth_bytes": bytes(1000)})
+        assert await client.is_closed()
+        async with client_of(server) as patient:
+            for _ in range(16):
+                await patient.ask(ApiKey.API_VERSIONS, 0, {})
+            await patient.send(ApiKey.API_VERSIONS, 0, {})
+            assert await patient.is_closed()
+        async with client_of(server) as known:
+            await log_in_plain(known, "alice", PLAIN_USERS["alice"])
+            topics = [{"topic_id": bytes(16), "name": "t" * 200} for _ in range(20)]
+            assert await known.ask(ApiKey.METADATA, 12, {"topics": topics})
+
+
+async def test_who_takes_too_long_is_closed(tmp_path: Path) -> None:
+    late = {**PLAIN, "wirebroker.authentication.deadline.ms": "300"}
+    async with connected(tmp_path, late) as (server, client), client_of(server) as known:
+        assert not (await log_in_plain(known, "alice", "alice-secret")).error_code
+        await shake_hands(client, "PLAIN")
+        assert await client.is_closed()
+        assert await is_served(known)
+
+
+@pytest.mark.parametrize("mechanism", ["SCRAM-SHA-256", "SCRAM-SHA-512"])
+async def test_users_of_scram_stand_in_the_metadata(tmp_path: Path, mechanism: str) -> None:
+    async with connected(tmp_path, SCRAM) as (server, admin):
+        await log_in_plain(admin, "alice", "alice-secret")
+        assert (await add_scram_user(admin, mechanism, "carol", "carol-secret")).error_code == 0
+        for user, password, code in (
+            ("carol", "carol-secret", 0),
+            ("carol", "other", FAILED),
+            ("nobody", "carol-secret", FAILED),
+        ):
+            async with client_of(server) as client:
+                answer = await log_in_scram(client, mechanism, user, password)
+                assert answer.error_code == code
+                if code:
+                    assert await client.is_closed()
+                else:
+                    assert answer.auth_bytes.startswith(b"v=")
+                    assert await is_served(client)
+    async with connected(tmp_path, SCRAM) as (_, client):
+        assert not (await log_in_scram(client, mechanism, "carol", "carol-secret")).error_code
+
+
+async def test_nobody_is_told_which_users_there_are(tmp_path: Path) -> None:
+    async with connected(tmp_path, SCRAM) as (server, admin):
+        await log_in_plain(admin, "alice", "alice-secret")
+        await add_scram_user(admin, "SCRAM-SHA-256", "carol", "carol-secret")
+        firsts: dict[str, list[str]] = {}
+        for user in ("carol", "nobody", "carol", "nobody"):
+            async with client_of(server) as client:
+                await shake_hands(client, "SCRAM-SHA-256")
+                answer = await send_token(client, f"n,,n={user},r={CLIENT_NONCE}".encode())
+                assert answer.error_code == 0
+                nonce, salt, iterations = answer.auth_bytes.decode().split(",")
+                assert nonce.startswith(f"r={CLIENT_NONCE}")
+                firsts.setdefault(user, []).append(f"{salt},{iterations}")
+    assert [len(set(each)) for each in firsts.values()] == [1, 1]
+    assert len(firsts["nobody"][0]) == len(firsts["carol"][0])
+
+
+class LaterClock(SystemClock):
+    ahead_s = 0.0
+
+    def monotonic(self) -> float:
+        return super().monotonic() + self.ahead_s
+
+
+async def test_a_login_ends_unless_it_is_renewed(tmp_path: Path) -> None:
+    clock = LaterClock()
+    ending = {**PLAIN, "connections.max.reauth.ms": "60000"}
+    async with connected(tmp_path, ending, clock) as (server, client):
+        answer = await log_in_plain(client, "alice", "alice-secret")
+        assert answer.session_lifetime_ms == 60_000
+        clock.ahead_s += 50
+        assert await is_served(client)
+        answer = await log_in_plain(client, "alice", "alice-secret")
+        assert answer.session_lifetime_ms == 60_000
+        clock.ahead_s += 50
+        assert await is_served(client)
+        async with client_of(server) as other:
+            await log_in_plain(other, "alice", "alice-secret")
+            clock.ahead_s += 2
+            answer = await log_in_plain(other, "bob", "bob-secret")
+            assert answer.error_code == FAILED
+            assert "Cannot change principals during re-authentication" in answer.error_message
+            assert await other.is_closed()
+        clock.ahead_s += 50
+        await client.send(ApiKey.METADATA, 12, {"topics": []})
+        assert await client.is_closed()
+
+
+async def test_no_secret_is_told_by_describe_configs(tmp_path: Path) -> None:
+    async with connected(tmp_path, PLAIN) as (_, client):
+        await log_in_plain(client, "alice", "alice-secret")
+        resource = {"resource_type": 4, "resource_name": "1", "configuration_keys": None}
+        request = {"resources": [resource], "include_synonyms": True}
+        answer = await client.ask(ApiKey.DESCRIBE_CONFIGS, 4, request)
+        configs = {each.name: each for each in answer.results[0].configs}
+        jaas = configs["listener.name.sasl_plaintext.plain.sasl.jaas.config"]
+        assert (jaas.value, jaas.is_sensitive, jaas.config_type) == (None, True, 9)
+        assert "alice-secret" not in str(answer.as_dict())
+
+
+async def test_listeners_are_open_or_not_each_by_itself(tmp_path: Path) -> None:
+    both = {**PLAIN, "listeners": "SASL_PLAINTEXT://127.0.0.1:0,PLAINTEXT://127.0.0.1:0"}
+    async with running(tmp_path, settings=both) as server:
+        protected, unprotected = [("127.0.0.1", each.port) for each in server.bound]
+        client = await RawClient.connect(protected)
+        await client.send(ApiKey.METADATA, 12, {"topics": []})
+        assert await client.is_closed()
+        await client.close()
+        client = await RawClient.connect(unprotected)
+        assert await is_served(client)
+        await client.close()

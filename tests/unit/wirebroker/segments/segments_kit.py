@@ -1,0 +1,55 @@
+"""A log directory with one partition, and short ways to read it as the data source does."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tests.support.column_rows import rows_of
+from wirebroker.segments.log_directories import LogDirectories
+from wirebroker.segments.offset_ranges import RowRange, batch_ranges
+from wirebroker.segments.options import parse_options
+from wirebroker.segments.row_scan import ScanWish, scan_rows
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from wirebroker.segments.options import SegmentOptions
+
+
+def options_for(directory: Path, **more: str) -> SegmentOptions:
+    """Return the options of a batch of `topic`; `isolation` stands for kafka.isolation.level."""
+    if "isolation" in more:
+        more["kafka.isolation.level"] = more.pop("isolation")
+    given = {"path": str(directory), "subscribe": "topic"} | more
+    return parse_options(given, is_stream=False)
+
+
+def ranges_for(options: SegmentOptions) -> list[RowRange]:
+    """Return what such a batch reads."""
+    return batch_ranges(LogDirectories(options.directories), options)
+
+
+def wish_for(options: SegmentOptions, **more: Any) -> ScanWish:
+    """Return the wish for everything."""
+    fields = {
+        "keys": True,
+        "values": True,
+        "headers": True,
+        "includes_control": options.includes_control,
+        "is_committed": options.is_committed,
+        "fail_on_data_loss": options.fail_on_data_loss,
+    }
+    return ScanWish(**fields | more)
+
+
+def offsets_in(ranges: list[RowRange], wish: ScanWish) -> list[int]:
+    """Return the offsets of the rows in ranges."""
+    return [
+        row[0] for each in ranges for rows in scan_rows(each, wish) for row in rows_of(rows.columns)
+    ]
+
+
+def offsets_of(directory: Path, **more: str) -> list[int]:
+    """Return the offsets of a batch's rows."""
+    options = options_for(directory, **more)
+    return offsets_in(ranges_for(options), wish_for(options))

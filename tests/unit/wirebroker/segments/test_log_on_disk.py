@@ -1,0 +1,213 @@
+"""Logs on the disk that a broker writes, cuts and removes while they are read."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.support.compaction import append as append_as_it_is
+from tests.support.compaction import append_marker
+from tests.unit.storage.log_kit import NOW, append, batch, make_log
+from tests.unit.wirebroker.segments.segments_kit import (
+    offsets_in,
+    offsets_of,
+    options_for,
+    ranges_for,
+    wish_for,
+)
+from wirebroker.codecs.errors import KafkaError
+from wirebroker.segments.errors import DataLossError, OptionError
+from wirebroker.segments.log_on_disk import LogOnDisk
+from wirebroker.segments.row_scan import scan_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from wirebroker.storage.log.log import Log
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Iterator[Log]:
+    """Return an empty log, topic-0, of small segments."""
+    (tmp_path / "topic-0").mkdir()
+    made = make_log(tmp_path / "topic-0", segment_bytes=300, index_interval_bytes=100)
+    made.load(recovery_point=0, clean=False, now_ms=NOW, log_start_offset=0)
+    yield made
+    made.close(clean=False)
+
+
+def fill(log: Log, count: int) -> None:
+    for number in range(count):
+        append(log, batch(value=b"v%d" % number, timestamp_ms=NOW + number))
+
+
+def test_a_batch_that_is_being_written_is_not_there_yet(log: Log, tmp_path: Path) -> None:
+    fill(log, 3)
+    whole = log.segments.active.log.size()
+    path = tmp_path / "topic-0" / f"{log.segments.active.base_offset:020d}.log"
+    path.write_bytes(path.read_bytes() + bytes(batch())[:70])
+    assert path.stat().st_size > whole
+    assert offsets_of(tmp_path) == [0, 1, 2]
+
+
+def test_zeros_behind_the_last_batch_are_no_batch(log: Log, tmp_path: Path) -> None:
+    fill(log, 3)
+    path = tmp_path / "topic-0" / f"{log.segments.active.base_offset:020d}.log"
+    path.write_bytes(path.read_bytes() + bytes(1000))
+    assert offsets_of(tmp_path) == [0, 1, 2]
+
+
+def test_reading_ends_at_the_high_watermark_of_the_checkpoint(log: Log, tmp_path: Path) -> None:
+    fill(log, 9)
+    (tmp_path / "replication-offset-checkpoint").write_text("0\n1\ntopic 0 7\n")
+    assert offsets_of(tmp_path) == list(range(7))
+    with pytest.raises(OptionError, match="topic-0 can be read up to offset 7, not to 8"):
+        offsets_of(tmp_path, endingOffsets='{"topic": {"0": 8}}')
+
+
+def test_reading_begins_where_records_have_been_deleted_up_to(log: Log, tmp_path: Path) -> None:
+    fill(log, 9)
+    (tmp_path / "log-start-offset-checkpoint").write_text("0\n1\ntopic 0 4\n")
+    assert offsets_of(tmp_path) == list(range(4, 9))
+    named = '{"topic": {"0": 2}}'
+    with pytest.raises(DataLossError, match="begins at offset 4"):
+        offsets_of(tmp_path, startingOffsets=named)
+    found = offsets_of(tmp_path, startingOffsets=named, failOnDataLoss="false")
+    assert found == list(range(4, 9))
+
+
+def test_offsets_and_times_bound_what_is_read(log: Log, tmp_path: Path) -> None:
+    fill(log, 20)
+    found = offsets_of(tmp_path, startingTimestamp=str(NOW + 5), endingTimestamp=str(NOW + 12))
+    assert found == list(range(5, 12))
+    found = offsets_of(tmp_path, startingTimestamp=str(NOW + 18), endingTimestamp=str(NOW + 99))
+    assert found == [18, 19]
+    late = {"startingTimestamp": str(NOW + 20)}
+    with pytest.raises(OptionError, match="no record from timestamp"):
+        offsets_of(tmp_path, **late)
+    assert offsets_of(tmp_path, **late, startingOffsetsByTimestampStrategy="latest") == []
+
+
+def test_batches_that_are_too_old_are_passed_over(log: Log, tmp_path: Path) -> None:
+    fill(log, 20)
+    options = options_for(tmp_path)
+    found = offsets_in(ranges_for(options), wish_for(options, earliest=NOW + 15))
+    assert found == list(range(15, 20))
+
+
+def test_a_transaction_that_is_open_ends_what_is_committed(log: Log, tmp_path: Path) -> None:
+    fill(log, 2)
+    mine: dict[str, Any] = {"producer_id": 7, "producer_epoch": 0, "is_transactional": True}
+    append_as_it_is(log, bytearray(batch(base_sequence=0, **mine)), now_ms=NOW)
+    append(log, batch(count=2))
+    assert offsets_of(tmp_path) == [0, 1, 2, 3, 4]
+    assert offsets_of(tmp_path, isolation="read_committed") == [0, 1]
+    log.producer_state.take_snapshot()
+    assert offsets_of(tmp_path, isolation="read_committed") == [0, 1]
+    append_marker(log, 7, is_commit=False, now_ms=NOW)
+    assert offsets_of(tmp_path, isolation="read_committed") == [0, 1, 3, 4]
+    assert offsets_of(tmp_path) == [0, 1, 2, 3, 4]
+    assert offsets_of(tmp_path, includeControlRecords="true") == [0, 1, 2, 3, 4, 5]
+    # What the high watermark has not reached has not happened.
+    (tmp_path / "replication-offset-checkpoint").write_text("0\n1\ntopic 0 5\n")
+    assert offsets_of(tmp_path, isolation="read_committed") == [0, 1]
+
+
+def test_what_retention_removes_before_it_is_read_is_told(log: Log, tmp_path: Path) -> None:
+    fill(log, 20)
+    assert len(log.segments) > 3
+    options = options_for(tmp_path)
+    ranges = ranges_for(options)
+    first_left = remove_two_segments(log)
+    with pytest.raises(DataLossError, match=f"from offset 0 up to {first_left} are not there"):
+        offsets_in(ranges, wish_for(options))
+    found = offsets_in(ranges, wish_for(options, fail_on_data_loss=False))
+    assert found == list(range(first_left, 20))
+
+
+def test_what_retention_removes_while_it_is_read_is_told(log: Log, tmp_path: Path) -> None:
+    fill(log, 20)
+    seen = LogOnDisk(str(tmp_path / "topic-0"))
+    reading = seen.batches(0, 20, fail_on_data_loss=True)
+    header, _ = next(reading)
+    assert header.base_offset == 0
+    remove_two_segments(log)
+    with pytest.raises(DataLossError):
+        list(reading)
+
+
+def test_segments_that_roll_while_they_are_read_are_found(log: Log, tmp_path: Path) -> None:
+    fill(log, 3)
+    seen = LogOnDisk(str(tmp_path / "topic-0"))
+    fill(log, 17)
+    found = [header.base_offset for header, _ in seen.batches(0, 20, fail_on_data_loss=True)]
+    assert found == list(range(20))
+
+
+def test_a_log_that_was_cut_is_told(log: Log, tmp_path: Path) -> None:
+    fill(log, 20)
+    options = options_for(tmp_path)
+    ranges = ranges_for(options)
+    log.set_high_watermark(0)
+    log.truncate_to(15, now_ms=NOW)
+    with pytest.raises(DataLossError, match="from offset 15 up to 20"):
+        offsets_in(ranges, wish_for(options))
+
+
+def test_a_wrong_checksum_is_an_error(log: Log, tmp_path: Path) -> None:
+    fill(log, 20)
+    path = tmp_path / "topic-0" / f"{0:020d}.log"
+    data = bytearray(path.read_bytes())
+    data[-1] ^= 1
+    path.write_bytes(data)
+    with pytest.raises(KafkaError, match="the checksum of the batch at position"):
+        offsets_of(tmp_path)
+
+
+def test_an_index_that_is_damaged_or_missing_costs_time_alone(log: Log, tmp_path: Path) -> None:
+    fill(log, 20)
+    folder = tmp_path / "topic-0"
+    for number, path in enumerate(sorted(folder.glob("*index"))):
+        if number % 2:
+            path.unlink()
+        else:
+            path.write_bytes(b"\0\0\0\1\0\0\0\5" * 3)
+    assert offsets_of(tmp_path, startingOffsets='{"topic": {"0": 7}}') == list(range(7, 20))
+
+
+def test_named_offsets_name_every_partition_and_no_other(log: Log, tmp_path: Path) -> None:
+    fill(log, 2)
+    with pytest.raises(OptionError, match=r"is to name all partitions; \('topic', 0\) is missing"):
+        offsets_of(tmp_path, startingOffsets='{"topic": {}}')
+    with pytest.raises(OptionError, match=r"names \('topic', 1\), which is not there"):
+        offsets_of(tmp_path, startingOffsets='{"topic": {"0": 0, "1": 0}}')
+
+
+def test_what_is_not_in_the_directory_is_told(log: Log, tmp_path: Path) -> None:
+    fill(log, 1)
+    with pytest.raises(OptionError, match="the topic other is not in the directory"):
+        offsets_of(tmp_path, subscribe="topic,other")
+    with pytest.raises(OptionError, match="there is no directory"):
+        offsets_of(tmp_path / "elsewhere")
+
+
+def test_large_values_make_several_parts(tmp_path: Path) -> None:
+    (tmp_path / "topic-0").mkdir()
+    log = make_log(tmp_path / "topic-0")
+    log.load(recovery_point=0, clean=False, now_ms=NOW, log_start_offset=0)
+    for _ in range(12):
+        append(log, batch(value=bytes(1_000_000)))
+    options = options_for(tmp_path)
+    parts = list(scan_rows(ranges_for(options)[0], wish_for(options)))
+    assert [each.columns.row_count for each in parts] == [9, 3]
+    log.close(clean=False)
+
+
+def remove_two_segments(log: Log) -> int:
+    """Remove the two oldest segments' files as retention does; return where the log begins."""
+    first_left = log.segments[2].base_offset
+    for segment in list(log.segments)[:2]:
+        segment.remove()
+    return first_left

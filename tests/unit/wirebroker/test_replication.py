@@ -1,0 +1,266 @@
+"""Followers and leaders over a network in memory: kills, divergence, ISRs, reads of followers."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from tests.support.batches import values_in
+from tests.support.broker_cluster import TOPIC_ID, Cluster, Member, stored
+from tests.support.servers import until
+from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.codecs.errors import ErrorCode, KafkaError
+from wirebroker.config.table.replication import RACK_AWARE
+
+
+async def until_equal(cluster: Cluster, *node_ids: int, index: int = 0) -> None:
+    """Wait until replicas have the same bytes and the same high watermark."""
+    first, *others = [cluster[each].partition(index=index) for each in node_ids]
+    await until(
+        lambda: all(
+            each.log.log_end_offset == first.log.log_end_offset
+            and each.log.high_watermark == first.log.high_watermark == first.log.log_end_offset
+            for each in others
+        )
+    )
+    for each in others:
+        assert stored(each) == stored(first)
+        assert each.log.leader_epochs.entries == first.log.leader_epochs.entries
+        each.check()
+        each.log.check()
+
+
+def isr_of(leader: Member) -> tuple[int, ...]:
+    """Return the ISR as the leader knows it."""
+    leading = leader.partition().leading
+    assert leading is not None
+    return leading.isr
+
+
+async def held(cluster: Cluster, *node_ids: int) -> None:
+    """Wait until nodes have their replicas."""
+
+    def has(member: Member) -> bool:
+        return bool(member.replicas.find("t", b"", by_id=False)[0])
+
+    await until(lambda: all(has(cluster[each]) for each in node_ids))
+
+
+async def fetch(member: Member, offset: int, version: int = 12, **fields: Any) -> Any:
+    """Return what a Fetch of partition 0 finds."""
+    partition = {"partition": 0, "fetch_offset": offset, "partition_max_bytes": 1 << 20}
+    for name in ("current_leader_epoch", "last_fetched_epoch", "log_start_offset"):
+        if name in fields:
+            partition[name] = fields.pop(name)
+    body = {"topics": [{"topic": "t", "topic_id": TOPIC_ID, "partitions": [partition]}], **fields}
+    answer = await member.ask(ApiKey.FETCH, version, body)
+    return answer.responses[0].partitions[0]
+
+
+async def test_followers_have_what_the_leader_has_byte_for_byte(tmp_path):
+    async with Cluster(tmp_path) as cluster:
+        cluster.create_topic((1, 2, 3), (2, 3, 1))
+        await held(cluster, 1, 2, 3)
+        for number in range(20):
+            assert await cluster[1].produce(b"%d" % number) == number
+            assert await cluster[2].produce(b"%d" % number, index=1) == number
+        await until_equal(cluster, 1, 2, 3)
+        await until_equal(cluster, 2, 1, 3, index=1)
+        assert cluster.decided == [], "nobody has left the ISR"
+
+
+async def test_acks_all_waits_for_the_followers_and_needs_enough_of_them(tmp_path):
+    async with Cluster(tmp_path) as cluster:
+        cluster.create_topic((1, 2, 3))
+        cluster.set_config("min.insync.replicas", "2")
+        await held(cluster, 1, 2, 3)
+        await cluster[1].produce(b"a")
+        await cluster.kill(2)
+        await cluster[1].produce(b"b")
+        await cluster.kill(3)
+        await until(lambda: isr_of(cluster[1]) == (1,))
+        with pytest.raises(KafkaError) as caught:
+            await cluster[1].produce(b"c")
+        assert caught.value.code == ErrorCode.NOT_ENOUGH_REPLICAS
+        await cluster.start(2)
+        await until(lambda: isr_of(cluster[1]) == (1, 2))
+        assert await cluster[1].produce(b"d") == 2
+        await until_equal(cluster, 1, 2)
+
+
+async def test_who_lags_leaves_the_isr_and_who_caught_up_comes_back(tmp_path):
+    async with Cluster(tmp_path) as cluster:
+        cluster.create_topic((1, 2, 3))
+        await held(cluster, 1, 2, 3)
+        await cluster[1].produce(b"a")
+        await cluster.kill(3, is_noticed=False)
+        waiting = asyncio.create_task(cluster[1].produce(b"b"))
+        await until(lambda: cluster.state().isr == (1, 2))
+        assert await waiting == 1
+        assert cluster.decided == [(0, [1, 2])]
+        cluster.fence(3)
+        await cluster.start(3)
+        await until(lambda: cluster.state().isr == (1, 2, 3))
+        await until_equal(cluster, 1, 2, 3)
+
+
+async def test_a_leader_that_died_comes_back_and_drops_what_nobody_else_had(tmp_path):
+    async with Cluster(tmp_path, settings={"replica.lag.time.max.ms": "60000"}) as cluster:
+        cluster.create_topic((1, 2, 3))
+        await held(cluster, 1, 2, 3)
+        await cluster[1].produce(b"a")
+        await until_equal(cluster, 1, 2, 3)
+        # Nobody fetches what comes now, and it is not acknowledged.
+        for member in (cluster[2], cluster[3]):
+            await member.replication.stop()
+        with pytest.raises(KafkaError) as caught:
+            await cluster[1].produce(b"lost", timeout_ms=20)
+        assert caught.value.code == ErrorCode.REQUEST_TIMED_OUT
+        await cluster.kill(1)
+        for node_id in (2, 3):
+            await cluster.kill(node_id)
+        cluster.elect(2, isr=[2])
+        await cluster.start(2)
+        await cluster.start(3)
+        await until(lambda: cluster[2].partition().is_leader)
+        await cluster[2].produce(b"b")
+        await cluster[2].produce(b"c")
+        member = await cluster.start(1)
+        assert values_in(stored(member.partition())) == [b"a", b"lost"]
+        await until_equal(cluster, 2, 3, 1)
+        assert values_in(stored(member.partition())) == [b"a", b"b", b"c"]
+        await until(lambda: set(cluster.state().isr) == {1, 2, 3})
+
+
+async def test_a_follower_begins_where_the_leaders_log_begins(tmp_path):
+    async with Cluster(tmp_path, node_ids=(1, 2)) as cluster:
+        cluster.create_topic((1, 2))
+        await held(cluster, 1, 2)
+        for number in range(6):
+            await cluster[1].produce(b"%d" % number)
+        await until_equal(cluster, 1, 2)
+        await cluster.kill(2)
+        for number in range(6, 10):
+            await cluster[1].produce(b"%d" % number)
+        leader = cluster[1].partition()
+        leader.log.increment_log_start_offset(8)
+        await cluster.start(2)
+        await until_equal(cluster, 1, 2)
+        follower = cluster[2].partition()
+        assert follower.log.log_start_offset == 8
+        assert values_in(stored(follower)) == [b"8", b"9"]
+        leader.log.increment_log_start_offset(9)
+        await cluster[1].produce(b"10")
+        await until(lambda: follower.log.log_start_offset == 9)
+
+
+async def test_a_follower_that_is_ahead_of_an_unclean_leader_ends_where_that_ends(tmp_path):
+    async with Cluster(tmp_path, node_ids=(1, 2)) as cluster:
+        cluster.create_topic((1, 2))
+        await held(cluster, 1, 2)
+        await cluster[1].produce(b"a")
+        await until_equal(cluster, 1, 2)
+        await cluster.kill(2)
+        await cluster[1].produce(b"b")
+        await cluster.kill(1)
+        cluster.elect(2, isr=[2])  # it lacks what was committed
+        await cluster.start(2)
+        await cluster.start(1)
+        await cluster[2].produce(b"c")
+        await until_equal(cluster, 2, 1)
+        assert values_in(stored(cluster[1].partition())) == [b"a", b"c"]
+
+
+async def test_what_a_follower_of_javas_is_told(tmp_path):
+    """The order of checks: epoch, leader, replica, divergence before the range of offsets."""
+    async with Cluster(tmp_path, node_ids=(1, 2)) as cluster:
+        cluster.create_topic((1, 2))
+        await held(cluster, 1, 2)
+        for _ in range(3):
+            await cluster[1].produce(b"a")
+        leader = cluster[1]
+
+        async def ask(offset: int, *, replica: int = 2, **fields: int) -> Any:
+            state = {"replica_id": replica, "replica_epoch": -1}
+            return await fetch(leader, offset, 18, replica_state=state, **fields)
+
+        for epoch, code in ((1, ErrorCode.UNKNOWN_LEADER_EPOCH), (0, ErrorCode.NONE)):
+            assert (await ask(3, current_leader_epoch=epoch)).error_code == code
+        cluster.elect(1)
+        await until(lambda: leader.partition().leader_epoch == 1)
+        found = await ask(3, current_leader_epoch=0)
+        assert found.error_code == ErrorCode.FENCED_LEADER_EPOCH
+        assert (found.current_leader.leader_id, found.current_leader.leader_epoch) == (1, 1)
+        for fields, code in (
+            ({"current_leader_epoch": 1}, ErrorCode.UNKNOWN_LEADER_EPOCH),
+            ({}, ErrorCode.NOT_LEADER_OR_FOLLOWER),
+        ):
+            assert (await ask(0, replica=9, **fields)).error_code == code
+        found = await ask(99, last_fetched_epoch=0)
+        assert found.error_code == ErrorCode.NONE
+        assert (found.diverging_epoch.epoch, found.diverging_epoch.end_offset) == (0, 3)
+        assert (await ask(99)).error_code == ErrorCode.OFFSET_OUT_OF_RANGE
+        other = await fetch(cluster[2], 0, 18, replica_state={"replica_id": 1, "replica_epoch": 1})
+        assert other.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+async def test_consumers_read_from_followers_up_to_their_high_watermark(tmp_path):
+    async with Cluster(tmp_path, node_ids=(1, 2)) as cluster:
+        cluster.create_topic((1, 2))
+        await held(cluster, 1, 2)
+        await cluster[1].produce(b"a")
+        await until_equal(cluster, 1, 2)
+        found = await fetch(cluster[2], 0)
+        assert values_in(found.records) == [b"a"]
+        assert (await fetch(cluster[2], 0, 10)).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+        waiting = asyncio.create_task(fetch(cluster[2], 1, min_bytes=1, max_wait_ms=20_000))
+        await until(lambda: cluster[2].partition().watcher_count)
+        await cluster[1].produce(b"b")
+        found = await waiting
+        assert values_in(found.records) == [b"b"]
+
+
+async def test_a_leader_names_the_replica_in_the_clients_rack(tmp_path):
+    settings = {"replica.selector.class": RACK_AWARE}
+    async with Cluster(tmp_path, settings=settings) as cluster:
+        cluster.create_topic((1, 2, 3))
+        await held(cluster, 1, 2, 3)
+        await cluster[1].produce(b"a")
+        await until_equal(cluster, 1, 2, 3)
+        for rack, named, values in (
+            ("rack-2", 2, []),
+            ("rack-3", 3, []),
+            ("rack-1", -1, [b"a"]),
+            ("rack-9", -1, [b"a"]),
+            ("", -1, [b"a"]),
+        ):
+            found = await fetch(cluster[1], 0, rack_id=rack)
+            assert (found.preferred_read_replica, values_in(found.records)) == (named, values)
+        await cluster.kill(3, is_noticed=False)
+        await cluster[1].produce(b"b")  # which 3 lacks
+        await until(lambda: isr_of(cluster[1]) == (1, 2))
+        assert (await fetch(cluster[1], 0, rack_id="rack-3")).preferred_read_replica == -1
+        found = await fetch(cluster[2], 0, rack_id="rack-2")
+        assert values_in(found.records) == [b"a"]
+
+
+async def test_partitions_are_spread_over_fetchers_and_leave_them(tmp_path):
+    async with Cluster(
+        tmp_path, node_ids=(1, 2), settings={"num.replica.fetchers": "3"}
+    ) as cluster:
+        cluster.create_topic(*[(1, 2)] * 7)
+        await held(cluster, 1, 2)
+        fetchers = cluster[2].replication._fetchers
+        assert fetchers is not None
+        await until(lambda: len(fetchers) == 3)
+        assert sorted(map(len, fetchers._fetchers.values())) == [2, 2, 3]
+        for index in range(7):
+            await cluster[1].produce(b"a", index=index)
+            await until_equal(cluster, 1, 2, index=index)
+        for index in range(7):
+            cluster.elect(2, index=index)
+        await until(lambda: len(fetchers) == 0)
+        for index in range(7):
+            assert await cluster[2].produce(b"b", index=index) == 1

@@ -1,0 +1,52 @@
+"""Which modules there are in this folder: a start imports them, and so has them registered."""
+
+from __future__ import annotations
+
+from typing import Final
+
+# Modules whose handlers serve the advertised APIs.
+API_MODULES: Final = (
+    "add_offsets_to_txn",
+    "add_partitions_to_txn",
+    "alter_configs",
+    "api_versions",
+    "client_quotas",
+    "create_partitions",
+    "create_topics",
+    "delete_groups",
+    "delete_records",
+    "delete_topics",
+    "describe_cluster",
+    "describe_configs",
+    "describe_groups",
+    "describe_producers",
+    "describe_quorum",
+    "describe_topic_partitions",
+    "describe_transactions",
+    "elect_leaders",
+    "end_txn",
+    "fetch",
+    "find_coordinator",
+    "heartbeat",
+    "init_producer_id",
+    "join_group",
+    "leave_group",
+    "list_config_resources",
+    "list_groups",
+    "list_offsets",
+    "list_transactions",
+    "log_dirs",
+    "metadata",
+    "offset_commit",
+    "offset_delete",
+    "offset_fetch",
+    "offset_for_leader_epoch",
+    "partition_reassignments",
+    "produce",
+    "sasl",
+    "scram_users",
+    "sync_group",
+    "txn_offset_commit",
+    "update_features",
+    "write_txn_markers",
+)

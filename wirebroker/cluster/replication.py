@@ -1,0 +1,168 @@
+"""This node's part in replication: it fetches what it follows, and looks who follows it.
+
+    roles change (leadership.py) --> ReplicaFetchers   the partitions that this node follows
+    from time to time            --> IsrChanges        who lags behind what it leads
+
+A node that follows nothing makes none of it, nor any connection: most have no peers.
+
+Source: Kafka's ReplicaManager (startup, maybeShrinkIsr, applyLocalFollowersDelta).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from typing import TYPE_CHECKING, Final
+
+from wirebroker.clock import pause
+from wirebroker.cluster.isr_changes import IsrChanges
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+
+    from wirebroker.clock import Clock
+    from wirebroker.cluster.broker_lifecycle import BrokerLifecycle
+    from wirebroker.cluster.controller_channel import ControllerChannel
+    from wirebroker.cluster.partition import Partition
+    from wirebroker.cluster.peers import Peers
+    from wirebroker.cluster.replica_fetchers import ReplicaFetchers
+    from wirebroker.cluster.replica_manager import ReplicaManager
+    from wirebroker.config import Config
+    from wirebroker.coordinator.controller.cluster_image import ClusterImage
+    from wirebroker.net.client.node import Node
+    from wirebroker.net.client.transport import Dialer
+
+logger = logging.getLogger(__name__)
+
+# Where no listener is named for it, brokers use the one of this name.
+_INTER_BROKER_LISTENER: Final = "PLAINTEXT"
+
+
+class Replication:
+    """What one node does for its replicas and those of its partitions elsewhere.
+
+    Attributes:
+        isr_changes: What its leaders ask of the controller.
+        replicas: Its partitions.
+    """
+
+    __slots__ = (
+        "_clock",
+        "_config",
+        "_dialer",
+        "_fetchers",
+        "_image",
+        "_is_stopped",
+        "_lifecycle",
+        "_looking",
+        "_peers",
+        "_random",
+        "isr_changes",
+        "replicas",
+    )
+
+    def __init__(
+        self,
+        config: Config,
+        *,
+        replicas: ReplicaManager,
+        lifecycle: BrokerLifecycle,
+        channel: ControllerChannel,
+        image: Callable[[], ClusterImage],
+        clock: Clock,
+        dialer: Dialer | None = None,
+        rng: random.Random | None = None,
+    ) -> None:
+        """Take the node's parts; other brokers are dialed by TCP if no `dialer` is given."""
+        self.isr_changes = IsrChanges(channel, lifecycle, clock=clock)
+        self._config = config
+        self.replicas = replicas
+        self._lifecycle = lifecycle
+        self._image = image
+        self._clock = clock
+        self._dialer = dialer
+        self._random = rng or random.Random()  # noqa: S311 - for pauses
+        self._peers: Peers | None = None
+        self._fetchers: ReplicaFetchers | None = None
+        self._looking: asyncio.Task[None] | None = None
+        self._is_stopped = False
+
+    def start(self) -> None:
+        """Begin to fetch what this node follows, and to look who lags behind."""
+        self.replicas.leaderships.watch_roles(self._follow)
+        self._follow(tuple(self.replicas))
+        self._looking = asyncio.create_task(self._look_for_laggards(), name="lagging followers")
+
+    async def stop(self) -> None:
+        """Fetch nothing more, and ask the controller for nothing."""
+        self._is_stopped = True
+        if self._looking is not None:
+            self._looking.cancel()
+            await asyncio.gather(self._looking, return_exceptions=True)
+        if self._fetchers is not None:
+            await self._fetchers.stop()
+        await self.isr_changes.stop()
+        if self._peers is not None:
+            self._peers.close()
+
+    def use_config(self, config: Config) -> None:
+        """Take over what dynamic configs have changed."""
+        self._config = config
+        if self._fetchers is not None:
+            self._fetchers.use_config(config, tuple(self.replicas))
+
+    def find_node(self, node_id: int) -> Node | None:
+        """Return another broker to ask something of; None if it cannot be found."""
+        return None if self._is_stopped else self._all_peers().find(node_id)
+
+    def _follow(self, moved: Collection[Partition]) -> None:
+        if self._is_stopped:
+            return
+        if self._fetchers is None:
+            node_id = self._lifecycle.node_id
+            if all(each.leader in {-1, node_id} for each in moved):
+                return
+            self._fetchers = self._new_fetchers()
+        self._fetchers.follow(moved)
+
+    def _new_fetchers(self) -> ReplicaFetchers:
+        # Not before it is needed: a node without peers starts without all that.
+        from wirebroker.cluster.replica_fetcher import Follower  # noqa: PLC0415
+        from wirebroker.cluster.replica_fetchers import ReplicaFetchers  # noqa: PLC0415
+
+        follower = Follower(
+            node_id=self._lifecycle.node_id,
+            broker_epoch=lambda: self._lifecycle.broker_epoch,
+            peers=self._all_peers(),
+            clock=self._clock,
+            disk_failed=self.replicas.disk_failed,
+        )
+        return ReplicaFetchers(follower, self._config)
+
+    def _all_peers(self) -> Peers:
+        if self._peers is None:
+            # Likewise.
+            from wirebroker.cluster.peers import Peers  # noqa: PLC0415
+            from wirebroker.net.client.settings import ClientSettings  # noqa: PLC0415
+            from wirebroker.net.client.transport import TcpDialer  # noqa: PLC0415
+
+            listener = self._config.optional_str("inter.broker.listener.name")
+            self._peers = Peers(
+                self._image,
+                listener=(listener or _INTER_BROKER_LISTENER).upper(),
+                dialer=self._dialer or TcpDialer(),
+                settings=ClientSettings(client_id=f"broker-{self._lifecycle.node_id}"),
+                clock=self._clock,
+                random=self._random,
+            )
+        return self._peers
+
+    async def _look_for_laggards(self) -> None:
+        """Look twice within replica.lag.time.max.ms; the root of a task."""
+        while True:
+            await pause(max(1, self._config.int("replica.lag.time.max.ms")) / 2000)
+            try:
+                await self.isr_changes.remove_lagging(tuple(self.replicas.leaderships.led))
+            except Exception:  # the root of a task: the next look comes
+                logger.exception("looking for lagging followers failed; it is tried again")

@@ -1,0 +1,124 @@
+"""What a listener with SASL is told: mechanisms, users of PLAIN, how long a login holds.
+
+    sasl.enabled.mechanisms=SCRAM-SHA-512,PLAIN
+    listener.name.inside.sasl.enabled.mechanisms=PLAIN                of one listener
+    listener.name.inside.plain.sasl.jaas.config=… user_alice="…";     of one of its mechanisms
+
+Users of SCRAM stand in the cluster's metadata, so its JAAS line may be left out.
+
+A leaf.  Source: Kafka's BrokerSecurityConfigs, JaasContext, SaslChannelBuilder.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from wirebroker.config.jaas import LOGIN_MODULES, login_options
+from wirebroker.config.lookup import listener_config
+from wirebroker.config.row import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from wirebroker.config.values import Config
+
+SERVED_MECHANISMS: Final = tuple(LOGIN_MODULES)
+_JAAS: Final = "sasl.jaas.config"
+_USER: Final = "user_"
+
+
+@dataclass(slots=True, frozen=True, kw_only=True)
+class SaslSettings:
+    """How clients of one listener authenticate.
+
+    Attributes:
+        mechanisms: Those that are offered, in the order in which they are written.
+        passwords: Of the users of PLAIN.
+        reauthentication_ms: By mechanism, after how long clients authenticate again; 0 is never.
+        most_bytes: Of a request before that.
+        failure_delay_ms: How long a client that failed waits for its answer.
+    """
+
+    mechanisms: tuple[str, ...]
+    passwords: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+    reauthentication_ms: Mapping[str, int] = field(default_factory=dict[str, int])
+    most_bytes: int = 524_288
+    failure_delay_ms: int = 100
+
+
+def sasl_settings(config: Config, listener: str) -> SaslSettings:
+    """Return what a listener with SASL is told.
+
+    Raises:
+        ConfigError: It cannot be used; no secret is in the text.
+    """
+    mechanisms = config.listener_value(listener, "sasl.enabled.mechanisms")
+    assert isinstance(mechanisms, tuple)
+    name = _set_name(config, listener, "sasl.enabled.mechanisms")
+    if not mechanisms:
+        raise ConfigError(f"{name} is empty: {listener} would let nobody in")
+    for mechanism in mechanisms:
+        if mechanism not in LOGIN_MODULES:
+            raise ConfigError(
+                f"{name}: {mechanism} is not served; of SASL there are "
+                + ", ".join(SERVED_MECHANISMS)
+            )
+    passwords: dict[str, str] = {}
+    for mechanism in mechanisms:
+        options = _options(config, listener, mechanism)
+        if mechanism == "PLAIN":
+            passwords = {
+                option.removeprefix(_USER): password
+                for option, password in options.items()
+                if option.startswith(_USER)
+            }
+    return SaslSettings(
+        mechanisms=tuple(dict.fromkeys(mechanisms)),
+        passwords=passwords,
+        reauthentication_ms={
+            each: _reauthentication(config, listener, each) for each in mechanisms
+        },
+        most_bytes=config.int("sasl.server.max.receive.size"),
+        failure_delay_ms=config.int("connection.failed.authentication.delay.ms"),
+    )
+
+
+def _options(config: Config, listener: str, mechanism: str) -> dict[str, str]:
+    name = listener_config(listener, f"{mechanism.lower()}.{_JAAS}")
+    text = config.listener_value(listener, _JAAS, mechanism=mechanism)
+    own = text if config.is_set(name) else None
+    if own is None and mechanism == "PLAIN":
+        raise ConfigError(f"{name} is missing: it names the users of PLAIN")
+    if own is None:
+        return {}
+    assert isinstance(own, str)
+    try:
+        return login_options(own, mechanism)
+    except ValueError as error:
+        raise ConfigError(f"{name} cannot be used: {error}") from None
+
+
+def _reauthentication(config: Config, listener: str, mechanism: str) -> int:
+    value = config.listener_value(listener, "connections.max.reauth.ms", mechanism=mechanism)
+    assert isinstance(value, int)
+    return max(0, value)
+
+
+def _set_name(config: Config, listener: str, name: str) -> str:
+    own = listener_config(listener, name)
+    return own if config.is_set(own) else name
+
+
+def check_between_brokers(config: Config, listener: str, mechanisms: tuple[str, ...]) -> None:
+    """Check the mechanism of other brokers, if they use a listener with SASL.
+
+    Raises:
+        ConfigError: The listener does not offer it.
+    """
+    wanted = config.str("sasl.mechanism.inter.broker.protocol")
+    if config.is_set("sasl.mechanism.inter.broker.protocol") and wanted not in mechanisms:
+        raise ConfigError(
+            f"sasl.mechanism.inter.broker.protocol={wanted} cannot be used: {listener}, the "
+            f"brokers' listener, offers {', '.join(mechanisms)}"
+        )

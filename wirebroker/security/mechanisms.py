@@ -1,0 +1,197 @@
+"""SASL mechanisms, the server's side: a client's messages in, ours out, at the end a user's name.
+
+    PLAIN                      one message: who to act as (or nothing), user, password
+    SCRAM-SHA-256, -512        two: codecs/scram.py
+
+No I/O, and no clock. What tells a user who is there from one who is not is neither said nor timed:
+an unknown user of SCRAM is given a salt as well, always the same, and fails where a wrong password
+fails (Apache Kafka fails one message earlier).
+
+Source: Kafka's PlainSaslServer and ScramSaslServer.
+"""
+
+from __future__ import annotations
+
+import hmac
+from typing import TYPE_CHECKING, Final, Protocol
+
+from wirebroker.codecs.errors import MalformedFrameError
+from wirebroker.codecs.scram import (
+    LEAST_ITERATIONS,
+    ScramKeys,
+    is_proved,
+    parse_client_final,
+    parse_client_first,
+    server_final,
+    server_first,
+    server_signature,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+_SALT_BYTES: Final = 16
+_OTHER_USER: Final = (
+    "Authentication failed: Client requested an authorization id that is different from username"
+)
+
+
+class NotProvedError(Exception):
+    """A client has not proved who it is.
+
+    Attributes:
+        said: What the client is told; None for no more than that it failed.
+    """
+
+    def __init__(self, why: str, said: str | None = None) -> None:
+        super().__init__(why)
+        self.said = said
+
+
+class Mechanism(Protocol):
+    """One client's way through a mechanism."""
+
+    @property
+    def user(self) -> str | None:
+        """Who it has proved to be; None as long as it has not."""
+        ...
+
+    def step(self, message: bytes) -> bytes:
+        """Return the answer to the client's next message.
+
+        Raises:
+            NotProvedError: It has failed.
+        """
+        ...
+
+
+class PlainMechanism:
+    """PLAIN (RFC 4616): the password itself is sent."""
+
+    __slots__ = ("_key", "_passwords", "user")
+
+    def __init__(self, passwords: Mapping[str, str], key: bytes) -> None:
+        """Begin.
+
+        Args:
+            passwords: By user.
+            key: A secret of this process, by which passwords are compared.
+        """
+        self._passwords = passwords
+        self._key = key
+        self.user: str | None = None
+
+    def step(self, message: bytes) -> bytes:
+        """Check the password; the answer is empty."""
+        try:
+            parts = message.decode().split("\0")
+        except UnicodeDecodeError:
+            raise NotProvedError("it is not UTF-8") from None
+        if len(parts) != 3:
+            raise NotProvedError("it is not the message of PLAIN")
+        authorization_id, user, password = parts
+        if not user:
+            raise NotProvedError("no user", "Authentication failed: username not specified")
+        if not password:
+            raise NotProvedError("no password", "Authentication failed: password not specified")
+        expected = self._passwords.get(user)
+        # Of equal length, so that the time tells nothing.
+        is_same = hmac.compare_digest(self._digest(password), self._digest(expected or ""))
+        if expected is None or not is_same:
+            raise NotProvedError(
+                f"user {user[:64]!r}: unknown, or the password is another",
+                "Authentication failed: Invalid username or password",
+            )
+        if authorization_id and authorization_id != user:
+            raise NotProvedError(f"user {user[:64]!r} wants to be somebody else", _OTHER_USER)
+        self.user = user
+        return b""
+
+    def _digest(self, password: str) -> bytes:
+        return hmac.digest(self._key, password.encode(), "sha256")
+
+
+class ScramMechanism:
+    """SCRAM (RFC 5802): client and server prove that they know the password, or its keys."""
+
+    __slots__ = (
+        "_claimed",
+        "_first",
+        "_keys",
+        "_keys_of",
+        "_nonce",
+        "_number",
+        "_salt_key",
+        "user",
+    )
+
+    def __init__(
+        self,
+        number: int,
+        keys_of: Callable[[str], ScramKeys | None],
+        *,
+        nonce: str,
+        salt_key: bytes,
+    ) -> None:
+        """Begin.
+
+        Args:
+            number: The mechanism's, of codecs.scram.SCRAM_MECHANISMS.
+            keys_of: What is kept of a user's password.
+            nonce: Ours: characters that nobody can guess.
+            salt_key: A secret of this process, from which salts for nobody are made.
+        """
+        self._number = number
+        self._keys_of = keys_of
+        self._nonce = nonce
+        self._salt_key = salt_key
+        self._claimed = ""
+        self._keys: ScramKeys | None = None
+        # What was exchanged so far, over which proofs are made.
+        self._first = ""
+        self.user: str | None = None
+
+    def step(self, message: bytes) -> bytes:
+        """Give the salt; then check the proof, and give ours."""
+        try:
+            return self._begin(message) if not self._first else self._end(message)
+        except MalformedFrameError as error:
+            raise NotProvedError(str(error)) from None
+
+    def _begin(self, message: bytes) -> bytes:
+        wanted = parse_client_first(message)
+        self._claimed = wanted.user
+        if wanted.is_by_token:
+            raise NotProvedError("delegation tokens are not served")
+        if wanted.authorization_id and wanted.authorization_id != wanted.user:
+            raise NotProvedError(
+                f"user {wanted.user[:64]!r} wants to be somebody else", _OTHER_USER
+            )
+        # Both are looked up for everybody: the time tells nothing.
+        nobody, keys = self._keys_of_nobody(wanted.user), self._keys_of(wanted.user)
+        if keys is not None and keys.iterations >= LEAST_ITERATIONS:
+            self._keys = keys
+        self._nonce = wanted.nonce + self._nonce
+        answer = server_first(self._nonce, self._keys or nobody)
+        self._first = f"{wanted.bare},{answer}"
+        return answer.encode()
+
+    def _end(self, message: bytes) -> bytes:
+        given = parse_client_final(message)
+        if given.nonce != self._nonce:
+            raise NotProvedError("the nonce is another")
+        exchanged = f"{self._first},{given.unproved}".encode()
+        nobody = self._keys_of_nobody(self._claimed)
+        keys = self._keys or nobody
+        if not is_proved(self._number, keys, given.proof, exchanged) or self._keys is None:
+            raise NotProvedError(
+                f"user {self._claimed[:64]!r}: unknown, or the password is another"
+            )
+        self.user = self._claimed
+        return server_final(server_signature(self._number, keys, exchanged)).encode()
+
+    def _keys_of_nobody(self, user: str) -> ScramKeys:
+        """Return keys for a user who is not there: the same salt each time, and no proof fits."""
+        salt = hmac.digest(self._salt_key, user.encode(), "sha256")[:_SALT_BYTES]
+        size = {1: 32, 2: 64}[self._number]
+        return ScramKeys(salt, bytes(size), bytes(size), LEAST_ITERATIONS)

@@ -1,0 +1,136 @@
+"""A broker as a process: its log, the loop, signals, the ready lines, the exit status.
+
+SIGTERM, SIGHUP and SIGINT stop it in order; a second SIGINT ends the process at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import socket
+import sys
+from typing import TYPE_CHECKING
+
+from wirebroker.config import Config, StartError
+from wirebroker.config.quorum import is_member
+from wirebroker.freed_memory import give_back_large_blocks
+from wirebroker.garbage import GarbagePolicy
+from wirebroker.logs import configure_logging
+from wirebroker.loop_watch import LoopWatch
+from wirebroker.metrics import Metrics
+from wirebroker.ready_lines import open_warning, ready_lines
+from wirebroker.server import Server
+from wirebroker.signals import on_signal
+from wirebroker.version import PLAIN_BUILD, is_compiled
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+logger = logging.getLogger("wirebroker")
+
+
+def run(
+    config: Config,
+    *,
+    port_file: Path | None = None,
+    build: Callable[..., Server] = Server,
+) -> int:
+    """Serve until told to stop; return the process's exit status.
+
+    Args:
+        config: What is set.
+        port_file: Where the port is written.
+        build: Makes the server, as Server is made.
+
+    Raises:
+        StartError, ConfigError: What keeps the broker from starting.
+    """
+    configure_logging(
+        level=config.str("wirebroker.log.level"),
+        log_format="json" if config.str("wirebroker.log.format") == "json" else "text",
+    )
+    for warning in config.warnings():
+        logger.warning("%s", warning)
+    give_back_large_blocks()
+    metrics = Metrics()
+    with (
+        GarbagePolicy() as garbage,
+        asyncio.Runner(loop_factory=LoopWatch(metrics).new_event_loop) as runner,
+    ):
+        return runner.run(_serve(config, port_file, garbage, metrics, build))
+
+
+async def _serve(
+    config: Config,
+    port_file: Path | None,
+    garbage: GarbagePolicy,
+    metrics: Metrics,
+    build: Callable[..., Server],
+) -> int:
+    told_to_stop = asyncio.Event()
+
+    def on_interrupt() -> None:
+        if told_to_stop.is_set():
+            os._exit(130)
+        told_to_stop.set()
+
+    on_signal("SIGTERM", told_to_stop.set)
+    on_signal("SIGINT", on_interrupt)
+    # A closed terminal; under nohup it is ignored, and stays so, as by Java's machine.
+    on_signal("SIGHUP", told_to_stop.set, unless_ignored=True)
+    failures: list[str] = []
+
+    def on_failure(line: str) -> None:
+        if server.listeners is not None:  # else it is said as the reason why nothing has started
+            logger.error("%s", line)
+        failures.append(line)
+        told_to_stop.set()
+
+    server = build(config, port_file=port_file, metrics=metrics, on_failure=on_failure)
+    if not await _start(server, told_to_stop):
+        if failures:
+            raise StartError(failures[0], "docs/cluster.md tells what can be joined")
+        return 0
+    garbage.keep_all()
+    _say_ready(server)
+    await told_to_stop.wait()
+    logger.info("stopping")
+    await server.stop()
+    logger.info("stopped")
+    return 1 if failures else 0
+
+
+async def _start(server: Server, told_to_stop: asyncio.Event) -> bool:
+    """Start; return False if the broker was told to stop while it waited for the controllers."""
+    starting = asyncio.create_task(server.start(), name="start")
+    if is_member(server.config):
+        stopping = asyncio.create_task(told_to_stop.wait())
+        await asyncio.wait({starting, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        stopping.cancel()
+        if not starting.done():
+            starting.cancel()
+            await asyncio.wait({starting})
+            return False
+    await starting
+    return True
+
+
+def _say_ready(server: Server) -> None:
+    assert server.broker is not None, "it was started"
+    warning = open_warning(server.bound)
+    if warning is not None:
+        logger.warning("%s", warning)
+    if not is_compiled():
+        logger.info("%s", PLAIN_BUILD)
+    lines = ready_lines(
+        server.bound,
+        node_id=server.config.node_id,
+        cluster_id=server.broker.cluster_id,
+        directories=server.data_directories,
+        http=[] if server.http is None else server.http.addresses,
+        machine=socket.gethostname(),
+    )
+    sys.stdout.write("".join(f"{line}\n" for line in lines))
+    sys.stdout.flush()
