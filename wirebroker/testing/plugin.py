@@ -73,7 +73,7 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, Any, None]:
                 report.sections.append((f"{name} requests", "\n".join(requests)))
 
 
-@pytest.hookimpl(trylast=True)
+@pytest.hookimpl(tryfirst=True)
 def pytest_runtest_teardown(item: pytest.Item) -> None:
     """Remove the faults that a test has set; `wirebroker` is reset before its next."""
     arguments: dict[str, Any] = getattr(item, "funcargs", {})
