@@ -22,7 +22,7 @@ COMPILED_TESTS := tests/unit tests/property tests/hostile tests/transcripts \
 COMPILED_SEED := 2000
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 # The layers are linked into the package; a clone without symbolic links can't be worked in.
-LINKS := wirebroker/codecs wirebroker/storage wirebroker/coordinator wirebroker/segments
+LINKS := wirebroker/codecs wirebroker/storage wirebroker/coordinator wirebroker/pipelines wirebroker/segments
 
 .PHONY: help run modules test test-all test-nightly compiled test-compiled compat twin spark-suite bench lint format types house docs dist tools clean
 .DELETE_ON_ERROR:

@@ -219,6 +219,9 @@ CONTROLLER_API_VERSIONS: dict[ApiKey, ApiVersions] = {
     ApiKey.UPDATE_RAFT_VOTER: ApiVersions(0, 0, 0),
 }
 
+# Every key that is spoken here by anybody, with its versions.
+SPOKEN_VERSIONS: dict[ApiKey, ApiVersions] = {**API_VERSIONS, **CONTROLLER_API_VERSIONS}
+
 # The lowest Produce version that is parsed; below it the request is refused.
 FIRST_PRODUCE_VERSION = 3
 

@@ -3,8 +3,6 @@
     head = request_header(ApiKey.FETCH, 17, 42, b"broker-1")      then the body; no length before it
     correlation_id, position = parse_response_header(ApiKey.FETCH, 17, frame)
 
-Unlike the broker's side this one knows the keys that only controllers serve.
-
 Source: KIP-482 (flexible headers), KIP-511 (ApiVersions is answered without tagged fields).
 """
 
@@ -13,7 +11,7 @@ from __future__ import annotations
 from struct import Struct
 from typing import TYPE_CHECKING, Final
 
-from wirebroker.codecs.api_keys import API_VERSIONS, CONTROLLER_API_VERSIONS, ApiKey, ApiVersions
+from wirebroker.codecs.api_keys import SPOKEN_VERSIONS, ApiKey
 from wirebroker.codecs.errors import MalformedFrameError
 from wirebroker.codecs.primitives import skip_tagged_fields
 
@@ -22,9 +20,6 @@ if TYPE_CHECKING:
 
 _FIXED: Final = Struct(">hhih")
 _CORRELATION_ID: Final = Struct(">i")
-
-# Every key that we can ask for, with the versions that we speak.
-SPOKEN_VERSIONS: Final[dict[ApiKey, ApiVersions]] = {**API_VERSIONS, **CONTROLLER_API_VERSIONS}
 
 
 def request_header(key: ApiKey, version: int, correlation_id: int, client_id: bytes) -> bytes:

@@ -17,8 +17,7 @@ import ipaddress
 from struct import Struct
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from wirebroker.codecs.api_keys import ApiKey
-from wirebroker.codecs.client_frames import SPOKEN_VERSIONS
+from wirebroker.codecs.api_keys import SPOKEN_VERSIONS, ApiKey
 from wirebroker.codecs.errors import MalformedFrameError
 from wirebroker.codecs.primitives import read_uvarint, skip_tagged_fields, uvarint
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 from struct import Struct
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from wirebroker.codecs.api_keys import API_VERSIONS, ApiKey
+from wirebroker.codecs.api_keys import API_VERSIONS, SPOKEN_VERSIONS, ApiKey
 from wirebroker.codecs.errors import MalformedFrameError
 from wirebroker.codecs.primitives import skip_tagged_fields
 
@@ -26,7 +26,7 @@ _CORRELATION_ID: Final = Struct(">i")
 _CORRELATION_ID_AND_NO_TAGS: Final = Struct(">ix")
 
 _FIRST_FLEXIBLE: Final[dict[int, int]] = {
-    int(key): versions.first_flexible for key, versions in API_VERSIONS.items()
+    int(key): versions.first_flexible for key, versions in SPOKEN_VERSIONS.items()
 }
 
 
@@ -42,7 +42,7 @@ def parse_request_header(frame: Buffer) -> RequestHeader:
     because the answer names the versions that are known (KIP-511).
 
     Raises:
-        MalformedFrameError: The key is not one a broker serves, or the bytes are no header.
+        MalformedFrameError: The key is nobody's, or the bytes are no header.
     """
     if len(frame) < 10:
         raise MalformedFrameError(f"a frame of {len(frame)} bytes is too short for a header")

@@ -12,8 +12,7 @@ from tests.support import java_start
 from tests.support.batches import batch, values_in
 from tests.support.brokers import HOST, ApacheKafka
 from wirebroker.clock import SystemClock
-from wirebroker.codecs.api_keys import ApiKey
-from wirebroker.codecs.client_frames import SPOKEN_VERSIONS
+from wirebroker.codecs.api_keys import SPOKEN_VERSIONS, ApiKey
 from wirebroker.codecs.errors import ErrorCode
 from wirebroker.codecs.messages import request_message, response_message
 from wirebroker.net.client.active_controller import ActiveController

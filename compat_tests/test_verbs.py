@@ -158,3 +158,26 @@ def check_a_groups_life(verbs: Verbs, name: str, protocol: str) -> None:
 def test_a_cluster_is_its_brokers(verbs: Verbs) -> None:
     found = verbs.json("cluster")
     assert [f"{each['host']}:{each['port']}" for each in found["brokers"]] == [verbs.bootstrap]
+
+
+def test_the_quorum_has_a_leader(verbs: Verbs) -> None:
+    found = verbs.json("quorum")
+    assert found["leader_id"] == 1
+    leader = found["replicas"][0]
+    assert (leader["role"], leader["lag"]) == ("leader", 0)
+
+
+def test_an_open_transaction_is_seen(verbs: Verbs, name: str) -> None:
+    verbs.do("topic", "create", name)
+    producer = confluent_kafka.Producer(
+        {"bootstrap.servers": verbs.bootstrap, "transactional.id": name}
+    )
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    producer.produce(name, b"value", partition=0)
+    assert producer.flush(30) == 0
+    listed = verbs.json("transaction", "list", "--state", "Ongoing")
+    assert [each["transactional_id"] for each in listed] == [name]
+    assert verbs.json("transaction", "describe", name)["partitions"] == [f"{name}-0"]
+    producer.abort_transaction(30)
+    assert "there is none of that id" in verbs.run("transaction", "describe", f"{name}x").err

@@ -96,7 +96,7 @@ STEPS = (
         "simulations",
         _tests("tests/simulation", "--seed", "random", "--budget-scale", "60"),
         50,
-        "thousands of simulated schedules of groups, transactions and power losses",
+        "thousands of simulated schedules of groups, transactions, power losses and replicas",
     ),
     Step(
         "properties",

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 LAYERS = ("codecs", "storage", "coordinator")
 # Packages for Spark, linked into the package as the layers are; what is above them knows none.
-LINKED = {"segments": "spark_it/segments"}
+LINKED = {"pipelines": "spark_it/pipelines", "segments": "spark_it/segments"}
 PRODUCT = (*LAYERS, "wirebroker", *LINKED.values())
 LEAVES = re.compile(r"wirebroker(\.(config|clock|metric_field|metrics|wording))?")
 
@@ -51,7 +51,7 @@ DOORS = {
     "kafka": set[str](),  # its definitions are used, when the package is built
     "kio": set[str](),
     # A package as well: what Spark calls, and the rows that it is given.
-    "pyspark": {"spark_it/segments/"},
+    "pyspark": {"spark_it/pipelines/", "spark_it/segments/"},
     "pyarrow": {"spark_it/segments/"},
 }
 OS_MODULES = {"os", "shutil", "fcntl", "mmap", "tempfile", "io"}

@@ -37,7 +37,7 @@ USED_ELSEWHERE: Final[dict[str, str]] = {
         "Spark calls it, of a data source",
     ),
     **dict.fromkeys(
-        ["ControllerServer", "RemoteChannel", "RemoteMarkers", "TcpDialer"],
+        ["RemoteChannel", "RemoteMarkers", "TcpDialer"],
         "brokers and controllers in several processes, so far in tests alone",
     ),
     "learn": "what a follower of such a controller is told",

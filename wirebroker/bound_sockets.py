@@ -9,29 +9,28 @@ import errno
 from typing import TYPE_CHECKING
 
 from wirebroker.config import StartError
-from wirebroker.config.listeners import listeners_of
 from wirebroker.coordinator.controller.cluster_image import Endpoint
 from wirebroker.net.listener import bind
 from wirebroker.ready_lines import shown_address
 
 if TYPE_CHECKING:
     import socket
+    from collections.abc import Iterable
 
-    from wirebroker.config import Config
     from wirebroker.config.listeners import ListenerConfig
     from wirebroker.net.settings import NetworkSettings
 
 
 def bind_all(
-    config: Config, settings: NetworkSettings
+    listeners: Iterable[ListenerConfig], settings: NetworkSettings
 ) -> list[tuple[ListenerConfig, socket.socket]]:
-    """Bind the listeners of a configuration, in its order.
+    """Bind listeners, in their order.
 
     Raises:
         StartError: One cannot be bound; none is.
     """
     bound: list[tuple[ListenerConfig, socket.socket]] = []
-    for listener in listeners_of(config):
+    for listener in listeners:
         try:
             sock = bind(listener.host, listener.port, settings)
         except OSError as error:

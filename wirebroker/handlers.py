@@ -21,7 +21,7 @@ from collections.abc import Callable
 from enum import Enum
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from wirebroker.codecs.api_keys import API_VERSIONS, ApiKey
+from wirebroker.codecs.api_keys import SPOKEN_VERSIONS, ApiKey
 from wirebroker.needs import Need  # noqa: TC001 - compiled tuples look for it
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ class Registry:
         cost: Cost,
     ) -> _Function:
         assert key not in self._handlers, f"{key.name} has two handlers"
-        assert key in API_VERSIONS, f"{key.name} has no version range"
+        assert key in SPOKEN_VERSIONS, f"{key.name} has no version range"
         self._handlers[key] = Handler(
             key,
             function,

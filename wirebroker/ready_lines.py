@@ -48,6 +48,7 @@ def ready_lines(
     cluster_id: str,
     directories: Iterable[str],
     machine: str,
+    controllers: Iterable[BoundListener] = (),
     http: Iterable[tuple[str, int]] = (),
 ) -> list[str]:
     """Return the lines for standard output.
@@ -58,6 +59,7 @@ def ready_lines(
         cluster_id: Its cluster's.
         directories: Where data lies, as absolute paths.
         machine: What others may call this machine.
+        controllers: Where other nodes reach the controller beside it.
         http: Addresses and ports at which HTTP is served.
     """
     first = bound[0]
@@ -65,6 +67,7 @@ def ready_lines(
     lines = [f"wirebroker ready on {where} (node {node_id}, cluster {cluster_id})"]
     if len(bound) > 1 or is_everywhere(first.host) or first.advertised is not None:
         lines += [f"  {each.name}: {_place(each)}; {_advice(each, machine)}" for each in bound]
+    lines += [f"  controller {each.name}: {_place(each)}" for each in controllers]
     for host, port in http:
         lines.append(f"  http://{shown_address(host, port)}: /metrics, /ready, /live")
     lines.append(f"  data: {', '.join(directories)}")

@@ -163,6 +163,16 @@ class Server:
         ]
 
     @property
+    def controllers(self) -> list[BoundListener]:
+        """Return the open listeners of the controller in this process."""
+        return self.quorum.listeners
+
+    @property
+    def cluster_id(self) -> str:
+        """The cluster that its directories belong to."""
+        return self._directories.cluster_id
+
+    @property
     def data_directories(self) -> list[str]:
         """Return where data lies, as absolute paths."""
         return [directory.path for directory in self._directories.of_logs]
@@ -185,7 +195,8 @@ class Server:
         data_files = data_files_within(open_files, wanted=self.config.int("wirebroker.open.files"))
         self.files.bound_open_files(data_files)
         try:
-            self._sockets = bind_all(self.config, self._settings)
+            self._bind()
+            self.quorum.bind()
             if self.config.list("wirebroker.http.listeners"):
                 await self._open_http()
             self._directories.open(await self.quorum.find_cluster_id())
@@ -321,6 +332,9 @@ class Server:
 
         self.http = await open_http(self.config, why_not_ready=self.why_not_ready)
         add_metrics(self.http.routes, self)
+
+    def _bind(self) -> None:
+        self._sockets = bind_all(listeners_of(self.config), self._settings)
 
     async def _open_broker(self) -> Broker:
         config, clock = self.config, self.clock

@@ -13,7 +13,8 @@ import sys
 from typing import TYPE_CHECKING
 
 from wirebroker.config import Config, StartError
-from wirebroker.config.quorum import is_member
+from wirebroker.config.quorum import is_controller_alone, is_member
+from wirebroker.controller_server import ControllerServer
 from wirebroker.freed_memory import give_back_large_blocks
 from wirebroker.garbage import GarbagePolicy
 from wirebroker.logs import configure_logging
@@ -83,12 +84,17 @@ async def _serve(
     failures: list[str] = []
 
     def on_failure(line: str) -> None:
-        if server.listeners is not None:  # else it is said as the reason why nothing has started
+        # While it starts, it is said as the reason why nothing has started.
+        if isinstance(server, ControllerServer) or server.listeners is not None:
             logger.error("%s", line)
         failures.append(line)
         told_to_stop.set()
 
-    server = build(config, port_file=port_file, metrics=metrics, on_failure=on_failure)
+    server: Server | ControllerServer
+    if is_controller_alone(config):
+        server = ControllerServer(config, port_file=port_file, on_failure=on_failure)
+    else:
+        server = build(config, port_file=port_file, metrics=metrics, on_failure=on_failure)
     if not await _start(server, told_to_stop):
         if failures:
             raise StartError(failures[0], "docs/cluster.md tells what can be joined")
@@ -102,7 +108,7 @@ async def _serve(
     return 1 if failures else 0
 
 
-async def _start(server: Server, told_to_stop: asyncio.Event) -> bool:
+async def _start(server: Server | ControllerServer, told_to_stop: asyncio.Event) -> bool:
     """Start; return False if the broker was told to stop while it waited for the controllers."""
     starting = asyncio.create_task(server.start(), name="start")
     if is_member(server.config):
@@ -117,9 +123,8 @@ async def _start(server: Server, told_to_stop: asyncio.Event) -> bool:
     return True
 
 
-def _say_ready(server: Server) -> None:
-    assert server.broker is not None, "it was started"
-    warning = open_warning(server.bound)
+def _say_ready(server: Server | ControllerServer) -> None:
+    warning = open_warning([*server.bound, *server.controllers])
     if warning is not None:
         logger.warning("%s", warning)
     if not is_compiled():
@@ -127,10 +132,11 @@ def _say_ready(server: Server) -> None:
     lines = ready_lines(
         server.bound,
         node_id=server.config.node_id,
-        cluster_id=server.broker.cluster_id,
+        cluster_id=server.cluster_id,
         directories=server.data_directories,
         http=[] if server.http is None else server.http.addresses,
         machine=socket.gethostname(),
+        controllers=server.controllers,
     )
     sys.stdout.write("".join(f"{line}\n" for line in lines))
     sys.stdout.flush()

@@ -176,6 +176,21 @@ def iterate_batches(view: Buffer) -> Iterator[tuple[int, BatchHeader]]:
         position += size
 
 
+def whole_batches(view: Buffer) -> int:
+    """Return how many bytes at the beginning of a view are whole batches.
+
+    Raises:
+        KafkaError: As read_batch_header.
+    """
+    end = 0
+    while len(view) - end >= HEADER_BYTES:
+        size = read_batch_header(view, end).size
+        if size > len(view) - end:
+            break
+        end += size
+    return end
+
+
 def batch_crc(view: memoryview, position: int, size: int) -> int:
     """Compute what the `crc` field of the batch at a position must be."""
     return crc32c(view[position + CRC_START : position + size])

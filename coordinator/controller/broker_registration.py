@@ -33,7 +33,10 @@ from wirebroker.coordinator.controller.leader_election import leave
 from wirebroker.coordinator.controller.operation import ControllerResult
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from wirebroker.config import Config
+    from wirebroker.coordinator.controller.cluster_image import Endpoint
     from wirebroker.coordinator.controller.operation import Operation
 
 # BrokerRegistrationChange.fenced
@@ -190,14 +193,16 @@ def broker_change(broker: BrokerImage, **fields: Any) -> MetadataRecord:
     )
 
 
-def controller_registration(node_id: int, incarnation_id: bytes) -> MetadataRecord:
+def controller_registration(
+    node_id: int, incarnation_id: bytes, endpoints: Iterable[Endpoint]
+) -> MetadataRecord:
     """Return the record that registers a controller."""
     return metadata_record(
         RecordType.REGISTER_CONTROLLER,
         controller_id=node_id,
         incarnation_id=incarnation_id,
         zk_migration_ready=False,
-        end_points=[],
+        end_points=[each._asdict() for each in endpoints],
         features=feature_ranges(SERVED_FEATURES),
     )
 

@@ -57,9 +57,6 @@ if TYPE_CHECKING:
 
 Body = dict[str, Any]
 
-# Kafka's broker.session.timeout.ms.
-SESSION_MS = 9_000
-
 
 class ControllerRequest(NamedTuple):
     """A request of Kafka's protocol that is the controller's to answer."""
@@ -93,7 +90,8 @@ class Controller:
         self.config = config
         self.node_id = node_id
         self.cluster_id = cluster_id
-        self.sessions = BrokerSessions(own_node_id=node_id, session_ms=SESSION_MS)
+        session_ms = config.int("broker.session.timeout.ms")
+        self.sessions = BrokerSessions(own_node_id=node_id, session_ms=session_ms)
         self.new_uuid = new_uuid
 
     def use_config(self, config: Config) -> None:
@@ -214,7 +212,9 @@ _OPERATIONS: dict[ApiKey, Callable[[_Case], Operation[Body]]] = {
         "replica_election_results", elect_leaders(case.body, case.image, case.rules.config)
     ),
     ApiKey.INCREMENTAL_ALTER_CONFIGS: _alter_configs,
-    ApiKey.ALTER_PARTITION_REASSIGNMENTS: lambda case: alter_reassignments(case.body, case.image),
+    ApiKey.ALTER_PARTITION_REASSIGNMENTS: lambda case: alter_reassignments(
+        case.body, case.image, case.rules.config
+    ),
     ApiKey.LIST_PARTITION_REASSIGNMENTS: lambda case: list_reassignments(case.body, case.image),
     ApiKey.ALTER_USER_SCRAM_CREDENTIALS: lambda case: alter_scram_users(case.body, case.image),
     ApiKey.ALTER_PARTITION: lambda case: alter_partitions(

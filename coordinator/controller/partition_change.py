@@ -18,10 +18,14 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wirebroker.codecs.metadata_records import MetadataRecord, RecordType, metadata_record
-from wirebroker.coordinator.controller.cluster_image import NO_LEADER, PartitionImage
+from wirebroker.coordinator.controller.cluster_image import (
+    NO_LEADER,
+    UNASSIGNED_DIRECTORY,
+    PartitionImage,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
 RECOVERED = 0
 RECOVERING = 1
@@ -49,10 +53,35 @@ class TopicRules(NamedTuple):
     min_isr: int = 1
 
 
+class Assignment(NamedTuple):
+    """Which brokers have a partition, and which of them are on the way in or out.
+
+    Attributes:
+        replicas: All of them; those that go are the last.
+        removing: Those that go when the others are in sync.
+        adding: Those that come.
+        directories: Of those that come: the log directory if their broker has only one.
+    """
+
+    replicas: tuple[int, ...]
+    removing: tuple[int, ...] = ()
+    adding: tuple[int, ...] = ()
+    directories: Mapping[int, bytes] = {}
+
+    def completed(self, isr: tuple[int, ...]) -> tuple[Assignment, tuple[int, ...]]:
+        """Return what is assigned and in sync once all that stay are in sync; till then, this."""
+        replicas = tuple(each for each in self.replicas if each not in self.removing)
+        in_sync = tuple(each for each in isr if each not in self.removing)
+        if not replicas or not set(replicas) <= set(in_sync):
+            return self, isr
+        return self._replace(replicas=replicas, removing=(), adding=()), in_sync
+
+
 class PartitionDraft:
     """What is wanted of a partition; `record` says what becomes of it."""
 
     __slots__ = (
+        "_assignment",
         "_isr",
         "_may_lead",
         "_partition",
@@ -71,6 +100,7 @@ class PartitionDraft:
         isr: tuple[int, ...] | None = None,
         unclean_shutdown: int = NO_LEADER,
         recovery_state: int | None = None,
+        assignment: Assignment | None = None,
     ) -> None:
         """Begin with a partition as it is.
 
@@ -83,7 +113,9 @@ class PartitionDraft:
             unclean_shutdown: A broker that has lost what it had not flushed; it is eligible no
                 more.
             recovery_state: What the leader says of it; None leaves it.
+            assignment: Who shall have it; None leaves it.
         """
+        self._assignment = assignment
         self._topic_id = topic_id
         self._partition = partition
         self._rules = rules
@@ -95,11 +127,12 @@ class PartitionDraft:
     def record(self) -> MetadataRecord | None:
         """Return the change, or None if there is none."""
         before = self._partition
-        isr = self._isr
+        assignment, isr = self._settled()
+        replicas = before.replicas if assignment is None else assignment.replicas
         has_elr = self._rules.has_elr
-        eligible = self._eligible(isr) if has_elr else ()
+        eligible = self._eligible(isr, replicas) if has_elr else ()
         recovery_state = self._recovery_state
-        leader, is_unclean = self._elect(isr, eligible)
+        leader, is_unclean = self._elect(isr, eligible, replicas)
         fields: dict[str, Any] = {}
         if leader != before.leader:
             fields["leader"] = leader
@@ -109,6 +142,8 @@ class PartitionDraft:
             elif leader in eligible:
                 isr = (leader,)
                 eligible = tuple(each for each in eligible if each != leader)
+        if assignment is not None:
+            fields |= self._moved(assignment, leader)
         if isr != before.isr and (isr or has_elr):
             fields["isr"] = list(isr)
         if has_elr:
@@ -126,24 +161,58 @@ class PartitionDraft:
             **fields,
         )
 
-    def _eligible(self, isr: tuple[int, ...]) -> tuple[int, ...]:
+    def _settled(self) -> tuple[Assignment | None, tuple[int, ...]]:
+        """Return who has the partition if that is moving or moves now, and who is in sync."""
+        before, assignment = self._partition, self._assignment
+        if assignment is None and (before.adding_replicas or before.removing_replicas):
+            assignment = Assignment(
+                before.replicas, before.removing_replicas, before.adding_replicas
+            )
+        if assignment is None or not (assignment.adding or assignment.removing):
+            return assignment, self._isr
+        return assignment.completed(self._isr)
+
+    def _moved(self, assignment: Assignment, leader: int) -> dict[str, Any]:
+        """Return what changes with who has the partition; who loses it is fenced by an epoch."""
+        before = self._partition
+        fields: dict[str, Any] = {}
+        if assignment.replicas != before.replicas:
+            placed = dict(zip(before.replicas, before.directories, strict=True))
+            placed = {**assignment.directories, **placed}
+            fields["replicas"] = list(assignment.replicas)
+            fields["directories"] = [
+                placed.get(each, UNASSIGNED_DIRECTORY) for each in assignment.replicas
+            ]
+            if not set(before.replicas) <= set(assignment.replicas):
+                fields["leader"] = leader
+        if assignment.removing != before.removing_replicas:
+            fields["removing_replicas"] = list(assignment.removing)
+        if assignment.adding != before.adding_replicas:
+            fields["adding_replicas"] = list(assignment.adding)
+        return fields
+
+    def _eligible(self, isr: tuple[int, ...], replicas: tuple[int, ...]) -> tuple[int, ...]:
         """Return who may lead besides the ISR: whoever left it when it was small already."""
         before = self._partition
-        if len(isr) >= min(self._rules.min_isr, len(before.replicas)):
+        if len(isr) >= min(self._rules.min_isr, len(replicas)):
             return ()
         candidates = dict.fromkeys((*before.eligible_leader_replicas, *before.isr))
         return tuple(
-            each for each in candidates if each not in isr and each != self._unclean_shutdown
+            each
+            for each in candidates
+            if each not in isr and each in replicas and each != self._unclean_shutdown
         )
 
-    def _elect(self, isr: tuple[int, ...], eligible: tuple[int, ...]) -> tuple[int, bool]:
+    def _elect(
+        self, isr: tuple[int, ...], eligible: tuple[int, ...], replicas: tuple[int, ...]
+    ) -> tuple[int, bool]:
         """Return who leads, or NO_LEADER, and whether that may lose records."""
         before = self._partition
         election, may_lead = self._rules.election, self._may_lead
         in_sync = isr + eligible
-        wishes = (before.leader, *before.replicas)
+        wishes = (before.leader, *replicas)
         if election is Election.PREFERRED:
-            wishes = (before.replicas[0], *wishes)
+            wishes = (replicas[0], *wishes)
         for each in wishes:
             if each in in_sync and may_lead(each):
                 return each, False
@@ -151,7 +220,7 @@ class PartitionDraft:
         if self._rules.has_elr and not in_sync and len(last_known) == 1 and may_lead(last_known[0]):
             return last_known[0], True
         if election is Election.UNCLEAN:
-            for each in before.replicas:
+            for each in replicas:
                 if may_lead(each):
                     return each, True
         return NO_LEADER, False

@@ -71,11 +71,11 @@ def new_partition(image: ClusterImage, index: int, replicas: Sequence[int]) -> P
         leader=isr[0],
         leader_epoch=0,
         partition_epoch=0,
-        directories=tuple(_directory_for(image, each) for each in replicas),
+        directories=tuple(directory_for(image, each) for each in replicas),
     )
 
 
-def _directory_for(image: ClusterImage, broker: int) -> bytes:
+def directory_for(image: ClusterImage, broker: int) -> bytes:
     """Return the only log directory of a broker; with several the broker chooses (KIP-858)."""
     directories = image.brokers[broker].log_directories
     return directories[0] if len(directories) == 1 else UNASSIGNED_DIRECTORY

@@ -1,7 +1,8 @@
 """AlterPartitionReassignments and ListPartitionReassignments: replicas moved between brokers.
 
-Nothing is moved yet: a target that says what is so already is answered without error, anything
-else is refused. Reassignments that another controller began are listed.
+A partition that moves has the replicas of its target first, and behind them those that go. When all
+that stay are in sync (alter_partition.py), those that go are gone, and the leader has a new epoch.
+A target of null takes a move back.
 
 Source: Kafka's ReplicationControlManager.alterPartitionReassignments.
 """
@@ -11,10 +12,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from wirebroker.codecs.errors import ErrorCode, KafkaError
-from wirebroker.coordinator.controller.operation import ControllerResult
-from wirebroker.coordinator.controller.placement import check_manual_assignment
+from wirebroker.coordinator.controller.leader_election import ElectionRules
+from wirebroker.coordinator.controller.operation import ControllerResult, RecordsOfRequest
+from wirebroker.coordinator.controller.partition_change import (
+    Assignment,
+    Election,
+    PartitionDraft,
+)
+from wirebroker.coordinator.controller.placement import check_manual_assignment, directory_for
 
 if TYPE_CHECKING:
+    from wirebroker.config import Config
     from wirebroker.coordinator.controller.cluster_image import ClusterImage, PartitionImage
     from wirebroker.coordinator.controller.operation import Operation
 
@@ -22,19 +30,19 @@ if TYPE_CHECKING:
 _SLICE = 512
 
 
-def alter_reassignments(request: Any, image: ClusterImage) -> Operation[dict[str, Any]]:
-    """Judge each partition's target by itself."""
-    keeps_factor = not request.allow_replication_factor_change
-    responses = [
-        {
-            "name": topic.name,
-            "partitions": [
-                _response(image, topic.name, target, keeps_factor=keeps_factor)
-                for target in topic.partitions
-            ],
-        }
-        for topic in request.topics
-    ]
+def alter_reassignments(
+    request: Any, image: ClusterImage, config: Config
+) -> Operation[dict[str, Any]]:
+    """Begin or take back moves; each partition succeeds or fails by itself."""
+    moves = _Moves(image, config, keeps_factor=not request.allow_replication_factor_change)
+    responses: list[dict[str, Any]] = []
+    for topic in request.topics:
+        answers: list[dict[str, Any]] = []
+        for target in topic.partitions:
+            answers.append(moves.begin(topic.name, target))
+            if len(answers) % _SLICE == 0:
+                yield
+        responses.append({"name": topic.name, "partitions": answers})
     yield
     # As Kafka: an answer to nothing has an empty message instead of none.
     response = {
@@ -42,7 +50,7 @@ def alter_reassignments(request: Any, image: ClusterImage) -> Operation[dict[str
         "error_message": None if request.topics else "",
         "responses": responses,
     }
-    return ControllerResult(response)
+    return ControllerResult(response, moves.records.records)
 
 
 def list_reassignments(request: Any, image: ClusterImage) -> Operation[dict[str, Any]]:
@@ -67,46 +75,93 @@ def list_reassignments(request: Any, image: ClusterImage) -> Operation[dict[str,
     return ControllerResult({"error_message": None, "topics": topics})
 
 
-def _response(image: ClusterImage, name: str, target: Any, *, keeps_factor: bool) -> dict[str, Any]:
-    error = None
-    try:
-        _check(image, name, target, keeps_factor=keeps_factor)
-    except KafkaError as failure:
-        error = failure
-    return {
-        "partition_index": target.partition_index,
-        "error_code": int(error.code) if error else 0,
-        "error_message": error.message if error else None,
-    }
+class _Moves:
+    """What the moves of one request share."""
 
+    __slots__ = ("_image", "_keeps_factor", "_rules", "records")
 
-def _check(image: ClusterImage, name: str, target: Any, *, keeps_factor: bool) -> None:
-    """Accept a target that asks for nothing new.
+    def __init__(self, image: ClusterImage, config: Config, *, keeps_factor: bool) -> None:
+        self._image = image
+        self._keeps_factor = keeps_factor
+        self._rules = ElectionRules(image, config)
+        self.records = RecordsOfRequest()
 
-    Raises:
-        KafkaError: Why it is refused.
-    """
-    index = target.partition_index
-    partition = image.partition(name, index)
-    if partition is None:
-        raise KafkaError(
-            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"There is no partition {name}-{index}."
-        )
-    if target.replicas is None and not _is_moving(partition):
-        raise KafkaError(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS)
-    if target.replicas is not None:
-        check_manual_assignment(image, target.replicas, partition=index, replication_factor=None)
-        if keeps_factor and len(target.replicas) != len(partition.replicas):
+    def begin(self, name: str, target: Any) -> dict[str, Any]:
+        """Return the answer to one partition's target."""
+        error = None
+        try:
+            self._begin(name, target)
+        except KafkaError as failure:
+            if failure.code is ErrorCode.POLICY_VIOLATION:
+                raise
+            error = failure
+        return {
+            "partition_index": target.partition_index,
+            "error_code": int(error.code) if error else 0,
+            "error_message": error.message if error else None,
+        }
+
+    def _begin(self, name: str, target: Any) -> None:
+        index = target.partition_index
+        topic = self._image.topics.get(name)
+        partition = None if topic is None else topic.partitions.get(index)
+        if topic is None or partition is None:
+            raise KafkaError(
+                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"There is no partition {name}-{index}."
+            )
+        rules = self._rules.of(name)
+        if target.replicas is None:
+            assignment, isr = _taken_back(partition)
+            if not isr and rules.election is not Election.UNCLEAN:
+                raise KafkaError(
+                    ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+                    f"None of the replicas that {name}-{index} would go back to is in sync.",
+                )
+        else:
+            assignment, isr = self._wanted(name, partition, target.replicas), partition.isr
+        record = PartitionDraft(
+            topic.topic_id,
+            partition,
+            rules,
+            self._rules.active.__contains__,
+            isr=isr,
+            assignment=assignment,
+        ).record()
+        if record is not None:
+            self.records.add(record)
+
+    def _wanted(self, name: str, partition: PartitionImage, replicas: list[int]) -> Assignment:
+        """Return the assignment that begins a move.
+
+        Raises:
+            KafkaError: INVALID_REPLICA_ASSIGNMENT, INVALID_REPLICATION_FACTOR.
+        """
+        image, index = self._image, partition.index
+        check_manual_assignment(image, replicas, partition=index, replication_factor=None)
+        staying = len(set(partition.replicas) - set(partition.removing_replicas))
+        if self._keeps_factor and len(replicas) != staying:
             raise KafkaError(
                 ErrorCode.INVALID_REPLICATION_FACTOR,
-                f"Partition {name}-{index} has {len(partition.replicas)} replica(s).",
+                f"Partition {name}-{index} has {staying} replica(s).",
             )
-        if tuple(target.replicas) == partition.replicas and not _is_moving(partition):
-            return
-    raise KafkaError(
-        ErrorCode.INVALID_REPLICA_ASSIGNMENT,
-        f"The replicas of {name}-{index} cannot be moved: replicas stay where they are yet.",
-    )
+        removing = tuple(sorted(set(partition.replicas) - set(replicas)))
+        adding = tuple(sorted(set(replicas) - set(partition.replicas)))
+        directories = {each: directory_for(image, each) for each in adding}
+        return Assignment((*replicas, *removing), removing, adding, directories)
+
+
+def _taken_back(partition: PartitionImage) -> tuple[Assignment, tuple[int, ...]]:
+    """Return a moving partition's assignment without those that come, and who of it is in sync.
+
+    Raises:
+        KafkaError: NO_REASSIGNMENT_IN_PROGRESS.
+    """
+    if not _is_moving(partition):
+        raise KafkaError(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS)
+    adding = partition.adding_replicas
+    replicas = tuple(each for each in partition.replicas if each not in adding)
+    isr = tuple(each for each in partition.isr if each not in adding)
+    return Assignment(replicas), isr
 
 
 def _is_moving(partition: PartitionImage) -> bool:

@@ -347,9 +347,12 @@ class Cluster:
             return
         self.image = image_of(*records, base=self.image)
         for member in list(self.members.values()):
-            task = asyncio.create_task(member.hear())
-            self._telling.add(task)
-            task.add_done_callback(self._telling.discard)
+            self._tell(member)
+
+    def _tell(self, member: Member) -> None:
+        task = asyncio.create_task(member.hear())
+        self._telling.add(task)
+        task.add_done_callback(self._telling.discard)
 
     def create_topic(
         self, *assignments: tuple[int, ...], name: str = "t", topic_id: bytes = TOPIC_ID

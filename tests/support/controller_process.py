@@ -13,12 +13,8 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING
 
-from wirebroker.clock import SystemClock
-from wirebroker.cluster.controller_server import ControllerServer
-from wirebroker.cluster.quorum_controller import QuorumController
 from wirebroker.config import Config
-from wirebroker.coordinator.controller.controller import Controller
-from wirebroker.storage.files import Files
+from wirebroker.controller_server import ControllerServer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -43,19 +39,21 @@ def controller_process(
 
 
 async def _run(directory: str, port: int) -> None:
-    config = Config({"log.dirs": directory, "node.id": str(CONTROLLER_ID)})
-    rules = Controller(config, node_id=CONTROLLER_ID, cluster_id=CLUSTER_ID)
-    controller = await QuorumController.open(
-        directory, files=Files(), clock=SystemClock(), rules=rules
-    )
-    server = ControllerServer(controller)
-    await server.start("127.0.0.1", port)
+    settings = {
+        "process.roles": "controller",
+        "node.id": str(CONTROLLER_ID),
+        "log.dirs": directory,
+        "wirebroker.cluster.id": CLUSTER_ID,
+        "controller.listener.names": "CONTROLLER",
+        "listeners": f"CONTROLLER://127.0.0.1:{port}",
+    }
+    server = ControllerServer(Config(settings))
+    await server.start()
     stop = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
-    print(server.address[1], flush=True)  # noqa: T201 - whoever started it reads it
+    print(server.bound[0].port, flush=True)  # noqa: T201 - whoever started it reads it
     await stop.wait()
-    await server.close()
-    await controller.close()
+    await server.stop()
 
 
 if __name__ == "__main__":

@@ -7,8 +7,7 @@ import random
 from typing import TYPE_CHECKING, Any
 
 from wirebroker.clock import next_turn
-from wirebroker.codecs.api_keys import ApiKey
-from wirebroker.codecs.client_frames import SPOKEN_VERSIONS
+from wirebroker.codecs.api_keys import SPOKEN_VERSIONS, ApiKey
 from wirebroker.codecs.messages import decode_request, encode_response
 from wirebroker.codecs.primitives import skip_tagged_fields
 from wirebroker.net.client.settings import Backoff, ClientSettings, PeerAddress

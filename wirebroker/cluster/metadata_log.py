@@ -63,6 +63,7 @@ class MetadataLog:
 
     Attributes:
         epoch: The epoch that this node leads, from lead() on.
+        store: The files.
     """
 
     __slots__ = (
@@ -73,16 +74,16 @@ class MetadataLog:
         "_last_timestamp_ms",
         "_node_id",
         "_snapshotter",
-        "_store",
         "_voters",
         "epoch",
+        "store",
     )
 
     def __init__(
         self, log_directory: str, *, files: Files, clock: Clock, config: Config, node_id: int
     ) -> None:
         """Take the log that lies in a log directory, which is locked and formatted already."""
-        self._store = MetadataStore(files, log_directory, clock)
+        self.store = MetadataStore(files, log_directory, clock)
         self._files = files
         self._clock = clock
         self._config = config
@@ -96,18 +97,18 @@ class MetadataLog:
     @property
     def directory(self) -> str:
         """Return the path of the log's directory."""
-        return self._store.directory
+        return self.store.directory
 
     @property
     def end_offset(self) -> int:
         """Return the offset after the last record, on the disk or not."""
-        return self._store.end_offset
+        return self.store.end_offset
 
     async def close(self) -> None:
         """Let go of the files; nothing is appended any more."""
         if self._snapshotter is not None:
             await self._snapshotter
-        self._store.close()
+        self.store.close()
 
     # Loading and leading
 
@@ -119,16 +120,16 @@ class MetadataLog:
             KafkaError, MalformedFrameError: Something cannot be read, or not be understood.
             OSError: The disk.
         """
-        self._store.open()
+        self.store.open()
         slices = Slices(self._clock)
         builder = ImageBuilder(ClusterImage())
         offset = epoch = 0
-        content = self._store.read_snapshot()
+        content = self.store.read_snapshot()
         if content is not None:
             snapshot = read_snapshot(content)
             await self._replay_snapshot(builder, snapshot, slices)
-            offset, epoch = self._store.snapshots[-1]
-        for header, batch in self._store.recover():
+            offset, epoch = self.store.snapshots[-1]
+        for header, batch in self.store.recover():
             epoch = header.leader_epoch
             self._last_timestamp_ms = header.max_timestamp
             if header.is_control:
@@ -137,7 +138,7 @@ class MetadataLog:
             for record in decode_batch(batch, header, from_offset=offset):
                 builder.apply(record)
                 await slices.turn()
-        image, _ = await slices.run(builder.finish(offset=self._store.end_offset, epoch=epoch))
+        image, _ = await slices.run(builder.finish(offset=self.store.end_offset, epoch=epoch))
         return image
 
     async def _replay_snapshot(
@@ -159,7 +160,7 @@ class MetadataLog:
                 others = {voter.voter_id for voter in record.voters} - {self._node_id}
                 if others:
                     raise StartError(
-                        f"{self._store.directory} has other voters than this node: {others}",
+                        f"{self.store.directory} has other voters than this node: {others}",
                         "only a quorum of this node alone can be opened",
                     )
 
@@ -172,24 +173,24 @@ class MetadataLog:
         Returns:
             The image after the records that begin the epoch, which are not synced yet.
         """
-        self._store.remove_leftovers()
-        directory = self._store.directory
+        self.store.remove_leftovers()
+        directory = self.store.directory
         state = read_quorum_state(self._files, directory, node_id=self._node_id)
-        self.epoch = max(state.leader_epoch, self._store.latest_epoch, image.epoch) + 1
+        self.epoch = max(state.leader_epoch, self.store.latest_epoch, image.epoch) + 1
         is_dynamic = any(
             isinstance(each, KRaftVersion) and each.kraft_version for each in self._voters
         )
         data_version = 1 if is_dynamic else state.data_version
         state = state._replace(leader_epoch=self.epoch, data_version=data_version)
         write_quorum_state(self._files, directory, state, node_id=self._node_id)
-        self._store.begin_epoch(self.epoch)
+        self.store.begin_epoch(self.epoch)
         self._last_timestamp_ms = self._clock.now_ms()
         batches = self._builder(image.offset)
         voter = (QuorumVoter(self._node_id),)
         # The voters that a fresh directory was formatted with become part of the log.
         voters = self._voters if image.offset == 0 else []
         batches.add_control([LeaderChange(self._node_id, voter, voter), *voters])
-        self._store.append(batches.batches)
+        self.store.append(batches.batches)
         return ImageBuilder(image).build(offset=batches.next_offset, epoch=self.epoch)[0]
 
     # Appending
@@ -200,7 +201,7 @@ class MetadataLog:
         Nobody may append anything between this and `append`.
         """
         self._last_timestamp_ms = self._clock.now_ms()
-        batches = self._builder(self._store.end_offset)
+        batches = self._builder(self.store.end_offset)
         for record in framed(records):
             batches.add(record)
             yield
@@ -213,7 +214,7 @@ class MetadataLog:
         Raises:
             OSError: Nothing was appended.
         """
-        self._store.append(batches)
+        self.store.append(batches)
 
     async def sync(self) -> None:
         """Wait until everything appended so far is on the disk.
@@ -221,7 +222,7 @@ class MetadataLog:
         Raises:
             OSError: What the disk holds is unknown.
         """
-        await in_thread(Work.METADATA, self._store.sync)
+        await in_thread(Work.METADATA, self.store.sync)
 
     def _builder(self, base_offset: int) -> BatchBuilder:
         return BatchBuilder(
@@ -239,11 +240,11 @@ class MetadataLog:
             image: Of the whole log: nothing is appended that is not committed.
             on_failure: Told if the disk fails so that the log cannot go on.
         """
-        assert image.offset == self._store.end_offset
+        assert image.offset == self.store.end_offset
         if not self._is_snapshot_due() or image.open_transaction is not None:
             return
         try:
-            self._store.roll()
+            self.store.roll()
         except OSError as error:
             if is_disk_failure(error):
                 on_failure(error)
@@ -259,12 +260,12 @@ class MetadataLog:
     def _is_snapshot_due(self) -> bool:
         if self._snapshotter is not None:
             return False
-        size = self._store.bytes_since_snapshot
+        size = self.store.bytes_since_snapshot
         interval_ms = self._config.int("metadata.log.max.snapshot.interval.ms")
         age_ms = (self._clock.monotonic() - self._last_snapshot_at) * 1000
         limit = min(
             self._config.int("metadata.log.max.record.bytes.between.snapshots"),
-            max(_LEAST_SNAPSHOT_INTERVAL_BYTES, self._store.snapshot_bytes),
+            max(_LEAST_SNAPSHOT_INTERVAL_BYTES, self.store.snapshot_bytes),
         )
         return size >= limit or (0 < interval_ms <= age_ms and size > 0)
 
@@ -276,8 +277,8 @@ class MetadataLog:
                 image, voters=self._voters, timestamp_ms=timestamp_ms, clock=self._clock
             )
             content = b"".join(pieces)
-            await in_thread(Work.UPKEEP, self._store.write_snapshot, snapshot, content)
-            self._store.advance_start(snapshot)
+            await in_thread(Work.UPKEEP, self.store.write_snapshot, snapshot, content)
+            self.store.advance_start(snapshot)
         except OSError as error:
             # The log is whole without it; the next snapshot tries again.
             LOGGER.warning("no metadata snapshot could be written: %s", error)

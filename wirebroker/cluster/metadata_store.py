@@ -10,7 +10,8 @@ Synchronous; `sync` and `write_snapshot` block on the disk and are run in thread
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
+from bisect import bisect_right
+from typing import TYPE_CHECKING, NamedTuple
 
 from wirebroker.cluster.metadata_snapshot import SnapshotId, snapshot_ids
 from wirebroker.codecs.primitives import uuid_text
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from wirebroker.clock import Clock
     from wirebroker.cluster.metadata_batches import EncodedBatches
     from wirebroker.codecs.records.batch import BatchHeader
-    from wirebroker.storage.files import Files
+    from wirebroker.storage.files import Files, FileSlice
 
 TOPIC = "__cluster_metadata"
 DIRECTORY_NAME = f"{TOPIC}-0"
@@ -38,6 +39,13 @@ _LEFTOVERS = (".tmp", ".part", ".deleted", ".cleaned", ".swap", ".snapshot")
 LOGGER = logging.getLogger(__name__)
 
 Batch = tuple["BatchHeader", bytes]
+
+
+class EpochEnd(NamedTuple):
+    """Where a leader epoch of the log ends: a reader with more than that has something else."""
+
+    epoch: int
+    end_offset: int
 
 
 class MetadataStore:
@@ -249,6 +257,66 @@ class MetadataStore:
             self._segments.pop(0).delete()
         self._epochs.truncate_from_start(self.start_offset)
         self._epochs.persist()
+
+    # Reading, for those who follow the log
+
+    def judge(self, offset: int, epoch: int, end_offset: int) -> SnapshotId | EpochEnd | None:
+        """Say what is wrong with a reader's place in the log.
+
+        Args:
+            offset: Where it wants to read on.
+            epoch: Of the last record that it has; 0 if it has none.
+            end_offset: The end of what may be read.
+
+        Returns:
+            The snapshot that it has to load first, the end of the last epoch that it shares with
+            this log, or None if it may read on.
+        """
+        start = self.start_offset
+        if start == 0 and offset == 0:
+            return None
+        if self.snapshots:
+            earliest = self.snapshots[0]
+            is_at_snapshot = offset == start and epoch == earliest.epoch
+            if offset < start or epoch < earliest.epoch or (offset == start and not is_at_snapshot):
+                return self.snapshots[-1]
+            if is_at_snapshot:
+                return None
+        found = EpochEnd(*self._epochs.end_offset_for(epoch, end_offset))
+        if found.epoch < 0:
+            return EpochEnd(self.latest_epoch, end_offset)
+        return found if found.epoch != epoch or found.end_offset < offset else None
+
+    def slice_from(self, offset: int, end_offset: int, max_bytes: int) -> FileSlice | None:
+        """Return whole batches of one segment from `offset` on; None if there are none.
+
+        Args:
+            offset: At or behind the log's start, where a batch begins.
+            end_offset: Where a batch ends: nothing behind it is returned.
+            max_bytes: At most so many, but at least one batch.
+        """
+        if offset >= end_offset:
+            return None
+        bases = [each.base_offset for each in self._segments]
+        segment = self._segments[bisect_right(bases, offset) - 1]
+        behind = segment.position_for_offset(end_offset)
+        end = segment.size if behind is None else behind[0]
+        part = segment.read_slice(offset, max_bytes, end_position=end, min_one=True)
+        return part if part is not None and part.length else None
+
+    def read_snapshot_part(
+        self, snapshot: SnapshotId, position: int, max_bytes: int
+    ) -> tuple[int, bytes]:
+        """Return a snapshot's size, and what stands at a position. Blocks.
+
+        Raises:
+            FileNotFoundError: It is gone, or never was.
+        """
+        file = self._files.data(f"{self._directory}/{snapshot.file_name}")
+        try:
+            return file.size(), file.read_at(position, max_bytes)
+        finally:
+            file.close()
 
     def close(self) -> None:
         """Finish the indexes and let go of the files."""

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from wirebroker.cluster.committed_answers import AnswerErrors
 from wirebroker.cluster.controller_log import ControllerLog
+from wirebroker.cluster.metadata_fetch import MetadataFetches
 from wirebroker.cluster.metadata_follower import MetadataFollower
 from wirebroker.cluster.metadata_log import MetadataLog
 from wirebroker.cluster.metadata_snapshot import (
@@ -26,7 +27,7 @@ from wirebroker.cluster.metadata_snapshot import (
     bootstrap_records,
     encode_bootstrap,
 )
-from wirebroker.cluster.quorum_description import describe_quorum
+from wirebroker.cluster.quorum_description import QuorumView, describe_quorum
 from wirebroker.cluster.stepped_engine import SteppedEngine
 from wirebroker.cluster.waiter import AwaitedResponse
 from wirebroker.codecs.api_keys import ApiKey
@@ -56,6 +57,7 @@ if TYPE_CHECKING:
 
     from wirebroker.clock import Clock
     from wirebroker.codecs.metadata_records import MetadataRecord
+    from wirebroker.coordinator.controller.cluster_image import Endpoint
     from wirebroker.coordinator.controller.controller import Controller, ControllerRequest
     from wirebroker.coordinator.controller.operation import Operation
     from wirebroker.storage.files import Files
@@ -74,17 +76,42 @@ class QuorumController:
         rules: What its requests do.
         log: Where the records are, and when they count.
         follower: Shows the committed state, and tells others of it.
+        endpoints: Where other nodes reach it; empty if none do.
+        fetches: Answers those who follow the log.
     """
 
-    __slots__ = ("_clock", "_engine", "_fencing", "follower", "log", "rules")
+    __slots__ = (
+        "_clock",
+        "_engine",
+        "_fencing",
+        "endpoints",
+        "fetches",
+        "follower",
+        "log",
+        "rules",
+    )
 
     def __init__(
-        self, stored: MetadataLog, image: ClusterImage, *, clock: Clock, rules: Controller
+        self,
+        stored: MetadataLog,
+        image: ClusterImage,
+        *,
+        clock: Clock,
+        rules: Controller,
+        endpoints: Sequence[Endpoint],
     ) -> None:
         """Take a log that was loaded, and begin the next epoch in it."""
         self.rules = rules
+        self.endpoints = endpoints
         self.follower = MetadataFollower(clock, image)
         self.log = ControllerLog(stored, self.follower)
+        self.fetches = MetadataFetches(
+            self.log,
+            clock=clock,
+            node_id=rules.node_id,
+            cluster_id=rules.cluster_id,
+            endpoints=endpoints,
+        )
         self._clock = clock
         self._fencing: set[asyncio.Task[None]] = set()
         machine = ControllerMachine(rules, self.log.lead(image), self.log.encode)
@@ -102,6 +129,7 @@ class QuorumController:
         files: Files,
         clock: Clock,
         rules: Controller,
+        endpoints: Sequence[Endpoint] = (),
         first_users: Sequence[MetadataRecord] = (),
     ) -> QuorumController:
         """Read the log of a log directory, or begin one, and become its leader.
@@ -111,6 +139,7 @@ class QuorumController:
             files: The file system.
             clock: Wall time for records, monotonic time for slices.
             rules: With the configuration of this node, the only voter.
+            endpoints: Where other nodes reach it; by the first it is made known to followers.
             first_users: Records of users that a new cluster begins with.
 
         Raises:
@@ -146,7 +175,7 @@ class QuorumController:
         # The log is ours from here on; until now it was only read.
         if image.offset <= 1 and not files.exists(bootstrap_path):
             files.write_whole(bootstrap_path, encode_bootstrap(clock.now_ms()))
-        controller = cls(log, image, clock=clock, rules=rules)
+        controller = cls(log, image, clock=clock, rules=rules, endpoints=endpoints)
         await controller._activate(bootstrap)
         return controller
 
@@ -155,7 +184,7 @@ class QuorumController:
         rules = self.rules
         self._engine.run(lambda machine, _token, moment: machine.on_loaded(moment))
         min_isr = rules.config.int("min.insync.replicas")
-        registration = controller_registration(rules.node_id, rules.new_uuid())
+        registration = controller_registration(rules.node_id, rules.new_uuid(), self.endpoints)
         # One sync serves both.
         await asyncio.gather(
             self.submit(partial(_first_records, bootstrap, min_isr)),
@@ -187,13 +216,7 @@ class QuorumController:
             KafkaError: Why it is refused, such as NOT_CONTROLLER.
         """
         if request.key is ApiKey.DESCRIBE_QUORUM:
-            return describe_quorum(
-                request,
-                voter_id=self.rules.node_id,
-                epoch=self.log.stored.epoch,
-                end_offset=self.follower.image.offset,
-                now_ms=self._clock.now_ms(),
-            )
+            return describe_quorum(request, self._quorum())
         return await self.submit(self.rules.operation(request))
 
     async def submit(
@@ -212,6 +235,17 @@ class QuorumController:
             lambda machine, token, moment: machine.decide(operation, token, moment), waiter
         )
         return await waiter.future
+
+    def _quorum(self) -> QuorumView:
+        now_ms = self._clock.now_ms()
+        return QuorumView(
+            voter_id=self.rules.node_id,
+            epoch=self.log.stored.epoch,
+            end_offset=self.log.committed_offset,
+            now_ms=now_ms,
+            endpoints=self.endpoints,
+            observers=self.fetches.observers.lately(now_ms),
+        )
 
     # Brokers that are not heard of
 

@@ -1,4 +1,4 @@
-"""DescribeQuorum: who votes on the metadata log and how far they are (KIP-642).
+"""DescribeQuorum: who votes on the metadata log, who follows it, and how far they are (KIP-642).
 
 v0, v1 times (KIP-836), v2 messages, directories and nodes (KIP-853). The active controller is the
 only voter, so it is always caught up.
@@ -8,21 +8,43 @@ Source: Kafka's KafkaRaftClient.handleDescribeQuorumRequest.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wirebroker.codecs.errors import ErrorCode
 from wirebroker.coordinator.controller.topic_names import CLUSTER_METADATA_TOPIC
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from wirebroker.cluster.observers import Observer, ObserverId
+    from wirebroker.coordinator.controller.cluster_image import Endpoint
     from wirebroker.coordinator.controller.controller import ControllerRequest
 
-# The first version that lists the nodes.
+# The first version that lists the nodes, and tells directories.
 _HAS_NODES = 2
 
 
-def describe_quorum(
-    request: ControllerRequest, *, voter_id: int, epoch: int, end_offset: int, now_ms: int
-) -> dict[str, Any]:
+class QuorumView(NamedTuple):
+    """The quorum as its only voter sees it.
+
+    Attributes:
+        voter_id: The node.
+        epoch: That it leads.
+        end_offset: Of what is committed.
+        now_ms: Milliseconds since 1970.
+        endpoints: Where the voter listens.
+        observers: Who follows.
+    """
+
+    voter_id: int
+    epoch: int
+    end_offset: int
+    now_ms: int
+    endpoints: Iterable[Endpoint]
+    observers: Iterable[tuple[ObserverId, Observer]]
+
+
+def describe_quorum(request: ControllerRequest, view: QuorumView) -> dict[str, Any]:
     """Describe partition 0 of the metadata log if that and nothing else is asked for."""
     body = request.body
     asked = [
@@ -32,25 +54,51 @@ def describe_quorum(
     ]
     if asked != [(CLUSTER_METADATA_TOPIC, 0)]:
         return _unknown(body)
-    voter = {
-        "replica_id": voter_id,
-        "log_end_offset": end_offset,
-        "last_fetch_timestamp": now_ms,
-        "last_caught_up_timestamp": now_ms,
-    }
-    partition = {
-        "partition_index": 0,
-        "error_message": "",
-        "leader_id": voter_id,
-        "leader_epoch": epoch,
-        "high_watermark": end_offset,
-        "current_voters": [voter],
-    }
     return {
         "error_message": "",
-        "topics": [{"topic_name": CLUSTER_METADATA_TOPIC, "partitions": [partition]}],
-        "nodes": [{"node_id": voter_id}] if request.version >= _HAS_NODES else [],
+        "topics": [
+            {
+                "topic_name": CLUSTER_METADATA_TOPIC,
+                "partitions": [_partition(view, request.version)],
+            }
+        ],
+        "nodes": [_node(view)] if request.version >= _HAS_NODES else [],
     }
+
+
+def _partition(view: QuorumView, version: int) -> dict[str, Any]:
+    voter = {
+        "replica_id": view.voter_id,
+        "log_end_offset": view.end_offset,
+        "last_fetch_timestamp": view.now_ms,
+        "last_caught_up_timestamp": view.now_ms,
+    }
+    observers = [
+        {
+            "replica_id": who.node_id,
+            **({"replica_directory_id": who.directory_id} if version >= _HAS_NODES else {}),
+            "log_end_offset": seen.end_offset,
+            "last_fetch_timestamp": seen.last_fetch_ms,
+            "last_caught_up_timestamp": seen.last_caught_up_ms,
+        }
+        for who, seen in view.observers
+    ]
+    return {
+        "partition_index": 0,
+        "error_message": "",
+        "leader_id": view.voter_id,
+        "leader_epoch": view.epoch,
+        "high_watermark": view.end_offset,
+        "current_voters": [voter],
+        "observers": observers,
+    }
+
+
+def _node(view: QuorumView) -> dict[str, Any]:
+    listeners = [
+        {"name": each.name, "host": each.host, "port": each.port} for each in view.endpoints
+    ]
+    return {"node_id": view.voter_id, "listeners": listeners}
 
 
 def _unknown(body: Any) -> dict[str, Any]:

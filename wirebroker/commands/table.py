@@ -39,6 +39,16 @@ VERBS: Final = (
     ),
     Verb("config", "wirebroker.commands.config:config", "Read and change configs."),
     Verb("cluster", "wirebroker.commands.cluster:cluster", "Show a cluster and its brokers."),
+    Verb(
+        "quorum",
+        "wirebroker.commands.quorum:quorum",
+        "Show the quorum of controllers and who follows it.",
+    ),
+    Verb(
+        "transaction",
+        "wirebroker.commands.transaction:transaction",
+        "Show what transactional producers are at.",
+    ),
     Verb("dump", "wirebroker.cli_inspect:dump", "Print what the files of a data directory hold."),
     Verb("verify", "wirebroker.cli_inspect:verify", "Say what is wrong in data directories."),
     Verb(

@@ -3,7 +3,7 @@
     org.apache.kafka.common.security.plain.PlainLoginModule required
         username="admin" password="admin-secret" user_admin="admin-secret" user_alice="…";
 
-Values are quoted (with backslashes as in Java) or plain; `//` and `/* */` are comments.
+Values are plain or quoted, by either quote, with Java's backslashes; `//` and `/* */` are comments.
 
 A leaf.  Source: Kafka's JaasConfig, PlainLoginModule, ScramLoginModule.
 """
@@ -27,8 +27,9 @@ LOGIN_MODULES: Final = {
 _TOKEN: Final = re.compile(
     r"""\s+|//[^\n]*|/\*.*?\*/          # nothing
     |"((?:[^"\\]|\\.)*)"                # 1: quoted
-    |([=;])                             # 2
-    |((?:(?!//|/\*)[^\s"'=;])+)         # 3: a word
+    |'((?:[^'\\]|\\.)*)'                # 2: likewise
+    |([=;])                             # 3
+    |((?:(?!//|/\*)[^\s"'=;])+)         # 4: a word
     """,
     re.VERBOSE | re.DOTALL,
 )
@@ -74,7 +75,8 @@ def _tokens(text: str) -> Iterator[tuple[bool, str]]:
                 "it has a quote that does not end, or a character that is out of place"
             )
         position = found.end()
-        quoted, sign, word = found.groups()
+        quoted, also_quoted, sign, word = found.groups()
+        quoted = also_quoted if quoted is None else quoted
         if quoted is not None:
             yield True, _ESCAPED.sub(lambda found: _ESCAPES.get(found[1], found[1]), quoted)
         elif sign or word:

@@ -5,8 +5,9 @@
     listener.security.protocol.map=INSIDE:PLAINTEXT,OUTSIDE:PLAINTEXT
 
 With `advertised.listeners=auto` a client is told the address at which its connection arrived.
-Listeners named in controller.listener.names are left out, advertised or not: the controller within
-needs no socket. A broker that joins others must have none of those names.
+Those named in controller.listener.names are the controller's, by which other nodes follow the
+metadata and ask for changes; the broker and the controller of one process need none between them.
+A broker that joins others must have none of those names.
 
 A leaf.  Source: Kafka's KafkaConfig and SocketServerConfigs (rules), EndPoint (the form).
 """
@@ -16,7 +17,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from wirebroker.config.quorum import is_member
+from wirebroker.config.quorum import is_controller_alone, is_member
 from wirebroker.config.row import ConfigError
 from wirebroker.config.sasl import SaslSettings, check_between_brokers, sasl_settings
 
@@ -68,21 +69,58 @@ def listeners_of(config: Config) -> tuple[ListenerConfig, ...]:
     Raises:
         ConfigError: An address, a name or a protocol can't be used.
     """
+    found, controller = _all_listeners(config), _controller_names(config)
+    mine = tuple(each for each in found if each.name not in controller)
+    if is_controller_alone(config):
+        if mine:
+            raise ConfigError(
+                f"listeners: {mine[0].name} is not in controller.listener.names, and "
+                "process.roles=controller opens no other listeners"
+            )
+        return ()
+    if not mine:
+        raise ConfigError("listeners names nothing to open: give at least one, PLAINTEXT://:9092")
+    _check_inter_broker(config, list(mine))
+    return mine
+
+
+def controller_listeners_of(config: Config) -> tuple[ListenerConfig, ...]:
+    """Return the listeners of this node's controller, in the order in which they are written.
+
+    Raises:
+        ConfigError: An address, a name or a protocol can't be used.
+    """
+    if is_member(config):
+        return ()
+    controller = _controller_names(config)
+    found = tuple(each for each in _all_listeners(config) if each.name in controller)
+    if not found and is_controller_alone(config):
+        raise ConfigError(
+            "process.roles=controller needs a listener that controller.listener.names names"
+        )
+    return found
+
+
+def _controller_names(config: Config) -> set[str]:
+    return {name.upper() for name in config.list("controller.listener.names")}
+
+
+def _all_listeners(config: Config) -> tuple[ListenerConfig, ...]:
     addresses = parse_addresses("listeners", config.list("listeners"))
     _check_ports(addresses)
-    controller = {name.upper() for name in config.list("controller.listener.names")}
+    controller = _controller_names(config)
     protocols = _protocol_map(config, controller)
     _check_controller(config, controller, addresses, protocols)
     told = _advertised(config, addresses.keys() - controller, controller)
     found: list[ListenerConfig] = []
     for name, address in addresses.items():
-        if name not in controller:
-            protocol = _protocol(name, protocols)
-            sasl = sasl_settings(config, name) if protocol.startswith("SASL_") else None
-            found.append(ListenerConfig(name, *address, protocol, told.get(name), sasl))
-    if not found:
-        raise ConfigError("listeners names nothing to open: give at least one, PLAINTEXT://:9092")
-    _check_inter_broker(config, found)
+        protocol = _protocol(name, protocols)
+        sasl = sasl_settings(config, name) if protocol.startswith("SASL_") else None
+        if sasl is not None and name in controller:
+            raise ConfigError(
+                f"listeners: {name} is the controller's and uses {protocol}: only PLAINTEXT can be"
+            )
+        found.append(ListenerConfig(name, *address, protocol, told.get(name), sasl))
     return tuple(found)
 
 
@@ -151,7 +189,7 @@ def _check_controller(
     addresses: dict[str, Address],
     protocols: dict[str, str],
 ) -> None:
-    """Check what Kafka's controller would need, though the one within needs no socket."""
+    """Check whose the controller's listeners are, and what they speak."""
     if is_member(config):
         for name in sorted(controller & addresses.keys()):
             raise ConfigError(

@@ -28,6 +28,11 @@ def is_member(config: Config) -> bool:
     return set(config.list("process.roles")) == {"broker"}
 
 
+def is_controller_alone(config: Config) -> bool:
+    """Tell whether this process serves no clients."""
+    return set(config.list("process.roles")) == {"controller"}
+
+
 def controllers_of(config: Config) -> list[tuple[str, int]]:
     """Return host and port of the controllers to ask first, each once.
 

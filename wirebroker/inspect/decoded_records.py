@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 # In place of what would let somebody in.
-_HIDDEN: Final = "(hidden)"
+HIDDEN: Final = "(hidden)"
 
 
 def decoder_for(topic: str | None) -> Decoder | None:
@@ -65,10 +65,15 @@ def metadata(record: Record) -> dict[str, Any] | None:
     found = decode_metadata_record(record.value)
     fields = found.body.as_dict()
     if found.type is RecordType.USER_SCRAM_CREDENTIAL:
-        fields |= dict.fromkeys(("salt", "stored_key", "server_key"), _HIDDEN)
+        fields |= dict.fromkeys(("salt", "stored_key", "server_key"), HIDDEN)
     elif found.type is RecordType.CONFIG and _is_secret(fields["name"]):
-        fields["value"] = _HIDDEN
+        fields["value"] = HIDDEN
     return {"record_type": found.type.name, "version": found.version, **fields}
+
+
+def is_hidden_in(fields: dict[str, Any]) -> bool:
+    """Tell whether something of a record is not shown, so that its bytes must not be either."""
+    return HIDDEN in fields.values()
 
 
 def _is_secret(config_name: str) -> bool:

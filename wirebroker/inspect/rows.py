@@ -95,7 +95,10 @@ class LogRows:
                     {"key": key.encode("utf-8", "surrogateescape"), "value": value}
                     for key, value in record.headers
                 ]
-                row["decoded"] = decoder and decoded_records.decoded(decoder, record)
+                decoded = decoder and decoded_records.decoded(decoder, record)
+                row["decoded"] = decoded
+                if decoded is not None and decoded_records.is_hidden_in(decoded):
+                    row["value"] = decoded_records.HIDDEN.encode()
                 yield row
         except KafkaError as error:
             yield damage(

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.net.client.errors import PeerError
+from wirebroker.threads import Work, in_thread
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -93,7 +94,7 @@ class Heartbeats:
         if self._loop is not None and self._task is not None:
             with contextlib.suppress(RuntimeError):
                 self._loop.call_soon_threadsafe(self._task.cancel)
-        await asyncio.get_running_loop().run_in_executor(None, thread.join, _STOP_S)
+        await in_thread(Work.UPKEEP, thread.join, _STOP_S)
 
     # In the thread
 

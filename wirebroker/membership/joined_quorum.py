@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from wirebroker.cluster.controller_channel import ControllerChannel
     from wirebroker.config import Config
     from wirebroker.coordinator.controller.cluster_image import ClusterImage, Endpoint
+    from wirebroker.ready_lines import BoundListener
     from wirebroker.storage.files import Files
 
 LOGGER = logging.getLogger("wirebroker")
@@ -181,7 +182,15 @@ class JoinedQuorum:
         assert self._lifecycle is not None, "it is open"
         return self._lifecycle
 
+    @property
+    def listeners(self) -> list[BoundListener]:
+        """None: the controllers are elsewhere."""
+        return []
+
     # The start
+
+    def bind(self) -> None:
+        """Do nothing: nobody asks a controller here."""
 
     async def find_cluster_id(self) -> str | None:
         """Ask the controllers; see Quorum."""

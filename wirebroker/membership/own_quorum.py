@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from wirebroker.cluster.broker_lifecycle import BrokerLifecycle
 from wirebroker.cluster.controller_channel import LocalChannel
-from wirebroker.cluster.quorum_controller import QuorumController
 from wirebroker.codecs.errors import KafkaError
+from wirebroker.controller_node import ControllerNode
 from wirebroker.coordinator.controller.controller import Controller
 
 if TYPE_CHECKING:
@@ -18,30 +18,20 @@ if TYPE_CHECKING:
     from wirebroker.clock import Clock
     from wirebroker.cluster.controller_channel import ControllerChannel
     from wirebroker.cluster.metadata_follower import MetadataFollower
+    from wirebroker.cluster.quorum_controller import QuorumController
     from wirebroker.codecs.metadata_records import MetadataRecord
     from wirebroker.config import Config
     from wirebroker.coordinator.controller.cluster_image import Endpoint
+    from wirebroker.ready_lines import BoundListener
     from wirebroker.storage.files import Files
 
 LOGGER = logging.getLogger("wirebroker")
 
 
 class OwnQuorum:
-    """The controller, and this node as its first broker; see quorum.Quorum.
+    """The controller, and this node as its first broker; see quorum.Quorum."""
 
-    Attributes:
-        controller: From `open` on.
-    """
-
-    __slots__ = (
-        "_channel",
-        "_clock",
-        "_config",
-        "_files",
-        "_first_users",
-        "_lifecycle",
-        "controller",
-    )
+    __slots__ = ("_channel", "_config", "_first_users", "_lifecycle", "_node")
 
     def __init__(
         self,
@@ -54,11 +44,23 @@ class OwnQuorum:
         """Begin; `first_users` are records of users that a new cluster begins with."""
         self._config = config
         self._first_users = first_users
-        self._files = files
-        self._clock = clock
+        self._node = ControllerNode(config, clock=clock, files=files)
         self._channel: LocalChannel | None = None
         self._lifecycle: BrokerLifecycle | None = None
-        self.controller: QuorumController | None = None
+
+    @property
+    def controller(self) -> QuorumController | None:
+        """The controller, from `open` on."""
+        return self._node.controller
+
+    @property
+    def listeners(self) -> list[BoundListener]:
+        """Those by which other nodes reach the controller."""
+        return self._node.bound
+
+    def bind(self) -> None:
+        """Take their ports; see Quorum."""
+        self._node.bind()
 
     @property
     def metadata(self) -> MetadataFollower:
@@ -87,13 +89,7 @@ class OwnQuorum:
         del directory_id
         node_id = self._config.node_id
         rules = Controller(self._config, node_id=node_id, cluster_id=cluster_id)
-        controller = self.controller = await QuorumController.open(
-            metadata_home,
-            files=self._files,
-            clock=self._clock,
-            rules=rules,
-            first_users=self._first_users,
-        )
+        controller = await self._node.open(metadata_home, rules, self._first_users)
         controller.log.hold_snapshots()
         self._channel = LocalChannel(controller)
         self._lifecycle = BrokerLifecycle(self._channel, controller.follower, node_id=node_id)
@@ -118,11 +114,20 @@ class OwnQuorum:
         self.controller.log.allow_snapshots()
 
     async def retire(self) -> None:
-        """Do nothing: there is nobody who could lead instead."""
+        """Have other brokers lead, if there are any that serve; see Quorum."""
+        mine = self.lifecycle.node_id
+        brokers = self.metadata.image.brokers.values()
+        if any(each.is_active for each in brokers if each.node_id != mine):
+            await self._shut_down()
 
     async def leave(self) -> int:
         """Say that this node leads nothing any more, and end the controller; return the epoch."""
-        assert self.controller is not None, "it is open"
+        await self._shut_down()
+        await self._node.close()
+        self._node.release()
+        return self.lifecycle.broker_epoch
+
+    async def _shut_down(self) -> None:
         try:
             await self.lifecycle.shut_down()
         except KafkaError as error:
@@ -130,13 +135,12 @@ class OwnQuorum:
             LOGGER.warning(
                 "the leaderships are not given away: %s", error.message or error.code.name
             )
-        await self.controller.close()
-        return self.lifecycle.broker_epoch
 
     async def give_up(self) -> None:
-        """Do nothing: the process ends, and the next start finds the log as after a kill."""
+        """Let go of the ports; the next start finds the log as after a kill."""
+        self._node.release()
 
     async def abandon(self) -> None:
         """End the controller."""
-        assert self.controller is not None, "it is open"
-        await self.controller.close()
+        await self._node.abandon()
+        self._node.release()

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from wirebroker.cluster.metadata_follower import MetadataFollower
     from wirebroker.config import Config
     from wirebroker.coordinator.controller.cluster_image import Endpoint
+    from wirebroker.ready_lines import BoundListener
 
 
 class Quorum(Protocol):
@@ -36,6 +37,19 @@ class Quorum(Protocol):
     @property
     def lifecycle(self) -> BrokerLifecycle:
         """This broker's membership; from `open` on."""
+        ...
+
+    @property
+    def listeners(self) -> list[BoundListener]:
+        """The controller's in this process, once they are bound."""
+        ...
+
+    def bind(self) -> None:
+        """Take the ports of the controller in this process, if it has any.
+
+        Raises:
+            StartError: One cannot be had.
+        """
         ...
 
     async def find_cluster_id(self) -> str | None:

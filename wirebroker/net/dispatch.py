@@ -19,7 +19,7 @@ from __future__ import annotations
 from struct import Struct
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
-from wirebroker.codecs.api_keys import API_VERSIONS, FIRST_PRODUCE_VERSION, ApiKey
+from wirebroker.codecs.api_keys import FIRST_PRODUCE_VERSION, SPOKEN_VERSIONS, ApiKey
 from wirebroker.codecs.errors import ErrorCode, MalformedFrameError
 from wirebroker.codecs.frames import parse_request_header, response_header
 from wirebroker.gate import Gate
@@ -134,7 +134,7 @@ class Dispatcher:
         for handler in registry.handlers():
             key = handler.key
             self._registered[int(key)] = key
-            for version in range(_first_version(key), API_VERSIONS[key].max_version + 1):
+            for version in range(_first_version(key), SPOKEN_VERSIONS[key].max_version + 1):
                 is_flexible = len(response_header(key, version, 0)) > 4
                 self._entries[key << 16 | version] = _Entry(key, version, handler, is_flexible)
         # As in _entries.
@@ -265,7 +265,7 @@ class Dispatcher:
     def _refuse(self, key: ApiKey, version: int, correlation_id: int) -> list[Piece]:
         """Answer ApiVersions in a version that is not served, refuse the rest."""
         if key == ApiKey.API_VERSIONS:
-            ours = API_VERSIONS[key]
+            ours = SPOKEN_VERSIONS[key]
             body = _UNSUPPORTED_API_VERSIONS.pack(
                 ErrorCode.UNSUPPORTED_VERSION, 1, key, ours.min_version, ours.max_version
             )
@@ -274,7 +274,7 @@ class Dispatcher:
             raise MalformedFrameError(f"api key {int(key)} ({key.name}) is not served")
         raise MalformedFrameError(
             f"{key.name} version {version} is not served, only "
-            f"{_first_version(key)} to {API_VERSIONS[key].max_version}"
+            f"{_first_version(key)} to {SPOKEN_VERSIONS[key].max_version}"
         )
 
 
@@ -284,7 +284,7 @@ def _shown_name(key: ApiKey) -> str:
 
 
 def _first_version(key: ApiKey) -> int:
-    return FIRST_PRODUCE_VERSION if key == ApiKey.PRODUCE else API_VERSIONS[key].min_version
+    return FIRST_PRODUCE_VERSION if key == ApiKey.PRODUCE else SPOKEN_VERSIONS[key].min_version
 
 
 def _failed(entry: _Entry, cause: BaseException) -> HandlerFailedError:

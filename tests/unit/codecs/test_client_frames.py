@@ -1,11 +1,12 @@
 import pytest
 
-from wirebroker.codecs.api_keys import API_VERSIONS, CONTROLLER_API_VERSIONS, ApiKey
-from wirebroker.codecs.client_frames import (
+from wirebroker.codecs.api_keys import (
+    API_VERSIONS,
+    CONTROLLER_API_VERSIONS,
     SPOKEN_VERSIONS,
-    parse_response_header,
-    request_header,
+    ApiKey,
 )
+from wirebroker.codecs.client_frames import parse_response_header, request_header
 from wirebroker.codecs.errors import MalformedFrameError
 from wirebroker.codecs.frames import parse_request_header, response_header
 from wirebroker.codecs.messages import request_message, response_message

@@ -7,9 +7,9 @@ from tests.unit.coordinator.kit import broker, partition_of
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
 from wirebroker.coordinator.controller.cluster_image import NO_LEADER
-from wirebroker.coordinator.controller.controller import SESSION_MS
 from wirebroker.coordinator.controller.feature_control import feature_level
 
+SESSION_MS = 9_000  # broker.session.timeout.ms
 ELR = feature_level("eligible.leader.replicas.version", 1)
 LEVELS = feature_level("metadata.version", 30)
 

@@ -13,12 +13,13 @@ from wirebroker.clock import in_one_go
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import KafkaError
 from wirebroker.coordinator.controller.controller import (
-    SESSION_MS,
     Controller,
     ControllerRequest,
 )
 from wirebroker.coordinator.controller.controller_machine import ControllerMachine, SilentBroker
 from wirebroker.coordinator.outcome import Moment
+
+SESSION_MS = 9_000  # broker.session.timeout.ms
 
 
 def _machine(image: Any) -> ControllerMachine:

@@ -1,76 +1,38 @@
-"""The controller's side of the wire: connections that do not behave."""
+"""Requests that are forwarded to controllers: the next active one, or nobody in time."""
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import random
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-import pytest
-
 from tests.support.servers import PATIENCE_S
-from wirebroker.clock import SystemClock, next_turn
-from wirebroker.cluster import controller_server
+from wirebroker.clock import SystemClock
 from wirebroker.cluster.controller_channel import Requester
-from wirebroker.cluster.controller_server import ControllerServer
 from wirebroker.cluster.remote_channel import RemoteChannel
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.codecs.messages import request_message
+from wirebroker.config import Config
+from wirebroker.controller_node import ControllerNode
+from wirebroker.coordinator.controller.cluster_image import ClusterImage
 from wirebroker.net.client.active_controller import ActiveController
 from wirebroker.net.client.settings import ClientSettings, PeerAddress
 from wirebroker.net.client.transport import TcpDialer
+from wirebroker.storage.files import Files
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
 
-def _api_versions(version: int) -> bytes:
-    header = int(ApiKey.API_VERSIONS).to_bytes(2) + version.to_bytes(2, signed=True)
-    frame = header + (7).to_bytes(4) + (-1).to_bytes(2, signed=True)
-    return len(frame).to_bytes(4) + frame
-
-
-def _server() -> ControllerServer:
-    controller: Any = None
-    return ControllerServer(controller)
-
-
-def _serve(server: ControllerServer, data: bytes, drain: Any) -> tuple[asyncio.Task[None], Any]:
-    """Serve a peer that has sent `data`; give what is written, too."""
-    reader = asyncio.StreamReader()
-    reader.feed_data(data)
-    written: list[bytes] = []
-    writer: Any = SimpleNamespace(
-        get_extra_info=lambda _: "peer", write=written.append, drain=drain, close=lambda: None
-    )
-    return asyncio.create_task(server._serve(reader, writer)), written
-
-
-async def _at_once() -> None:
-    pass
-
-
-@pytest.mark.parametrize("version", [-1, 99])
-async def test_a_version_of_api_versions_that_is_not_known_is_told_so(version: int) -> None:
-    server = _server()
-    task, written = _serve(server, _api_versions(version), _at_once)
-    while not written:
-        await next_turn()
-    (answer,) = written
-    assert answer[4:10] == (7).to_bytes(4) + int(ErrorCode.UNSUPPORTED_VERSION).to_bytes(2)
-    await server.close()
-    assert task.done()
-    assert not task.cancelled()
-
-
-async def test_who_does_not_read_the_answer_is_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(controller_server, "_MOST_IDLE_S", 0.01)
-    task, _ = _serve(_server(), _api_versions(0), asyncio.Event().wait)
-    async with asyncio.timeout(PATIENCE_S):
-        await task
+def _node() -> ControllerNode:
+    """Return one whose port is taken; nobody is answered yet."""
+    listeners = {"listeners": "CONTROLLER://127.0.0.1:0", "controller.listener.names": "CONTROLLER"}
+    config = Config({"process.roles": "controller", "log.dirs": "unused", **listeners})
+    node = ControllerNode(config, clock=SystemClock(), files=Files())
+    node.bind()
+    return node
 
 
 class Voter:
@@ -78,6 +40,8 @@ class Voter:
 
     def __init__(self, node_id: int, *, is_active: bool) -> None:
         self.rules = SimpleNamespace(cluster_id="c", node_id=node_id)
+        self.endpoints = ()
+        self.follower = SimpleNamespace(image=ClusterImage())
         self.is_active = is_active
         self.asked = 0
 
@@ -92,10 +56,10 @@ class Voter:
 @contextlib.asynccontextmanager
 async def _forwarding_to(*voters: Voter, timeout_s: float) -> AsyncIterator[RemoteChannel]:
     """Give the channel of a broker that takes the first of them for active."""
-    servers = [ControllerServer(voter) for voter in voters]  # type: ignore[arg-type]
-    for server in servers:
-        await server.start("127.0.0.1", 0)
-    addresses = [PeerAddress(*server.address) for server in servers]
+    nodes = [_node() for _ in voters]
+    for node, voter in zip(nodes, voters, strict=True):
+        node.serve(voter)  # type: ignore[arg-type]
+    addresses = [PeerAddress(each.bound[0].host, each.bound[0].port) for each in nodes]
     controllers = ActiveController(
         addresses,
         dialer=TcpDialer(),
@@ -109,8 +73,8 @@ async def _forwarding_to(*voters: Voter, timeout_s: float) -> AsyncIterator[Remo
         yield channel
     finally:
         await channel.close()
-        for server in servers:
-            await server.close()
+        for node in nodes:
+            await node.close()
 
 
 async def _delete_topic(channel: RemoteChannel) -> ErrorCode:

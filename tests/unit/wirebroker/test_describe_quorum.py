@@ -4,13 +4,17 @@ import pytest
 
 import wirebroker.api.describe_quorum  # noqa: F401 - registers the handler
 from tests.unit.wirebroker.api_kit import answer, make_broker
-from wirebroker.cluster.quorum_description import describe_quorum
+from wirebroker.cluster.observers import Observer, ObserverId
+from wirebroker.cluster.quorum_description import QuorumView, describe_quorum
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
+from wirebroker.coordinator.controller.cluster_image import Endpoint
 
 
 async def quorum(request):
-    return describe_quorum(request, voter_id=1, epoch=4, end_offset=7, now_ms=5)
+    observers = [(ObserverId(2, bytes(15) + b"\x07"), Observer(6, 4, 3, 7))]
+    view = QuorumView(1, 4, 7, 5, [Endpoint("CONTROLLER", "here", 9093, 0)], observers)
+    return describe_quorum(request, view)
 
 
 def describe(version, *asked):
@@ -31,8 +35,12 @@ def test_this_node_leads_and_votes(version):
     [voter] = partition.current_voters
     assert (voter.replica_id, voter.log_end_offset) == (1, partition.high_watermark)
     assert partition.high_watermark > 0
-    assert not partition.observers
-    assert [node.node_id for node in reply.nodes] == ([1] if version == 2 else [])
+    [observer] = partition.observers
+    assert (observer.replica_id, observer.log_end_offset) == (2, 6)
+    if version:
+        assert (observer.last_fetch_timestamp, observer.last_caught_up_timestamp) == (4, 3)
+    nodes = [(node.node_id, node.listeners[0].port) for node in reply.nodes]
+    assert nodes == ([(1, 9093)] if version == 2 else [])
 
 
 @pytest.mark.parametrize(

@@ -12,9 +12,9 @@ if TYPE_CHECKING:
 
 def _roles(value: ConfigValue) -> str | None:
     assert isinstance(value, tuple)
-    if set(value) in ({"broker", "controller"}, {"broker"}):
+    if set(value) in ({"broker", "controller"}, {"broker"}, {"controller"}):
         return None
-    return "it must be broker,controller (with a controller of its own) or broker (join others)"
+    return "it must be broker,controller, broker (joins others), or controller"
 
 
 ROWS: Final = (
@@ -33,8 +33,9 @@ ROWS: Final = (
     items(
         "process.roles",
         "broker,controller",
-        "What this process is: broker,controller brings its own one-voter controller, broker joins "
-        "the controllers of controller.quorum.bootstrap.servers. Kafka has no default.",
+        "What this process is: broker,controller brings its own one-voter controller, controller "
+        "is one alone, broker joins those of controller.quorum.bootstrap.servers. Kafka has no "
+        "default.",
         check=_roles,
     ),
     items(
@@ -51,7 +52,7 @@ ROWS: Final = (
     items(
         "controller.listener.names",
         "",
-        "Listeners of Kafka's controller. They are not opened: the controller within needs none.",
+        "Listeners of the controller, for other nodes; the broker beside it needs none.",
     ),
     integer(
         "broker.heartbeat.interval.ms",

@@ -9,8 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from wirebroker import __version__
-from wirebroker.codecs.api_keys import ApiKey
-from wirebroker.codecs.client_frames import SPOKEN_VERSIONS
+from wirebroker.codecs.api_keys import SPOKEN_VERSIONS, ApiKey
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.codecs.messages import decode_response, encode_request
 from wirebroker.net.client.errors import error_name

@@ -21,6 +21,9 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ThreadedServer]
         "offsets.topic.replication.factor": "1",
         "offsets.topic.num.partitions": "1",
         "group.initial.rebalance.delay.ms": "0",
+        "transaction.state.log.replication.factor": "1",
+        "transaction.state.log.min.isr": "1",
+        "transaction.state.log.num.partitions": "1",
     }
     with ThreadedServer(config_of(tmp_path_factory.mktemp("data"), settings=settings)) as server:
         yield server

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from wirebroker.codecs.client_frames import SPOKEN_VERSIONS
+from wirebroker.codecs.api_keys import SPOKEN_VERSIONS
 from wirebroker.codecs.messages import request_message
 from wirebroker.net.client.versions import PeerVersions
 

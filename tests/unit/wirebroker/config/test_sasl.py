@@ -27,6 +27,7 @@ def with_settings(**changes: str) -> Config:
             {"username": "a", "password": "b"},
         ),
         (f'{_PLAIN} required /* "; */ user_a="a\\"\\\\b\\n=;//";', {"user_a": 'a"\\b\n=;//'}),
+        (f"{_PLAIN} required user_a='\"x\"';", {"user_a": '"x"'}),
         (f"{_PLAIN} required;", {}),
     ],
 )

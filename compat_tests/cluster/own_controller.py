@@ -1,0 +1,94 @@
+"""A cluster whose controller is a wirebroker: alone, or beside a broker in one process."""
+
+from __future__ import annotations
+
+import socket
+import sys
+from typing import TYPE_CHECKING
+
+from compat_tests.cluster.nodes import FIRST_CONTROLLER, Cluster, _Member
+from tests.support.ports import HOST, free_port
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+CLUSTER_ID = "MkU3OEVBNTcwNTJENDM2Qk"
+
+
+class OwnController(_Member):
+    """A wirebroker with the controller role.
+
+    Args:
+        cluster: Whose only voter it is.
+        node_id: Its id.
+        has_broker: Whether it is a broker as well.
+        settings: Of its own.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        node_id: int,
+        *,
+        has_broker: bool = False,
+        settings: Mapping[str, str] | None = None,
+    ) -> None:
+        super().__init__(cluster, node_id, settings)
+        self.controller_port = cluster.places.setdefault(node_id, free_port())
+        self.has_broker = has_broker
+        if not has_broker:
+            self.port = self.controller_port
+
+    def _role(self) -> dict[str, str]:
+        listeners = [f"CONTROLLER://{HOST}:{self.controller_port}"]
+        if self.has_broker:
+            listeners.insert(0, f"PLAINTEXT://{HOST}:{self.port}")
+        return {
+            "process.roles": "broker,controller" if self.has_broker else "controller",
+            "controller.quorum.voters": self.cluster.voters,
+            "controller.listener.names": "CONTROLLER",
+            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+            "listeners": ",".join(listeners),
+            "wirebroker.cluster.id": CLUSTER_ID,
+        }
+
+    @property
+    def _port_file(self) -> Path:
+        return self.directory / "port"
+
+    def _prepare(self) -> None:
+        super()._prepare()
+        self._port_file.unlink(missing_ok=True)
+
+    def _command(self) -> list[str]:
+        serve = [sys.executable, "-m", "wirebroker", "serve", "--config", str(self.properties)]
+        return [*serve, "--port-file", str(self._port_file)]
+
+    def _is_ready(self) -> bool:
+        if not self._port_file.exists():
+            return False
+        try:
+            socket.create_connection((HOST, self.controller_port), timeout=5).close()
+        except OSError:
+            return False
+        return True
+
+
+def own_cluster(folder: Path, *, has_broker: bool = False, **settings: str) -> Cluster:
+    """Start a cluster whose only voter is a wirebroker; it is node 101.
+
+    Args:
+        folder: Of the cluster's own.
+        has_broker: Whether that node is a broker as well.
+        settings: Configs of every node, with underscores for dots.
+    """
+    named = {name.replace("_", "."): value for name, value in settings.items()}
+    cluster = Cluster(folder, controllers=0, settings=named)
+    node = OwnController(cluster, FIRST_CONTROLLER, has_broker=has_broker)
+    if has_broker:
+        cluster.brokers[node.node_id] = node
+    else:
+        cluster.controllers[node.node_id] = node  # type: ignore[assignment]
+    node.start()
+    return cluster

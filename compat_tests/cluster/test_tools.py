@@ -1,0 +1,81 @@
+"""Kafka's own tools and newer groups against a cluster with brokers of both kinds."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+from confluent_kafka import Consumer
+
+from compat_tests.clients.java import TOPICS, run
+from compat_tests.cluster.test_membership import WAIT_S, create, produce, read, values
+from compat_tests.waiting import eventually
+
+if TYPE_CHECKING:
+    from compat_tests.cluster.conftest import StartCluster
+
+pytestmark = pytest.mark.java
+
+_TOOLS = "org.apache.kafka.tools"
+REASSIGN = f"{_TOOLS}.reassign.ReassignPartitionsCommand"
+QUORUM = f"{_TOOLS}.MetadataQuorumCommand"
+LOG_DIRS = f"{_TOOLS}.LogDirsCommand"
+SHARE_CONSUMER = f"{_TOOLS}.consumer.ConsoleShareConsumer"
+
+
+def test_tools_see_a_broker_like_any_other(start_cluster: StartCluster) -> None:
+    cluster = start_cluster()
+    cluster.java_broker(1)
+    ours = cluster.wirebroker(2)
+    create(cluster, "moving", [[1]])
+    produce(cluster, "moving", values(0, 100))
+    observers = run(ours.bootstrap, QUORUM, "describe", "--replication").splitlines()
+    rows = {line.split()[0]: line.split()[-1] for line in observers if line.strip()}
+    assert {"101": "Leader", "1": "Observer", "2": "Observer"}.items() <= rows.items()
+
+    plan = {"topic": "moving", "partition": 0, "replicas": [2]}
+    file = cluster.folder / "plan.json"
+    file.write_text(json.dumps({"version": 1, "partitions": [plan]}))
+    run(ours.bootstrap, REASSIGN, "--execute", "--reassignment-json-file", str(file))
+    eventually(
+        lambda: (
+            "is completed"
+            in run(ours.bootstrap, REASSIGN, "--verify", "--reassignment-json-file", str(file))
+        )
+    )
+    described = run(ours.bootstrap, TOPICS, "--describe", "--topic", "moving")
+    assert "Leader: 2\tReplicas: 2\tIsr: 2" in described
+    told = run(ours.bootstrap, LOG_DIRS, "--describe", "--topic-list", "moving")
+    places = json.loads(told.splitlines()[-1])["brokers"]
+    held = {each["broker"]: len(each["logDirs"][0]["partitions"]) for each in places}
+    assert held == {1: 0, 2: 1}
+    assert read(cluster, "moving", 100) == values(0, 100)
+
+
+def test_groups_of_newer_kinds_read_what_a_wirebroker_leads(start_cluster: StartCluster) -> None:
+    cluster = start_cluster()
+    java = cluster.java_broker(1)
+    # The topics that such groups live in are made while there is no other broker.
+    create(cluster, "before", [[1]])
+    produce(cluster, "before", values(0, 1))
+    share = ("--timeout-ms", "8000", "--group")
+    run(java.bootstrap, SHARE_CONSUMER, "--topic", "before", *share, "early")
+    newer = {"group.protocol": "consumer", "auto.offset.reset": "earliest"}
+    servers = {"bootstrap.servers": java.bootstrap}
+    assert _consumed({**servers, **newer, "group.id": "g"}, "before", 1) == values(0, 1)
+
+    cluster.wirebroker(2)
+    create(cluster, "ours", [[2]])
+    produce(cluster, "ours", values(0, 50))
+    servers = {"bootstrap.servers": cluster.bootstrap}
+    assert _consumed({**servers, **newer, "group.id": "g"}, "ours", 50) == values(0, 50)
+
+
+def _consumed(settings: dict[str, str], topic: str, count: int) -> list[str]:
+    consumer = Consumer(settings)
+    consumer.subscribe([topic])
+    found = consumer.consume(count, timeout=WAIT_S)
+    consumer.commit(asynchronous=False)
+    consumer.close()
+    return [(message.value() or b"").decode() for message in found]

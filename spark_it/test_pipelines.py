@@ -1,0 +1,96 @@
+"""Pipelines: what they say they do, with runs that are broken off."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from compat_tests.clients import confluent
+from compat_tests.clients.message import WAIT_S
+from spark_it import records
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from tests.support.brokers import Broker
+
+pytestmark = [pytest.mark.long, pytest.mark.java]
+
+PARTITIONS = 2
+CONTENT = ["partition", "offset", "timestamp", "key", "value", "headers"]
+
+
+def committed(spark: SparkSession, folder: Path, topic: str) -> DataFrame:
+    from wirebroker.segments import SegmentDataSource
+
+    spark.dataSource.register(SegmentDataSource)
+    reader = spark.read.format("wirebroker-segments").option("subscribe", topic)
+    reader = reader.option("kafka.isolation.level", "read_committed")
+    return reader.option("includeHeaders", "true").load(str(folder))
+
+
+def abort_some(bootstrap: str, topic: str) -> None:
+    producer = confluent.make_producer(bootstrap, {"transactional.id": topic})
+    producer.init_transactions(WAIT_S)
+    producer.begin_transaction()
+    for number in range(100):
+        producer.produce(topic, b"aborted", b"k", partition=number % PARTITIONS)
+    assert producer.flush(WAIT_S) == 0
+    producer.abort_transaction(WAIT_S)
+
+
+def test_an_archive_holds_each_committed_record_once_and_leads_back_to_the_same_log(
+    spark: SparkSession, broker: Broker, topic: str, tmp_path: Path
+) -> None:
+    from wirebroker.pipelines.archive import archive, archived, compare
+    from wirebroker.pipelines.restore import FolderExistsError, restore
+
+    target, path = tmp_path / "archive", str(broker.data_dir)
+    records.create_topic(broker.bootstrap, topic, partitions=PARTITIONS)
+    records.write(broker.bootstrap, topic, range(1_000), partitions=PARTITIONS, codec="lz4")
+    abort_some(broker.bootstrap, topic)
+    assert archive(spark, path, topic, target) == 1_000
+    assert archive(spark, path, topic, target) == 0
+    records.write(broker.bootstrap, topic, range(1_000, 1_500), partitions=PARTITIONS)
+    assert archive(spark, path, topic, target) == 500
+    # As if that run had been killed before it noted its end: the next one does it again.
+    last = max((target / "checkpoint" / "commits").glob("[0-9]*"), key=lambda each: int(each.name))
+    last.unlink()
+    last.with_name(f".{last.name}.crc").unlink()
+    archive(spark, path, topic, target)
+
+    pairs = compare(spark, path, topic, target)
+    assert [(each.partition, each.record_count) for each, _ in pairs] == [(0, 750), (1, 750)]
+    assert all(in_archive == in_log for in_archive, in_log in pairs)
+    order = ["partition", "offset"]
+    expected = committed(spark, broker.data_dir, topic).select(*CONTENT).orderBy(*order).collect()
+    assert archived(spark, target).select(*CONTENT).orderBy(*order).collect() == expected
+
+    written = list(restore(spark, target, tmp_path / "back"))
+    assert written == [(f"{topic}-{number}", 750) for number in range(PARTITIONS)]
+    back = committed(spark, tmp_path / "back", topic).select(*CONTENT)
+    assert back.orderBy(*order).collect() == expected
+    with pytest.raises(FolderExistsError):
+        list(restore(spark, target, tmp_path / "back"))
+
+
+def test_an_archive_that_lacks_a_record_is_told(
+    spark: SparkSession, broker: Broker, topic: str, tmp_path: Path
+) -> None:
+    from wirebroker.pipelines.__main__ import _tell
+    from wirebroker.pipelines.archive import NoArchiveError, archive, compare
+
+    target, path = tmp_path / "archive", str(broker.data_dir)
+    with pytest.raises(NoArchiveError):
+        compare(spark, path, topic, target)
+    records.create_topic(broker.bootstrap, topic, partitions=1)
+    records.write(broker.bootstrap, topic, range(100), partitions=1)
+    archive(spark, path, topic, target)
+    pairs = compare(spark, path, topic, target)
+    assert _tell(pairs) == 0
+    ((in_archive, in_log),) = pairs
+    assert _tell([(in_archive._replace(record_count=99), in_log)]) == 1
+    assert _tell([(in_archive._replace(checksum=1), in_log)]) == 1

@@ -1,0 +1,63 @@
+"""What clients say before they are known, and JAAS lines: any bytes are read, or refused."""
+
+from __future__ import annotations
+
+import contextlib
+
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from wirebroker.codecs.errors import MalformedFrameError
+from wirebroker.codecs.scram import keys_of, parse_client_final, parse_client_first
+from wirebroker.config.jaas import LOGIN_MODULES, login_options
+from wirebroker.security.mechanisms import NotProvedError, PlainMechanism, ScramMechanism
+
+KEYS = keys_of(1, b"salted", salt=b"salt", iterations=4096)
+SCRAM_TEXT = st.text("nrcpv=,a2C3D1+/ \0é", max_size=60).map(str.encode)
+NAMES = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=20)
+
+
+@given(st.one_of(st.binary(max_size=200), SCRAM_TEXT))
+@example(b"n,,n=,r=x")
+@example(b"n,,n=" + b"a" * 9000 + b",r=x")
+@example(b"c=biws,r=x,p=!")
+def test_a_message_of_scram_is_read_or_refused(message: bytes) -> None:
+    for parse in (parse_client_first, parse_client_final):
+        with contextlib.suppress(MalformedFrameError):
+            assert parse(message).nonce
+
+
+@given(NAMES)
+def test_any_user_can_be_named(name: str) -> None:
+    escaped = name.replace("=", "=3D").replace(",", "=2C")
+    found = parse_client_first(f"n,,n={escaped},r=abc,tokenauth=true".encode())
+    assert (found.user, found.nonce, found.is_by_token) == (name, "abc", True)
+
+
+@given(st.lists(st.one_of(st.binary(max_size=100), SCRAM_TEXT), max_size=3))
+def test_no_bytes_are_a_login(messages: list[bytes]) -> None:
+    mechanisms = (
+        PlainMechanism({"alice": "a long password that no draw finds"}, b"key"),
+        ScramMechanism(1, lambda _user: KEYS, nonce="nonce", salt_key=b"key"),
+    )
+    for mechanism in mechanisms:
+        with contextlib.suppress(NotProvedError):
+            for message in messages:
+                mechanism.step(message)
+        assert mechanism.user is None
+
+
+@given(st.text("a=;\"'\\/*\n x", max_size=60))
+def test_a_jaas_line_is_read_or_refused(text: str) -> None:
+    for line in (text, f"{LOGIN_MODULES['PLAIN']} required {text};"):
+        with contextlib.suppress(ValueError):
+            assert isinstance(login_options(line, "PLAIN"), dict)
+
+
+@given(st.dictionaries(st.from_regex(r"[a-z_]{1,9}", fullmatch=True), st.text(max_size=20)))
+def test_quoted_options_are_what_was_quoted(options: dict[str, str]) -> None:
+    quoted = " ".join(
+        '{}="{}"'.format(name, value.replace("\\", "\\\\").replace('"', '\\"'))
+        for name, value in options.items()
+    )
+    assert login_options(f"{LOGIN_MODULES['PLAIN']} required {quoted};", "PLAIN") == options

@@ -1,0 +1,351 @@
+"""Three to five nodes with replicas in one process, by one seed: what replication promises.
+
+    weather   links break, are slow, pairs of nodes cannot reach each other; metadata comes late;
+              what the controller is asked gets lost, or its answer
+    deaths    nodes are killed between any two steps, and lose what was not synced if others in
+              sync have it
+    promises  what acks=all was answered for is in every replica in the end, at its offset, once;
+              all replicas are equal; one leader for each epoch
+
+Time, chance and disks are the simulation's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+from tests.crash.crash_states import CrashKind, crash
+from tests.simulation.disk import Disk
+from tests.simulation.loop import Process, SimulatedClock, SimulatedLoop
+from tests.simulation.simulated_files import SimulatedFiles
+from tests.support.broker_cluster import Cluster, Member, stored
+from tests.support.memory_peers import Link
+from wirebroker.clock import pause
+from wirebroker.codecs.errors import ErrorCode, KafkaError
+from wirebroker.codecs.records.batch import iterate_batches, iterate_records
+from wirebroker.net.client.settings import PeerAddress
+
+if TYPE_CHECKING:
+    from tests.support.memory_peers import Peer
+    from wirebroker.coordinator.controller.controller import ControllerRequest
+    from wirebroker.net.client.transport import Receiver, Transport
+
+_PARTITIONS = 2
+_STORM_S = 20.0
+_CALM_S = 240.0
+_SETTINGS = {
+    "min.insync.replicas": "2",
+    "replica.lag.time.max.ms": "2000",
+    "replica.fetch.wait.max.ms": "300",
+}
+
+
+class _Wire(Link):
+    """A link that takes time, and keeps the order of what it carries."""
+
+    def __init__(self, peer: Peer, receiver: Receiver, world: ReplicaWorld, ends: tuple[int, int]):
+        super().__init__(peer, receiver)
+        self._world = world
+        self._ends = ends
+        self._free_at = [0.0, 0.0]
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        self._carry(1, self.arrive, bytes(data))
+
+    def send(self, data: bytes, *, piece: int = 1 << 20) -> None:
+        self._carry(0, self._hand_over, data, piece)
+
+    def _hand_over(self, data: bytes, piece: int) -> None:
+        super().send(data, piece=piece)
+
+    def _carry(self, to: int, deliver: Any, *args: Any) -> None:
+        world = self._world
+        if self.is_closed or not world.may_pass(*self._ends):
+            return  # as lost: whoever waits finds out by his deadline
+        if world.random.random() < world.break_rate:
+            self.drop(ConnectionResetError("the weather"))
+            return
+        now = world.loop.time()
+        self._free_at[to] = max(self._free_at[to], now + world.delay_s())
+        process = world.processes.get(self._ends[to])
+        if process is not None:
+            process.call_later(self._free_at[to] - now, self._deliver, deliver, args)
+
+    def _deliver(self, deliver: Any, args: Any) -> None:
+        if not self.is_closed:
+            deliver(*args)
+
+
+class _Dialer:
+    """What one node reaches others by."""
+
+    def __init__(self, world: ReplicaWorld, node_id: int) -> None:
+        self._world = world
+        self._node_id = node_id
+
+    async def dial(self, host: str, port: int, receiver: Receiver) -> Transport:
+        world = self._world
+        other = int(host.removeprefix("node-"))
+        await pause(world.delay_s())
+        peer = world.cluster.peer(other)
+        if peer.refuses is not None or not world.may_pass(self._node_id, other):
+            raise ConnectionRefusedError("nobody listens")
+        del port
+        link = _Wire(peer, receiver, world, (self._node_id, other))
+        peer.links.append(link)
+        return link
+
+
+class _StormyCluster(Cluster):
+    """A cluster whose controller is reached through the weather."""
+
+    def __init__(self, world: ReplicaWorld, node_ids: range) -> None:
+        self._world = world
+        super().__init__(
+            None,
+            node_ids=node_ids,
+            clock=SimulatedClock(world.loop),
+            seed=world.random.getrandbits(32),
+            new_files=world.new_files,
+            settings=_SETTINGS,
+        )
+        self.leaders: dict[tuple[int, int], int] = {}
+
+    def dialer(self, node_id: int) -> _Dialer:
+        return _Dialer(self._world, node_id)
+
+    def peer(self, node_id: int) -> Peer:
+        return self._peers[PeerAddress(f"node-{node_id}", 9092)]
+
+    async def handle(self, request: ControllerRequest) -> dict[str, Any]:
+        world = self._world
+        await pause(world.delay_s())
+        if world.random.random() < world.lost_rate:
+            raise KafkaError(ErrorCode.REQUEST_TIMED_OUT)
+        response = await super().handle(request)
+        await pause(world.delay_s())
+        if world.random.random() < world.lost_rate:
+            raise KafkaError(ErrorCode.REQUEST_TIMED_OUT)
+        return response
+
+    def write(self, *records: Any) -> None:
+        super().write(*records)
+        topic = self.image.topics.get("t")
+        for each in () if topic is None else topic.partitions.values():
+            if each.leader >= 0:
+                before = self.leaders.setdefault((each.index, each.leader_epoch), each.leader)
+                assert before == each.leader, "two leaders in one epoch"
+
+    def _tell(self, member: Member) -> None:
+        world = self._world
+        process = world.processes.get(member.node_id)
+        if process is not None:
+            slowness = world.random.choice([1, 1, 1, 20])
+            process.call_later(world.delay_s() * slowness, world.hear, process, member)
+
+
+class ReplicaWorld:
+    """One schedule. `run` raises what a promise that is not kept does."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = Random(seed)
+        self.loop = SimulatedLoop(self.random)
+        self.processes: dict[int, Process] = {}
+        self.disks: dict[int, Disk] = {}
+        self.blocked: set[frozenset[int]] = set()
+        self.break_rate = self.random.choice([0.0, 0.002, 0.02])
+        self.lost_rate = self.random.choice([0.0, 0.1])
+        self.slowest_s = self.random.choice([0.005, 0.05, 0.4])
+        self.acknowledged: dict[tuple[int, int], bytes] = {}
+        self.deaths = 0
+        self.node_ids = range(1, 1 + self.random.choice([3, 3, 4, 5]))
+        self.cluster = _StormyCluster(self, self.node_ids)
+        self._files: dict[int, SimulatedFiles] = {}
+
+    # -- what the nodes stand on ---------------------------------------------------------------
+
+    def delay_s(self) -> float:
+        return self.slowest_s * self.random.random() ** 3
+
+    def may_pass(self, one: int, other: int) -> bool:
+        return frozenset((one, other)) not in self.blocked
+
+    def new_files(self, node_id: int) -> SimulatedFiles:
+        process = self.processes[node_id]
+        disk = self.disks.setdefault(node_id, Disk())
+        self._files[node_id] = SimulatedFiles(disk, SimulatedClock(self.loop), process.kill)
+        return self._files[node_id]
+
+    def hear(self, process: Process, member: Member) -> None:
+        process.spawn(member.hear())
+
+    # -- the schedule --------------------------------------------------------------------------
+
+    def run(self) -> None:
+        failures: list[BaseException] = []
+
+        def on_error(_loop: object, context: dict[str, Any]) -> None:
+            failures.append(context.get("exception") or AssertionError(context["message"]))
+
+        self.loop.set_exception_handler(on_error)
+        asyncio.set_event_loop(None)
+        try:
+            self.loop.run_until_complete(self._run())
+        finally:
+            for process in self.processes.values():
+                process.kill()
+            self.loop.close()
+        if failures:
+            raise failures[0]
+
+    async def _run(self) -> None:
+        for node_id in self.node_ids:
+            await self._start(node_id)
+        ids = list(self.node_ids)
+        self.cluster.create_topic(*(tuple(self.random.sample(ids, 3)) for _ in range(_PARTITIONS)))
+        writers = [self.loop.create_task(self._write(index)) for index in range(_PARTITIONS)]
+        while self.loop.time() < _STORM_S:
+            await pause(self.random.uniform(0.1, 3.0))
+            await self._misfortune()
+        await asyncio.gather(*writers)
+        await self._calm()
+        self._check()
+
+    async def _start(self, node_id: int) -> None:
+        """Start a node; its start is tried again until it lives."""
+        while True:
+            process = self.processes[node_id] = Process(self.loop, f"node {node_id}")
+            started = process.spawn(self.cluster.start(node_id))
+            await asyncio.wait([started])
+            error = started.exception()
+            if error is None:
+                return
+            if not isinstance(error, KafkaError):
+                raise error
+            self._bury(node_id)
+            await pause(0.2)
+            if node_id in self.cluster.image.brokers:
+                self.cluster.fence(node_id)  # as when its session ends
+
+    def _bury(self, node_id: int) -> None:
+        self.processes.pop(node_id).kill()
+        self._files[node_id].is_dead = True
+        self.disks[node_id].locks.clear()
+        self.cluster.members.pop(node_id, None)
+        peer = self.cluster.peer(node_id)
+        peer.refuses = ConnectionRefusedError("it is dead")
+        links, peer.links = peer.links, []
+        for link in links:
+            link.drop()
+
+    async def _misfortune(self) -> None:
+        choice = self.random.random()
+        if choice < 0.4 and len(self.cluster.members) == len(self.node_ids):
+            await self._die(self.random.choice(list(self.node_ids)))
+        elif choice < 0.7:
+            self.blocked.add(frozenset(self.random.sample(list(self.node_ids), 2)))
+        elif choice < 0.85:
+            self.blocked.clear()
+        else:
+            index = self.random.randrange(_PARTITIONS)
+            state = self.cluster.state(index)
+            able = [each for each in state.isr if each in self.cluster.members]
+            if able:
+                self.cluster.elect(self.random.choice(able), index=index)
+
+    async def _die(self, node_id: int) -> None:
+        self.deaths += 1
+        self._bury(node_id)
+        await pause(self.random.choice([0.0, 0.5, 3.0]))
+        self.cluster.fence(node_id)
+        states = [self.cluster.state(index) for index in range(_PARTITIONS)]
+        if all(node_id not in each.isr for each in states) and self.random.random() < 0.5:
+            self.disks[node_id] = crash(self.disks[node_id], CrashKind.SYNCED, self.random)
+        await pause(self.random.choice([0.0, 0.5, 5.0]))
+        await self._start(node_id)
+
+    async def _write(self, index: int) -> None:
+        """Append by whoever leads; what is acknowledged is noted."""
+        number = 0
+        while self.loop.time() < _STORM_S:
+            await pause(self.random.uniform(0.0, 0.2))
+            member = self.cluster.members.get(self.cluster.state(index).leader)
+            if member is None or not member.replicas.find("t", b"", by_id=False)[0]:
+                continue
+            process = self.processes[member.node_id]
+            number += 1
+            value = b"%d of %d" % (number, index)
+            task = process.spawn(member.produce(value, index=index, timeout_ms=3_000))
+            task.add_done_callback(self._note(index, value))
+            await asyncio.wait([task], timeout=self.random.choice([0.0, 4.0]))
+
+    def _note(self, index: int, value: bytes) -> Any:
+        def note(task: asyncio.Task[int]) -> None:
+            if not task.cancelled() and task.exception() is None:
+                key = (index, task.result())
+                assert key not in self.acknowledged, f"offset {key} was given out twice"
+                self.acknowledged[key] = value
+
+        return note
+
+    # -- the end ---------------------------------------------------------------------------------
+
+    async def _calm(self) -> None:
+        """Let the weather be fine, and wait until all replicas are equal."""
+        self.blocked.clear()
+        self.break_rate = self.lost_rate = 0.0
+        self.slowest_s = 0.005
+        deadline = self.loop.time() + _CALM_S
+        while not self._is_at_rest():
+            assert self.loop.time() < deadline, self._why()
+            await pause(0.5)
+
+    def _replicas(self, index: int) -> list[Any]:
+        state = self.cluster.state(index)
+        return [self.cluster[each].partition(index=index) for each in state.replicas]
+
+    def _is_at_rest(self) -> bool:
+        for index in range(_PARTITIONS):
+            if len(self.cluster.state(index).isr) < 3:
+                return False
+            logs = [each.log for each in self._replicas(index)]
+            if len({each.log_end_offset for each in logs}) > 1:
+                return False
+            if any(each.high_watermark < each.log_end_offset for each in logs):
+                return False
+        return True
+
+    def _why(self) -> str:
+        return "; ".join(
+            f"{self.cluster.state(index)}: "
+            f"{[(e.log.log_end_offset, e.log.high_watermark) for e in self._replicas(index)]}"
+            for index in range(_PARTITIONS)
+        )
+
+    def _check(self) -> None:
+        for index in range(_PARTITIONS):
+            replicas = self._replicas(index)
+            first = stored(replicas[0])
+            for each in replicas:
+                each.check()
+                each.log.check()
+                assert stored(each) == first, "replicas differ"
+            values = values_at(first)
+            for (where, offset), value in self.acknowledged.items():
+                if where == index:
+                    assert values.get(offset) == value, f"offset {offset} is lost"
+
+
+def values_at(batches: bytes) -> dict[int, bytes | None]:
+    """Return the value of each batch's first record, by offset."""
+    view = memoryview(batches)
+    return {
+        header.base_offset: next(
+            iter(
+                iterate_records(view[position : position + header.size], header, max_bytes=1 << 20)
+            )
+        ).value
+        for position, header in iterate_batches(view)
+    }

@@ -1,0 +1,45 @@
+"""`wirebroker transaction …` against a broker; confluent-kafka has the transaction."""
+
+from __future__ import annotations
+
+from confluent_kafka import Producer
+
+
+def begun(verbs, name):
+    """Return a producer whose transaction, of the topic's name, has a record in it."""
+    verbs.do("topic", "create", name, "-p", "2")
+    producer = Producer({"bootstrap.servers": verbs.bootstrap, "transactional.id": name})
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    producer.produce(name, b"value", partition=1)
+    assert producer.flush(30) == 0
+    return producer
+
+
+def states(verbs, *flags):
+    return {
+        each["transactional_id"]: each["state"]
+        for each in verbs.json("transaction", "list", *flags)
+    }
+
+
+def test_an_open_transaction_is_listed_and_described(verbs):
+    producer = begun(verbs, "paying")
+    assert states(verbs)["paying"] == "Ongoing"
+    found = verbs.json("transaction", "describe", "paying")
+    assert found["partitions"] == ["paying-1"]
+    assert (found["state"], found["coordinator_id"]) == ("Ongoing", 1)
+    assert found["open_ms"] >= 0
+    said = verbs.do("transaction", "describe", "paying")
+    assert said.lines[0].startswith("paying Ongoing, producer ")
+    assert said.lines[-1] == "  paying-1"
+    producer.commit_transaction(30)
+    assert "paying" not in states(verbs, "--state", "Ongoing")
+    assert states(verbs)["paying"] in {"PrepareCommit", "CompleteCommit"}
+
+
+def test_what_is_not_there_is_said(verbs):
+    said = verbs.run("transaction", "describe", "nobody's")
+    assert (said.status, "there is none of that id" in said.err) == (1, True)
+    said = verbs.run("transaction", "list", "--state", "Sleeping")
+    assert (said.status, "there is no state Sleeping" in said.err) == (1, True)

@@ -1,0 +1,82 @@
+"""The quorum of controllers, as DescribeQuorum tells of it (KIP-642, KIP-836)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from wirebroker.client.errors import check
+from wirebroker.codecs.api_keys import ApiKey
+
+if TYPE_CHECKING:
+    from wirebroker.client.kafka_client import KafkaClient
+
+_METADATA_TOPIC: Final = "__cluster_metadata"
+_UNKNOWN_TIME: Final = -1
+
+
+class QuorumReplica(NamedTuple):
+    """A controller or broker that has the metadata log.
+
+    Attributes:
+        node_id: Which node.
+        is_voter: Whether it votes; others only follow.
+        end_offset: Where its log ends.
+        lag: Records that it lacks, by the leader's log.
+        lag_ms: How long ago it was caught up, by the leader's clock; None if that is not told.
+    """
+
+    node_id: int
+    is_voter: bool
+    end_offset: int
+    lag: int
+    lag_ms: int | None
+
+
+class DescribedQuorum(NamedTuple):
+    """Who leads, and how far the others are."""
+
+    leader_id: int
+    leader_epoch: int
+    high_watermark: int
+    replicas: list[QuorumReplica]
+
+
+async def quorum_of(client: KafkaClient) -> DescribedQuorum:
+    """Return the quorum.
+
+    Raises:
+        ClientError: The cluster has none (before KRaft), or may not tell.
+    """
+    asked = {"topic_name": _METADATA_TOPIC, "partitions": [{"partition_index": 0}]}
+    answer = await client.request_of_controller(ApiKey.DESCRIBE_QUORUM, {"topics": [asked]})
+    what = "the quorum cannot be described"
+    check(answer.error_code, what, getattr(answer, "error_message", None))
+    (partition,) = answer.topics[0].partitions
+    check(partition.error_code, what, getattr(partition, "error_message", None))
+    leader = _replica_of(partition, partition.leader_id)
+    found = [
+        _told(each, leader, is_voter=is_voter)
+        for is_voter, replicas in ((True, partition.current_voters), (False, partition.observers))
+        for each in sorted(replicas, key=lambda each: each.replica_id)
+    ]
+    return DescribedQuorum(
+        partition.leader_id, partition.leader_epoch, partition.high_watermark, found
+    )
+
+
+def _replica_of(partition: Any, node_id: int) -> Any:
+    return next((each for each in partition.current_voters if each.replica_id == node_id), None)
+
+
+def _told(replica: Any, leader: Any, *, is_voter: bool) -> QuorumReplica:
+    end = replica.log_end_offset if leader is None else leader.log_end_offset
+    now_ms = _UNKNOWN_TIME if leader is None else leader.last_caught_up_timestamp
+    caught_up_ms = replica.last_caught_up_timestamp
+    is_told = _UNKNOWN_TIME not in {now_ms, caught_up_ms}
+    return QuorumReplica(
+        replica.replica_id,
+        is_voter,
+        replica.log_end_offset,
+        max(0, end - replica.log_end_offset),
+        max(0, now_ms - caught_up_ms) if is_told else None,
+    )

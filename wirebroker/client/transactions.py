@@ -1,0 +1,123 @@
+"""Transactions of a cluster, as their coordinators tell of them (KIP-664)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from wirebroker.client.errors import PASSING, ClientError, check
+from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.codecs.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from wirebroker.client.kafka_client import KafkaClient
+
+
+class ListedTransaction(NamedTuple):
+    """A transactional id and what it is at."""
+
+    transactional_id: str
+    coordinator_id: int
+    producer_id: int
+    state: str
+
+
+class DescribedTransaction(NamedTuple):
+    """What a coordinator knows of a transactional id.
+
+    Attributes:
+        transactional_id: Which.
+        coordinator_id: The broker that answered.
+        state: As Kafka names it.
+        producer_id: Of its producer.
+        producer_epoch: Of its producer.
+        timeout_ms: After so long the coordinator aborts it.
+        started_ms: When it began; None if none is open.
+        partitions: Those that it has written to, as `topic-0`.
+    """
+
+    transactional_id: str
+    coordinator_id: int
+    state: str
+    producer_id: int
+    producer_epoch: int
+    timeout_ms: int
+    started_ms: int | None
+    partitions: list[str]
+
+
+async def list_transactions(
+    client: KafkaClient, *, states: Sequence[str] = ()
+) -> list[ListedTransaction]:
+    """Return the transactions that all brokers coordinate, in order of their ids.
+
+    Args:
+        client: The cluster.
+        states: Those in these states; none: all.
+
+    Raises:
+        ClientError: A broker may not tell, or knows no such state.
+    """
+    body = {"state_filters": list(states), "producer_id_filters": []}
+    broker_ids = await client.broker_ids()
+    answers = await client.together(
+        *(client.request_of(each, ApiKey.LIST_TRANSACTIONS, body) for each in broker_ids)
+    )
+    found: list[ListedTransaction] = []
+    for broker_id, answer in zip(broker_ids, answers, strict=True):
+        check(answer.error_code, f"broker {broker_id} does not list its transactions")
+        if answer.unknown_state_filters:
+            unknown = ", ".join(answer.unknown_state_filters)
+            raise ClientError(f"there is no state {unknown}; write Ongoing, CompleteCommit, …")
+        found += [
+            ListedTransaction(
+                each.transactional_id, broker_id, each.producer_id, each.transaction_state
+            )
+            for each in answer.transaction_states
+        ]
+    return sorted(found)
+
+
+async def describe_transaction(client: KafkaClient, transactional_id: str) -> DescribedTransaction:
+    """Return what the coordinator of a transactional id knows of it.
+
+    Raises:
+        ClientError: There is none of that id, or it may not be told.
+    """
+    body = {"transactional_ids": [transactional_id]}
+    what = f"transaction {transactional_id} cannot be described"
+    answer: Any = None
+    async for _ in client.tries():
+        broker_ids = await client.broker_ids()
+        answers = await client.together(
+            *(client.request_of(each, ApiKey.DESCRIBE_TRANSACTIONS, body) for each in broker_ids)
+        )
+        # All but its coordinator say that they are not; while that loads, it says so.
+        for broker_id, each in zip(broker_ids, answers, strict=True):
+            (answer,) = each.transaction_states
+            if answer.error_code not in PASSING:
+                return _described(answer, broker_id, what)
+    check(answer.error_code, what)
+    raise AssertionError("what has no error was returned")
+
+
+def _described(answer: Any, broker_id: int, what: str) -> DescribedTransaction:
+    if answer.error_code == ErrorCode.TRANSACTIONAL_ID_NOT_FOUND:
+        raise ClientError(f"{what}: there is none of that id", code=answer.error_code)
+    check(answer.error_code, what)
+    started_ms = answer.transaction_start_time_ms
+    return DescribedTransaction(
+        answer.transactional_id,
+        broker_id,
+        answer.transaction_state,
+        answer.producer_id,
+        answer.producer_epoch,
+        answer.transaction_timeout_ms,
+        None if started_ms < 0 else started_ms,
+        [
+            f"{topic.topic}-{index}"
+            for topic in sorted(answer.topics, key=lambda each: each.topic)
+            for index in sorted(topic.partitions)
+        ],
+    )

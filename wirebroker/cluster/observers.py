@@ -1,0 +1,73 @@
+"""Who follows the metadata log, and how far each has come: brokers, and who else fetches it.
+
+Soft state of the quorum's leader, made of the fetches that come; who has not fetched for five
+minutes is forgotten.
+
+Source: Kafka's LeaderState (observers; KIP-642, KIP-836 for the times).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_FORGOTTEN_AFTER_MS: Final = 300_000
+# Some for each of hundreds of brokers; beyond, who has been silent longest goes.
+_MOST_OBSERVERS: Final = 1_000
+
+
+class ObserverId(NamedTuple):
+    """Who fetches: a node, and the directory that it keeps the log in (zero before KIP-853)."""
+
+    node_id: int
+    directory_id: bytes
+
+
+@dataclass(slots=True)
+class Observer:
+    """How far one has come.
+
+    Attributes:
+        end_offset: The end of its log.
+        last_fetch_ms: When it last asked, in milliseconds since 1970.
+        last_caught_up_ms: When it last had everything; -1 if it never had.
+        leader_end_offset: The end of the leader's log when it last asked.
+    """
+
+    end_offset: int
+    last_fetch_ms: int
+    last_caught_up_ms: int
+    leader_end_offset: int
+
+
+class Observers:
+    """Those that have fetched lately."""
+
+    __slots__ = ("_observers",)
+
+    def __init__(self) -> None:
+        # In the order in which they last asked.
+        self._observers: dict[ObserverId, Observer] = {}
+
+    def note(self, observer: ObserverId, offset: int, leader_end_offset: int, now_ms: int) -> None:
+        """Note that somebody fetches from `offset`, which is the end of what it has."""
+        before = self._observers.pop(observer, None)
+        caught_up_ms = -1 if before is None else before.last_caught_up_ms
+        if offset >= leader_end_offset:
+            caught_up_ms = max(caught_up_ms, now_ms)
+        elif before is not None and offset >= before.leader_end_offset:
+            caught_up_ms = max(caught_up_ms, before.last_fetch_ms)
+        self._observers[observer] = Observer(offset, now_ms, caught_up_ms, leader_end_offset)
+        if len(self._observers) > _MOST_OBSERVERS:
+            del self._observers[next(iter(self._observers))]
+
+    def lately(self, now_ms: int) -> Iterator[tuple[ObserverId, Observer]]:
+        """Yield those that have not been forgotten, by node."""
+        since_ms = now_ms - _FORGOTTEN_AFTER_MS
+        gone = [each for each, seen in self._observers.items() if seen.last_fetch_ms < since_ms]
+        for each in gone:
+            del self._observers[each]
+        yield from sorted(self._observers.items(), key=lambda item: item[0])

@@ -1,0 +1,1 @@
+"""What a controller listener answers: a module for each family of requests."""

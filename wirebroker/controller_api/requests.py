@@ -1,0 +1,61 @@
+"""What the active controller decides, asked over a connection.
+
+The rules stand in coordinator/controller/, a module for each family; here each key has what it
+needs to be allowed.
+
+Source: Kafka's ControllerApis.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.controller_api.long_answer import as_response
+from wirebroker.controller_api.registry import handles
+from wirebroker.coordinator.controller.controller import SERVED_KEYS, ControllerRequest
+from wirebroker.handlers import Cost
+from wirebroker.needs import (
+    ALTER_CLUSTER,
+    ALTER_CLUSTER_CONFIGS,
+    ALTER_TOPIC,
+    ALTER_TOPIC_CONFIGS,
+    CLUSTER_ACTION,
+    CREATE_IN_CLUSTER,
+    CREATE_TOPIC,
+    DELETE_TOPIC,
+    DESCRIBE_CLUSTER,
+    DESCRIBE_TOPIC,
+    DESCRIBE_TOPIC_CONFIGS,
+)
+
+if TYPE_CHECKING:
+    from wirebroker.cluster.quorum_controller import QuorumController
+    from wirebroker.needs import Need
+    from wirebroker.request import Request
+
+_NEEDS: Final[dict[ApiKey, tuple[Need, ...]]] = {
+    ApiKey.CREATE_TOPICS: (CREATE_IN_CLUSTER, CREATE_TOPIC, DESCRIBE_TOPIC_CONFIGS),
+    ApiKey.DELETE_TOPICS: (DESCRIBE_TOPIC, DELETE_TOPIC),
+    ApiKey.ALTER_CONFIGS: (ALTER_TOPIC_CONFIGS, ALTER_CLUSTER_CONFIGS),
+    ApiKey.CREATE_PARTITIONS: (ALTER_TOPIC,),
+    ApiKey.ELECT_LEADERS: (ALTER_CLUSTER,),
+    ApiKey.INCREMENTAL_ALTER_CONFIGS: (ALTER_TOPIC_CONFIGS, ALTER_CLUSTER_CONFIGS),
+    ApiKey.ALTER_PARTITION_REASSIGNMENTS: (ALTER_CLUSTER,),
+    ApiKey.LIST_PARTITION_REASSIGNMENTS: (DESCRIBE_CLUSTER,),
+    ApiKey.DESCRIBE_QUORUM: (DESCRIBE_CLUSTER,),
+    ApiKey.UPDATE_FEATURES: (ALTER_CLUSTER,),
+    ApiKey.UNREGISTER_BROKER: (ALTER_CLUSTER,),
+}
+# What only brokers ask needs the cluster's own action.
+_OF_BROKERS: Final = (CLUSTER_ACTION,)
+
+
+async def carry_out(controller: QuorumController, request: Request, body: Any) -> dict[str, Any]:
+    """Answer when what is decided is committed, or why it is refused."""
+    asked = ControllerRequest(request.key, request.version, body)
+    return as_response(await controller.handle(asked))
+
+
+for _key in sorted({*SERVED_KEYS, ApiKey.DESCRIBE_QUORUM}):
+    handles(_key, needs=_NEEDS.get(_key, _OF_BROKERS), cost=Cost.CONTROLLER)(carry_out)
