@@ -109,7 +109,7 @@ def _parse_port(_context: click.Context, _option: click.Parameter, text: str | N
 @click.option(
     "--test-mode",
     is_flag=True,
-    help="Let tests see requests and move the clock, over HTTP at /test/v1 (docs/testing.md).",
+    help="Let tests see requests, move the clock and set faults, over HTTP at /test/v1.",
 )
 @click.option(
     "--add-scram",

@@ -12,13 +12,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
 
     from wirebroker.handlers import Handler
     from wirebroker.request import Piece, Request
 
-# Returns the body of an answer in a handler's place; None: call it.
-Decide: TypeAlias = "Callable[[Request, Handler], list[Piece] | None]"
+# The body of an answer in a handler's place, now or later; None: call it.
+Refusal: TypeAlias = "list[Piece] | Awaitable[list[Piece] | None] | None"
+Decide: TypeAlias = "Callable[[Request, Handler], Refusal]"
 
 
 class Gate:
@@ -34,8 +35,8 @@ class Gate:
         self.epoch = 0
         self._decide = decide
 
-    def refusal(self, request: Request, handler: Handler) -> list[Piece] | None:
-        """Return the body of an answer in a handler's place; None: call it.
+    def refusal(self, request: Request, handler: Handler) -> Refusal:
+        """Return the body of an answer in a handler's place, now or later; None: call it.
 
         Args:
             request: As its handler would see it, its body not read yet.

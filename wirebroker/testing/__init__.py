@@ -18,14 +18,25 @@ if TYPE_CHECKING:
     from wirebroker.codecs.errors import KafkaError
     from wirebroker.testing.broker import Broker
     from wirebroker.testing.broker_clock import BrokerClock
+    from wirebroker.testing.broker_faults import BrokerFaults, SetFault
     from wirebroker.testing.recorded_request import RecordedRequest
     from wirebroker.testing.topic_record import TopicRecord
 
-__all__ = ["Broker", "BrokerClock", "KafkaError", "RecordedRequest", "TopicRecord"]
+__all__ = [
+    "Broker",
+    "BrokerClock",
+    "BrokerFaults",
+    "KafkaError",
+    "RecordedRequest",
+    "SetFault",
+    "TopicRecord",
+]
 
 _HOMES: Final = {
     "Broker": "wirebroker.testing.broker",
     "BrokerClock": "wirebroker.testing.broker_clock",
+    "BrokerFaults": "wirebroker.testing.broker_faults",
+    "SetFault": "wirebroker.testing.broker_faults",
     "KafkaError": "wirebroker.codecs.errors",
     "RecordedRequest": "wirebroker.testing.recorded_request",
     "TopicRecord": "wirebroker.testing.topic_record",

@@ -1,4 +1,4 @@
-"""Names of requests as tests write them: "produce", "PRODUCE", or an enum's member."""
+"""Names of requests and errors as tests write them: "produce", "PRODUCE", or an enum's member."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from enum import Enum
 
 from wirebroker.client.errors import did_you_mean
 from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.codecs.errors import ErrorCode
 
 
 def api_named(name: str | Enum) -> ApiKey:
@@ -19,6 +20,19 @@ def api_named(name: str | Enum) -> ApiKey:
         hint = did_you_mean(text, ApiKey.__members__)
         raise ValueError(f"no request is called {text}{hint}")
     return ApiKey[text]
+
+
+def error_named(name: str | Enum) -> ErrorCode:
+    """Return the error of that name.
+
+    Raises:
+        ValueError: There is none.
+    """
+    text = _text(name)
+    if text not in ErrorCode.__members__:
+        hint = did_you_mean(text, ErrorCode.__members__)
+        raise ValueError(f"no error is called {text}{hint}")
+    return ErrorCode[text]
 
 
 def _text(name: str | Enum) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias, cast
 from wirebroker.client.groups import committed_of
 from wirebroker.client.topics import create_topics, list_topics
 from wirebroker.testing.broker_clock import BrokerClock
+from wirebroker.testing.broker_faults import BrokerFaults
 from wirebroker.testing.consumption import consumed_until
 from wirebroker.testing.differences import as_fields, difference
 from wirebroker.testing.reading import read_all, read_until
@@ -35,10 +36,12 @@ class Contents:
 
     Attributes:
         clock: What time it is for the broker; by it time passes at once.
+        faults: What is to go wrong for clients; a reset removes all.
     """
 
     def __init__(self, life: BrokerLife) -> None:
         self.clock = BrokerClock(life)
+        self.faults = BrokerFaults(life)
         self._life = life
         self._sender = Sender()
 

@@ -63,7 +63,7 @@ def difference(
     # Each record becomes the number of the expectation that it fits, so that lines can be paired.
     numbers = [_number(expected, each) for each in records]
     wanted = [expected.index(each) for each in expected]
-    lines = []
+    lines: list[str] = []
     matcher = SequenceMatcher(None, wanted, numbers, autojunk=False)
     for kind, begin, end, first, last in matcher.get_opcodes():
         if kind == "equal":

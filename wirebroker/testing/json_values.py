@@ -11,7 +11,7 @@ _MARK: Final = "base64"
 def to_json(value: Any) -> Any:
     """Return a decoded message, dicts and lists all the way down, as JSON can hold it."""
     if isinstance(value, bytes | bytearray | memoryview):
-        return {_MARK: b64encode(value).decode()}
+        return {_MARK: b64encode(cast("bytes", value)).decode()}
     if isinstance(value, dict):
         return {name: to_json(each) for name, each in cast("dict[str, Any]", value).items()}
     if isinstance(value, list | tuple):
@@ -27,5 +27,5 @@ def from_json(value: Any) -> Any:
             return b64decode(fields[_MARK])
         return {name: from_json(each) for name, each in fields.items()}
     if isinstance(value, list):
-        return [from_json(each) for each in value]
+        return [from_json(each) for each in cast("list[Any]", value)]
     return value

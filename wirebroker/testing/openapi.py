@@ -28,6 +28,8 @@ class RigPath(NamedTuple):
 _API: Final = Argument("api", "string", "Requests of this kind alone: PRODUCE, FETCH, …")
 _CLIENT_ID: Final = Argument("client_id", "string", "Of clients that call themselves so, alone.")
 
+_ID: Final = Argument("id", "integer", "The fault's number.")
+
 RIG_PATHS: Final = (
     RigPath(
         "GET",
@@ -37,6 +39,35 @@ RIG_PATHS: Final = (
         (_API, _CLIENT_ID, Argument("most", "integer", "No more than so many.")),
     ),
     RigPath("DELETE", "/test/v1/requests", "forget-requests", "Forget the requests so far."),
+    RigPath("GET", "/test/v1/faults", "faults", "Return the faults, in their order."),
+    RigPath(
+        "POST",
+        "/test/v1/faults",
+        "add-fault",
+        "Set a fault, and return its number; of several that concern a request the first acts.",
+        (
+            Argument(
+                "kind",
+                "string",
+                "error, disconnect, delay, throttle, blackhole, fail_fsync or disk_full.",
+            ),
+            _API,
+            _CLIENT_ID,
+            Argument("topic", "string", "Requests that name this topic, alone."),
+            Argument("error", "string", "Of an error: NOT_LEADER_OR_FOLLOWER, …"),
+            Argument("when", "string", "Of a disconnect: before_append or after_append."),
+            Argument("delay_ms", "integer", "Of a delay, or a throttle."),
+            Argument("times", "integer", "How often it acts; for ever if it is not given."),
+        ),
+    ),
+    RigPath(
+        "POST",
+        "/test/v1/faults/limit",
+        "limit-fault",
+        "Let a fault act so many times from now on.",
+        (_ID, Argument("times", "integer", "How often.")),
+    ),
+    RigPath("DELETE", "/test/v1/faults", "remove-fault", "Remove a fault, without id all.", (_ID,)),
     RigPath("GET", "/test/v1/clock", "clock", "Return what time it is for the broker."),
     RigPath(
         "POST",

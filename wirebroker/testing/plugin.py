@@ -73,6 +73,15 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, Any, None]:
                 report.sections.append((f"{name} requests", "\n".join(requests)))
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_teardown(item: pytest.Item) -> None:
+    """Remove the faults that a test has set; `wirebroker` is reset before its next."""
+    arguments: dict[str, Any] = getattr(item, "funcargs", {})
+    if "wirebroker_session" in arguments:
+        broker: Broker = arguments["wirebroker_session"]
+        broker.faults.clear()
+
+
 @pytest.fixture(scope="session")
 def wirebroker_session() -> Iterator[Broker]:
     """One broker for all tests of a process; what they write to it stays until the end."""

@@ -10,9 +10,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Protocol
 
 from wirebroker.testing.api_names import api_named
+from wirebroker.testing.fault_table import FaultTable
 from wirebroker.testing.movable_clock import MovableClock
 from wirebroker.testing.request_journal import RequestJournal
-from wirebroker.testing.rig_gate import noting_gate
+from wirebroker.testing.rig_gate import Interference
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -30,19 +31,25 @@ class Rig:
     """The parts of one broker that tests take hold of; they outlive its stops and starts.
 
     Attributes:
-        gate: Where requests pass.
+        interference: Sees requests pass.
         clock: What time it is.
+        faults: What is to go wrong.
         server: The broker that was started last; None before.
     """
 
     def __init__(self) -> None:
         self._journal = RequestJournal()
-        self.gate = noting_gate(self._journal)
+        self.faults = FaultTable()
+        self.interference = Interference(self._journal, self.faults)
         self.clock = MovableClock()
         self.server: Movable | None = None
         self._commands: dict[str, Callable[[Mapping[str, Any]], Awaitable[Any]]] = {
             "requests": self._requests,
             "forget-requests": self._forget_requests,
+            "faults": self._list_faults,
+            "add-fault": self._add_fault,
+            "limit-fault": self._limit_fault,
+            "remove-fault": self._remove_fault,
             "clock": self._clock,
             "move-clock": self._move_clock,
             "restore-clock": self._restore_clock,
@@ -70,6 +77,19 @@ class Rig:
 
     async def _forget_requests(self, _arguments: Mapping[str, Any]) -> None:
         self._journal.clear()
+
+    async def _list_faults(self, _arguments: Mapping[str, Any]) -> list[dict[str, Any]]:
+        return self.faults.rows()
+
+    async def _add_fault(self, arguments: Mapping[str, Any]) -> int:
+        return self.faults.add(arguments)
+
+    async def _limit_fault(self, arguments: Mapping[str, Any]) -> None:
+        self.faults.limit(int(arguments["id"]), int(arguments["times"]))
+
+    async def _remove_fault(self, arguments: Mapping[str, Any]) -> None:
+        number = arguments.get("id")
+        self.faults.remove(None if number is None else int(number))
 
     async def _clock(self, _arguments: Mapping[str, Any]) -> dict[str, Any]:
         return self.clock.state()

@@ -5,26 +5,55 @@ What the kit itself asks for is neither noted nor disturbed.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from wirebroker.gate import Gate
+from wirebroker.testing.disturbance import Disturbance
 from wirebroker.testing.kit_client import CLIENT_ID
 
 if TYPE_CHECKING:
+    from wirebroker.gate import Refusal
     from wirebroker.handlers import Handler
-    from wirebroker.request import Piece, Request
+    from wirebroker.request import Request
+    from wirebroker.testing.fault_table import FaultTable
     from wirebroker.testing.request_journal import RequestJournal
 
 
-def noting_gate(journal: RequestJournal) -> Gate:
-    """Return a gate that lets through what the tests do not want disturbed."""
+class Interference:
+    """Lets through what the tests do not want disturbed.
 
-    def note(request: Request, handler: Handler) -> list[Piece] | None:
-        del handler
-        gate.epoch += 1  # nothing that a session has prepared goes past the gate
-        if request.client_id != CLIENT_ID:
-            journal.add(request)
+    Attributes:
+        gate: Asks it.
+        broker: What handlers are given; set before the first request comes.
+    """
+
+    __slots__ = ("_faults", "_journal", "broker", "gate")
+
+    def __init__(self, journal: RequestJournal, faults: FaultTable) -> None:
+        self.broker: Any = None
+        self.gate = Gate(self._refusal)
+        self._faults = faults
+        self._journal = journal
+
+    def _refusal(self, request: Request, handler: Handler) -> Refusal:
+        """Note a request, and let it through unless a fault concerns it.
+
+        Raises:
+            CloseConnectionError: A fault closes the connection.
+        """
+        self.gate.epoch += 1  # nothing that a session has prepared goes past the gate
+        if request.client_id == CLIENT_ID:
+            return None
+        self._journal.add(request)
+        faults = self._faults.concerning(request.key, request.client_id) if self._faults else []
+        if not faults:
+            return None
+        disturbance = Disturbance(self.broker, request, handler)
+        for fault in faults:
+            names_topics = fault.kind == "error" or fault.topic is not None
+            if names_topics and disturbance.has_fetch_session():
+                return disturbance.without_session()
+            if fault.topic is None or disturbance.names(fault.topic):
+                fault.act()
+                return disturbance.by(fault, self._faults)
         return None
-
-    gate = Gate(note)
-    return gate

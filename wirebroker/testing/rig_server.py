@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from wirebroker.clock import SystemClock
 from wirebroker.server import Server
 from wirebroker.testing.rig import Rig
+from wirebroker.testing.rig_files import RigFiles
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
     from wirebroker.codecs.metadata_records import MetadataRecord
     from wirebroker.config import Config
     from wirebroker.metrics import Metrics
-    from wirebroker.storage.files import Files
 
 
 class RigServer(Server):
@@ -27,7 +27,7 @@ class RigServer(Server):
         config: Config,
         *,
         port_file: Path | None = None,
-        files: Files | None = None,
+        waits_for_disk: bool = True,
         metrics: Metrics | None = None,
         on_failure: Callable[[str], None] | None = None,
         first_users: Sequence[MetadataRecord] = (),
@@ -36,9 +36,9 @@ class RigServer(Server):
             config,
             port_file=port_file,
             clock=rig.clock,
-            files=files,
+            files=RigFiles(rig.faults, is_waited_for=waits_for_disk),
             metrics=metrics,
-            gate=rig.gate,
+            gate=rig.interference.gate,
             on_failure=on_failure,
             first_users=first_users,
         )
@@ -50,6 +50,7 @@ class RigServer(Server):
         """Bring everything up; then the rig is at hand over HTTP, if that is served."""
         await super().start()
         self._rig.server = self
+        self._rig.interference.broker = self.broker
         if self.http is not None:
             from wirebroker.testing.rig_routes import add_rig  # noqa: PLC0415 - as HTTP itself
 

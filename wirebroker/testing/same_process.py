@@ -10,7 +10,6 @@ from wirebroker.net.client.settings import PeerAddress
 from wirebroker.testing.process_log import PROCESS_LOG
 from wirebroker.testing.rig import Rig
 from wirebroker.testing.rig_server import RigServer
-from wirebroker.testing.unsynced_files import UnsyncedFiles
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -45,7 +44,7 @@ class SameProcess:
             port=port,
         )
         check_protection(config)
-        server = RigServer(self._rig, config, files=UnsyncedFiles())
+        server = RigServer(self._rig, config, waits_for_disk=False)
         PROCESS_LOG.open()
         self._log_began = PROCESS_LOG.count
         try:

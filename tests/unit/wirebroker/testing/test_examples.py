@@ -10,9 +10,10 @@ import pytest
 from wirebroker import testing
 
 FINDER = doctest.DocTestFinder(exclude_empty=False, recurse=True)
+HANDLES = (testing.BrokerClock, testing.BrokerFaults, testing.SetFault)
 EXAMPLES = [
     each
-    for part in (testing.Broker, *testing.Broker.__bases__)
+    for part in (testing.Broker, *testing.Broker.__bases__, *HANDLES)
     for each in FINDER.find(part, "Broker")
     if each.examples
 ]

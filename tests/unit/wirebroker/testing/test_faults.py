@@ -1,0 +1,213 @@
+"""Faults that tests set: what clients see of them, and what the broker has done meanwhile."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from typing import Any, Final
+
+import confluent_kafka
+import pytest
+
+from tests.support.raw_client import BlockingClient
+from wirebroker.clock import SystemClock
+from wirebroker.codecs.api_keys import API_VERSIONS, ApiKey
+from wirebroker.codecs.errors import ErrorCode
+from wirebroker.codecs.messages import decode_request, decode_response, encode_request
+from wirebroker.codecs.records.batch import build_batch
+from wirebroker.testing import Broker, KafkaError
+from wirebroker.testing.refusals import can_be_refused, refusal_of
+
+
+@pytest.fixture(scope="module", params=[False, True], ids=["same process", "own process"])
+def shared(request):
+    with Broker(own_process=request.param) as broker:
+        yield broker
+
+
+@pytest.fixture
+def broker(shared):
+    shared.reset()
+    shared.create_topics({"orders": 1, "payments": 1})
+    return shared
+
+
+@pytest.fixture
+def client(broker):
+    host, port = broker.bootstrap_servers.split(":")
+    with contextlib.closing(BlockingClient((host, int(port)))) as client:
+        yield client
+
+
+def values(records):
+    return [record.value for record in records]
+
+
+def produce(client, topic="orders", acks=-1):
+    records = bytes(build_batch([(None, b"one", ())], timestamp_ms=SystemClock().now_ms()))
+    data = [{"name": topic, "partition_data": [{"index": 0, "records": records}]}]
+    body = {"acks": acks, "timeout_ms": 1000, "topic_data": data}
+    answer = client.ask(ApiKey.PRODUCE, 9, body)
+    (row,) = answer.responses[0].partition_responses
+    return ErrorCode(row.error_code)
+
+
+def test_an_error_is_answered_as_often_as_is_said(broker, client):
+    fault = broker.faults.error("PRODUCE", "NOT_LEADER_OR_FOLLOWER", topic="orders").times(2)
+    assert produce(client, "payments") == ErrorCode.NONE
+    assert [produce(client) for _ in range(3)] == [
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.NONE,
+    ]
+    assert fault.acted == 2
+    assert values(broker.records("orders")) == [b"one"]
+
+
+def test_a_producer_gets_over_an_error_that_passes(broker):
+    broker.faults.error(ApiKey.PRODUCE, ErrorCode.NOT_LEADER_OR_FOLLOWER).times(1)
+    producer = confluent_kafka.Producer(broker.client_config("confluent"))
+    producer.produce("orders", b"one")
+    assert producer.flush(30) == 0
+    assert len(broker.requests(api="PRODUCE")) == 2
+    broker.assert_produced("orders", "one")
+
+
+def test_a_consumer_gets_over_errors_of_fetch_and_metadata(broker):
+    broker.produce("orders", "one")
+    broker.faults.error("METADATA", "LEADER_NOT_AVAILABLE", topic="orders").times(1)
+    broker.faults.error("FETCH", "NOT_LEADER_OR_FOLLOWER", topic="orders").times(1)
+    broker.faults.error("FIND_COORDINATOR", "COORDINATOR_NOT_AVAILABLE").times(1)
+    broker.faults.error("JOIN_GROUP", "COORDINATOR_LOAD_IN_PROGRESS").times(1)
+    settings = {"group.id": "billing", "auto.offset.reset": "earliest"}
+    consumer = confluent_kafka.Consumer(broker.client_config("confluent") | settings)
+    consumer.subscribe(["orders"])
+    message = None
+    while message is None or message.error():
+        message = consumer.poll(1)
+    assert message.value() == b"one"
+    consumer.close()
+
+
+@pytest.mark.parametrize(("when", "stored"), [("before_append", []), ("after_append", [b"one"])])
+def test_a_connection_is_cut_before_or_after_the_append(broker, client, when, stored):
+    broker.faults.disconnect("PRODUCE", when=when)
+    with pytest.raises((ConnectionError, AssertionError), match="closed"):
+        produce(client)
+    assert values(broker.records("orders")) == stored
+
+
+def test_a_delay_is_before_the_work(broker, client):
+    broker.faults.delay("PRODUCE", seconds=0.2)
+    before = time.monotonic()
+    assert produce(client) == ErrorCode.NONE
+    assert time.monotonic() - before >= 0.2
+
+
+def test_clients_are_told_to_wait(broker, client):
+    broker.faults.throttle("METADATA", seconds=7)
+    answer = client.ask(ApiKey.METADATA, 12, {"topics": None})
+    assert answer.throttle_time_ms == 7000
+    assert {"orders", "payments"} <= {each.name for each in answer.topics}
+
+
+def test_nothing_comes_out_of_a_black_hole(broker):
+    config = broker.client_config("confluent") | {"client.id": "shop", "message.timeout.ms": 500}
+    fault = broker.faults.blackhole("PRODUCE", client_id="shop")
+    failures = []
+    producer = confluent_kafka.Producer(config)
+    producer.produce("orders", b"one", on_delivery=lambda error, _: failures.append(error))
+    producer.flush(30)
+    assert failures[0] is not None
+    assert broker.records("orders") == []
+    fault.remove()
+    producer = confluent_kafka.Producer(config | {"message.timeout.ms": 30000})
+    producer.produce("orders", b"two")
+    assert producer.flush(30) == 0
+
+
+def test_a_full_disk_takes_nothing_and_is_read(broker):
+    broker.produce("orders", "one")
+    with broker.faults.disk_full(), pytest.raises(KafkaError, match="KAFKA_STORAGE_ERROR"):
+        broker.produce("orders", "two")
+    assert values(broker.records("orders")) == [b"one"]
+
+
+def test_faults_end_with_a_reset(broker):
+    broker.faults.error("METADATA", "LEADER_NOT_AVAILABLE")
+    assert len(broker._life.instruct("faults", {})) == 1
+    broker.reset()
+    assert broker._life.instruct("faults", {}) == []
+
+
+def test_what_is_no_fault_is_refused(broker):
+    with pytest.raises(ValueError, match=r"no error is called NOT_LEADER; did you mean"):
+        broker.faults.error("PRODUCE", "NOT_LEADER")
+    with pytest.raises(ValueError, match="no request is called"):
+        broker.faults.disconnect("PRODUKE")
+    with pytest.raises(ValueError, match="when is one of"):
+        broker.faults.disconnect("PRODUCE", when="sometimes")
+    with pytest.raises(ValueError, match="delay_ms is 1 to"):
+        broker.faults.delay("PRODUCE", seconds=0)
+    with pytest.raises(ValueError, match="a whole number from 0 on, not -1000"):
+        broker.faults.delay("PRODUCE", seconds=-1)
+
+
+def test_a_sync_that_fails_takes_the_directory_offline_until_the_next_start():
+    with Broker(config={"wirebroker.durability": "fsync"}) as broker:
+        broker.produce("orders", "one")
+        fault = broker.faults.fail_fsync()
+        with pytest.raises(KafkaError):
+            broker.produce("orders", "two")
+        fault.remove()
+        broker.kill()
+        broker.start()
+        assert b"one" in values(broker.records("orders"))
+
+
+REQUESTS: Final[dict[ApiKey, dict[str, Any]]] = {
+    ApiKey.PRODUCE: {
+        "topic_data": [{"name": "t", "partition_data": [{"index": 3, "records": b""}]}]
+    },
+    ApiKey.FETCH: {"topics": [{"topic": "t", "partitions": [{"partition": 3}]}]},
+    ApiKey.LIST_OFFSETS: {"topics": [{"name": "t", "partitions": [{"partition_index": 3}]}]},
+    ApiKey.OFFSET_COMMIT: {"topics": [{"name": "t", "partitions": [{"partition_index": 3}]}]},
+    ApiKey.TXN_OFFSET_COMMIT: {"topics": [{"name": "t", "partitions": [{"partition_index": 3}]}]},
+    ApiKey.DELETE_RECORDS: {"topics": [{"name": "t", "partitions": [{"partition_index": 3}]}]},
+    ApiKey.CREATE_TOPICS: {"topics": [{"name": "t"}]},
+    ApiKey.CREATE_PARTITIONS: {"topics": [{"name": "t", "count": 2}]},
+    ApiKey.DELETE_GROUPS: {"groups_names": ["g"]},
+    ApiKey.DESCRIBE_GROUPS: {"groups": ["g"]},
+    ApiKey.HEARTBEAT: {},
+    ApiKey.JOIN_GROUP: {},
+    ApiKey.SYNC_GROUP: {},
+    ApiKey.INIT_PRODUCER_ID: {},
+    ApiKey.ADD_OFFSETS_TO_TXN: {},
+    ApiKey.END_TXN: {},
+}
+
+
+def errors_in(value):
+    if isinstance(value, dict):
+        for name, each in value.items():
+            if name.endswith("error_code"):
+                yield each
+            else:
+                yield from errors_in(each)
+    elif isinstance(value, list):
+        for each in value:
+            yield from errors_in(each)
+
+
+@pytest.mark.parametrize("key", REQUESTS, ids=lambda key: key.name)
+def test_a_refusal_is_an_answer_of_each_version(key):
+    assert can_be_refused(key)
+    versions = API_VERSIONS[key]
+    for version in range(max(versions.min_version, 3), versions.max_version + 1):
+        by_id = key in {ApiKey.PRODUCE, ApiKey.FETCH} and version >= 13
+        if by_id or (key == ApiKey.OFFSET_COMMIT and version >= 10):
+            continue  # names are ids there
+        body = decode_request(key, version, encode_request(key, version, REQUESTS[key]))
+        answer = refusal_of(key, version, body, ErrorCode.POLICY_VIOLATION)
+        found = list(errors_in(decode_response(key, version, answer).as_dict()))
+        assert ErrorCode.POLICY_VIOLATION in found
