@@ -55,7 +55,7 @@ def difference(
         missing, surplus = _unmatched(expected, records)
         if not missing and not surplus:
             return None
-        lines = [f"- missing   {_text(each)}" for each in missing]
+        lines: list[str] = [f"- missing   {_text(each)}" for each in missing]
         lines += [f"+ surplus   {_shown(each)}" for each in surplus]
         return "\n".join(lines)
     if len(expected) == len(records) and all(map(_fits, expected, records)):

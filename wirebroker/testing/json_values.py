@@ -11,7 +11,7 @@ _MARK: Final = "base64"
 def to_json(value: Any) -> Any:
     """Return a decoded message, dicts and lists all the way down, as JSON can hold it."""
     if isinstance(value, bytes | bytearray | memoryview):
-        return {_MARK: b64encode(value).decode()}
+        return {_MARK: b64encode(cast("bytes", value)).decode()}
     if isinstance(value, dict):
         return {name: to_json(each) for name, each in cast("dict[str, Any]", value).items()}
     if isinstance(value, list | tuple):
@@ -26,6 +26,6 @@ def from_json(value: Any) -> Any:
         if fields.keys() == {_MARK}:
             return b64decode(fields[_MARK])
         return {name: from_json(each) for name, each in fields.items()}
-    if isinstance(value, list):
+    if value.__class__ is list:
         return [from_json(each) for each in value]
     return value

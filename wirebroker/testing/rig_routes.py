@@ -9,7 +9,7 @@ What goes wrong is an answer {"error": "…"} of status 400.
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from wirebroker.http.message import HttpAnswer
 from wirebroker.testing.openapi import RIG_PATHS, description
@@ -44,11 +44,12 @@ def _answering(rig: Rig, endpoint: RigPath) -> Callable[[HttpRequest], Awaitable
         try:
             if not isinstance(arguments, dict):
                 raise ValueError("the body has to be a JSON object")  # noqa: TRY301, TRY004
-            unknown = arguments.keys() - {each.name for each in endpoint.arguments}
+            given = cast("dict[str, Any]", arguments)
+            unknown = given.keys() - {each.name for each in endpoint.arguments}
             if unknown:
                 known = ", ".join(each.name for each in endpoint.arguments) or "no"
                 raise ValueError(f"{endpoint.path} takes {known} arguments, not {unknown.pop()}")  # noqa: TRY301
-            return _answer(await rig.carry_out(endpoint.command, arguments))
+            return _answer(await rig.carry_out(endpoint.command, given))
         except ValueError as error:
             return _answer({"error": str(error)}, 400)
 
