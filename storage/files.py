@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import errno
 import os
-import shutil
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -430,6 +429,8 @@ class Files:
 
     def remove_tree(self, path: str) -> None:
         """Remove a directory and everything in it; one that does not exist is no error."""
+        import shutil  # noqa: PLC0415 - it brings decompressors, which a start has no use for
+
         with suppress(FileNotFoundError):
             shutil.rmtree(path)
 

@@ -17,7 +17,6 @@ from __future__ import annotations
 import errno
 import importlib
 import os
-import shutil
 import struct
 import threading
 from typing import TYPE_CHECKING, Any, Final
@@ -122,5 +121,7 @@ def free_and_total_bytes(path: str) -> tuple[int, int]:
     if hasattr(os, "statvfs"):
         status = os.statvfs(path)
         return status.f_bavail * status.f_frsize, status.f_blocks * status.f_frsize
+    import shutil  # noqa: PLC0415 - elsewhere it is not needed for a start
+
     usage = shutil.disk_usage(path)
     return usage.free, usage.total

@@ -146,6 +146,7 @@ def serve(
     from wirebroker.config import ConfigError, StartError  # noqa: PLC0415 - keeps --help quick
     from wirebroker.config.protection import check_protection  # noqa: PLC0415
     from wirebroker.config.sources import load_config  # noqa: PLC0415
+    from wirebroker.garbage import uncollected  # noqa: PLC0415
 
     flags = _parse_settings(settings)
     named = {
@@ -172,7 +173,8 @@ def serve(
 
         first_users = _first_users(add_scram, config)
         # Imported late: a mistake in the settings is said before this is loaded.
-        from wirebroker.serving import run as run_server  # noqa: PLC0415
+        with uncollected():
+            from wirebroker.serving import run as run_server  # noqa: PLC0415
 
         build: Callable[..., Server] | None = None
         if test_mode:

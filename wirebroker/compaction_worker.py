@@ -21,16 +21,19 @@ import os
 import signal
 import sys
 import time
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 from wirebroker.codecs.errors import KafkaError
-from wirebroker.storage.compaction.compaction import Compaction, CompactionJob, count_dirty_records
-from wirebroker.storage.compaction.filter import ActiveProducer
+from wirebroker.compaction_order import decode_order
+from wirebroker.storage.compaction.compaction import Compaction, count_dirty_records
 from wirebroker.storage.compaction.map import OffsetMap
 from wirebroker.storage.files import Files
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from wirebroker.compaction_order import Limits
+    from wirebroker.storage.compaction.compaction import CompactionJob
 
     Send = Callable[[dict[str, Any]], None]
 
@@ -39,31 +42,6 @@ _SET_DEATH_SIGNAL: Final = 1  # PR_SET_PDEATHSIG in linux/prctl.h
 _REPORT_S: Final = 1.0
 # Between two looks at the clock: 1 ms of work.
 _STEP_BYTES: Final = 64 * 1024
-
-
-class Limits(NamedTuple):
-    """What a compaction may take."""
-
-    map_bytes: int
-    load_factor: float
-    bytes_per_second: float  # read and written together
-
-
-def encode_order(job: CompactionJob, limits: Limits) -> bytes:
-    """Return what the worker reads first."""
-    fields = job._asdict()
-    fields["producers"] = [[number, *value] for number, value in job.producers.items()]
-    order = {"job": fields, "limits": limits, "broker": os.getpid()}
-    return json.dumps(order).encode() + b"\n"
-
-
-def decode_order(line: bytes) -> tuple[CompactionJob, Limits, int]:
-    """Return the job, its limits and the broker's process id."""
-    order: dict[str, Any] = json.loads(line)
-    fields: dict[str, Any] = order["job"]
-    fields["producers"] = {row[0]: ActiveProducer(*row[1:]) for row in fields["producers"]}
-    fields["base_offsets"] = tuple(fields["base_offsets"])
-    return CompactionJob(**fields), Limits(*order["limits"]), order["broker"]
 
 
 class BrokerGoneError(Exception):

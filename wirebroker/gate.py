@@ -1,7 +1,7 @@
 """What stands between a request and its handler: authorizer, quotas, audit.
 
-The dispatcher asks it in one place, before a handler is called. This one lets everybody do
-everything.
+The dispatcher asks it in one place, before a handler is called. What it decides by is handed in;
+without that everybody may do everything.
 
 What a session has prepared goes past `refusal`: it holds for one `epoch`, which is raised by
 whatever may have the next decision come out otherwise (an ACL, a quota, a principal's groups).
@@ -9,35 +9,37 @@ whatever may have the next decision come out otherwise (an ACL, a quota, a princ
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable
+    from collections.abc import Awaitable, Callable
 
     from wirebroker.handlers import Handler
     from wirebroker.request import Piece, Request
 
+# The body of an answer in a handler's place, now or later; None: call it.
+Refusal: TypeAlias = "list[Piece] | Awaitable[list[Piece] | None] | None"
+Decide: TypeAlias = "Callable[[Request, Handler], Refusal]"
+
 
 class Gate:
-    """Lets every request through.
+    """Lets requests through, or answers them.
 
     Attributes:
         epoch: Raised when a decision may be another from now on.
     """
 
-    __slots__ = ("epoch",)
+    __slots__ = ("_decide", "epoch")
 
-    def __init__(self) -> None:
+    def __init__(self, decide: Decide | None = None) -> None:
         self.epoch = 0
+        self._decide = decide
 
-    def refusal(
-        self, request: Request, handler: Handler
-    ) -> list[Piece] | Awaitable[list[Piece] | None] | None:
+    def refusal(self, request: Request, handler: Handler) -> Refusal:
         """Return the body of an answer in a handler's place, now or later; None: call it.
 
         Args:
             request: As its handler would see it, its body not read yet.
             handler: Whose needs and cost are looked at.
         """
-        del request, handler
-        return None
+        return None if self._decide is None else self._decide(request, handler)

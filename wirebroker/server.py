@@ -49,8 +49,8 @@ from wirebroker.config.quorum import is_member
 from wirebroker.coordinator.groups.settings import GroupSettings
 from wirebroker.coordinator.transactions.settings import TransactionSettings
 from wirebroker.fetch_sessions import FetchSessions
+from wirebroker.garbage import uncollected
 from wirebroker.locked_directories import LockedDirectories
-from wirebroker.membership.joined_quorum import JoinedQuorum
 from wirebroker.membership.own_quorum import OwnQuorum
 from wirebroker.metrics import Metrics
 from wirebroker.net.connection_table import ConnectionTable
@@ -124,18 +124,19 @@ class Server:
         self._compactor: Compactor | None = None
         self._replication: Replication | None = None
         self.quorum: Quorum = (
-            JoinedQuorum(
-                config,
-                files=self.files,
-                clock=self.clock,
-                on_failure=on_failure or _log_failure,
-            )
+            self._joined(on_failure or _log_failure)
             if is_member(config)
             else OwnQuorum(config, files=self.files, clock=self.clock, first_users=first_users)
         )
         self._is_registered = False
         # Serves from before the broker opens until it is closed, if it is asked for.
         self.http: HttpServer | None = None
+
+    def _joined(self, on_failure: Callable[[str], None]) -> Quorum:
+        # It reaches controllers by connections: modules that a node of its own does without.
+        from wirebroker.membership.joined_quorum import JoinedQuorum  # noqa: PLC0415
+
+        return JoinedQuorum(self.config, files=self.files, clock=self.clock, on_failure=on_failure)
 
     @property
     def controller(self) -> QuorumController | None:
@@ -368,8 +369,9 @@ class Server:
             image=lambda: metadata.image,
             clock=clock,
         )
-        for module in API_MODULES:
-            importlib.import_module(f"wirebroker.api.{module}")
+        with uncollected():
+            for module in API_MODULES:
+                importlib.import_module(f"wirebroker.api.{module}")
         groups = GroupCoordinator(
             GroupSettings.from_config(config),
             clock=clock,

@@ -90,6 +90,7 @@ async def _serve(
         failures.append(line)
         told_to_stop.set()
 
+    garbage.keep_all()  # the modules
     server: Server | ControllerServer
     if is_controller_alone(config):
         server = ControllerServer(config, port_file=port_file, on_failure=on_failure)

@@ -45,12 +45,14 @@ class ProduceLine:
 
     Attributes:
         gate: What the broker's requests pass.
+        is_closed: Whether the gate lets nothing through.
         short_count: How many requests took the short way.
     """
 
     def __init__(self, server: Server, *, has_memory: bool = True) -> None:
         self._broker = broker_of(server)
-        self.gate = Gate()
+        self.is_closed = False
+        self.gate = Gate(lambda *_: [b"no"] if self.is_closed else None)
         registry = Registry()
         registry.handles_raw(ApiKey.PRODUCE)(self._produce)
         # How many requests took the whole way.

@@ -35,7 +35,7 @@ def describe_cluster(broker: Broker, request: Request, body: Any) -> dict[str, A
         for node_id, host, port, rack in advertised(broker, request.session)
     ]
     known = {each["broker_id"] for each in brokers}
-    controller_id = any_live_broker(broker)
+    controller_id = any_live_broker(broker.metadata.image, broker.node_id)
     if body.include_fenced_brokers:
         brokers += _fenced(broker, request)
     asked = body.include_cluster_authorized_operations

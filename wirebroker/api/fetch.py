@@ -164,7 +164,7 @@ async def _look(reads: PartitionReads, slices: Slices) -> None:
 
 
 def _endpoints(broker: Broker, request: Request, reads: PartitionReads) -> Sequence[NodeEndpoint]:
-    return leader_endpoints(broker, request, reads.leaders) if reads.leaders else ()
+    return leader_endpoints(broker, request, reads.leaders()) if reads.has_failed else ()
 
 
 def _encode(version: int, context: FetchContext, endpoints: Sequence[NodeEndpoint]) -> Reply:

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Iterator
 
     from wirebroker.broker import Broker
+    from wirebroker.coordinator.controller.cluster_image import ClusterImage
     from wirebroker.request import Reply, Request
     from wirebroker.session import Session
 
@@ -81,16 +82,15 @@ async def _serve_long(broker: Broker, request: Request) -> Reply:
     return await _Answer(broker, request, wanted).answer_in_slices()
 
 
-def any_live_broker(broker: Broker) -> int:
+def any_live_broker(image: ClusterImage, node_id: int) -> int:
     """Return the broker that takes what is the controller's: this one if it serves; -1 if none.
 
     As in Kafka, clients are never told of the controller itself, which talks to brokers only.
     """
-    brokers = broker.metadata.image.brokers
-    own = brokers.get(broker.node_id)
+    own = image.brokers.get(node_id)
     if own is not None and not own.fenced:
-        return broker.node_id
-    return min((each.node_id for each in brokers.values() if not each.fenced), default=-1)
+        return node_id
+    return min((each.node_id for each in image.brokers.values() if not each.fenced), default=-1)
 
 
 def advertised(broker: Broker, connection: Session) -> list[tuple[int, str, int, str | None]]:
@@ -139,27 +139,26 @@ class _Answer:
         if wanted is None:
             yield from self._image.topics.values()
             return
-        by_id = any(topic_id != ZERO_UUID for topic_id, _ in wanted)
-        self._error = self._fault(wanted, by_id=by_id)
+        ids = [topic_id for topic_id, _ in wanted if topic_id != ZERO_UUID]
+        names = [name for _, name in wanted if name is not None]
+        self._error = self._fault(by_id=bool(ids), is_nameless=len(names) < len(wanted))
         if self._error != ErrorCode.NONE:
             for topic_id, name in wanted:
                 yield TopicView(name or "", topic_id, error_code=self._error)
             return
-        if by_id:
-            for topic_id in dict.fromkeys(topic_id for topic_id, _ in wanted):
-                if topic_id != ZERO_UUID:
-                    yield self._by_id(topic_id)
+        if ids:
+            for topic_id in dict.fromkeys(ids):
+                yield self._by_id(topic_id)
             return
         missing: list[str] = []
-        for name in dict.fromkeys(name for _, name in wanted if name is not None):
+        for name in dict.fromkeys(names):
             topic = self._image.topics.get(name)
             yield topic or self._missing(name, missing)
         if missing:
             self._broker.auto_creation.create(missing)
 
-    def _fault(self, wanted: list[tuple[bytes, str | None]], *, by_id: bool) -> ErrorCode:
-        """Return what makes the whole request void."""
-        is_nameless = any(name is None for _, name in wanted)
+    def _fault(self, *, by_id: bool, is_nameless: bool) -> ErrorCode:
+        """Return what makes the whole request void: how some of its topics are asked for."""
         if self._request.version < BY_ID_VERSION:
             return ErrorCode.INVALID_REQUEST if by_id or is_nameless else ErrorCode.NONE
         # Neither name nor id: an accident in Kafka's handler, and so answered.
@@ -240,7 +239,7 @@ class _Answer:
                 request.version,
                 brokers=advertised(broker, request.session),
                 cluster_id=broker.cluster_id,
-                controller_id=any_live_broker(broker),
+                controller_id=any_live_broker(self._image, broker.node_id),
                 topics=topics,
                 cluster_authorized_operations=ALL_ON_CLUSTER if operations else NOT_ASKED,
             )

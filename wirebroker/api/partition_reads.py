@@ -69,13 +69,13 @@ class PartitionReads:
         results: What to answer, after `look`: of those found, then of the others.
         size: Bytes of records in the results.
         has_failed: Whether the answer is urgent because something is wrong.
-        leaders: The node ids that the results name as leaders, whom a consumer wants to reach.
         min_bytes: As many are worth an answer.
         max_wait_ms: So long may be waited for them.
         may_block: Whether `look` waits for the disk; else it raises ColdPagesError where it had to.
     """
 
     __slots__ = (
+        "_absent",
         "_broker",
         "_broker_epoch",
         "_client_rack",
@@ -85,12 +85,9 @@ class PartitionReads:
         "_is_read_committed",
         "_max_bytes",
         "_replica_id",
-        "_unknown",
-        "_unnamed",
         "_version",
         "found",
         "has_failed",
-        "leaders",
         "max_wait_ms",
         "may_block",
         "min_bytes",
@@ -115,17 +112,16 @@ class PartitionReads:
         self.max_wait_ms = request.max_wait_ms
         self.may_block = False
         self.found: list[tuple[SessionPartition, Partition]] = []
-        # Of topics whose id says nothing, and the others that are not here.
-        self._unnamed: Results = []
-        self._unknown: Results = []
+        # What is told of partitions that are not here.
+        self._absent: Results = []
         self.results: Results = []
         self.size = 0
         self.has_failed = False
-        self.leaders: set[int] = set()
 
     def find(self, partitions: list[SessionPartition]) -> Steps[None]:
         """Look up what is asked for."""
         by_id = self._version >= TOPIC_ID_VERSION
+        unknown: Results = []
         find = self._broker.replicas.find
         for asked in partitions:
             known, missing = find(asked.topic, asked.topic_id, by_id=by_id)
@@ -147,10 +143,12 @@ class PartitionReads:
                 result = _failure(asked, missing)
                 result.aborted_transactions = ()
                 is_unnamed = missing == ErrorCode.UNKNOWN_TOPIC_ID
-                (self._unnamed if is_unnamed else self._unknown).append((asked, result))
+                (self._absent if is_unnamed else unknown).append((asked, result))
             else:
                 self.found.append((asked, partition))
             yield
+        if unknown:
+            self._absent += unknown
 
     def look(self) -> Steps[None]:
         """Read every partition once."""
@@ -182,7 +180,9 @@ class PartitionReads:
             results.append((asked, result))
             yield
         self._is_noted = True
-        self.results = results + self._unnamed + self._unknown
+        if self._absent:
+            results += self._absent
+        self.results = results
         self.size = size
         self.has_failed = has_failed
 
@@ -202,6 +202,13 @@ class PartitionReads:
             or not self.found
             or any(map(self._ends_early, range(len(self.found))))
         )
+
+    def leaders(self) -> set[int]:
+        """Return the ids of nodes that the results name as leaders, whom a consumer will ask."""
+        if not (self.has_failed and self._is_from_consumer):
+            return set()
+        told = [result.current_leader for _, result in self.results]
+        return {leader[0] for leader in told if leader is not None}
 
     @property
     def is_hurried(self) -> bool:
@@ -361,8 +368,6 @@ class PartitionReads:
         result = _failure(asked, code)
         if code in _MOVED and self._version >= _LEADER_VERSION:
             result.current_leader = (partition.leader, partition.leader_epoch)
-            if self._is_from_consumer:
-                self.leaders.add(partition.leader)
         return result
 
     def _code(self, code: ErrorCode) -> ErrorCode:

@@ -16,9 +16,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 import wirebroker
 from wirebroker.clock import next_turn
 from wirebroker.codecs.errors import ErrorCode, KafkaError
-from wirebroker.compaction_worker import Limits, encode_order
+from wirebroker.compaction_order import Limits, encode_order
 from wirebroker.storage.compaction.compaction import CleanedGroup, Compaction, CompactionJob
-from wirebroker.storage.compaction.map import OffsetMap
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable
@@ -111,6 +110,7 @@ def _decode(line: bytes) -> News:
 
 def run_here(files: Files) -> Run:
     """Return what compacts on the event loop, group by group."""
+    from wirebroker.storage.compaction.map import OffsetMap  # noqa: PLC0415 - a worker's else
 
     async def run(job: CompactionJob, limits: Limits) -> AsyncGenerator[News, None]:
         offset_map = OffsetMap(limits.map_bytes, load_factor=limits.load_factor, secret=bytes(16))

@@ -27,7 +27,7 @@ from wirebroker.cluster.cleaner_checkpoints import CleanerCheckpoint
 from wirebroker.cluster.compaction_child import AtWork, Done, WorkerDiedError
 from wirebroker.cluster.compaction_swap import CompactionAbortedError, swap_in, throw_away
 from wirebroker.codecs.errors import KafkaError
-from wirebroker.compaction_worker import Limits
+from wirebroker.compaction_order import Limits
 from wirebroker.storage.compaction.range import DirtyRange, dirty_range, make_job
 from wirebroker.storage.log.wall_clocks import ClockReading, WallClocks
 from wirebroker.threads import Work, in_thread

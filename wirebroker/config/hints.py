@@ -5,7 +5,6 @@ A leaf.
 
 from __future__ import annotations
 
-from difflib import get_close_matches
 from typing import Final
 
 from wirebroker.config.lookup import base_name
@@ -31,6 +30,8 @@ def with_hint(name: str) -> str:
         broker_names = TOPIC_ROWS[name].synonyms
         instead = f", the broker's is {broker_names[0]}" if broker_names else ""
         return f"{name} (a topic config{instead})"
+    from difflib import get_close_matches  # noqa: PLC0415 - for mistakes alone
+
     candidates = [*BROKER_ROWS, *ROWS_WITHOUT_EFFECT]
     like = get_close_matches(name.lower(), candidates, n=1, cutoff=_LEAST_LIKENESS)
     return f"{name} (did you mean {like[0]}?)" if like else name

@@ -1,11 +1,11 @@
-r"""The two forms in which Kafka's settings are written: Java properties and KAFKA_ variables.
+r"""Java properties: the form in which files of Kafka's settings are written.
 
-    # a comment                      KAFKA_LOG_RETENTION_HOURS=24      log.retention.hours=24
-    log.dirs=/var/lib/kafka,\        KAFKA_LISTENER_NAME_A__B_X=1     listener.name.a_b.x=1
-        /mnt/kafka                   KAFKA_A___B=1                     a-b=1
+    # a comment
+    log.dirs=/var/lib/kafka,\
+        /mnt/kafka
 
-A leaf.  Source: java.util.Properties.load (escapes, continuation lines, three separators), and the
-rule by which Apache Kafka's container image turns its environment into server.properties.
+A leaf, imported when there is a file.  Source: java.util.Properties.load (escapes, continuation
+lines, three separators).
 """
 
 from __future__ import annotations
@@ -14,31 +14,8 @@ import re
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
-PREFIX: Final = "KAFKA_"
-
-# Variables of Kafka's scripts and images that are no broker configs; they are for the Java machine.
-_NOT_CONFIGS: Final = frozenset(
-    {
-        "KAFKA_CLUSTER_ID",
-        "KAFKA_DEBUG",
-        "KAFKA_GC_LOG_OPTS",
-        "KAFKA_HEAP_OPT",
-        "KAFKA_HEAP_OPTS",
-        "KAFKA_HOME",
-        "KAFKA_JMX_HOSTNAME",
-        "KAFKA_JMX_OPTS",
-        "KAFKA_JMX_PORT",
-        "KAFKA_JVM_PERFORMANCE_OPTS",
-        "KAFKA_LOG4J_LOGGERS",
-        "KAFKA_LOG4J_OPTS",
-        "KAFKA_LOG4J_ROOT_LOGLEVEL",
-        "KAFKA_OPTS",
-        "KAFKA_TOOLS_LOG4J_LOGLEVEL",
-        "KAFKA_VERSION",
-    }
-)
 _ESCAPES: Final = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 # The key ends at the first =, : or blank that no backslash stands before.
 _KEY = re.compile(r"(?:\\.|[^\\=: \t\f])*")
@@ -90,24 +67,6 @@ def parse_properties(text: str) -> dict[str, str]:
         separator = _SEPARATOR.match(line, key.end())
         assert separator is not None, "the pattern matches the empty text"
         settings[_unescape(key.group())] = _unescape(line[separator.end() :])
-    return settings
-
-
-def settings_from_environment(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the configs that a process environment sets.
-
-    KAFKA_ is dropped, letters become small, and `___` becomes `-`, `__` becomes `_`, `_` becomes
-    `.`; CLUSTER_ID is the cluster id of a new data directory.
-    """
-    settings: dict[str, str] = {}
-    for variable, value in environment.items():
-        if variable.startswith(PREFIX) and variable not in _NOT_CONFIGS:
-            name = variable[len(PREFIX) :].lower().replace("_", ".")
-            name = name.replace("...", "-").replace("..", "_")
-            if name:
-                settings[name] = value
-    if environment.get("CLUSTER_ID"):
-        settings.setdefault("wirebroker.cluster.id", environment["CLUSTER_ID"])
     return settings
 
 

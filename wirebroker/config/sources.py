@@ -11,9 +11,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
+from wirebroker.config.environment import settings_from_environment
 from wirebroker.config.hints import is_known, with_hint
 from wirebroker.config.listeners import listeners_of, parse_addresses
-from wirebroker.config.properties import foreign_kind, parse_properties, settings_from_environment
 from wirebroker.config.row import ConfigError
 from wirebroker.config.table import BROKER_ROWS, ONE_NODE_PROFILE
 from wirebroker.config.values import Config
@@ -88,6 +88,9 @@ def read_properties(file: Path) -> dict[str, str]:
     Raises:
         ConfigError: The file can't be read or isn't a properties file.
     """
+    # A start without a file spares its patterns.
+    from wirebroker.config.properties import foreign_kind, parse_properties  # noqa: PLC0415
+
     try:
         with file.open("rb") as opened:
             text = opened.read(_MOST_BYTES + 1).decode("latin-1")

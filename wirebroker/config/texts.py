@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 import re
-from decimal import Decimal
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -52,6 +51,8 @@ def _java_double(value: float) -> str:
         return "Infinity" if value > 0 else "-Infinity"
     if value == 0 or 1e-3 <= abs(value) < 1e7:
         return repr(value)
+    from decimal import Decimal  # noqa: PLC0415 - DescribeConfigs alone shows such values
+
     shortest = Decimal(repr(abs(value))).normalize()
     digits = "".join(str(digit) for digit in shortest.as_tuple().digits)
     sign = "-" if value < 0 else ""

@@ -182,10 +182,10 @@ class Dispatcher:
         if handler.is_coroutine and handler.is_raw:
             frame = owned(frame)
         request = Request(entry.key, version, correlation_id, client_id, frame, position, session)
+        session.epoch = gate.epoch  # what it raises while it is asked holds for the next request
         body: Any = None if has_begun else gate.refusal(request, handler)
         if body is None:
             self._request_counts[key << 16 | version] += 1
-            session.epoch = gate.epoch
             body = self._call(entry, request)
         if body is None:
             return None

@@ -20,30 +20,23 @@ if TYPE_CHECKING:
     from wirebroker.testing.request_journal import RequestJournal
 
 
-class RigGate(Gate):
+class RigGate:
     """Lets through what the tests do not want disturbed.
 
     Attributes:
-        epoch: Another one whenever it is read, so that nothing that a session has prepared goes
-            past the gate.
+        gate: What the broker asks.
         broker: What handlers are given; set before the first request comes.
     """
 
-    __slots__ = ("_epoch", "_faults", "_journal", "broker")
+    __slots__ = ("_faults", "_journal", "broker", "gate")
 
     def __init__(self, journal: RequestJournal, faults: FaultTable) -> None:
+        self.gate = Gate(self._decide)
         self.broker: Any = None
-        self._epoch = 0
         self._faults = faults
         self._journal = journal
 
-    @property
-    def epoch(self) -> int:  # type: ignore[override]  # read, never set
-        """Return what no prepared request holds for."""
-        self._epoch += 1
-        return self._epoch
-
-    def refusal(
+    def _decide(
         self, request: Request, handler: Handler
     ) -> list[Piece] | Awaitable[list[Piece] | None] | None:
         """Note a request, and let it through unless a fault concerns it.
@@ -51,6 +44,7 @@ class RigGate(Gate):
         Raises:
             CloseConnectionError: A fault closes the connection.
         """
+        self.gate.epoch += 1  # nothing that a session has prepared goes past the gate
         if request.client_id == CLIENT_ID:
             return None
         self._journal.add(request)

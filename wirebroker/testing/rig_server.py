@@ -38,7 +38,7 @@ class RigServer(Server):
             clock=rig.clock,
             files=RigFiles(rig.faults, is_waited_for=waits_for_disk),
             metrics=metrics,
-            gate=rig.gate,
+            gate=rig.gate.gate,
             on_failure=on_failure,
             first_users=first_users,
         )

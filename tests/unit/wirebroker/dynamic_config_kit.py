@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from tests.support.raw_client import RawClient
     from wirebroker.cluster.compaction_child import News
     from wirebroker.cluster.partition import Partition
-    from wirebroker.compaction_worker import Limits
+    from wirebroker.compaction_order import Limits
     from wirebroker.config.row import ConfigRow, ConfigValue
     from wirebroker.server import Server
     from wirebroker.storage.compaction.compaction import CompactionJob

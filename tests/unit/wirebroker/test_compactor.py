@@ -28,7 +28,8 @@ from wirebroker.cluster.compactor import MOST_DEATHS, Compactor
 from wirebroker.cluster.deleted_segments import DeletedSegments
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.codecs.records.batch import build_batch
-from wirebroker.compaction_worker import BrokerGoneError, Limits, decode_order, encode_order, work
+from wirebroker.compaction_order import Limits, decode_order, encode_order
+from wirebroker.compaction_worker import BrokerGoneError, work
 from wirebroker.storage.checkpoints import CLEANER_CHECKPOINT
 from wirebroker.storage.compaction.compaction import CleanedGroup
 from wirebroker.storage.compaction.range import dirty_range, make_job
@@ -503,7 +504,7 @@ async def test_a_worker_ends_when_the_broker_is_gone(tmp_path):
 BROKER = """
 import asyncio, os, sys
 from wirebroker.cluster.compaction_child import run_in_child
-from wirebroker.compaction_worker import decode_order
+from wirebroker.compaction_order import decode_order
 job, limits, _ = decode_order(sys.stdin.buffer.readline())
 async def main():
     worker = run_in_child(job, limits)

@@ -6,7 +6,7 @@ import gc
 import weakref
 
 from wirebroker import garbage
-from wirebroker.garbage import GarbagePolicy
+from wirebroker.garbage import GarbagePolicy, uncollected
 
 
 class Node:
@@ -42,3 +42,12 @@ def test_what_a_slow_collection_leaves_is_kept_out_of_the_next_one(monkeypatch):
         gc.collect()
         assert gc.get_freeze_count() > len(kept)
         assert len(gc.get_objects(generation=2)) < len(kept)
+
+
+def test_nothing_is_collected_while_modules_are_imported():
+    with uncollected():
+        assert not gc.isenabled()
+        with uncollected():
+            pass
+        assert not gc.isenabled()
+    assert gc.isenabled()

@@ -15,18 +15,6 @@ from wirebroker.needs import ALTER_TOPIC, DESCRIBE_TOPIC
 from wirebroker.net.dispatch import Dispatcher
 
 
-class Guard(Gate):
-    """Refuses what needs to alter a topic, and remembers what it was asked."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.asked: list[tuple[int, str | None, str]] = []
-
-    def refusal(self, request, handler):
-        self.asked.append((request.key, request.client_id, request.session.principal.name))
-        return [b"no"] if ALTER_TOPIC in handler.needs else None
-
-
 def ask(registry: Registry, data: bytes, **options) -> list[tuple[int, bytes]]:
     async def run() -> bytes:
         return await DispatchLine(Dispatcher(None, registry, **options)).exchange(data)
@@ -48,10 +36,15 @@ def two_handlers() -> Registry:
 
 
 def test_a_gate_is_asked_once_and_answers_in_a_handlers_place():
-    guard = Guard()
+    asked = []
+
+    def decide(request, handler):
+        asked.append((request.key, request.client_id, request.session.principal.name))
+        return [b"no"] if ALTER_TOPIC in handler.needs else None
+
     data = frame(ApiKey.METADATA, 1) + frame(ApiKey.CREATE_PARTITIONS, 0, correlation_id=8)
-    assert ask(two_handlers(), data, gate=guard) == [(7, b"described"), (8, b"no")]
-    assert guard.asked == [
+    assert ask(two_handlers(), data, gate=Gate(decide)) == [(7, b"described"), (8, b"no")]
+    assert asked == [
         (ApiKey.METADATA, "abc", "ANONYMOUS"),
         (ApiKey.CREATE_PARTITIONS, "abc", "ANONYMOUS"),
     ]
@@ -77,12 +70,12 @@ async def test_what_is_prepared_holds_for_one_epoch(tmp_path):
         assert world.memo is not prepared
 
 
-async def test_what_has_begun_is_not_refused_any_more(tmp_path, monkeypatch):
+async def test_what_has_begun_is_not_refused_any_more(tmp_path):
     async with world_of(tmp_path, 2) as world:
         both = {("t", index): batch(b"a") for index in range(2)}
         for _ in range(2):
             await world.produce(both)
-        monkeypatch.setattr(Gate, "refusal", lambda *_: [b"no"])
+        world.is_closed = True
         faulty = both | {("t", 1): batch(b"a")[:-1] + b"!"}
         results = await world.produce(faulty)
         assert [each.error_code for each in results] == [0, ErrorCode.CORRUPT_MESSAGE]

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wirebroker.config.properties import foreign_kind, parse_properties, settings_from_environment
+from wirebroker.config.environment import settings_from_environment
+from wirebroker.config.properties import foreign_kind, parse_properties
 
 JAVA_READS = [
     ("a=b", {"a": "b"}),

@@ -1,0 +1,49 @@
+"""What a start imports, and what it doesn't: nobody waits for what is used later, or never."""
+
+import subprocess
+import sys
+
+# Of ours: a part that only some nodes, verbs or moments need. Of others: what such a part brings.
+_NOT_AT_A_START = {
+    "wirebroker.cli_inspect",
+    "wirebroker.client",
+    "wirebroker.compaction_worker",
+    "wirebroker.config.docs",
+    "wirebroker.config.properties",
+    "wirebroker.http.server",
+    "wirebroker.inspect",
+    "wirebroker.membership.joined_quorum",
+    "wirebroker.net.client.connection",
+    "wirebroker.storage.compaction.map",
+    "wirebroker.testing",
+    "bz2",
+    "cramjam",
+    "difflib",
+    "h11",
+    "kafka",
+    "lz4",
+    "lzma",
+    "re2",
+    "shutil",
+    "zstandard",
+}
+
+_START = """
+import os, signal, sys
+import wirebroker.cli, wirebroker.serving
+
+def ready(server):
+    print(*sys.modules, file=sys.__stdout__, flush=True)
+    os.kill(os.getpid(), signal.SIGTERM)
+
+wirebroker.serving._say_ready = ready
+sys.exit(wirebroker.cli.run(["serve", "--port", "0", "--data-dir", sys.argv[1]]))
+"""
+
+
+def test_a_start_imports_only_what_it_needs(tmp_path):
+    command = [sys.executable, "-c", _START, str(tmp_path / "data")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    imported = set(done.stdout.split())
+    assert {"wirebroker.api.produce", "wirebroker.coordinator.groups.shard"} <= imported
+    assert not imported & _NOT_AT_A_START
