@@ -55,7 +55,7 @@ def difference(
         missing, surplus = _unmatched(expected, records)
         if not missing and not surplus:
             return None
-        lines = [f"- missing   {_text(each)}" for each in missing]
+        lines: list[str] = [f"- missing   {_text(each)}" for each in missing]
         lines += [f"+ surplus   {_shown(each)}" for each in surplus]
         return "\n".join(lines)
     if len(expected) == len(records) and all(map(_fits, expected, records)):
@@ -63,7 +63,7 @@ def difference(
     # Each record becomes the number of the expectation that it fits, so that lines can be paired.
     numbers = [_number(expected, each) for each in records]
     wanted = [expected.index(each) for each in expected]
-    lines: list[str] = []
+    lines = []
     matcher = SequenceMatcher(None, wanted, numbers, autojunk=False)
     for kind, begin, end, first, last in matcher.get_opcodes():
         if kind == "equal":

@@ -144,6 +144,6 @@ def _mentions(value: Any, topic: str, topic_id: bytes | None) -> bool:
         if topic_id is not None and fields.get("topic_id") == topic_id:
             return True
         return any(_mentions(each, topic, topic_id) for each in fields.values())
-    if isinstance(value, list):
+    if value.__class__ is list:
         return any(each == topic or _mentions(each, topic, topic_id) for each in value)
     return False

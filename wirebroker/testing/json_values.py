@@ -26,6 +26,6 @@ def from_json(value: Any) -> Any:
         if fields.keys() == {_MARK}:
             return b64decode(fields[_MARK])
         return {name: from_json(each) for name, each in fields.items()}
-    if isinstance(value, list):
-        return [from_json(each) for each in cast("list[Any]", value)]
+    if value.__class__ is list:
+        return [from_json(each) for each in value]
     return value

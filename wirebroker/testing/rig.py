@@ -13,7 +13,7 @@ from wirebroker.testing.api_names import api_named
 from wirebroker.testing.fault_table import FaultTable
 from wirebroker.testing.movable_clock import MovableClock
 from wirebroker.testing.request_journal import RequestJournal
-from wirebroker.testing.rig_gate import Interference
+from wirebroker.testing.rig_gate import RigGate
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -31,7 +31,7 @@ class Rig:
     """The parts of one broker that tests take hold of; they outlive its stops and starts.
 
     Attributes:
-        interference: Sees requests pass.
+        gate: Where requests pass.
         clock: What time it is.
         faults: What is to go wrong.
         server: The broker that was started last; None before.
@@ -40,7 +40,7 @@ class Rig:
     def __init__(self) -> None:
         self._journal = RequestJournal()
         self.faults = FaultTable()
-        self.interference = Interference(self._journal, self.faults)
+        self.gate = RigGate(self._journal, self.faults)
         self.clock = MovableClock()
         self.server: Movable | None = None
         self._commands: dict[str, Callable[[Mapping[str, Any]], Awaitable[Any]]] = {

@@ -12,30 +12,33 @@ from wirebroker.testing.disturbance import Disturbance
 from wirebroker.testing.kit_client import CLIENT_ID
 
 if TYPE_CHECKING:
-    from wirebroker.gate import Refusal
+    from collections.abc import Awaitable
+
     from wirebroker.handlers import Handler
-    from wirebroker.request import Request
+    from wirebroker.request import Piece, Request
     from wirebroker.testing.fault_table import FaultTable
     from wirebroker.testing.request_journal import RequestJournal
 
 
-class Interference:
+class RigGate:
     """Lets through what the tests do not want disturbed.
 
     Attributes:
-        gate: Asks it.
+        gate: What the broker asks.
         broker: What handlers are given; set before the first request comes.
     """
 
     __slots__ = ("_faults", "_journal", "broker", "gate")
 
     def __init__(self, journal: RequestJournal, faults: FaultTable) -> None:
+        self.gate = Gate(self._decide)
         self.broker: Any = None
-        self.gate = Gate(self._refusal)
         self._faults = faults
         self._journal = journal
 
-    def _refusal(self, request: Request, handler: Handler) -> Refusal:
+    def _decide(
+        self, request: Request, handler: Handler
+    ) -> list[Piece] | Awaitable[list[Piece] | None] | None:
         """Note a request, and let it through unless a fault concerns it.
 
         Raises:

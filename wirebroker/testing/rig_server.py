@@ -38,7 +38,7 @@ class RigServer(Server):
             clock=rig.clock,
             files=RigFiles(rig.faults, is_waited_for=waits_for_disk),
             metrics=metrics,
-            gate=rig.interference.gate,
+            gate=rig.gate.gate,
             on_failure=on_failure,
             first_users=first_users,
         )
@@ -50,7 +50,7 @@ class RigServer(Server):
         """Bring everything up; then the rig is at hand over HTTP, if that is served."""
         await super().start()
         self._rig.server = self
-        self._rig.interference.broker = self.broker
+        self._rig.gate.broker = self.broker
         if self.http is not None:
             from wirebroker.testing.rig_routes import add_rig  # noqa: PLC0415 - as HTTP itself
 
