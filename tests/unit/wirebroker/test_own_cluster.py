@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -177,3 +178,23 @@ def test_a_killed_leader_is_followed_by_another_and_comes_back(brokers: dict[int
     for partition in ("t-0", *(f"{OFFSETS}-{number}" for number in range(6))):
         first, second, third = (stored(brokers[each], partition) for each in sorted(ALL))
         assert first == second == third != b"", partition
+
+
+def test_those_that_join_at_a_time_become_different_brokers(tmp_path: Path) -> None:
+    first = FirstBroker(tmp_path / "1")
+    joining = [JoinedBroker(tmp_path / name, first) for name in "abc"]
+    try:
+        first.start()
+        with ThreadPoolExecutor() as threads:
+            list(threads.map(JoinedBroker.start, joining))
+        admin = AdminClient({"bootstrap.servers": first.bootstrap})
+        found = admin.list_topics(timeout=10).brokers
+        assert sorted(found) == [1, 2, 3, 4]
+        by_port = {each.port: each.id for each in found.values()}
+        for joined in joining:
+            text = (joined.data_dir / "meta.properties").read_text()
+            assert f"node.id={by_port[joined.port]}\n" in text
+        joining[0].restart()
+    finally:
+        for each in (*joining, first):
+            each.kill9()
