@@ -270,7 +270,7 @@ class Partition(ReplicaStanding):
         target = self.log.flush_target()
         if target is not None:
             await in_thread(Work.SYNCS, target.sync)
-            self.log.mark_flushed(target.offset)
+            self.log.mark_flushed(target.offset, cuts=target.cuts)
 
     # -- flush -----------------------------------------------------------------------------------
 

@@ -395,10 +395,13 @@ class ReplicaStanding(LocalReplica):
 
     # -- what counts -------------------------------------------------------------------------
 
-    def flushed(self, offset: int) -> None:
-        """Note that everything below `offset` is on the disk (called by the group commit)."""
+    def flushed(self, offset: int, *, cuts: int) -> None:
+        """Note that everything below `offset` is on the disk (called by the group commit).
+
+        It is of the log as it was after so many `cuts`.
+        """
         before = self.log.high_watermark
-        self.log.mark_flushed(offset)
+        self.log.mark_flushed(offset, cuts=cuts)
         if self._leading is not None:
             self._advance()
         if self.log.high_watermark == before:
