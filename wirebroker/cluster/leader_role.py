@@ -185,8 +185,11 @@ class LeaderRole(Role):
         return self.change
 
     def accept(self, isr: Collection[int], *, partition_epoch: int) -> bool:
-        """Take over what the controller has answered; return whether it was news."""
-        if partition_epoch <= self.partition_epoch:
+        """Take over what the controller has answered; return whether it was news.
+
+        An answer of the present epoch says that nothing had to change: that decides it as well.
+        """
+        if partition_epoch < self.partition_epoch or self.change is None:
             return False  # the metadata was quicker
         self.isr = self.maximal_isr = tuple(each for each in self.replicas if each in isr)
         self.partition_epoch = partition_epoch

@@ -405,7 +405,9 @@ async def test_flushes_that_come_together_share_one_sync(kit, monkeypatch):
     assert kit.log.recovery_point == 2
 
 
-async def test_a_sync_that_a_cut_overtakes_says_nothing_of_what_comes_in_its_place(kit, monkeypatch):
+async def test_a_sync_that_a_cut_overtakes_says_nothing_of_what_comes_in_its_place(
+    kit, monkeypatch
+):
     began, go = threading.Event(), threading.Event()
 
     def check(kind: str, path: str) -> None:
