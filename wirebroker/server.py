@@ -360,6 +360,7 @@ class Server:
             self._directories.of_logs, self.files, config=config, clock=clock, node_id=node_id
         )
         quorum.on_disk_failure(replicas.file_failed)
+        quorum.watch_disks(replicas.directories)
         await replicas.load(loaded)
         replication = self._replication = Replication(
             config,
