@@ -203,6 +203,7 @@ class Server:
             self._directories.open(await self.quorum.find_cluster_id())
             self._port_file.remove()
             broker = self.broker = await self._open_broker()
+            self.quorum.watch_disks(broker.replicas.directories)
         except (OSError, KafkaError) as error:
             await self._give_up()
             raise StartError(
@@ -360,7 +361,6 @@ class Server:
             self._directories.of_logs, self.files, config=config, clock=clock, node_id=node_id
         )
         quorum.on_disk_failure(replicas.file_failed)
-        quorum.watch_disks(replicas.directories)
         await replicas.load(loaded)
         replication = self._replication = Replication(
             config,

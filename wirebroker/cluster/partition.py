@@ -289,6 +289,17 @@ class Partition(ReplicaStanding):
             self._commits.add(self)
             await self._next_news()
 
+    async def until_deleted(self, offset: int) -> None:
+        """Wait until no replica that is alive has records below `offset` any more.
+
+        Raises:
+            KafkaError: What check_leader raises: another node leads, or the disk has failed.
+        """
+        self.check_leader()
+        while self.low_watermark < offset:
+            await self._next_news()
+            self.check_leader()
+
     async def until_committed(self, end_offset: int) -> None:
         """Wait until everything below `end_offset` is committed.
 

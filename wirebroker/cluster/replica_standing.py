@@ -346,6 +346,7 @@ class ReplicaStanding(LocalReplica):
             raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)
         if 0 <= broker_epoch < follower.broker_epoch:
             raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        start_before = follower.log_start_offset
         follower.fetched(
             fetch_offset,
             log_start_offset=log_start_offset,
@@ -354,6 +355,8 @@ class ReplicaStanding(LocalReplica):
             broker_epoch=broker_epoch,
         )
         self._advance()
+        if log_start_offset != start_before and self._watchers:
+            self._tell_watchers()  # somebody may wait until records are deleted everywhere
         return leading.is_ready_to_join(replica, log.high_watermark) and self._host.may_join(
             replica, broker_epoch
         )
@@ -380,6 +383,17 @@ class ReplicaStanding(LocalReplica):
         if leading is not None and leading.withdraw(change):
             self.serving_epoch += 1
             self._advance()
+
+    @property
+    def low_watermark(self) -> int:
+        """From where on any replica that is alive still has records; this node leads."""
+        leading = self._leading
+        assert leading is not None
+        host = self._host
+        return leading.low_watermark(
+            self.log.log_start_offset,
+            is_alive=lambda replica: host.may_join(replica, UNKNOWN_EPOCH),
+        )
 
     def lagging_followers(self) -> list[int]:
         """Return who has to leave the ISR; the high watermark no longer waits for who lags."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -265,6 +266,36 @@ async def test_a_replica_that_a_thread_is_at_work_on_is_fetched_later_and_holds_
         assert await waiting == 0
         await until_equal(cluster, 1, 2)
         assert "it is asked again" not in caplog.text
+
+
+async def delete_records(member: Member, offset: int, timeout_ms: int) -> tuple[int, int]:
+    """Delete in partition 0; return (error, low watermark)."""
+    partition = {"partition_index": 0, "offset": offset}
+    body = {"topics": [{"name": "t", "partitions": [partition]}], "timeout_ms": timeout_ms}
+    answer = await member.ask(ApiKey.DELETE_RECORDS, 2, body)
+    (found,) = answer.topics[0].partitions
+    return found.error_code, found.low_watermark
+
+
+async def test_deleted_records_are_gone_from_all_followers_when_it_is_answered(tmp_path):
+    importlib.import_module("wirebroker.api.delete_records")
+    async with Cluster(tmp_path) as cluster:
+        cluster.create_topic((1, 2, 3))
+        await held(cluster, 1, 2, 3)
+        for value in (b"a", b"b", b"c"):
+            await cluster[1].produce(value)
+        await until_equal(cluster, 1, 2, 3)
+        assert await delete_records(cluster[1], 2, 10_000) == (0, 2)
+        for each in (1, 2, 3):
+            assert cluster[each].partition().log.log_start_offset == 2
+        await cluster[3].replication.stop()
+        error = int(ErrorCode.REQUEST_TIMED_OUT)
+        assert await delete_records(cluster[1], 3, 50) == (error, 2)
+        await cluster.kill(3)
+        await until(lambda: not cluster[1].heard.brokers[3].is_active)
+        assert await delete_records(cluster[1], 3, 10_000) == (0, 3)
+        waiting = asyncio.create_task(delete_records(cluster[2], 3, 10_000))
+        assert await waiting == (int(ErrorCode.NOT_LEADER_OR_FOLLOWER), -1)
 
 
 async def test_an_error_of_a_whole_answer_is_not_asked_for_again_at_once(tmp_path, monkeypatch):
