@@ -210,6 +210,7 @@ class Server:
             self._directories.open(await self.quorum.find_cluster_id())
             self._port_file.remove()
             broker = self.broker = await self._open_broker()
+            self.quorum.watch_disks(broker.replicas.directories)
         except (OSError, KafkaError) as error:
             await self._give_up()
             raise StartError(

@@ -36,11 +36,14 @@ class LogBounds:
         high_watermark: Consumers see what is below it.
         recovery_point: Everything below it is on the disk.
         is_directory_dirty: Names in the directory changed since the last flush.
+        cuts: Rises whenever records go from the end: what was synced before says nothing of what
+            comes in their place.
     """
 
     __slots__ = (
         "_files",
         "_is_touched",
+        "cuts",
         "directory",
         "high_watermark",
         "is_directory_dirty",
@@ -64,6 +67,7 @@ class LogBounds:
         self.log_end_offset = 0
         self.high_watermark = 0
         self.recovery_point = 0
+        self.cuts = 0
         self.is_directory_dirty = False
         self._is_touched = False  # files may differ from what a clean stop left
 
@@ -119,9 +123,16 @@ class LogBounds:
         self.leader_epochs.truncate_from_start(offset)
         return True
 
-    def mark_flushed(self, offset: int) -> None:
-        """Note that everything below `offset` is on the disk."""
-        self.recovery_point = max(self.recovery_point, min(offset, self.log_end_offset))
+    def mark_flushed(self, offset: int, *, cuts: int | None = None) -> None:
+        """Note that everything below `offset` is on the disk.
+
+        Args:
+            offset: Behind the last record that is.
+            cuts: Of the FlushTarget whose sync went on beside other work: if something was cut off
+                since, other records may stand below `offset` by now, and nothing is noted.
+        """
+        if cuts is None or cuts == self.cuts:
+            self.recovery_point = max(self.recovery_point, min(offset, self.log_end_offset))
 
     def expose(self, offset: int) -> bool:
         """Note that nothing at `offset` or behind it is known to be on the disk any more.
@@ -129,6 +140,7 @@ class LogBounds:
         Returns:
             Whether more was known before.
         """
+        self.cuts += 1  # a sync that is under way would say otherwise
         if offset >= self.recovery_point:
             return False
         self.recovery_point = offset
@@ -142,6 +154,7 @@ class LogBounds:
 
     def _end_at(self, offset: int) -> None:
         """Note that what was at `offset` or behind it is gone."""
+        self.cuts += 1
         self.log_end_offset = offset
         self.log_start_offset = min(self.log_start_offset, offset)
         self.recovery_point = min(self.recovery_point, offset)
@@ -149,6 +162,7 @@ class LogBounds:
 
     def _begin_at(self, offset: int) -> None:
         """Note that the log is empty, and goes on at `offset`."""
+        self.cuts += 1
         self.log_start_offset = self.log_end_offset = self.high_watermark = offset
         self.recovery_point = min(self.recovery_point, offset)
 

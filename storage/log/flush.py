@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 class FlushTarget(NamedTuple):
-    """Files to sync; after sync() the log's mark_flushed(offset) may be called."""
+    """Files to sync; after sync() the log's mark_flushed(offset, cuts=cuts) may be called."""
 
     offset: int  # everything below it is on the disk afterwards
     files: Files
@@ -18,6 +18,7 @@ class FlushTarget(NamedTuple):
     segments: tuple[Segment, ...]
     small_files: tuple[str, ...]  # paths: producer snapshots, leader epochs, topic id
     is_directory_dirty: bool  # files were created or replaced
+    cuts: int  # of the log when this was taken
 
     def sync(self) -> None:
         """Wait for the disk (fdatasync). Blocks; may run in a thread while the log is used.

@@ -191,7 +191,7 @@ class Log(AppendableLog):
     def flush_target(self) -> FlushTarget | None:
         """Return what to sync so that everything committed by now is on the disk; None if nothing.
 
-        Call its sync(), in a thread if you like, then mark_flushed(its offset).
+        Call its sync(), in a thread if you like, then mark_flushed(its offset, cuts=its cuts).
         """
         if self.recovery_point >= self.log_end_offset and not self.is_directory_dirty:
             return None
@@ -208,6 +208,7 @@ class Log(AppendableLog):
             tuple(self.segments.since_flush(self.recovery_point)),
             tuple(small_files),
             self.is_directory_dirty,
+            self.cuts,
         )
         self.is_directory_dirty = False
         return target
@@ -227,6 +228,7 @@ class Log(AppendableLog):
             tuple(self.segments.since_flush(self.recovery_point)[:-1]),
             (*self.producer_state.snapshots.unsynced_paths, *self._kept_small_files()),
             is_directory_dirty=True,
+            cuts=self.cuts,
         )
 
     def _kept_small_files(self) -> list[str]:

@@ -6,14 +6,17 @@ what somebody was told is gone; Apache Kafka writes it within a minute.
 
     version 2    flexible encoding
 
-Offset -1 is the high watermark. Without followers nobody has to be waited for, so the timeout is
-never reached.
+Offset -1 is the high watermark. Followers that are alive are waited for, so that none that leads
+next brings anything back: as long as the request says, then the answer is REQUEST_TIMED_OUT and how
+far all have come.
 
-Source: Kafka's KafkaApis.handleDeleteRecordsRequest, Partition.deleteRecordsOnLeader (KIP-107).
+Source: Kafka's KafkaApis.handleDeleteRecordsRequest, Partition.deleteRecordsOnLeader and
+DelayedDeleteRecords (KIP-107).
 """
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Any, Final
 
 from wirebroker.api.registry import handles
@@ -33,9 +36,11 @@ if TYPE_CHECKING:
 
 _HIGH_WATERMARK: Final = -1
 _NO_LOW_WATERMARK: Final = -1
+# As long as Kafka's clients wait by default; who asks for more holds memory for nothing.
+_LONGEST_WAIT_S: Final = 120.0
 
 
-@handles(ApiKey.DELETE_RECORDS, needs=(DELETE_TOPIC,), cost=Cost.SLICES)
+@handles(ApiKey.DELETE_RECORDS, needs=(DELETE_TOPIC,), cost=Cost.WAITS)
 async def delete_records(broker: Broker, request: Request, body: Any) -> dict[str, Any]:
     """Move the starts of logs."""
     del request
@@ -46,6 +51,7 @@ async def delete_records(broker: Broker, request: Request, body: Any) -> dict[st
         for topic in body.topics
     }
     moved: dict[DataDirectory, list[dict[str, Any]]] = {}
+    deleted: list[tuple[Partition, dict[str, Any]]] = []
     topics: list[dict[str, Any]] = []
     for name, by_index in offsets.items():
         partitions, missing = broker.replicas.find(name, b"", by_id=False)
@@ -60,6 +66,7 @@ async def delete_records(broker: Broker, request: Request, body: Any) -> dict[st
                 await partition.until_settled()
                 start_before = partition.log.log_start_offset
                 answer["low_watermark"] = low_watermark = _delete(partition, offset)
+                deleted.append((partition, answer))
                 if low_watermark != start_before:
                     moved.setdefault(partition.directory, []).append(answer)
             except KafkaError as error:
@@ -68,6 +75,7 @@ async def delete_records(broker: Broker, request: Request, body: Any) -> dict[st
         topics.append({"name": name, "partitions": answers})
     for directory, answers in moved.items():
         await _write_down(broker, directory, answers)
+    await _until_followed(deleted, max(0.0, min(body.timeout_ms / 1000, _LONGEST_WAIT_S)))
     return {"topics": topics}
 
 
@@ -90,6 +98,28 @@ def _delete(partition: Partition, offset: int) -> int:
         raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)
     log.increment_log_start_offset(offset)
     return log.log_start_offset
+
+
+async def _until_followed(
+    deleted: list[tuple[Partition, dict[str, Any]]], timeout_s: float
+) -> None:
+    """Wait for the followers; fill in how far all have come."""
+    deadline = asyncio.get_running_loop().time() + timeout_s
+    for partition, answer in deleted:
+        leading = partition.leading
+        if answer.get("error_code") or (leading is not None and leading.is_alone):
+            continue
+        try:
+            async with asyncio.timeout_at(deadline):
+                await partition.until_deleted(answer["low_watermark"])
+        except TimeoutError:
+            if partition.leading is None:
+                _refuse(answer, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+            else:
+                answer["error_code"] = ErrorCode.REQUEST_TIMED_OUT
+                answer["low_watermark"] = partition.low_watermark
+        except KafkaError as error:
+            _refuse(answer, error.code)
 
 
 async def _write_down(

@@ -1,8 +1,8 @@
 """A follower's side of a fetch session (KIP-227): the leader remembers what is not said again.
 
     wanted      what is to be fetched of each partition by now
-    unsaid      of these, what the leader does not know yet
-    forgotten   what it is to fetch no more
+    unsaid      of these, what the leader was not told yet
+    forgotten   what it is to fetch no more, and was not told either
 
 A request carries (session id, epoch): (0, 0) asks for a session and names all; (id, n) goes on and
 names what is unsaid and forgotten. If the leader has no room for a session it answers id 0, and the
@@ -80,15 +80,14 @@ class FollowerSession:
             self._forgotten[key] = None
 
     def next_request(self) -> SessionRequest:
-        """Return what to send now."""
+        """Return what to send now; what changes until it is answered, the next one says."""
         is_whole = self._epoch == _INITIAL_EPOCH
         asked = self._wanted if is_whole else {key: self._wanted[key] for key in self._unsaid}
-        return SessionRequest(
-            self._session_id,
-            self._epoch,
-            dict(asked),
-            [] if is_whole else list(self._forgotten),
-        )
+        forgotten = [] if is_whole else list(self._forgotten)
+        # It is said once: if it does not arrive, a new session names all that is wanted.
+        self._unsaid.clear()
+        self._forgotten.clear()
+        return SessionRequest(self._session_id, self._epoch, dict(asked), forgotten)
 
     def answered(self, error: int, session_id: int) -> None:
         """Take over what the leader says of the session."""
@@ -96,14 +95,11 @@ class FollowerSession:
             self._session_id, self._epoch = _NO_SESSION, _INITIAL_EPOCH
         elif error:
             self.failed()
+        elif session_id == _NO_SESSION:
+            self._session_id, self._epoch = _NO_SESSION, _INITIAL_EPOCH
         else:
-            self._unsaid.clear()
-            self._forgotten.clear()
-            if session_id == _NO_SESSION:
-                self._session_id, self._epoch = _NO_SESSION, _INITIAL_EPOCH
-            else:
-                self._session_id = session_id
-                self._epoch = self._epoch + 1 if self._epoch < _MAX_EPOCH else 1
+            self._session_id = session_id
+            self._epoch = self._epoch + 1 if self._epoch < _MAX_EPOCH else 1
 
     def failed(self) -> None:
         """Begin a new session, in the place of one of which nothing is known."""

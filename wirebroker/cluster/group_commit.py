@@ -15,7 +15,8 @@ told: 500 dirty files take 3 ms instead of 19 to 66 (ext4 on a virtual disk, 1 t
 Laws:
 - What failed to be synced is not known to be on the disk, whatever a later sync says: the directory
   goes offline, and nothing that lies there is acknowledged any more.
-- Only what was appended before a round began is counted as synced by it.
+- Only what was appended before a round began is counted as synced by it, and of a log that was cut
+  meanwhile nothing: other records stand there now.
 
 Source: Kafka's UnifiedLog.flush; Gray and Reuter's group commit; "fsyncgate" (PostgreSQL, 2018).
 """
@@ -158,7 +159,7 @@ class GroupCommit:
         for (partition, target), error in zip(done, errors, strict=True):
             if error is None and partition.directory.is_online and not partition.is_retired:
                 self._missing.discard(partition)
-                partition.flushed(target.offset)
+                partition.flushed(target.offset, cuts=target.cuts)
         return is_short
 
     def _failed(self, partition: ReplicaStanding, error: OSError, *, is_sync: bool = False) -> bool:

@@ -145,6 +145,14 @@ class LeaderRole(Role):
                 offset = follower.log_end_offset
         return offset
 
+    def low_watermark(self, log_start_offset: int, *, is_alive: Callable[[int], bool]) -> int:
+        """Return from where on any replica that is alive still has records.
+
+        UNKNOWN_OFFSET if one has not said it in this epoch.
+        """
+        starts = [each.log_start_offset for id_, each in self.followers.items() if is_alive(id_)]
+        return min(log_start_offset, *starts) if starts else log_start_offset
+
     def is_ready_to_join(self, replica: int, high_watermark: int) -> bool:
         """Tell whether a follower has what it takes to be added to the ISR.
 
@@ -185,8 +193,12 @@ class LeaderRole(Role):
         return self.change
 
     def accept(self, isr: Collection[int], *, partition_epoch: int) -> bool:
-        """Take over what the controller has answered; return whether it was news."""
-        if partition_epoch <= self.partition_epoch:
+        """Take over what the controller has answered; return whether it was news.
+
+        An answer of the present epoch says that nothing had to change: that decides it as well.
+        """
+        is_new = partition_epoch > self.partition_epoch
+        if not is_new and (partition_epoch < self.partition_epoch or self.change is None):
             return False  # the metadata was quicker
         self.isr = self.maximal_isr = tuple(each for each in self.replicas if each in isr)
         self.partition_epoch = partition_epoch

@@ -213,7 +213,7 @@ class Maintenance:
             self._flush_failed(partition, error)
             return False
         self._missing.discard(log)
-        log.mark_flushed(target.offset)
+        log.mark_flushed(target.offset, cuts=target.cuts)
         return True
 
     def _flush_failed(self, partition: Partition, error: OSError) -> None:

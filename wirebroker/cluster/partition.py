@@ -270,7 +270,7 @@ class Partition(ReplicaStanding):
         target = self.log.flush_target()
         if target is not None:
             await in_thread(Work.SYNCS, target.sync)
-            self.log.mark_flushed(target.offset)
+            self.log.mark_flushed(target.offset, cuts=target.cuts)
 
     # -- flush -----------------------------------------------------------------------------------
 
@@ -288,6 +288,17 @@ class Partition(ReplicaStanding):
                 raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
             self._commits.add(self)
             await self._next_news()
+
+    async def until_deleted(self, offset: int) -> None:
+        """Wait until no replica that is alive has records below `offset` any more.
+
+        Raises:
+            KafkaError: What check_leader raises: another node leads, or the disk has failed.
+        """
+        self.check_leader()
+        while self.low_watermark < offset:
+            await self._next_news()
+            self.check_leader()
 
     async def until_committed(self, end_offset: int) -> None:
         """Wait until everything below `end_offset` is committed.

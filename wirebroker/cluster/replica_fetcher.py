@@ -179,6 +179,7 @@ class ReplicaFetcher:
         self._session.answered(answer.error_code, answer.session_id)
         if answer.error_code:
             logger.info("broker %d: %s", self.leader, error_name(answer.error_code))
+            await pause(self._settings.backoff_s / 20)
             return
         await self._take(node, answer)
 
@@ -298,6 +299,8 @@ class ReplicaFetcher:
                     followed, followed.divergence(diverging.epoch, diverging.end_offset)
                 )
                 self._go_on(followed)
+            elif partition.is_appending:
+                self._delay(followed)  # a thread replays its producers; the others go on
             else:
                 partition.append_as_follower(
                     _NO_BYTES if result.records is None else result.records,

@@ -346,6 +346,7 @@ class ReplicaStanding(LocalReplica):
             raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)
         if 0 <= broker_epoch < follower.broker_epoch:
             raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        start_before = follower.log_start_offset
         follower.fetched(
             fetch_offset,
             log_start_offset=log_start_offset,
@@ -354,6 +355,8 @@ class ReplicaStanding(LocalReplica):
             broker_epoch=broker_epoch,
         )
         self._advance()
+        if log_start_offset != start_before and self._watchers:
+            self._tell_watchers()  # somebody may wait until records are deleted everywhere
         return leading.is_ready_to_join(replica, log.high_watermark) and self._host.may_join(
             replica, broker_epoch
         )
@@ -381,6 +384,17 @@ class ReplicaStanding(LocalReplica):
             self.serving_epoch += 1
             self._advance()
 
+    @property
+    def low_watermark(self) -> int:
+        """From where on any replica that is alive still has records; this node leads."""
+        leading = self._leading
+        assert leading is not None
+        host = self._host
+        return leading.low_watermark(
+            self.log.log_start_offset,
+            is_alive=lambda replica: host.may_join(replica, UNKNOWN_EPOCH),
+        )
+
     def lagging_followers(self) -> list[int]:
         """Return who has to leave the ISR; the high watermark no longer waits for who lags."""
         leading = self._leading
@@ -395,10 +409,13 @@ class ReplicaStanding(LocalReplica):
 
     # -- what counts -------------------------------------------------------------------------
 
-    def flushed(self, offset: int) -> None:
-        """Note that everything below `offset` is on the disk (called by the group commit)."""
+    def flushed(self, offset: int, *, cuts: int) -> None:
+        """Note that everything below `offset` is on the disk (called by the group commit).
+
+        It is of the log as it was after so many `cuts`.
+        """
         before = self.log.high_watermark
-        self.log.mark_flushed(offset)
+        self.log.mark_flushed(offset, cuts=cuts)
         if self._leading is not None:
             self._advance()
         if self.log.high_watermark == before:

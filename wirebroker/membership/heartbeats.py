@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import threading
 from typing import TYPE_CHECKING, Any, Final
 
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from wirebroker.net.client.active_controller import ActiveController
+
+logger = logging.getLogger(__name__)
 
 # How long `stop` waits for the thread: its connections end at once.
 _STOP_S: Final = 5.0
@@ -45,6 +48,7 @@ class Heartbeats:
         "_home",
         "_hurry",
         "_interval_s",
+        "_is_stopped",
         "_loop",
         "_make_controllers",
         "_on_answer",
@@ -73,6 +77,7 @@ class Heartbeats:
         self._hurry: asyncio.Event | None = None
         self._task: asyncio.Task[None] | None = None
         self._thread: threading.Thread | None = None
+        self._is_stopped = False
 
     def start(self) -> None:
         """Begin."""
@@ -91,6 +96,7 @@ class Heartbeats:
         thread, self._thread = self._thread, None
         if thread is None:
             return
+        self._is_stopped = True  # if the thread has no loop yet
         if self._loop is not None and self._task is not None:
             with contextlib.suppress(RuntimeError):
                 self._loop.call_soon_threadsafe(self._task.cancel)
@@ -108,9 +114,12 @@ class Heartbeats:
         self._loop = asyncio.get_running_loop()
         controllers = self._make_controllers()
         try:
-            while True:
+            while not self._is_stopped:
                 hurry.clear()
-                self._tell(await self._ask(controllers))
+                try:
+                    self._tell(await self._ask(controllers))
+                except Exception:  # the root of a thread: who is not heard of is fenced
+                    logger.exception("a heartbeat failed; the next one comes")
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(self._interval_s()):
                         await hurry.wait()

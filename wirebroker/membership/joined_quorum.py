@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from wirebroker.clock import Clock
     from wirebroker.cluster.broker_lifecycle import BrokerLifecycle
     from wirebroker.cluster.controller_channel import ControllerChannel
+    from wirebroker.cluster.data_directory import DataDirectory
     from wirebroker.config import Config
     from wirebroker.coordinator.controller.cluster_image import ClusterImage, Endpoint
     from wirebroker.ready_lines import BoundListener
@@ -284,6 +285,11 @@ class JoinedQuorum:
 
     def on_disk_failure(self, tell: Callable[[str, OSError], None]) -> None:
         """Do nothing: the failure of the metadata log's disk ends this broker."""
+
+    def watch_disks(self, directories: Sequence[DataDirectory]) -> None:
+        """See Quorum."""
+        assert self._lifecycle is not None, "it is open"
+        self._lifecycle.watch_disks(directories)
 
     def use_config(self, config: Config) -> None:
         """Do nothing: the rules are the controllers'."""

@@ -3,12 +3,13 @@
     register     tried until it is taken: an incarnation before may not be forgotten yet
     unfence      heartbeats ask for it from now on, whenever this broker is found fenced
     shut_down    heartbeats ask to stop, until this broker leads nothing and may go
+    watch_disks  heartbeats say which log directories have failed: others lead what lies there
 
 Heartbeats go on in a thread of their own (heartbeats.py). One that is refused because its epoch is
 old makes this incarnation register again; if another incarnation is registered by then, somebody
 else runs with this node id, and this one has to end: `on_replaced` is told.
 
-Source: Kafka's BrokerLifecycleManager (KIP-631).
+Source: Kafka's BrokerLifecycleManager (KIP-631; KIP-858 for the directories).
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
     from wirebroker.clock import Clock
     from wirebroker.cluster.controller_channel import ControllerChannel
+    from wirebroker.cluster.data_directory import DataDirectory
     from wirebroker.cluster.metadata_follower import MetadataFollower
     from wirebroker.coordinator.controller.cluster_image import Endpoint
     from wirebroker.net.client.active_controller import ActiveController
@@ -82,6 +84,7 @@ class MemberLifecycle(BrokerLifecycle):
     __slots__ = (
         "_changed",
         "_clock",
+        "_directories",
         "_heartbeats",
         "_last_answer_at",
         "_make_controllers",
@@ -118,6 +121,7 @@ class MemberLifecycle(BrokerLifecycle):
         self._wants = {"want_fence": True, "want_shut_down": False}
         self._changed = asyncio.Event()
         self._should_shut_down = False
+        self._directories: Sequence[DataDirectory] = ()
         self._last_answer_at = clock.monotonic()
         self.is_fenced = True
 
@@ -171,6 +175,10 @@ class MemberLifecycle(BrokerLifecycle):
         )
         self._heartbeats.start()
 
+    def watch_disks(self, directories: Sequence[DataDirectory]) -> None:
+        """Have the controllers told which of these are offline from now on."""
+        self._directories = directories
+
     async def unfence(self) -> None:
         """Wait until this broker may serve: then it leads the partitions that nobody led."""
         self._want(want_fence=False)
@@ -219,11 +227,13 @@ class MemberLifecycle(BrokerLifecycle):
 
     def _question(self) -> dict[str, Any]:
         """Return what is said; called in the heartbeats' thread."""
+        offline = [each.files.directory_id for each in self._directories if not each.is_online]
         return {
             "broker_id": self.node_id,
             "broker_epoch": self.broker_epoch,
             "current_metadata_offset": self._metadata.image.offset - 1,
             **self._wants,
+            **({"offline_log_dirs": offline} if offline else {}),
         }
 
     def _interval_s(self) -> float:

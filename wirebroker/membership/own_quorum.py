@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from wirebroker.clock import Clock
     from wirebroker.cluster.controller_channel import ControllerChannel
+    from wirebroker.cluster.data_directory import DataDirectory
     from wirebroker.cluster.metadata_follower import MetadataFollower
     from wirebroker.cluster.quorum_controller import QuorumController
     from wirebroker.codecs.metadata_records import MetadataRecord
@@ -102,6 +103,9 @@ class OwnQuorum:
         """See Quorum."""
         assert self.controller is not None, "it is open"
         self.controller.log.on_disk_failure = tell
+
+    def watch_disks(self, directories: Sequence[DataDirectory]) -> None:
+        """Do nothing: a directory that fails takes its partitions out of service, as before."""
 
     def use_config(self, config: Config) -> None:
         """Have the controller's rules go by it."""

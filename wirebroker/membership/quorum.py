@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from wirebroker.cluster.broker_lifecycle import BrokerLifecycle
     from wirebroker.cluster.controller_channel import ControllerChannel
+    from wirebroker.cluster.data_directory import DataDirectory
     from wirebroker.cluster.metadata_follower import MetadataFollower
     from wirebroker.config import Config
     from wirebroker.coordinator.controller.cluster_image import Endpoint
@@ -87,6 +88,10 @@ class Quorum(Protocol):
 
     def on_disk_failure(self, tell: Callable[[str, OSError], None]) -> None:
         """Have somebody told of the path of the log when its disk has failed."""
+        ...
+
+    def watch_disks(self, directories: Sequence[DataDirectory]) -> None:
+        """Have the controllers told which of this node's directories are offline."""
         ...
 
     def use_config(self, config: Config) -> None:

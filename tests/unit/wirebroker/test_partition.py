@@ -405,6 +405,39 @@ async def test_flushes_that_come_together_share_one_sync(kit, monkeypatch):
     assert kit.log.recovery_point == 2
 
 
+async def test_a_sync_that_a_cut_overtakes_says_nothing_of_what_comes_in_its_place(
+    kit, monkeypatch
+):
+    began, go = threading.Event(), threading.Event()
+
+    def check(kind: str, path: str) -> None:
+        if kind == "sync" and path.endswith(".log") and not began.is_set():
+            began.set()
+            assert go.wait(10)
+
+    monkeypatch.setattr(FailingFiles, "check", lambda _, kind, path: check(kind, path))
+    lead(kit.partition, leader=2, replicas=(1, 2), leader_epoch=4)
+    for offset in range(4):
+        kit.follow(b"lost", offset=offset)
+    flush = asyncio.create_task(kit.partition.flush())
+    assert await asyncio.to_thread(began.wait, 10)
+    await kit.partition.truncate_in_turn(1, leader_epoch=4, clock=SystemClock())
+    for offset in (1, 2, 3):
+        kit.follow(b"new", offset=offset)
+    synced = []
+    mark_flushed = Log.mark_flushed
+
+    def note(log: Log, offset: int, *, cuts: int | None = None) -> None:
+        mark_flushed(log, offset, cuts=cuts)
+        synced.append((offset, log.recovery_point))
+
+    monkeypatch.setattr(Log, "mark_flushed", note)
+    go.set()
+    await flush
+    assert synced == [(4, 1), (4, 4)], "the first sync began before the cut"
+    kit.log.check()
+
+
 async def test_a_flush_waits_for_the_thread_that_writes(kit, monkeypatch):
     """Both would replace the file of the leader epochs."""
     kit.append(b"a")

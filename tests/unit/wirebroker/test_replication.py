@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+import importlib
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from tests.support.batches import values_in
 from tests.support.broker_cluster import TOPIC_ID, Cluster, Member, stored
 from tests.support.servers import until
+from wirebroker.clock import pause
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode, KafkaError
+from wirebroker.codecs.messages import encode_response
 from wirebroker.config.table.replication import RACK_AWARE
+
+if TYPE_CHECKING:
+    from tests.support.memory_peers import Asked
 
 
 async def until_equal(cluster: Cluster, *node_ids: int, index: int = 0) -> None:
@@ -244,6 +250,80 @@ async def test_a_leader_names_the_replica_in_the_clients_rack(tmp_path):
         assert (await fetch(cluster[1], 0, rack_id="rack-3")).preferred_read_replica == -1
         found = await fetch(cluster[2], 0, rack_id="rack-2")
         assert values_in(found.records) == [b"a"]
+
+
+async def test_a_replica_that_a_thread_is_at_work_on_is_fetched_later_and_holds_up_no_other(
+    tmp_path, caplog
+):
+    async with Cluster(tmp_path, node_ids=(1, 2)) as cluster:
+        cluster.create_topic((1, 2), (1, 2))
+        await held(cluster, 1, 2)
+        async with cluster[2].partition().append_lock:
+            waiting = asyncio.create_task(cluster[1].produce(b"a"))
+            await until(lambda: cluster[1].partition().log.log_end_offset == 1)
+            assert await cluster[1].produce(b"b", index=1) == 0
+            await until_equal(cluster, 1, 2, index=1)
+        assert await waiting == 0
+        await until_equal(cluster, 1, 2)
+        assert "it is asked again" not in caplog.text
+
+
+async def delete_records(member: Member, offset: int, timeout_ms: int) -> tuple[int, int]:
+    """Delete in partition 0; return (error, low watermark)."""
+    partition = {"partition_index": 0, "offset": offset}
+    body = {"topics": [{"name": "t", "partitions": [partition]}], "timeout_ms": timeout_ms}
+    answer = await member.ask(ApiKey.DELETE_RECORDS, 2, body)
+    (found,) = answer.topics[0].partitions
+    return found.error_code, found.low_watermark
+
+
+async def test_deleted_records_are_gone_from_all_followers_when_it_is_answered(tmp_path):
+    importlib.import_module("wirebroker.api.delete_records")
+    async with Cluster(tmp_path) as cluster:
+        cluster.create_topic((1, 2, 3))
+        await held(cluster, 1, 2, 3)
+        for value in (b"a", b"b", b"c"):
+            await cluster[1].produce(value)
+        await until_equal(cluster, 1, 2, 3)
+        assert await delete_records(cluster[1], 2, 10_000) == (0, 2)
+        for each in (1, 2, 3):
+            assert cluster[each].partition().log.log_start_offset == 2
+        await cluster[3].replication.stop()
+        error = int(ErrorCode.REQUEST_TIMED_OUT)
+        assert await delete_records(cluster[1], 3, 50) == (error, 2)
+        await cluster.kill(3)
+        await until(lambda: not cluster[1].heard.brokers[3].is_active)
+        assert await delete_records(cluster[1], 3, 10_000) == (0, 3)
+        waiting = asyncio.create_task(delete_records(cluster[2], 3, 10_000))
+        assert await waiting == (int(ErrorCode.NOT_LEADER_OR_FOLLOWER), -1)
+
+
+async def test_an_error_of_a_whole_answer_is_not_asked_for_again_at_once(tmp_path, monkeypatch):
+    pauses: list[float] = []
+
+    async def note(delay_s: float) -> None:
+        pauses.append(delay_s)
+        await pause(delay_s)
+
+    monkeypatch.setattr("wirebroker.cluster.replica_fetcher.pause", note)
+    async with Cluster(tmp_path, node_ids=(1, 2)) as cluster:
+        serve = cluster[1].peer.answers[ApiKey.FETCH]
+        errors = [ErrorCode.UNKNOWN_SERVER_ERROR] * 3
+
+        def refuse(asked: Asked) -> None:
+            if errors:
+                body = {"error_code": int(errors.pop()), "responses": [], "session_id": 0}
+                asked.answer_bytes(encode_response(asked.key, asked.version, body))
+            else:
+                serve(asked)
+
+        cluster[1].peer.answers[ApiKey.FETCH] = refuse
+        cluster.create_topic((1, 2))
+        await held(cluster, 1, 2)
+        await cluster[1].produce(b"a")
+        await until_equal(cluster, 1, 2)
+    assert not errors
+    assert pauses[:3] == [0.01] * 3
 
 
 async def test_partitions_are_spread_over_fetchers_and_leave_them(tmp_path):

@@ -10,10 +10,12 @@ from typing import Any
 import pytest
 
 from tests.support.servers import until
-from wirebroker.clock import SystemClock
+from wirebroker.clock import SystemClock, next_turn
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode, KafkaError
+from wirebroker.codecs.messages import decode_request, encode_request
 from wirebroker.config.row import StartError
+from wirebroker.membership.heartbeats import Heartbeats
 from wirebroker.membership.member_lifecycle import MemberLifecycle, NodeIdTakenError, Pace
 
 PATIENCE_S = 10
@@ -30,6 +32,8 @@ class Quorum:
         self.is_stale = False
         self.should_shut_down = False
         self.heard = 0
+        self.failures: list[Exception] = []
+        self.offline: list[bytes] = []
         self.heard_ten_more = threading.Event()
         self._from = 0
 
@@ -51,6 +55,10 @@ class Quorum:
         assert key is ApiKey.BROKER_HEARTBEAT
         assert timeout_s == PACE.session_s / 2
         self.heard += 1
+        if self.failures:
+            raise self.failures.pop()
+        frame = memoryview(bytearray(encode_request(key, 1, body)))
+        self.offline = decode_request(key, 1, frame, 0).offline_log_dirs
         if self.heard >= self._from + 10:
             self.heard_ten_more.set()
         if self.is_stale:
@@ -109,6 +117,50 @@ async def test_heartbeats_go_on_while_the_loop_is_busy():
     assert member.quorum.wait_for_ten()  # this holds the loop
     await member.lifecycle.close()
     assert not member.lifecycle.is_fenced
+
+
+async def test_a_heartbeat_that_fails_for_a_reason_of_our_own_is_not_the_last(caplog):
+    member = Member()
+    member.quorum.failures = [RuntimeError("a mistake")]
+    await member.register()
+    await member.lifecycle.unfence()
+    await member.lifecycle.close()
+    assert not member.quorum.failures
+    assert "a heartbeat failed" in caplog.text
+
+
+async def test_controllers_are_told_of_the_directories_that_have_failed():
+    member = Member()
+    await member.register()
+    await member.lifecycle.unfence()
+    directories: Any = [
+        SimpleNamespace(files=SimpleNamespace(directory_id=each * 16), is_online=True)
+        for each in (b"a", b"b")
+    ]
+    member.lifecycle.watch_disks(directories)
+    heard = member.quorum.heard
+    await until(lambda: member.quorum.heard > heard + 1)
+    assert member.quorum.offline == []
+    directories[1].is_online = False
+    await until(lambda: member.quorum.offline == [b"b" * 16])
+    await member.lifecycle.close()
+
+
+async def test_heartbeats_that_end_before_their_thread_has_begun_are_none(monkeypatch):
+    go, run = threading.Event(), Heartbeats._run
+
+    def late(heartbeats: Heartbeats) -> None:
+        assert go.wait(PATIENCE_S)
+        run(heartbeats)
+
+    monkeypatch.setattr(Heartbeats, "_run", late)
+    member = Member()
+    await member.register()
+    closing = asyncio.create_task(member.lifecycle.close())
+    await next_turn()
+    go.set()
+    await closing
+    assert member.quorum.heard == 0
 
 
 async def test_an_incarnation_before_is_waited_for():
