@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import h11
 
+from wirebroker.clock import next_turn
 from wirebroker.http.message import HttpAnswer, HttpError, HttpRequest, read_target
 
 if TYPE_CHECKING:
@@ -28,7 +29,9 @@ _MOST_HEAD_BYTES: Final = 16 << 10
 # For what is set by JSON; nothing larger is taken.
 _MOST_BODY_BYTES: Final = 1 << 20
 # Small, since what came whole in one piece is not held against the bound on heads.
-_READ_BYTES: Final = 16 << 10
+_READ_BYTES: Final = 4 << 10
+# Chunks of a body between two turns of the loop: about 1 ms.
+_CHUNKS_AT_ONCE: Final = 64
 # From the end of the last answer, or from the beginning, to the end of a request: scrapers come
 # every 15 s to 60 s and keep their connection.
 _REQUEST_S: Final = 90.0
@@ -68,6 +71,8 @@ class HttpConversation:
             TimeoutError, ConnectionError: The peer is silent, or gone.
         """
         while await self._serve_one():
+            # What has been read is not waited for: else a peer with many requests held the loop.
+            await next_turn()
             self._machine.start_next_cycle()
 
     async def _serve_one(self) -> bool:
@@ -102,9 +107,16 @@ class HttpConversation:
         head = await self._event()
         if not isinstance(head, h11.Request):
             return None
+        names = {name for name, _ in head.headers}
+        if {b"content-length", b"transfer-encoding"} <= names:
+            raise HttpError(400, "a body has one length: two are how requests are smuggled")
         body = bytearray()
+        chunks = 0
         while isinstance(event := await self._event(), h11.Data):
             body += event.data
+            chunks += 1
+            if chunks % _CHUNKS_AT_ONCE == 0:
+                await next_turn()
             if len(body) > _MOST_BODY_BYTES:
                 raise HttpError(413, f"a body has at most {_MOST_BODY_BYTES} bytes")
         if not isinstance(event, h11.EndOfMessage):

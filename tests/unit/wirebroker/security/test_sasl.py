@@ -127,6 +127,19 @@ async def test_nothing_else_is_served_before(tmp_path: Path, after_handshake: bo
         assert await client.is_closed()
 
 
+@pytest.mark.parametrize("key", [ApiKey.LEADER_AND_ISR, ApiKey.VOTE, ApiKey.BROKER_HEARTBEAT])
+async def test_nor_what_no_client_of_a_broker_sends(
+    tmp_path: Path, key: ApiKey, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with connected(tmp_path, PLAIN) as (_, client):
+        header = key.to_bytes(2) + bytes(2) + bytes(4) + b"\xff\xff\x00"
+        client._writer.write(len(header).to_bytes(4) + header)
+        assert await client.is_closed()
+    # One line, and no mistake of ours.
+    assert [each.levelname for each in caplog.records if "closing" in each.message] == ["WARNING"]
+    assert not [each for each in caplog.records if each.levelno >= logging.ERROR]
+
+
 async def test_before_it_requests_are_small_and_few(tmp_path: Path) -> None:
     small = {**PLAIN, "sasl.server.max.receive.size": "1000"}
     async with connected(tmp_path, small) as (server, client):
