@@ -11,7 +11,11 @@ import pytest
 
 from tests.support.raw_client import BlockingClient
 from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.http.message import HttpRequest
+from wirebroker.http.routes import Routes
 from wirebroker.testing import Broker, request_journal
+from wirebroker.testing.rig import Rig
+from wirebroker.testing.rig_routes import add_rig
 
 
 @pytest.fixture(scope="module", params=[False, True], ids=["same process", "own process"])
@@ -136,6 +140,30 @@ def test_other_languages_ask_over_http():
         broker.kill()
         with pytest.raises(ConnectionError, match="does not run"):
             broker.requests()
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "said"),
+    [
+        ("faults", {"kind": "delay", "delay_ms": 1, "topic": [1]}, "topic is of type string"),
+        ("faults", {"kind": "error", "api": 5, "error": "X"}, "api is of type string"),
+        ("faults/limit", {"id": 1}, "times is missing"),
+        ("faults/limit", {"id": True, "times": 1}, "id is of type integer"),
+        ("clock", {"freeze": "no"}, "freeze is of type boolean"),
+        ("clock/restore", {"passed_ms": 1}, "jumped_ms is missing"),
+        ("clock/restore", {"passed_ms": 10**200, "jumped_ms": 0}, "no clock is that far"),
+    ],
+)
+async def test_what_is_no_argument_is_said_and_harms_nothing(path, body, said):
+    routes = Routes()
+    rig = Rig()
+    add_rig(routes, rig)
+    route = routes.find("POST", f"/test/v1/{path}")
+    request = HttpRequest("POST", f"/test/v1/{path}", {}, {}, json.dumps(body).encode())
+    answer = await route.answering(request)
+    assert answer.status == 400
+    assert said in json.loads(answer.body)["error"]
+    assert not rig.faults
 
 
 def test_the_test_mode_is_not_open_to_everybody():
