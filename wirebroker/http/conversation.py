@@ -42,9 +42,13 @@ _METHODS_SEEN: Final = {"HEAD": "GET"}
 
 
 class HttpConversation:
-    """The requests of one connection."""
+    """The requests of one connection.
 
-    __slots__ = ("_answer_to", "_machine", "_reader", "_writer")
+    Attributes:
+        waits_for_peer: Whether it is the peer's turn: to send a request, or to take an answer.
+    """
+
+    __slots__ = ("_answer_to", "_machine", "_reader", "_writer", "waits_for_peer")
 
     def __init__(
         self,
@@ -62,6 +66,7 @@ class HttpConversation:
         self._reader = reader
         self._writer = writer
         self._answer_to = answer_to
+        self.waits_for_peer = True
         self._machine = h11.Connection(h11.SERVER, max_incomplete_event_size=_MOST_HEAD_BYTES)
 
     async def run(self) -> None:
@@ -75,13 +80,19 @@ class HttpConversation:
             await next_turn()
             self._machine.start_next_cycle()
 
+    def abort(self) -> None:
+        """End the connection at once; what was not sent is dropped."""
+        self._writer.transport.abort()
+
     async def _serve_one(self) -> bool:
         """Serve one request; tell whether another may follow."""
+        self.waits_for_peer = True
         try:
             async with asyncio.timeout(_REQUEST_S):
                 request = await self._next_request()
             if request is None:
                 return False
+            self.waits_for_peer = False
             async with asyncio.timeout(_ANSWERING_S):
                 answer = await self._answer_to(request)
         except HttpError as error:
@@ -90,6 +101,7 @@ class HttpConversation:
             answer = HttpAnswer.of_text(str(error), error.error_status_hint)
         if self._machine.our_state not in {h11.IDLE, h11.SEND_RESPONSE}:
             return False
+        self.waits_for_peer = True
         async with asyncio.timeout(_TAKING_S):
             await self._send(answer)
         return self._is_over()

@@ -163,16 +163,37 @@ async def test_who_falls_silent_is_given_up(monkeypatch):
         assert await send_http(address, b"GET /echo HTT") == b""
 
 
-async def test_so_many_connections_are_served_at_once_and_no_more(monkeypatch):
+async def test_who_is_silent_gives_way_to_who_comes(monkeypatch):
     monkeypatch.setattr("wirebroker.http.server._MOST_CONNECTIONS", 2)
     async with serving() as (_, address):
-        held = [await asyncio.open_connection(*address) for _ in range(2)]
+        held = [await asyncio.open_connection(*address) for _ in range(5)]
+        assert (await ask_http(address, "/echo")).status == 200
+        ended = [await reader.read() for reader, _ in held[:4]]
+        assert ended == [b""] * 4
+        for _, writer in held:
+            writer.close()
+
+
+async def test_so_many_are_answered_at_once_and_no_more(monkeypatch):
+    monkeypatch.setattr("wirebroker.http.server._MOST_CONNECTIONS", 2)
+    asked, go_on = asyncio.Semaphore(0), asyncio.Event()
+
+    async def wait(_request: HttpRequest) -> HttpAnswer:
+        asked.release()
+        await go_on.wait()
+        return HttpAnswer.of_text("done")
+
+    async with serving() as (server, address):
+        server.routes.add("GET", "/wait", wait)
+        held = [asyncio.create_task(ask_http(address, "/wait")) for _ in range(2)]
+        for _ in held:
+            await asked.acquire()
         replied = b""
         with contextlib.suppress(ConnectionError):  # before or after it has sent: chance
             replied = await send_http(address, b"GET /echo HTTP/1.0\r\n\r\n")
         assert replied == b""
-        for _, writer in held:
-            writer.close()
+        go_on.set()
+        assert [reply.status for reply in await asyncio.gather(*held)] == [200, 200]
 
 
 async def test_with_a_token_only_who_brings_it_is_answered():
