@@ -10,10 +10,15 @@ import urllib.request
 import pytest
 
 from tests.support.raw_client import BlockingClient
+from wirebroker.clock import next_turn
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.http.message import HttpRequest
 from wirebroker.http.routes import Routes
+from wirebroker.request import Request
+from wirebroker.session import Session
 from wirebroker.testing import Broker, request_journal
+from wirebroker.testing.disturbance import Disturbance
+from wirebroker.testing.fault_table import FaultTable
 from wirebroker.testing.rig import Rig
 from wirebroker.testing.rig_routes import add_rig
 
@@ -106,6 +111,30 @@ def test_memory_is_bounded(monkeypatch):
         monkeypatch.setattr(request_journal, "MOST_BYTES", 0)
         ask(broker, METADATA)
         assert broker.requests() == []
+
+
+def test_a_long_client_id_counts(monkeypatch):
+    monkeypatch.setattr(request_journal, "MOST_BYTES", 70_000)
+    journal = request_journal.RequestJournal()
+    session = Session(connection_id="1", peer="p", listener_name="l", local_host="h", local_port=1)
+    for _ in range(5):
+        request = Request(ApiKey.METADATA, 12, 0, "c" * 30_000, memoryview(b""), 0, session)
+        journal.add(request)
+    assert len(journal.rows(key=None, client_id=None, most=None)) == 2
+
+
+async def test_nothing_is_kept_of_who_leaves_a_black_hole():
+    faults = FaultTable()
+    faults.add({"kind": "blackhole"})
+    (fault,) = faults.concerning(ApiKey.METADATA, "c")
+    session = Session(connection_id="1", peer="p", listener_name="l", local_host="h", local_port=1)
+    request = Request(ApiKey.METADATA, 12, 0, "c", memoryview(bytearray()), 0, session)
+    never = Disturbance(None, request, None).by(fault, faults)
+    assert len(faults._when_removed) == 1
+    session.end()
+    await next_turn()
+    assert never.cancelled()
+    assert not faults._when_removed
 
 
 def http(broker, path, **options):
