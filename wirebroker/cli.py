@@ -255,24 +255,14 @@ def join(
     new. With a server.properties of process.roles=broker, `serve --config` does the same.
     """
     from wirebroker.config import ConfigError, StartError  # noqa: PLC0415 - keeps --help quick
-    from wirebroker.config.protection import check_protection  # noqa: PLC0415
-    from wirebroker.membership.join import config_of_member  # noqa: PLC0415
-    from wirebroker.serving import run as run_server  # noqa: PLC0415
+    from wirebroker.joining import Joining  # noqa: PLC0415
 
     flags = _parse_settings(settings)
     if unprotected:
         flags["wirebroker.unprotected"] = "true"
+    joining = Joining(controller, flags=flags, data_directory=data_dir, host=host, port=port)
     try:
-        config = config_of_member(
-            controller,
-            flags=flags,
-            node_id=node_id,
-            data_directory=data_dir,
-            host=host,
-            port=port,
-        )
-        check_protection(config)
-        return run_server(config, port_file=port_file)
+        return joining.run(node_id, port_file=port_file)
     except (ConfigError, StartError) as error:
         raise click.ClickException(str(error)) from None
 

@@ -19,6 +19,7 @@ import socket
 from typing import TYPE_CHECKING, Final
 
 from wirebroker.bound_sockets import bind_all
+from wirebroker.cluster.leader_balancing import LeaderBalancing
 from wirebroker.cluster.quorum_controller import QuorumController
 from wirebroker.config.listeners import controller_listeners_of
 from wirebroker.controller_api.registry import CONTROLLER_REGISTRY
@@ -61,6 +62,7 @@ class ControllerNode:
     """
 
     __slots__ = (
+        "_balancing",
         "_clock",
         "_files",
         "_listeners",
@@ -79,6 +81,7 @@ class ControllerNode:
         self._sockets: list[tuple[ListenerConfig, socket.socket]] = []
         self._listeners: list[Listener] = []
         self._table: ConnectionTable | None = None
+        self._balancing: LeaderBalancing | None = None
         self.controller: QuorumController | None = None
 
     @property
@@ -121,6 +124,7 @@ class ControllerNode:
         )
         if self._sockets:
             self.serve(controller)
+            self._balancing = LeaderBalancing(controller)
             places = ", ".join(shown_address(each.host, each.port) for each in self.bound)
             logger.info("%s", _SINGLE.format(places))
         return controller
@@ -129,6 +133,7 @@ class ControllerNode:
         """Finish what was submitted, and let go of connections and files."""
         for listener in self._listeners:
             listener.close()
+        await self._balance_no_more()
         if self.controller is not None:
             self.controller.fetches.stop()
         if self._table is not None:
@@ -140,10 +145,15 @@ class ControllerNode:
         """End as by a kill: nobody is answered."""
         for listener in self._listeners:
             listener.close()
+        await self._balance_no_more()
         if self._table is not None:
             self._table.cut()
         if self.controller is not None:
             await self.controller.close()
+
+    async def _balance_no_more(self) -> None:
+        if self._balancing is not None:
+            await self._balancing.stop()
 
     def release(self) -> None:
         """Let go of the ports, whatever has become of the rest."""

@@ -103,6 +103,7 @@ class Server:
         on_failure: Callable[[str], None] | None = None,
         gate: Gate | None = None,
         first_users: Sequence[MetadataRecord] = (),
+        has_chosen_id: bool = False,
     ) -> None:
         """Take what the broker is made of; `on_failure` is told why it cannot go on."""
         self.config = config
@@ -124,7 +125,7 @@ class Server:
         self._compactor: Compactor | None = None
         self._replication: Replication | None = None
         self.quorum: Quorum = (
-            self._joined(on_failure or _log_failure)
+            self._joined(on_failure or _log_failure, has_chosen_id=has_chosen_id)
             if is_member(config)
             else OwnQuorum(config, files=self.files, clock=self.clock, first_users=first_users)
         )
@@ -132,11 +133,17 @@ class Server:
         # Serves from before the broker opens until it is closed, if it is asked for.
         self.http: HttpServer | None = None
 
-    def _joined(self, on_failure: Callable[[str], None]) -> Quorum:
+    def _joined(self, on_failure: Callable[[str], None], *, has_chosen_id: bool) -> Quorum:
         # It reaches controllers by connections: modules that a node of its own does without.
         from wirebroker.membership.joined_quorum import JoinedQuorum  # noqa: PLC0415
 
-        return JoinedQuorum(self.config, files=self.files, clock=self.clock, on_failure=on_failure)
+        return JoinedQuorum(
+            self.config,
+            files=self.files,
+            clock=self.clock,
+            on_failure=on_failure,
+            has_chosen_id=has_chosen_id,
+        )
 
     @property
     def controller(self) -> QuorumController | None:

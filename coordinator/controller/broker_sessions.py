@@ -107,14 +107,17 @@ class BrokerSessions:
             session.shutdown_offset = offset
 
     def may_stop(self, node_id: int, image: ClusterImage) -> bool:
-        """Tell whether all brokers that serve know that this one leads nothing any more."""
+        """Tell whether all brokers that serve know that this one leads nothing any more.
+
+        The controller's own broker does: it follows what is committed before anybody is answered.
+        """
         session = self._sessions.get(node_id)
         if session is None or session.shutdown_offset is None:
             return True
         return all(
             other.metadata_offset >= session.shutdown_offset
             for other_id, other in self._sessions.items()
-            if other_id != node_id
+            if other_id not in {node_id, self._own_node_id}
             and (broker := image.brokers.get(other_id)) is not None
             and broker.is_active
         )

@@ -40,6 +40,7 @@ UNCLEAN = 1
 
 # Partitions looked at between two places where the operation may be interrupted.
 _SLICE = 512
+_MOST_GIVEN_BACK = 1_000
 
 
 class ElectionRules:
@@ -143,6 +144,33 @@ def _changes(
             if looked_at % _SLICE == 0:
                 yield
     return changes
+
+
+def give_back(config: Config, image: ClusterImage, _now_ms: int) -> Operation[int]:
+    """Have preferred replicas lead that are in sync; answers how many leaderships move.
+
+    At most 1,000 at a time, as in Kafka (auto.leader.rebalance.enable): what is left is for the
+    next time.
+    """
+    rules = ElectionRules(image, config)
+    moved = 0
+
+    def draft(topic: TopicImage, partition: PartitionImage) -> PartitionDraft | None:
+        nonlocal moved
+        preferred = partition.replicas[0]
+        if (
+            partition.leader == preferred
+            or preferred not in partition.isr
+            or preferred not in rules.active
+            or moved == _MOST_GIVEN_BACK
+        ):
+            return None
+        moved += 1
+        of_topic = rules.of(topic.name)._replace(election=Election.PREFERRED)
+        return PartitionDraft(topic.topic_id, partition, of_topic, rules.active.__contains__)
+
+    records = yield from _changes(image, draft)
+    return ControllerResult(moved, records)
 
 
 def elect_leaders(

@@ -6,7 +6,7 @@ ReplicationControlManager.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.coordinator.controller.cluster_image import (
@@ -20,9 +20,14 @@ if TYPE_CHECKING:
 
 
 class Placer:
-    """Gives each new partition its replicas, leaders striped over the active brokers."""
+    """Gives new partitions replicas: leaders striped over active brokers, replicas over racks.
 
-    __slots__ = ("_brokers", "_image", "_next", "_replication_factor")
+    A partition's leader is active. From the leader's rack on, each rack gives a broker in turn, so
+    that a rack has a second replica only when all have one; a rack gives those that are fenced or
+    shutting down only when it has no others left. Brokers of no rack count as one rack (KIP-36).
+    """
+
+    __slots__ = ("_image", "_racks", "_replication_factor", "_turn")
 
     def __init__(self, image: ClusterImage, *, replication_factor: int) -> None:
         """Begin a placement, with the leader at a place that varies from request to request.
@@ -34,9 +39,11 @@ class Placer:
         Raises:
             KafkaError: INVALID_REPLICATION_FACTOR if the brokers are too few.
         """
-        active = sorted(each.node_id for each in image.brokers.values() if each.is_active)
-        idle = sorted(each.node_id for each in image.brokers.values() if not each.is_active)
-        if not active:
+        racks: dict[str, _Rack] = {}
+        for _, broker in sorted(image.brokers.items()):
+            rack = racks.setdefault(broker.rack or "", _Rack([], []))
+            (rack.active if broker.is_active else rack.idle).append(broker.node_id)
+        if not any(rack.active for rack in racks.values()):
             raise _impossible(
                 replication_factor, "all brokers are fenced or shutting down at present"
             )
@@ -46,16 +53,39 @@ class Placer:
             )
         self._image = image
         self._replication_factor = replication_factor
-        self._next = image.offset % len(active)
-        self._brokers = active, idle
+        self._racks = [racks[name] for name in sorted(racks)]
+        self._turn = image.offset
 
     def place(self, index: int) -> PartitionImage:
         """Return the next partition, led by the first of its replicas."""
-        active, idle = self._brokers
-        first = self._next
-        self._next = (first + 1) % len(active)
-        candidates = active[first:] + active[:first] + idle
-        return new_partition(self._image, index, candidates[: self._replication_factor])
+        leaders = [rack for rack in self._racks if rack.active]
+        first = self._racks.index(leaders[self._turn % len(leaders)])
+        racks = self._racks[first:] + self._racks[:first]
+        # Another broker of a rack each time that it is its turn to lead, and others beside it.
+        turn = self._turn // len(leaders)
+        self._turn += 1
+        waiting = [rack.from_turn(turn + distance) for distance, rack in enumerate(racks)]
+        replicas: list[int] = []
+        while len(replicas) < self._replication_factor:
+            replicas += [brokers.pop() for brokers in waiting if brokers]
+        return new_partition(self._image, index, replicas[: self._replication_factor])
+
+
+class _Rack(NamedTuple):
+    """The brokers of one rack, by their ids.
+
+    Attributes:
+        active: May lead.
+        idle: Fenced, or shutting down.
+    """
+
+    active: list[int]
+    idle: list[int]
+
+    def from_turn(self, turn: int) -> list[int]:
+        """Return all of them, whose turn it is last, and those that may lead behind the others."""
+        first = turn % len(self.active) if self.active else 0
+        return (self.active[first:] + self.active[:first] + self.idle)[::-1]
 
 
 def new_partition(image: ClusterImage, index: int, replicas: Sequence[int]) -> PartitionImage:

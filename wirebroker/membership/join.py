@@ -1,7 +1,8 @@
 """`wirebroker join`: settings for a member that has no file, made of the cluster and a directory.
 
 A directory that was used before says which node it is; for a new one the lowest id is taken that
-neither a broker nor a controller of the cluster has.
+neither a broker nor a controller of the cluster has. Of several that join at a time one gets it:
+the others choose again (joining.py).
 """
 
 from __future__ import annotations
@@ -17,9 +18,11 @@ from wirebroker.config.quorum import parse_address
 from wirebroker.config.sources import load_config
 from wirebroker.membership.quorum_image import lowest_free_id, read_image
 from wirebroker.net.client.settings import PeerAddress
+from wirebroker.storage.files import Files
+from wirebroker.storage.meta_properties import format_meta_properties, parse_meta_properties
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from wirebroker.config import Config
 
@@ -32,7 +35,7 @@ def config_of_member(
     controller: str,
     *,
     flags: Mapping[str, str],
-    node_id: int | None = None,
+    node_id: int,
     data_directory: str | None = None,
     host: str | None = None,
     port: int | None = None,
@@ -42,22 +45,16 @@ def config_of_member(
     Args:
         controller: host:port of one of them.
         flags: Other settings, by name.
-        node_id: Which broker it is; None for the one of the directory, or a free one.
+        node_id: Which broker it is.
         data_directory: Where its data lies.
         host: Where it listens.
         port: Where it listens; 0 for a free one.
 
     Raises:
         ConfigError: Something that was given cannot be used.
-        StartError: The controllers don't answer.
     """
-    address = PeerAddress(*parse_address(controller, "the controller"))
-    directory = data_directory or flags.get("log.dirs") or _DATA_DIRECTORY
-    if node_id is None:
-        node_id = _node_id_of(directory)
-    if node_id is None:
-        image = asyncio.run(read_image([address], clock=SystemClock(), timeout_s=_LOOK_S))
-        node_id = lowest_free_id(image)
+    address = _address_of(controller)
+    directory = _directory_of(flags, data_directory)
     member = {
         "process.roles": "broker",
         "node.id": str(node_id),
@@ -74,6 +71,43 @@ def config_of_member(
         port=port,
         is_one_node=False,
     )
+
+
+def node_id_of_directory(flags: Mapping[str, str], data_directory: str | None) -> int | None:
+    """Return which node the directory belongs to; None if it is new. See config_of_member."""
+    return _node_id_of(_directory_of(flags, data_directory))
+
+
+def free_node_id(controller: str, *, above: int = 0) -> int:
+    """Return the lowest node id above one that the cluster of a controller has free.
+
+    Raises:
+        ConfigError: The address is none.
+        StartError: The controllers don't answer.
+    """
+    addresses = [_address_of(controller)]
+    image = asyncio.run(read_image(addresses, clock=SystemClock(), timeout_s=_LOOK_S))
+    return lowest_free_id(image, above=above)
+
+
+def give_to_node(directories: Iterable[str], *, node_id: int, before: int) -> None:
+    """Make directories out to a node, which were made out to another by a start that failed."""
+    files = Files()
+    for directory in directories:
+        path = f"{Path(directory).absolute()}/{_META_PROPERTIES}"
+        if files.exists(path):
+            properties = parse_meta_properties(files.read_whole(path).decode())
+            assert properties.node_id == before, "nobody else has it"
+            text = format_meta_properties(properties._replace(node_id=node_id))
+            files.write_whole(path, text.encode())
+
+
+def _address_of(controller: str) -> PeerAddress:
+    return PeerAddress(*parse_address(controller, "the controller"))
+
+
+def _directory_of(flags: Mapping[str, str], data_directory: str | None) -> str:
+    return data_directory or flags.get("log.dirs") or _DATA_DIRECTORY
 
 
 def _node_id_of(directory: str) -> int | None:

@@ -134,6 +134,8 @@ class JoinedQuorum:
         files: The file system.
         clock: Monotonic time for waits.
         on_failure: Told in one line why this broker cannot go on.
+        has_chosen_id: Whether nobody has said this broker's id: one that has it is another broker,
+            and is not waited for.
     """
 
     __slots__ = (
@@ -146,6 +148,7 @@ class JoinedQuorum:
         "_fetcher",
         "_fetching",
         "_files",
+        "_has_chosen_id",
         "_lifecycle",
         "_local_host",
         "_log",
@@ -154,9 +157,16 @@ class JoinedQuorum:
     )
 
     def __init__(
-        self, config: Config, *, files: Files, clock: Clock, on_failure: Callable[[str], None]
+        self,
+        config: Config,
+        *,
+        files: Files,
+        clock: Clock,
+        on_failure: Callable[[str], None],
+        has_chosen_id: bool = False,
     ) -> None:
         self._config = config
+        self._has_chosen_id = has_chosen_id
         self._files = files
         self._clock = clock
         self._on_failure = on_failure
@@ -321,10 +331,12 @@ class JoinedQuorum:
     @property
     def _pace(self) -> Pace:
         config = self._config
+        registration_s = config.int("initial.broker.registration.timeout.ms") / 1000
         return Pace(
             heartbeat_s=config.int("broker.heartbeat.interval.ms") / 1000,
             session_s=config.int("broker.session.timeout.ms") / 1000,
-            registration_s=config.int("initial.broker.registration.timeout.ms") / 1000,
+            registration_s=registration_s,
+            duplicate_s=0.0 if self._has_chosen_id else registration_s,
         )
 
 

@@ -52,6 +52,10 @@ _PASSING: Final = frozenset(
 )
 
 
+class NodeIdTakenError(StartError):
+    """The cluster has a broker with this id that is alive."""
+
+
 class Pace(NamedTuple):
     """How often a member is heard of; in seconds.
 
@@ -59,11 +63,13 @@ class Pace(NamedTuple):
         heartbeat_s: broker.heartbeat.interval.ms.
         session_s: broker.session.timeout.ms: without a heartbeat for so long it is fenced.
         registration_s: initial.broker.registration.timeout.ms.
+        duplicate_s: So long a broker of the same id, which may be this one before, is waited for.
     """
 
     heartbeat_s: float
     session_s: float
     registration_s: float
+    duplicate_s: float
 
 
 class MemberLifecycle(BrokerLifecycle):
@@ -127,7 +133,7 @@ class MemberLifecycle(BrokerLifecycle):
         """Register, fenced, and begin to send heartbeats; see BrokerLifecycle.register.
 
         Raises:
-            StartError: The controllers refuse, or have not taken it in time.
+            StartError: The controllers refuse, or have not taken it in time; NodeIdTakenError.
         """
         self._registration = {
             "cluster_id": cluster_id,
@@ -135,7 +141,7 @@ class MemberLifecycle(BrokerLifecycle):
             "log_directories": log_directories,
             "rack": rack,
         }
-        deadline = self._clock.monotonic() + self._pace.registration_s
+        begun = self._clock.monotonic()
         is_told = False
         while True:
             try:
@@ -144,9 +150,11 @@ class MemberLifecycle(BrokerLifecycle):
                 )
                 break
             except KafkaError as error:
-                if error.code not in _PASSING or self._clock.monotonic() >= deadline:
+                is_duplicate = error.code is ErrorCode.DUPLICATE_BROKER_REGISTRATION
+                patience_s = self._pace.duplicate_s if is_duplicate else self._pace.registration_s
+                if error.code not in _PASSING or self._clock.monotonic() >= begun + patience_s:
                     raise self._refusal(error) from error
-                if error.code is ErrorCode.DUPLICATE_BROKER_REGISTRATION and not is_told:
+                if is_duplicate and not is_told:
                     is_told = True
                     LOGGER.info(
                         "broker %d is still registered from before: waiting until its session ends",
@@ -273,7 +281,7 @@ class MemberLifecycle(BrokerLifecycle):
     def _refusal(self, error: KafkaError) -> StartError:
         reason = error.message or error.code.name
         if error.code is ErrorCode.DUPLICATE_BROKER_REGISTRATION:
-            return StartError(
+            return NodeIdTakenError(
                 f"the cluster has a broker {self.node_id} that is alive",
                 "choose another node.id (--node-id N)",
             )

@@ -5,7 +5,7 @@
     kafka_log_log_size{partition="0",topic="orders"} 1024
 
 Written by hand: prometheus-client takes 70 ms for 18,000 samples where this takes 15
-(docs/decisions/0021); its parser reads the page in the tests. Writing yields after every so many
+(docs/decisions/0017); its parser reads the page in the tests. Writing yields after every so many
 samples, so that a large page is written in slices.
 
 Source: Prometheus' text format, version 0.0.4.

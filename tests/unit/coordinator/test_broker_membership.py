@@ -165,6 +165,15 @@ def test_others_take_over_and_know_it_before_a_broker_stops():
     assert controller.heartbeat(1, want_shut_down=True)["should_shut_down"]
 
 
+def test_the_controllers_own_broker_knows_what_is_committed_without_a_heartbeat():
+    controller = InstantController(LEVELS, node_id=2)
+    controller.serve(1, 2)
+    controller.create("t", [1, 2])
+    assert not controller.heartbeat(1, want_shut_down=True)["should_shut_down"]
+    assert state(controller) == (2, (2,), 1)
+    assert controller.heartbeat(1, want_shut_down=True)["should_shut_down"]
+
+
 def test_a_broker_that_serves_again_leads_what_nobody_leads_and_no_more():
     controller = InstantController(LEVELS)
     controller.serve(1, 2)

@@ -16,7 +16,12 @@ from tests.unit.coordinator.kit import (
 )
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.coordinator.controller.cluster_image import NO_LEADER
-from wirebroker.coordinator.controller.leader_election import PREFERRED, UNCLEAN, elect_leaders
+from wirebroker.coordinator.controller.leader_election import (
+    PREFERRED,
+    UNCLEAN,
+    elect_leaders,
+    give_back,
+)
 
 
 def elect(image, wishes, election_type=PREFERRED):
@@ -112,3 +117,34 @@ def test_another_kind_of_election_refuses_the_whole_request():
     with pytest.raises(KafkaError) as caught:
         elect(one_broker(), {}, 2)
     assert caught.value.code is ErrorCode.INVALID_REQUEST
+
+
+def two_brokers(**of_two):
+    return [broker(1), broker(2, **of_two)]
+
+
+@pytest.mark.parametrize(
+    ("fields", "of_two", "moves"),
+    [
+        pytest.param({"isr": [1, 2]}, {}, True, id="in-sync"),
+        pytest.param({"isr": [1]}, {}, False, id="not-in-sync"),
+        pytest.param({"isr": [1, 2]}, {"fenced": True}, False, id="fenced"),
+        pytest.param({"isr": [1, 2], "leader": 2}, {}, False, id="leads-already"),
+    ],
+)
+def test_a_leadership_goes_back_to_the_preferred_replica(fields, of_two, moves):
+    replicas = {"replicas": [2, 1], "leader": 1, "directories": [DIRECTORY] * 2}
+    image = image_of(*two_brokers(**of_two), *topic("t", 1, 1, **(replicas | fields)))
+    moved, after, records = run(give_back(CONFIG, image, 0), image)
+    assert moved == len(records) == moves
+    if moves:
+        assert partition_of(after, "t").leader == 2
+        assert partition_of(after, "t").leader_epoch == 1
+
+
+def test_no_more_than_a_thousand_go_back_at_once():
+    fields = {"replicas": [2, 1], "leader": 1, "isr": [1, 2], "directories": [DIRECTORY] * 2}
+    image = image_of(*two_brokers(), *topic("t", 1, 1_100, **fields))
+    moved, after, _ = run(give_back(CONFIG, image, 0), image)
+    assert moved == 1_000
+    assert run(give_back(CONFIG, after, 0), after)[0] == 100

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from wirebroker.config.forms import CLUSTER_WIDE, integer, kept, long, named, text
+from wirebroker.config.forms import CLUSTER_WIDE, boolean, integer, kept, long, named, text
 
 # Kafka's selector that is served; no other class is.
 RACK_AWARE: Final = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
@@ -15,6 +15,18 @@ def _served_selector(value: object) -> str | None:
 
 
 ROWS: Final = (
+    boolean(
+        "auto.leader.rebalance.enable",
+        True,
+        "Whether a controller that serves other brokers gives leaderships back to preferred "
+        "replicas.",
+    ),
+    integer(
+        "leader.imbalance.check.interval.seconds",
+        300,
+        "How often it looks for leaderships to give back.",
+        1,
+    ),
     integer(
         "num.replica.fetchers",
         1,
@@ -85,8 +97,6 @@ ROWS: Final = (
     *named("""
         alter.log.dirs.replication.quota.window.num
         alter.log.dirs.replication.quota.window.size.seconds
-        auto.leader.rebalance.enable
-        leader.imbalance.check.interval.seconds
         log.dir.failure.timeout.ms
         num.replica.alter.log.dirs.threads
         replica.socket.receive.buffer.bytes

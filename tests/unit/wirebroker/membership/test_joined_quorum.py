@@ -12,11 +12,15 @@ from wirebroker.config import Config, StartError
 from wirebroker.coordinator.controller.cluster_image import ClusterImage, Endpoint
 from wirebroker.coordinator.controller.feature_control import feature_level
 from wirebroker.coordinator.controller.image_builder import ImageBuilder
+from wirebroker.membership.join import give_to_node, node_id_of_directory
 from wirebroker.membership.joined_quorum import JoinedQuorum, check_joinable
 from wirebroker.membership.quorum_image import lowest_free_id
 from wirebroker.storage.files import Files
+from wirebroker.storage.log_directory import LogDirectory
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from wirebroker.codecs.metadata_records import MetadataRecord
 
 MEMBER = {
@@ -86,3 +90,16 @@ def test_a_free_id_is_neither_a_brokers_nor_a_controllers():
     assert lowest_free_id(image) == 4
     assert lowest_free_id(image, above=7) == 8
     assert lowest_free_id(ClusterImage()) == 1
+
+
+def test_directories_of_a_start_that_failed_are_made_out_to_another_node(tmp_path: Path):
+    directories = [str(tmp_path / name) for name in ("a", "not made")]
+    LogDirectory.open(directories[0], Files(), node_id=2, cluster_id=None).close()
+    flags = {"log.dirs": directories[0]}
+    before = (tmp_path / "a" / "meta.properties").read_text()
+    assert node_id_of_directory(flags, None) == 2
+    give_to_node(directories, node_id=3, before=2)
+    assert node_id_of_directory(flags, None) == 3
+    after = (tmp_path / "a" / "meta.properties").read_text()
+    assert after == before.replace("node.id=2", "node.id=3")
+    assert node_id_of_directory({}, directories[1]) is None

@@ -14,10 +14,10 @@ from wirebroker.clock import SystemClock
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.config.row import StartError
-from wirebroker.membership.member_lifecycle import MemberLifecycle, Pace
+from wirebroker.membership.member_lifecycle import MemberLifecycle, NodeIdTakenError, Pace
 
 PATIENCE_S = 10
-PACE = Pace(heartbeat_s=0.01, session_s=0.5, registration_s=2.0)
+PACE = Pace(heartbeat_s=0.01, session_s=0.5, registration_s=2.0, duplicate_s=2.0)
 
 
 class Quorum:
@@ -129,10 +129,18 @@ async def test_an_incarnation_before_is_waited_for():
     ],
 )
 async def test_a_refusal_is_said_in_one_line(code, words):
-    member = Member(PACE._replace(registration_s=0.0))
+    member = Member(PACE._replace(registration_s=0.0, duplicate_s=0.0))
     member.quorum.refusals = [code]
     with pytest.raises(StartError, match=words):
         await member.register()
+
+
+async def test_whose_id_was_chosen_waits_for_a_controller_but_for_nobody_of_the_same_id():
+    member = Member(PACE._replace(duplicate_s=0.0))
+    member.quorum.refusals = [ErrorCode.NOT_CONTROLLER, ErrorCode.DUPLICATE_BROKER_REGISTRATION]
+    with pytest.raises(NodeIdTakenError, match="that is alive"):
+        await member.register()
+    assert len(member.quorum.registrations) == 2
 
 
 async def test_a_stale_epoch_is_registered_again_by_the_same_incarnation():

@@ -1,0 +1,88 @@
+"""`wirebroker join` as a process: a broker that serves as a member, under an id that it may choose.
+
+One that has chosen its id, and finds that another broker was registered with it first, chooses a
+higher one and begins anew; the directory, which was new, is made out to that.
+"""
+
+from __future__ import annotations
+
+import logging
+from functools import partial
+from typing import TYPE_CHECKING
+
+from wirebroker.config.protection import check_protection
+from wirebroker.membership.join import (
+    config_of_member,
+    free_node_id,
+    give_to_node,
+    node_id_of_directory,
+)
+from wirebroker.membership.member_lifecycle import NodeIdTakenError
+from wirebroker.server import Server
+from wirebroker.serving import run
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from wirebroker.config import Config
+
+LOGGER = logging.getLogger(__name__)
+
+
+class Joining:
+    """What is given to `wirebroker join`, but the id; see config_of_member."""
+
+    def __init__(
+        self,
+        controller: str,
+        *,
+        flags: Mapping[str, str],
+        data_directory: str | None,
+        host: str | None,
+        port: int | None,
+    ) -> None:
+        self._controller = controller
+        self._node_id_of_directory = partial(node_id_of_directory, flags, data_directory)
+        self._config = partial(
+            config_of_member,
+            controller,
+            flags=flags,
+            data_directory=data_directory,
+            host=host,
+            port=port,
+        )
+
+    def run(self, node_id: int | None, *, port_file: Path | None) -> int:
+        """Serve until told to stop; return the process's exit status.
+
+        Args:
+            node_id: Which broker it is; None for the one of the directory, or a free one.
+            port_file: Where the port is written.
+
+        Raises:
+            ConfigError: Something that was given cannot be used.
+            StartError: What keeps the broker from starting.
+        """
+        if node_id is None:
+            node_id = self._node_id_of_directory()
+        if node_id is None:
+            return self._run_as_any(port_file)
+        return run(self._checked(node_id), port_file=port_file)
+
+    def _run_as_any(self, port_file: Path | None) -> int:
+        build = partial(Server, has_chosen_id=True)
+        node_id = free_node_id(self._controller)
+        while True:
+            config = self._checked(node_id)
+            try:
+                return run(config, port_file=port_file, build=build)
+            except NodeIdTakenError:
+                taken, node_id = node_id, free_node_id(self._controller, above=node_id)
+                LOGGER.info("another broker is %d by now: this one is %d", taken, node_id)
+                give_to_node(config.log_directories, node_id=node_id, before=taken)
+
+    def _checked(self, node_id: int) -> Config:
+        config = self._config(node_id=node_id)
+        check_protection(config)
+        return config
