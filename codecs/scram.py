@@ -46,6 +46,11 @@ _CLIENT_FINAL: Final = re.compile(
 )
 
 
+# Of the number that a salt of Kafka's tools is.
+SALT_BITS: Final = 130
+_DIGITS: Final = "0123456789abcdefghijklmnopqrstuvwxyz"
+
+
 class ScramKeys(NamedTuple):
     """What is kept of a password."""
 
@@ -73,6 +78,19 @@ class ClientFinal(NamedTuple):
     proof: bytes
     # What proofs are made over: all before the proof.
     unproved: str
+
+
+def salt_of(number: int) -> bytes:
+    """Return a salt as Kafka's tools make them: digits to the base of 36, as text.
+
+    Args:
+        number: Of SALT_BITS, that nobody can guess.
+    """
+    digits = ""
+    while number:
+        number, digit = divmod(number, len(_DIGITS))
+        digits = _DIGITS[digit] + digits
+    return digits.encode() or b"0"
 
 
 def salted_password(mechanism: int, password: str, salt: bytes, iterations: int) -> bytes:

@@ -3,7 +3,8 @@
 Nothing is encrypted, and whoever reads metrics reads names of topics and groups. So an address
 beyond this machine is opened only with a token, or where somebody says that it may be open. On
 loopback, without a token, the Host header has to name loopback too: else a web page, by a name of
-its own that leads to 127.0.0.1, could have its visitor's browser ask us.
+its own that leads to 127.0.0.1, could have its visitor's browser ask us. By our own name it could
+still have it send something: so has Origin to, which browsers add.
 """
 
 from __future__ import annotations
@@ -73,6 +74,16 @@ class Access(NamedTuple):
                 raise HttpError(401, "bring the token, Authorization: Bearer …", headers)
         elif not self.is_open and not _names_loopback(request.headers.get("host", "")):
             raise HttpError(403, "ask by the name localhost or by the address")
+        elif not self.is_open and not _is_ours(request.headers.get("origin")):
+            raise HttpError(403, "web pages of others may not ask")
+
+
+def _is_ours(origin: str | None) -> bool:
+    """Tell whether a request comes from no web page, or from one of this machine."""
+    if origin is None:
+        return True
+    _, scheme_end, host = origin.partition("://")
+    return bool(scheme_end and host) and _names_loopback(host)
 
 
 def _names_loopback(host: str) -> bool:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import h11
 
+from wirebroker.clock import next_turn
 from wirebroker.http.message import HttpAnswer, HttpError, HttpRequest, read_target
 
 if TYPE_CHECKING:
@@ -28,7 +29,9 @@ _MOST_HEAD_BYTES: Final = 16 << 10
 # For what is set by JSON; nothing larger is taken.
 _MOST_BODY_BYTES: Final = 1 << 20
 # Small, since what came whole in one piece is not held against the bound on heads.
-_READ_BYTES: Final = 16 << 10
+_READ_BYTES: Final = 4 << 10
+# Chunks of a body between two turns of the loop: about 1 ms.
+_CHUNKS_AT_ONCE: Final = 64
 # From the end of the last answer, or from the beginning, to the end of a request: scrapers come
 # every 15 s to 60 s and keep their connection.
 _REQUEST_S: Final = 90.0
@@ -39,9 +42,13 @@ _METHODS_SEEN: Final = {"HEAD": "GET"}
 
 
 class HttpConversation:
-    """The requests of one connection."""
+    """The requests of one connection.
 
-    __slots__ = ("_answer_to", "_machine", "_reader", "_writer")
+    Attributes:
+        waits_for_peer: Whether it is the peer's turn: to send a request, or to take an answer.
+    """
+
+    __slots__ = ("_answer_to", "_machine", "_reader", "_writer", "waits_for_peer")
 
     def __init__(
         self,
@@ -59,6 +66,7 @@ class HttpConversation:
         self._reader = reader
         self._writer = writer
         self._answer_to = answer_to
+        self.waits_for_peer = True
         self._machine = h11.Connection(h11.SERVER, max_incomplete_event_size=_MOST_HEAD_BYTES)
 
     async def run(self) -> None:
@@ -68,15 +76,23 @@ class HttpConversation:
             TimeoutError, ConnectionError: The peer is silent, or gone.
         """
         while await self._serve_one():
+            # What has been read is not waited for: else a peer with many requests held the loop.
+            await next_turn()
             self._machine.start_next_cycle()
+
+    def abort(self) -> None:
+        """End the connection at once; what was not sent is dropped."""
+        self._writer.transport.abort()
 
     async def _serve_one(self) -> bool:
         """Serve one request; tell whether another may follow."""
+        self.waits_for_peer = True
         try:
             async with asyncio.timeout(_REQUEST_S):
                 request = await self._next_request()
             if request is None:
                 return False
+            self.waits_for_peer = False
             async with asyncio.timeout(_ANSWERING_S):
                 answer = await self._answer_to(request)
         except HttpError as error:
@@ -85,6 +101,7 @@ class HttpConversation:
             answer = HttpAnswer.of_text(str(error), error.error_status_hint)
         if self._machine.our_state not in {h11.IDLE, h11.SEND_RESPONSE}:
             return False
+        self.waits_for_peer = True
         async with asyncio.timeout(_TAKING_S):
             await self._send(answer)
         return self._is_over()
@@ -102,9 +119,16 @@ class HttpConversation:
         head = await self._event()
         if not isinstance(head, h11.Request):
             return None
+        names = {name for name, _ in head.headers}
+        if {b"content-length", b"transfer-encoding"} <= names:
+            raise HttpError(400, "a body has one length: two are how requests are smuggled")
         body = bytearray()
+        chunks = 0
         while isinstance(event := await self._event(), h11.Data):
             body += event.data
+            chunks += 1
+            if chunks % _CHUNKS_AT_ONCE == 0:
+                await next_turn()
             if len(body) > _MOST_BODY_BYTES:
                 raise HttpError(413, f"a body has at most {_MOST_BODY_BYTES} bytes")
         if not isinstance(event, h11.EndOfMessage):

@@ -1,7 +1,8 @@
 """The HTTP server inside the broker's loop: listening sockets, few connections, routes.
 
 A door that nobody needs to do his work: what goes wrong with a connection costs that connection,
-and so many at once are served, no more.
+and so many at once are served, no more. Of those, who has been connected longest and is waited for
+gives way to who comes: else silent peers could keep probes out, and a supervisor end the broker.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("wirebroker.http")
 
-# Scrapers, probes and people; 64 of them hold 8 MiB at most.
+# Scrapers, probes and people; each holds 1 MiB of a body at most, and some 100 KiB besides.
 _MOST_CONNECTIONS: Final = 64
 
 
@@ -49,7 +50,7 @@ class HttpServer:
         self._access = access
         self._sockets = sockets
         self._servers: list[asyncio.Server] = []
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: dict[asyncio.Task[None], HttpConversation] = {}
 
     async def start(self) -> None:
         """Begin to accept."""
@@ -62,22 +63,37 @@ class HttpServer:
             server.close()
         for each in self._sockets:
             each.close()
-        for task in self._tasks:
+        tasks = list(self._tasks)
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
 
     def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if len(self._tasks) >= _MOST_CONNECTIONS:
+        if len(self._tasks) >= _MOST_CONNECTIONS and not self._make_room():
             logger.warning("%d HTTP connections are open: no more are taken", len(self._tasks))
             writer.transport.abort()
             return
-        task = asyncio.get_running_loop().create_task(self._converse(reader, writer))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        conversation = HttpConversation(reader, writer, self._answer_to)
+        task = asyncio.get_running_loop().create_task(self._converse(conversation, writer))
+        self._tasks[task] = conversation
+        task.add_done_callback(self._ended)
 
-    async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def _make_room(self) -> bool:
+        """Give up a connection whose peer is waited for; say whether there was one."""
+        for task, conversation in self._tasks.items():
+            if conversation.waits_for_peer:
+                del self._tasks[task]
+                conversation.abort()  # by itself: the task may not have begun
+                task.cancel()
+                return True
+        return False
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._tasks.pop(task, None)
+
+    async def _converse(self, conversation: HttpConversation, writer: asyncio.StreamWriter) -> None:
         try:
-            await HttpConversation(reader, writer, self._answer_to).run()
+            await conversation.run()
             writer.close()
         except (TimeoutError, ConnectionError):
             logger.debug("an HTTP connection is given up")

@@ -64,6 +64,7 @@ if TYPE_CHECKING:
     from wirebroker.http.message import HttpRequest
     from wirebroker.http.routes import Routes
     from wirebroker.metrics import Metrics
+    from wirebroker.scrape.group_rows import GroupLag
     from wirebroker.scrape.page import LabelTexts
 
 _NO_LABELS: Final = label_texts(())
@@ -172,12 +173,15 @@ class Scrape:
             here, _ = broker.replicas.find(topic.name, b"", by_id=False)
             labels = label_texts((("topic", topic.name),))
             sums = TrafficSum()
-            ours = [each for each in _led(topic, here.values(), counts) if each.partition.is_leader]
-            for partition in here.values():
+            ours: list[LedPartition] = []
+            for partition in list(here.values()):
                 sums.add(partition)
-            for each in ours:
-                index = ("partition", str(each.partition.index))
-                led.append((label_texts((index, ("topic", topic.name))), each))
+                each = _seen(topic, partition, counts)
+                if each is not None and partition.is_leader:
+                    ours.append(each)
+                    index = ("partition", str(partition.index))
+                    led.append((label_texts((index, ("topic", topic.name))), each))
+                await slices.turn()
             if here:
                 everything.add_sum(sums)
                 traffic.append((labels, sums))
@@ -235,17 +239,19 @@ class Scrape:
             self._lags = GroupLags(broker)
         found = await self._lags.find(slices)
         sums: dict[tuple[str, str], GroupTopic] = {}
+        shown: list[tuple[LabelTexts, GroupLag]] = []
         for place, progress in found.items():
             before = sums.get(place[:2], GroupTopic(0, 0))
             lag = max(0, progress.lag or 0)
             sums[place[:2]] = GroupTopic(before.offset_sum + progress.offset, before.lag_sum + lag)
+            shown.append((label_texts(_group_labels(*place)), progress))
             await slices.turn()
-        shown = [(label_texts(_group_labels(*place)), found[place]) for place in found]
         await slices.run(page.add(GROUP_PARTITION_ROWS, shown))
-        by_topic = [
-            (label_texts((("consumergroup", group), ("topic", topic))), each)
-            for (group, topic), each in sums.items()
-        ]
+        by_topic: list[tuple[LabelTexts, GroupTopic]] = []
+        for (group_id, topic), each in sums.items():
+            labels = label_texts((("consumergroup", group_id), ("topic", topic)))
+            by_topic.append((labels, each))
+            await slices.turn()
         await slices.run(page.add(GROUP_TOPIC_ROWS, by_topic))
 
 
@@ -277,24 +283,21 @@ def _names(name: str, dialects: Iterable[str]) -> list[str]:
     return names
 
 
-def _led(
-    topic: TopicImage, here: Iterable[Partition], counts: BrokerCounts
-) -> Iterable[LedPartition]:
-    """Yield a topic's partitions here that the metadata knows, and count them."""
-    for partition in here:
-        image = topic.partitions.get(partition.index)
-        counts.partitions += 1
-        counts.offline += not partition.directory.is_online
-        if image is None:
-            continue
-        least = min(partition.log.settings.min_insync_replicas, len(image.replicas))
-        each = LedPartition(partition, image, least)
-        if partition.is_leader:
-            counts.led += 1
-            counts.under_replicated += is_under_replicated(each)
-            counts.under_least += is_under_least(each)
-            counts.at_least += is_at_least(each)
-        yield each
+def _seen(topic: TopicImage, partition: Partition, counts: BrokerCounts) -> LedPartition | None:
+    """Count a partition that is here; return it with its metadata, None if there is none."""
+    image = topic.partitions.get(partition.index)
+    counts.partitions += 1
+    counts.offline += not partition.directory.is_online
+    if image is None:
+        return None
+    least = min(partition.log.settings.min_insync_replicas, len(image.replicas))
+    each = LedPartition(partition, image, least)
+    if partition.is_leader:
+        counts.led += 1
+        counts.under_replicated += is_under_replicated(each)
+        counts.under_least += is_under_least(each)
+        counts.at_least += is_at_least(each)
+    return each
 
 
 def _topic_facts(topic: TopicImage, ours: Sequence[LedPartition]) -> LedTopic:

@@ -17,8 +17,10 @@ from typing import TYPE_CHECKING, Final
 from wirebroker.codecs.scram import (
     LEAST_ITERATIONS,
     MOST_ITERATIONS,
+    SALT_BITS,
     SCRAM_NUMBERS,
     keys_of,
+    salt_of,
     salted_password,
 )
 from wirebroker.config.row import ConfigError
@@ -29,7 +31,6 @@ if TYPE_CHECKING:
 
     from wirebroker.codecs.metadata_records import MetadataRecord
 
-_SALT_BYTES: Final = 24
 _USER: Final = re.compile(r"(SCRAM-SHA-256|SCRAM-SHA-512)=\[(.*)\]", re.DOTALL)
 _NAMES: Final = frozenset({"name", "password", "salt", "saltedpassword", "iterations"})
 
@@ -80,13 +81,17 @@ def _record(mechanism: str, fields: dict[str, str]) -> MetadataRecord:
         raise ConfigError(
             f"--add-scram: iterations go from {LEAST_ITERATIONS} to {MOST_ITERATIONS}"
         )
-    salt = _decoded(fields["salt"]) if "salt" in fields else secrets.token_bytes(_SALT_BYTES)
+    salt = _decoded(fields["salt"]) if "salt" in fields else _salt()
     if "password" in fields:
         salted = salted_password(number, fields["password"], salt, iterations)
     else:
         salted = _decoded(fields["saltedpassword"])
     keys = keys_of(number, salted, salt=salt, iterations=iterations)
     return scram_user_record(fields["name"], number, keys)
+
+
+def _salt() -> bytes:
+    return salt_of(secrets.randbits(SALT_BITS))
 
 
 def _decoded(text: str) -> bytes:

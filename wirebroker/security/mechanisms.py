@@ -4,8 +4,9 @@
     SCRAM-SHA-256, -512        two: codecs/scram.py
 
 No I/O, and no clock. What tells a user who is there from one who is not is neither said nor timed:
-an unknown user of SCRAM is given a salt as well, always the same, and fails where a wrong password
-fails (Apache Kafka fails one message earlier).
+an unknown user of SCRAM is given a salt as well, of the form that those of Kafka's tools have, for
+each mechanism always the same as long as this process lives; and fails where a wrong password fails
+(Apache Kafka fails one message earlier).
 
 Source: Kafka's PlainSaslServer and ScramSaslServer.
 """
@@ -18,10 +19,12 @@ from typing import TYPE_CHECKING, Final, Protocol
 from wirebroker.codecs.errors import MalformedFrameError
 from wirebroker.codecs.scram import (
     LEAST_ITERATIONS,
+    SALT_BITS,
     ScramKeys,
     is_proved,
     parse_client_final,
     parse_client_first,
+    salt_of,
     server_final,
     server_first,
     server_signature,
@@ -30,7 +33,6 @@ from wirebroker.codecs.scram import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-_SALT_BYTES: Final = 16
 _OTHER_USER: Final = (
     "Authentication failed: Client requested an authorization id that is different from username"
 )
@@ -192,6 +194,7 @@ class ScramMechanism:
 
     def _keys_of_nobody(self, user: str) -> ScramKeys:
         """Return keys for a user who is not there: the same salt each time, and no proof fits."""
-        salt = hmac.digest(self._salt_key, user.encode(), "sha256")[:_SALT_BYTES]
+        secret = hmac.digest(self._salt_key, f"{self._number}{user}".encode(), "sha256")
+        salt = salt_of(int.from_bytes(secret, "big") >> (256 - SALT_BITS))
         size = {1: 32, 2: 64}[self._number]
         return ScramKeys(salt, bytes(size), bytes(size), LEAST_ITERATIONS)

@@ -292,8 +292,8 @@ class SaslGuard:
 def _request_of(frame: memoryview, session: Session) -> Request:
     key, version, correlation_id, client_id, position = parse_request_header(frame)
     request = Request(ApiKey(key), version, correlation_id, client_id, frame, position, session)
-    served = API_VERSIONS[request.key]
-    is_served = served.min_version <= version <= served.max_version
+    served = API_VERSIONS.get(request.key)
+    is_served = served is not None and served.min_version <= version <= served.max_version
     if not is_served and request.key is not ApiKey.API_VERSIONS:
         raise MalformedFrameError(f"{request.key.name} version {version} is not served")
     return request

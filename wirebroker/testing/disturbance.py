@@ -94,6 +94,7 @@ class Disturbance:
                 never.set_exception(CloseConnectionError(told))
 
         faults.when_removed(end)
+        never.add_done_callback(lambda _: faults.forget(end))
         self._request.session.when_ended(never.cancel)
         return never
 

@@ -77,7 +77,7 @@ class FaultTable:
     def __init__(self) -> None:
         self._faults: dict[int, Fault] = {}
         self._last_id = 0
-        self._when_removed: list[Callable[[], None]] = []
+        self._when_removed: dict[Callable[[], None], None] = {}
 
     def __bool__(self) -> bool:
         return bool(self._faults)
@@ -113,13 +113,17 @@ class FaultTable:
             self._faults.clear()
         else:
             self._faults.pop(number, None)
-        waiting, self._when_removed = self._when_removed, []
+        waiting, self._when_removed = self._when_removed, {}
         for callback in waiting:
             callback()
 
     def when_removed(self, callback: Callable[[], None]) -> None:
         """Call back once when any is removed."""
-        self._when_removed.append(callback)
+        self._when_removed[callback] = None
+
+    def forget(self, callback: Callable[[], None]) -> None:
+        """Do not call it any more: who was kept waiting has gone."""
+        self._when_removed.pop(callback, None)
 
     def rows(self) -> list[dict[str, Any]]:
         """Return all of them as JSON."""

@@ -11,6 +11,8 @@ if TYPE_CHECKING:
 
 # A hundred years: times stay within what Kafka's formats and clients' dates hold.
 _MOST_MS: Final = 3_200_000_000_000
+# What was passed over in many steps; dates still hold it.
+_MOST_RESTORED_MS: Final = 50 * _MOST_MS
 
 
 class MovableClock:
@@ -84,8 +86,15 @@ class MovableClock:
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Stand as another did."""
-        self._passed_ms, self._jumped_ms = int(state["passed_ms"]), int(state["jumped_ms"])
+        """Stand as another did.
+
+        Raises:
+            ValueError: No clock can have stood so.
+        """
+        passed_ms, jumped_ms = int(state["passed_ms"]), int(state["jumped_ms"])
         frozen_ms = state.get("frozen_ms")
+        if max(abs(passed_ms), abs(jumped_ms), abs(int(frozen_ms or 0))) > _MOST_RESTORED_MS:
+            raise ValueError("no clock is that far from the machine's")
+        self._passed_ms, self._jumped_ms = passed_ms, jumped_ms
         if frozen_ms is not None:
             self._frozen = (int(frozen_ms), self._machine.monotonic())

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from wirebroker.codecs.api_keys import ApiKey
     from wirebroker.request import Request
 
-# All bodies together, and one of them.
+# All bodies and client ids together, and one body.
 MOST_BYTES: Final = 16 << 20
 MOST_BODY_BYTES: Final = 4 << 20
 MOST_REQUESTS: Final = 10_000
@@ -30,7 +30,7 @@ class _Entry(NamedTuple):
 
     @property
     def held_bytes(self) -> int:
-        return 0 if self.body is None else len(self.body)
+        return len(self.body or b"") + len(self.client_id or "")
 
 
 class RequestJournal:

@@ -85,7 +85,7 @@ class Rig:
         return self.faults.add(arguments)
 
     async def _limit_fault(self, arguments: Mapping[str, Any]) -> None:
-        self.faults.limit(int(arguments["id"]), int(arguments["times"]))
+        self.faults.limit(int(_given(arguments, "id")), int(_given(arguments, "times")))
 
     async def _remove_fault(self, arguments: Mapping[str, Any]) -> None:
         number = arguments.get("id")
@@ -110,7 +110,15 @@ class Rig:
         return self.clock.state()
 
     async def _restore_clock(self, arguments: Mapping[str, Any]) -> None:
+        for name in ("passed_ms", "jumped_ms"):
+            _given(arguments, name)
         self.clock.restore(arguments)
+
+
+def _given(arguments: Mapping[str, Any], name: str) -> Any:
+    if arguments.get(name) is None:
+        raise ValueError(f"{name} is missing")
+    return arguments[name]
 
 
 def _whole(name: str, value: Any) -> int:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from wirebroker.testing.rig import Rig
 
 _JSON: Final = "application/json"
+_TYPES: Final = {"string": str, "integer": int, "boolean": bool}
 
 
 def add_rig(routes: Routes, rig: Rig) -> None:
@@ -49,11 +50,25 @@ def _answering(rig: Rig, endpoint: RigPath) -> Callable[[HttpRequest], Awaitable
             if unknown:
                 known = ", ".join(each.name for each in endpoint.arguments) or "no"
                 raise ValueError(f"{endpoint.path} takes {known} arguments, not {unknown.pop()}")  # noqa: TRY301
+            if endpoint.method == "POST":
+                _check_types(endpoint, given)
             return _answer(await rig.carry_out(endpoint.command, given))
         except ValueError as error:
             return _answer({"error": str(error)}, 400)
 
     return answering
+
+
+def _check_types(endpoint: RigPath, given: dict[str, Any]) -> None:
+    """Raise ValueError unless a body's fields are of the types that are described."""
+    for each in endpoint.arguments:
+        value = given.get(each.name)
+        # To Python a bool is an int.
+        is_bool = isinstance(value, bool)
+        if value is not None and (
+            not isinstance(value, _TYPES[each.type]) or is_bool is not (each.type == "boolean")
+        ):
+            raise ValueError(f"{each.name} is of type {each.type}, not {value!r}")
 
 
 def _answer(value: Any, status: int = 200) -> HttpAnswer:

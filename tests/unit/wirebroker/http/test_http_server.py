@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.support.http_client import ask_http, parse_reply, send_http
+from wirebroker.clock import next_turn
 from wirebroker.config import Config, StartError
 from wirebroker.http import conversation
 from wirebroker.http.access import Access
@@ -73,6 +74,45 @@ async def test_requests_follow_each_other_on_one_connection():
         assert (await send_http(address, first * 3 + last)).count(b"HTTP/1.1 200") == 4
 
 
+async def test_a_peer_with_much_to_say_does_not_hold_the_loop():
+    turns = 0
+    seen: list[int] = []
+
+    async def note(request: HttpRequest) -> HttpAnswer:
+        seen.append(turns)
+        return of_json(len(request.body))
+
+    async def count_turns() -> None:
+        nonlocal turns
+        while True:
+            await next_turn()
+            turns += 1
+
+    async with serving() as (server, address):
+        server.routes.add("POST", "/note", note)
+        counting = asyncio.create_task(count_turns())
+        head = b"POST /note HTTP/1.1\r\nHost: localhost\r\n"
+        many = (head + b"\r\n") * 200
+        await send_http(address, many + head + b"Connection: close\r\n\r\n")
+        assert len(set(seen)) == len(seen) == 201
+        chunked = head + b"Connection: close\r\nTransfer-Encoding: chunked\r\n\r\n"
+        before = turns
+        reply = await send_http(address, chunked + b"1\r\nx\r\n" * 9000 + b"0\r\n\r\n")
+        assert parse_reply(reply).json() == 9000
+        assert seen[-1] - before >= 9000 // conversation._CHUNKS_AT_ONCE
+        counting.cancel()
+
+
+async def test_a_body_of_two_lengths_is_refused_and_what_follows_is_not_served():
+    async with serving() as (_, address):
+        both = b"Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n21\r\n0\r\n\r\n"
+        follows = b"GET /open HTTP/1.1\r\nHost: localhost\r\n\r\n"
+        sent = b"POST /double HTTP/1.1\r\nHost: localhost\r\n" + both + follows
+        replied = await send_http(address, sent)
+        assert parse_reply(replied).status == 400
+        assert replied.count(b"HTTP/1.1") == 1
+
+
 async def test_head_has_no_body():
     async with serving() as (_, address):
         reply = await ask_http(address, "/echo", method="HEAD")
@@ -123,16 +163,37 @@ async def test_who_falls_silent_is_given_up(monkeypatch):
         assert await send_http(address, b"GET /echo HTT") == b""
 
 
-async def test_so_many_connections_are_served_at_once_and_no_more(monkeypatch):
+async def test_who_is_silent_gives_way_to_who_comes(monkeypatch):
     monkeypatch.setattr("wirebroker.http.server._MOST_CONNECTIONS", 2)
     async with serving() as (_, address):
-        held = [await asyncio.open_connection(*address) for _ in range(2)]
+        held = [await asyncio.open_connection(*address) for _ in range(5)]
+        assert (await ask_http(address, "/echo")).status == 200
+        ended = [await reader.read() for reader, _ in held[:4]]
+        assert ended == [b""] * 4
+        for _, writer in held:
+            writer.close()
+
+
+async def test_so_many_are_answered_at_once_and_no_more(monkeypatch):
+    monkeypatch.setattr("wirebroker.http.server._MOST_CONNECTIONS", 2)
+    asked, go_on = asyncio.Semaphore(0), asyncio.Event()
+
+    async def wait(_request: HttpRequest) -> HttpAnswer:
+        asked.release()
+        await go_on.wait()
+        return HttpAnswer.of_text("done")
+
+    async with serving() as (server, address):
+        server.routes.add("GET", "/wait", wait)
+        held = [asyncio.create_task(ask_http(address, "/wait")) for _ in range(2)]
+        for _ in held:
+            await asked.acquire()
         replied = b""
         with contextlib.suppress(ConnectionError):  # before or after it has sent: chance
             replied = await send_http(address, b"GET /echo HTTP/1.0\r\n\r\n")
         assert replied == b""
-        for _, writer in held:
-            writer.close()
+        go_on.set()
+        assert [reply.status for reply in await asyncio.gather(*held)] == [200, 200]
 
 
 async def test_with_a_token_only_who_brings_it_is_answered():
@@ -158,6 +219,23 @@ async def test_with_a_token_only_who_brings_it_is_answered():
 async def test_a_web_page_cannot_have_its_visitor_ask(host, status):
     async with serving() as (_, address):
         assert (await ask_http(address, "/echo", headers={"Host": host})).status == status
+
+
+@pytest.mark.parametrize(
+    ("origin", "status"),
+    [
+        ("http://localhost:3000", 200),
+        ("http://[::1]", 200),
+        ("http://evil.example", 403),
+        ("http://127.0.0.1.evil.example", 403),
+        ("null", 403),
+        ("", 403),
+    ],
+)
+async def test_nor_have_it_send_anything_by_our_own_name(origin, status):
+    async with serving() as (_, address):
+        reply = await ask_http(address, "/echo", headers={"Origin": origin})
+        assert reply.status == status
 
 
 def http_config(listeners: str, **more: str) -> Config:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import resource
 import time
@@ -21,8 +22,10 @@ from tests.support.servers import (
     running,
     until,
 )
+from wirebroker.clock import Slices, next_turn
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
+from wirebroker.scrape.page import label_texts
 
 if TYPE_CHECKING:
     from tests.support.raw_client import RawClient
@@ -201,6 +204,48 @@ async def _measured_scrapes(threaded: ThreadedServer) -> list[float]:
         used_s.append(time.thread_time() - began_s)
         assert reply.body.count(b"\nkafka_log_log_size{") == 1_000
     return used_s
+
+
+async def test_neither_a_long_topic_nor_a_group_that_reads_it_holds_the_loop(tmp_path, monkeypatch):
+    turns = 0
+    written: dict[int, int] = {}
+
+    async def count_turns() -> None:
+        nonlocal turns
+        while True:
+            await next_turn()
+            turns += 1
+
+    def counted(labels):
+        written[turns] = written.get(turns, 0) + 1
+        return label_texts(labels)
+
+    async with running(tmp_path, settings=ONE_GROUP_PARTITION) as server:
+        async with client_of(server) as client:
+            await create_topic(client, "t", 100)
+            await commit(client, "g", "t", 0)
+        monkeypatch.setattr("wirebroker.scrape.scrape.label_texts", counted)
+        monkeypatch.setattr(Slices, "SECONDS", 0.0)
+        counting = asyncio.create_task(count_turns())
+        found = await scrape(server)
+        counting.cancel()
+    assert sum(written.values()) > 200
+    # A slice that is over at once ends after each.
+    assert max(written.values()) <= 3
+    lag = {"consumergroup": "g", "topic": "t"}
+    assert value(found, "kafka_consumergroup_current_offset", **lag, partition=99) == -1
+
+
+async def test_names_of_groups_stay_within_their_labels(tmp_path):
+    hostile = 'g",topic="x"} 1\nkafka_brokers 7\r\\"\x85\u2028\0'
+    async with running(tmp_path, settings=ONE_GROUP_PARTITION) as server:
+        async with client_of(server) as client:
+            await create_topic(client, "t")
+            await commit(client, hostile, "t", 0)
+        found = await scrape(server)
+    assert value(found, "kafka_brokers") == 1
+    labels = {"consumergroup": hostile, "topic": "t", "partition": 0}
+    assert value(found, "kafka_consumergroup_lag", **labels) == 0
 
 
 async def test_the_process_is_told_of_as_by_every_other(tmp_path):

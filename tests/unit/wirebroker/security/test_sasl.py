@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import logging
+import re
 from typing import TYPE_CHECKING
 
 import pytest
@@ -23,6 +25,7 @@ from tests.support.servers import client_of, running
 from wirebroker.clock import SystemClock
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
+from wirebroker.security.first_users import first_users
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -127,6 +130,19 @@ async def test_nothing_else_is_served_before(tmp_path: Path, after_handshake: bo
         assert await client.is_closed()
 
 
+@pytest.mark.parametrize("key", [ApiKey.LEADER_AND_ISR, ApiKey.VOTE, ApiKey.BROKER_HEARTBEAT])
+async def test_nor_what_no_client_of_a_broker_sends(
+    tmp_path: Path, key: ApiKey, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with connected(tmp_path, PLAIN) as (_, client):
+        header = key.to_bytes(2) + bytes(2) + bytes(4) + b"\xff\xff\x00"
+        client._writer.write(len(header).to_bytes(4) + header)
+        assert await client.is_closed()
+    # One line, and no mistake of ours.
+    assert [each.levelname for each in caplog.records if "closing" in each.message] == ["WARNING"]
+    assert not [each for each in caplog.records if each.levelno >= logging.ERROR]
+
+
 async def test_before_it_requests_are_small_and_few(tmp_path: Path) -> None:
     small = {**PLAIN, "sasl.server.max.receive.size": "1000"}
     async with connected(tmp_path, small) as (server, client):
@@ -189,7 +205,20 @@ async def test_nobody_is_told_which_users_there_are(tmp_path: Path) -> None:
                 assert nonce.startswith(f"r={CLIENT_NONCE}")
                 firsts.setdefault(user, []).append(f"{salt},{iterations}")
     assert [len(set(each)) for each in firsts.values()] == [1, 1]
-    assert len(firsts["nobody"][0]) == len(firsts["carol"][0])
+
+
+async def test_nor_by_the_salt(tmp_path: Path) -> None:
+    (record,) = first_users(["SCRAM-SHA-256=[name=carol,password=carol-secret]"])
+    async with connected(tmp_path, SCRAM) as (server, _):
+        salts = {record.body.salt}
+        for mechanism in ("SCRAM-SHA-256", "SCRAM-SHA-512"):
+            async with client_of(server) as client:
+                await shake_hands(client, mechanism)
+                answer = await send_token(client, f"n,,n=nobody,r={CLIENT_NONCE}".encode())
+                salts.add(base64.b64decode(answer.auth_bytes.split(b",")[1].removeprefix(b"s=")))
+    # Each user has a salt for each mechanism, and all are as Kafka's tools make them.
+    assert len(salts) == 3
+    assert all(re.fullmatch(rb"[1-9a-z][0-9a-z]{15,25}", salt) for salt in salts), salts
 
 
 class LaterClock(SystemClock):

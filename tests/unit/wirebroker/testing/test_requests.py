@@ -10,8 +10,17 @@ import urllib.request
 import pytest
 
 from tests.support.raw_client import BlockingClient
+from wirebroker.clock import next_turn
 from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.http.message import HttpRequest
+from wirebroker.http.routes import Routes
+from wirebroker.request import Request
+from wirebroker.session import Session
 from wirebroker.testing import Broker, request_journal
+from wirebroker.testing.disturbance import Disturbance
+from wirebroker.testing.fault_table import FaultTable
+from wirebroker.testing.rig import Rig
+from wirebroker.testing.rig_routes import add_rig
 
 
 @pytest.fixture(scope="module", params=[False, True], ids=["same process", "own process"])
@@ -104,6 +113,30 @@ def test_memory_is_bounded(monkeypatch):
         assert broker.requests() == []
 
 
+def test_a_long_client_id_counts(monkeypatch):
+    monkeypatch.setattr(request_journal, "MOST_BYTES", 70_000)
+    journal = request_journal.RequestJournal()
+    session = Session(connection_id="1", peer="p", listener_name="l", local_host="h", local_port=1)
+    for _ in range(5):
+        request = Request(ApiKey.METADATA, 12, 0, "c" * 30_000, memoryview(b""), 0, session)
+        journal.add(request)
+    assert len(journal.rows(key=None, client_id=None, most=None)) == 2
+
+
+async def test_nothing_is_kept_of_who_leaves_a_black_hole():
+    faults = FaultTable()
+    faults.add({"kind": "blackhole"})
+    (fault,) = faults.concerning(ApiKey.METADATA, "c")
+    session = Session(connection_id="1", peer="p", listener_name="l", local_host="h", local_port=1)
+    request = Request(ApiKey.METADATA, 12, 0, "c", memoryview(bytearray()), 0, session)
+    never = Disturbance(None, request, None).by(fault, faults)
+    assert len(faults._when_removed) == 1
+    session.end()
+    await next_turn()
+    assert never.cancelled()
+    assert not faults._when_removed
+
+
 def http(broker, path, **options):
     address = broker._life.host._rig
     request = urllib.request.Request(f"http://{address}{path}", **options)
@@ -136,6 +169,30 @@ def test_other_languages_ask_over_http():
         broker.kill()
         with pytest.raises(ConnectionError, match="does not run"):
             broker.requests()
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "said"),
+    [
+        ("faults", {"kind": "delay", "delay_ms": 1, "topic": [1]}, "topic is of type string"),
+        ("faults", {"kind": "error", "api": 5, "error": "X"}, "api is of type string"),
+        ("faults/limit", {"id": 1}, "times is missing"),
+        ("faults/limit", {"id": True, "times": 1}, "id is of type integer"),
+        ("clock", {"freeze": "no"}, "freeze is of type boolean"),
+        ("clock/restore", {"passed_ms": 1}, "jumped_ms is missing"),
+        ("clock/restore", {"passed_ms": 10**200, "jumped_ms": 0}, "no clock is that far"),
+    ],
+)
+async def test_what_is_no_argument_is_said_and_harms_nothing(path, body, said):
+    routes = Routes()
+    rig = Rig()
+    add_rig(routes, rig)
+    route = routes.find("POST", f"/test/v1/{path}")
+    request = HttpRequest("POST", f"/test/v1/{path}", {}, {}, json.dumps(body).encode())
+    answer = await route.answering(request)
+    assert answer.status == 400
+    assert said in json.loads(answer.body)["error"]
+    assert not rig.faults
 
 
 def test_the_test_mode_is_not_open_to_everybody():
