@@ -65,7 +65,8 @@ class ReadableLog(LogBounds):
         segments = self.segments
         index = segments.floor_index(offset)
         assert index >= 0, "the first segment begins at or before log_start_offset"
-        while index < len(segments):
+        last = len(segments) - 1
+        while index <= last:
             segment = segments[index]
             end_position = segment.size
             if up_to_offset < end_offset:
@@ -80,7 +81,7 @@ class ReadableLog(LogBounds):
             if found is not None:
                 if not found.length or _is_cut_batch(segment, offset, found, min_one=min_one):
                     return LogRead(None, offset)
-                if index + 1 < len(segments) and not segment.log.is_old:
+                if index < last and not segment.log.is_old:
                     segment.log.is_old = _is_far_behind(segments, index)
                 return LogRead(found, offset, segment)
             # Compaction has removed the rest of this segment: the next batch is in a later one.

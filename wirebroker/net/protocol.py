@@ -262,12 +262,14 @@ def frame_answer(correlation_id: int, body: list[Piece], *, is_flexible: bool) -
                 answer += _joined(small)
                 answer.append(piece)
                 small, small_bytes = [], 0
-        elif len(piece) + small_bytes <= _JOINED_BYTES:
+            continue
+        size = len(piece)
+        if small_bytes + size <= _JOINED_BYTES:
             small.append(piece)
-            small_bytes += len(piece)
+            small_bytes += size
         else:
             answer += _joined(small)
-            small, small_bytes = [piece], len(piece)
+            small, small_bytes = [piece], size
     answer += _joined(small)
     return answer
 
