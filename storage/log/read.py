@@ -5,26 +5,38 @@ Nothing here changes the log. Source: Kafka's LocalLog.read, LocalLog.collectAbo
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from wirebroker.codecs.errors import ErrorCode, KafkaError
-from wirebroker.storage.files import FAR_BYTES, FileSlice
+from wirebroker.storage.files import FAR_BYTES
 from wirebroker.storage.log.bounds import LogBounds
-from wirebroker.storage.log.segment import Segment  # noqa: TC001 - compiled tuples look for it
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from wirebroker.storage.files import FileSlice
+    from wirebroker.storage.log.segment import Segment
     from wirebroker.storage.log.segments import Segments
     from wirebroker.storage.log.transaction_index import AbortedTransaction
 
 
-class LogRead(NamedTuple):
-    """What read() found."""
+class LogRead:
+    """What read() found.
 
-    slice: FileSlice | None  # None: nothing to see at this offset (yet), or it does not fit
-    fetch_offset: int
-    segment: Segment | None = None  # that the slice is of
+    Attributes:
+        slice: None: nothing to see at this offset (yet), or it does not fit.
+        fetch_offset: As it was asked for.
+        segment: That the slice is of.
+    """
+
+    __slots__ = ("fetch_offset", "segment", "slice")
+
+    def __init__(
+        self, found: FileSlice | None, fetch_offset: int, segment: Segment | None = None
+    ) -> None:
+        self.slice = found
+        self.fetch_offset = fetch_offset
+        self.segment = segment
 
 
 class ReadableLog(LogBounds):
