@@ -23,7 +23,7 @@ from wirebroker.api.follower_reads import FollowerReads
 from wirebroker.api.leader_endpoints import leader_endpoints
 from wirebroker.api.partition_reads import PartitionReads
 from wirebroker.api.registry import handles_raw
-from wirebroker.clock import Slices, finish, in_one_go
+from wirebroker.clock import Slices, finish
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.hot.fetch import FetchRequest, parse_fetch
 from wirebroker.codecs.hot.fetch_response import FetchPartitionResult, encode_fetch
@@ -65,11 +65,11 @@ def fetch(broker: Broker, request: Request) -> Reply | Awaitable[Reply]:
         request.keep()
         return _fetch_long(broker, request)
     wanted = parse_fetch(request.frame, request.position, version)
-    context = in_one_go(
-        broker.fetch_sessions.context(
-            wanted, asked_partitions(wanted), version=version, now_ms=broker.clock.now_ms()
-        )
+    asked = asked_partitions(wanted)
+    context = broker.fetch_sessions.context(
+        wanted, asked, version=version, now_ms=broker.clock.now_ms()
     )
+    finish(context.resume(wanted, asked))
     reads = _reads(broker, wanted, version)
     if len(context.partitions) > _MANY_PARTITIONS:
         return _fetch_many(broker, request, context, reads)
@@ -102,9 +102,10 @@ async def _fetch_long(broker: Broker, request: Request) -> Reply:
     version = request.version
     work = coding(len(request.frame))
     wanted, asked = await in_thread(work, _parse, request.frame, request.position, version)
-    context = await Slices(broker.clock).run(
-        broker.fetch_sessions.context(wanted, asked, version=version, now_ms=broker.clock.now_ms())
+    context = broker.fetch_sessions.context(
+        wanted, asked, version=version, now_ms=broker.clock.now_ms()
     )
+    await Slices(broker.clock).run(context.resume(wanted, asked))
     return await _fetch_many(broker, request, context, _reads(broker, wanted, version))
 
 
