@@ -101,6 +101,8 @@ def uvarint(value: int) -> bytes:
     """Encode an unsigned varint; `value` is not negative."""
     if 0 <= value < 1024:
         return _SMALL_UVARINTS[value]
+    if 1 << 14 <= value < 1 << 21:  # most lengths of records
+        return bytes((value & 0x7F | 0x80, value >> 7 & 0x7F | 0x80, value >> 14))
     assert 0 < value < 1 << 64, value
     return _encode_uvarint(value)
 

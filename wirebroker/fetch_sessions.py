@@ -2,9 +2,10 @@
 
 A session is a numbered set of partitions. Its first request (epoch 0) names them all; each later
 one carries the next epoch and names only what changed, and the answer leaves out partitions with
-nothing new. `FetchSessions.context` turns a request into the partitions to read and, after reading,
-`FetchContext.select` turns the results into the ones to send. Both go over every partition and so
-are iterators, which the caller runs in one go or, for thousands, in slices of the loop's time.
+nothing new. `FetchSessions.context` finds a request's session, `FetchContext.resume` the partitions
+to read and, after reading, `FetchContext.select` turns the results into the ones to send. The last
+two go over every partition and so are iterators, which the caller runs in one go or, for thousands,
+in slices of the loop's time.
 
     request (id, epoch)     meaning                               answer's session id
     (0, -1) or (id, -1)     no session; an old one is closed      0
@@ -148,23 +149,35 @@ class FetchContext:
     """One Fetch request, resolved: the partitions to read, then the results to send.
 
     Attributes:
-        partitions: What to read, in the order of service; none if there is an `error`.
+        partitions: What to read, in the order of service, after `resume`; none if there is an
+            `error`.
         session_id: What to answer, after `select`.
         error: What to answer; `select` may set it.
         chosen: The results to send, after `select`.
     """
 
-    __slots__ = ("_epoch", "_session", "_sessions", "chosen", "error", "partitions", "session_id")
+    __slots__ = (
+        "_epoch",
+        "_session",
+        "_sessions",
+        "_wants_session",
+        "chosen",
+        "error",
+        "partitions",
+        "session_id",
+    )
 
     def __init__(
         self,
+        sessions: FetchSessions,
         partitions: list[SessionPartition],
         *,
         session: FetchSession | None = None,
-        wanting_session_of: FetchSessions | None = None,
+        wants_session: bool = False,
         error: ErrorCode = ErrorCode.NONE,
     ) -> None:
-        self._sessions = wanting_session_of
+        self._sessions = sessions
+        self._wants_session = wants_session
         self._session = session
         self._epoch = session.epoch if session is not None else 0
         self.partitions = partitions
@@ -172,9 +185,23 @@ class FetchContext:
         self.error = error
         self.chosen: Results = []
 
+    def resume(self, request: FetchRequest, asked: list[SessionPartition]) -> Steps[None]:
+        """Take over what the request changes in its session, if it has one."""
+        session = self._session
+        if session is None:
+            return
+        yield from session.update(asked, _forgotten(request, uses_topic_ids=session.uses_topic_ids))
+        if session.partitions:
+            self.partitions = [cached.asked for cached in session.partitions.values()]
+        else:
+            self._sessions.close(session.session_id)
+            self._session = None
+            self.session_id = 0
+            self.partitions = asked
+
     def select(self, results: Results, *, version: int, now_ms: int) -> Steps[None]:
         """Work out what to send: `chosen`, `session_id`, and `error` if the session went on."""
-        if self._sessions is not None:
+        if self._wants_session:
             self.chosen = results
             created = self._sessions.create(
                 now_ms, len(results), uses_topic_ids=version >= TOPIC_ID_VERSION
@@ -211,8 +238,8 @@ class FetchSessions:
 
     def context(
         self, request: FetchRequest, asked: list[SessionPartition], *, version: int, now_ms: int
-    ) -> Steps[FetchContext]:
-        """Resolve a request to the partitions that it asks for, by its session if it has one.
+    ) -> FetchContext:
+        """Return what a request is to be served by: its session if it has one.
 
         Args:
             request: The request.
@@ -221,25 +248,22 @@ class FetchSessions:
             now_ms: The time now.
         """
         if request.session_epoch in {INITIAL_EPOCH, FINAL_EPOCH}:
-            self._sessions.pop(request.session_id, None)
+            self.close(request.session_id)
             wants_session = request.session_epoch == INITIAL_EPOCH
-            return FetchContext(asked, wanting_session_of=self if wants_session else None)
+            return FetchContext(self, asked, wants_session=wants_session)
         session = self._sessions.get(request.session_id)
         error = _session_error(session, request.session_epoch, version)
         if session is None or error != ErrorCode.NONE:
-            return FetchContext([], error=error)
+            return FetchContext(self, [], error=error)
         # First of all, so that the same request coming a second time is refused.
         session.epoch = session.epoch + 1 if session.epoch < MAX_EPOCH else 1
-        context = FetchContext([], session=session)
-        yield from session.update(asked, _forgotten(request, uses_topic_ids=session.uses_topic_ids))
-        if not session.partitions:
-            self._sessions.pop(session.session_id, None)
-            return FetchContext(asked)
         session.last_used_ms = now_ms
-        if session.session_id in self._sessions:
-            self._sessions.move_to_end(session.session_id)
-        context.partitions = [cached.asked for cached in session.partitions.values()]
-        return context
+        self._sessions.move_to_end(session.session_id)
+        return FetchContext(self, [], session=session)
+
+    def close(self, session_id: int) -> None:
+        """End a session, if there is one."""
+        self._sessions.pop(session_id, None)
 
     def create(self, now_ms: int, size: int, *, uses_topic_ids: bool) -> FetchSession | None:
         """Open a session for `size` partitions, or return None if all slots hold better ones."""

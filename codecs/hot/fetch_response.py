@@ -186,6 +186,12 @@ def _encode_flexible(result: FetchPartitionResult) -> bytes:
 
 
 def _encode_result_tags(result: FetchPartitionResult) -> bytes:
+    if (
+        result.diverging_epoch is None
+        and result.current_leader is None
+        and result.snapshot_id is None
+    ):
+        return b"\x00"
     tags: list[bytes] = []
     if result.diverging_epoch is not None:
         tags.append(b"\x00\x0d" + _EPOCH_AND_OFFSET.pack(*result.diverging_epoch) + b"\x00")
@@ -193,7 +199,7 @@ def _encode_result_tags(result: FetchPartitionResult) -> bytes:
         tags.append(b"\x01\x09" + _LEADER.pack(*result.current_leader) + b"\x00")
     if result.snapshot_id is not None:
         tags.append(b"\x02\x0d" + _OFFSET_AND_EPOCH.pack(*result.snapshot_id) + b"\x00")
-    return uvarint(len(tags)) + b"".join(tags) if tags else b"\x00"
+    return uvarint(len(tags)) + b"".join(tags)
 
 
 def _encode_classic_topics(

@@ -5,26 +5,38 @@ Nothing here changes the log. Source: Kafka's LocalLog.read, LocalLog.collectAbo
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from wirebroker.codecs.errors import ErrorCode, KafkaError
-from wirebroker.storage.files import FAR_BYTES, FileSlice
+from wirebroker.storage.files import FAR_BYTES
 from wirebroker.storage.log.bounds import LogBounds
-from wirebroker.storage.log.segment import Segment  # noqa: TC001 - compiled tuples look for it
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from wirebroker.storage.files import FileSlice
+    from wirebroker.storage.log.segment import Segment
     from wirebroker.storage.log.segments import Segments
     from wirebroker.storage.log.transaction_index import AbortedTransaction
 
 
-class LogRead(NamedTuple):
-    """What read() found."""
+class LogRead:
+    """What read() found.
 
-    slice: FileSlice | None  # None: nothing to see at this offset (yet), or it does not fit
-    fetch_offset: int
-    segment: Segment | None = None  # that the slice is of
+    Attributes:
+        slice: None: nothing to see at this offset (yet), or it does not fit.
+        fetch_offset: As it was asked for.
+        segment: That the slice is of.
+    """
+
+    __slots__ = ("fetch_offset", "segment", "slice")
+
+    def __init__(
+        self, found: FileSlice | None, fetch_offset: int, segment: Segment | None = None
+    ) -> None:
+        self.slice = found
+        self.fetch_offset = fetch_offset
+        self.segment = segment
 
 
 class ReadableLog(LogBounds):
@@ -65,7 +77,8 @@ class ReadableLog(LogBounds):
         segments = self.segments
         index = segments.floor_index(offset)
         assert index >= 0, "the first segment begins at or before log_start_offset"
-        while index < len(segments):
+        last = len(segments) - 1
+        while index <= last:
             segment = segments[index]
             end_position = segment.size
             if up_to_offset < end_offset:
@@ -80,7 +93,7 @@ class ReadableLog(LogBounds):
             if found is not None:
                 if not found.length or _is_cut_batch(segment, offset, found, min_one=min_one):
                     return LogRead(None, offset)
-                if index + 1 < len(segments) and not segment.log.is_old:
+                if index < last and not segment.log.is_old:
                     segment.log.is_old = _is_far_behind(segments, index)
                 return LogRead(found, offset, segment)
             # Compaction has removed the rest of this segment: the next batch is in a later one.

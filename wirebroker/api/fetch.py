@@ -19,10 +19,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from wirebroker.api.fetch_wait import FetchWait
+from wirebroker.api.follower_reads import FollowerReads
 from wirebroker.api.leader_endpoints import leader_endpoints
 from wirebroker.api.partition_reads import PartitionReads
 from wirebroker.api.registry import handles_raw
-from wirebroker.clock import Slices, finish, in_one_go
+from wirebroker.clock import Slices, finish
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.hot.fetch import FetchRequest, parse_fetch
 from wirebroker.codecs.hot.fetch_response import FetchPartitionResult, encode_fetch
@@ -64,12 +65,12 @@ def fetch(broker: Broker, request: Request) -> Reply | Awaitable[Reply]:
         request.keep()
         return _fetch_long(broker, request)
     wanted = parse_fetch(request.frame, request.position, version)
-    context = in_one_go(
-        broker.fetch_sessions.context(
-            wanted, asked_partitions(wanted), version=version, now_ms=broker.clock.now_ms()
-        )
+    asked = asked_partitions(wanted)
+    context = broker.fetch_sessions.context(
+        wanted, asked, version=version, now_ms=broker.clock.now_ms()
     )
-    reads = PartitionReads(broker, wanted, version)
+    finish(context.resume(wanted, asked))
+    reads = _reads(broker, wanted, version)
     if len(context.partitions) > _MANY_PARTITIONS:
         return _fetch_many(broker, request, context, reads)
     finish(reads.find(context.partitions))
@@ -80,7 +81,8 @@ def fetch(broker: Broker, request: Request) -> Reply | Awaitable[Reply]:
     if reads.is_ready():
         reads.note_sent()
         finish(context.select(reads.results, version=version, now_ms=broker.clock.now_ms()))
-        return _encode(version, context, _endpoints(broker, request, reads))
+        endpoints = _endpoints(broker, request, reads) if reads.has_failed else ()
+        return _encode(version, context, endpoints)
     # Watching begins here and now: what is appended before the task runs must not be missed.
     wait = FetchWait(reads)
     finish(wait.begin())
@@ -88,15 +90,23 @@ def fetch(broker: Broker, request: Request) -> Reply | Awaitable[Reply]:
     return _fetch_later(broker, request, context, reads, wait)
 
 
+def _reads(broker: Broker, wanted: FetchRequest, version: int) -> PartitionReads:
+    """Return what reads for who asks: followers do with their id; -2 debugs one as a consumer."""
+    if wanted.replica_id >= 0:
+        return FollowerReads(broker, wanted, version)
+    return PartitionReads(broker, wanted, version)
+
+
 async def _fetch_long(broker: Broker, request: Request) -> Reply:
     """Serve a request that takes long to parse."""
     version = request.version
     work = coding(len(request.frame))
     wanted, asked = await in_thread(work, _parse, request.frame, request.position, version)
-    context = await Slices(broker.clock).run(
-        broker.fetch_sessions.context(wanted, asked, version=version, now_ms=broker.clock.now_ms())
+    context = broker.fetch_sessions.context(
+        wanted, asked, version=version, now_ms=broker.clock.now_ms()
     )
-    return await _fetch_many(broker, request, context, PartitionReads(broker, wanted, version))
+    await Slices(broker.clock).run(context.resume(wanted, asked))
+    return await _fetch_many(broker, request, context, _reads(broker, wanted, version))
 
 
 def _parse(
@@ -140,7 +150,7 @@ async def _fetch_later(
         await slices.run(wait.end())
     reads.note_sent()
     await slices.run(context.select(reads.results, version=version, now_ms=broker.clock.now_ms()))
-    endpoints = _endpoints(broker, request, reads)
+    endpoints = _endpoints(broker, request, reads) if reads.has_failed else ()
     if len(context.chosen) <= _MANY_PARTITIONS:
         return _encode(version, context, endpoints)
     return await in_thread(Work.CODING, _encode, version, context, endpoints)
@@ -164,7 +174,7 @@ async def _look(reads: PartitionReads, slices: Slices) -> None:
 
 
 def _endpoints(broker: Broker, request: Request, reads: PartitionReads) -> Sequence[NodeEndpoint]:
-    return leader_endpoints(broker, request, reads.leaders()) if reads.has_failed else ()
+    return leader_endpoints(broker, request, reads.leaders())
 
 
 def _encode(version: int, context: FetchContext, endpoints: Sequence[NodeEndpoint]) -> Reply:

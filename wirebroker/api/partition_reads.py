@@ -12,7 +12,7 @@ Who asks decides what it sees, and where:
 
     a consumer up to v10   up to the high watermark or last stable offset, of the leader alone
     a consumer from v11    the same, of any replica (KIP-392); a leader may name a nearer one
-    a follower             the whole log, of the leader, which learns how far the follower has come
+    a follower             the whole log, of the leader (follower_reads.py)
 
 Source: Kafka's KafkaApis.handleFetchRequest, ReplicaManager.readFromLog, Partition.readRecords.
 """
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from wirebroker.cluster.partition import Partition
     from wirebroker.codecs.hot.fetch import FetchRequest
     from wirebroker.storage.log.log import Log
-    from wirebroker.storage.log.read import LogRead
 
 READ_COMMITTED = 1
 # From this version on, clients know KAFKA_STORAGE_ERROR (KIP-112).
@@ -62,7 +61,7 @@ _MOVED = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EP
 
 
 class PartitionReads:
-    """What one Fetch finds.
+    """What one consumer's Fetch finds.
 
     Attributes:
         found: The partitions that are here, in the order of service; their place is their number.
@@ -77,14 +76,11 @@ class PartitionReads:
     __slots__ = (
         "_absent",
         "_broker",
-        "_broker_epoch",
+        "_by_id",
         "_client_rack",
-        "_is_from_consumer",
-        "_is_noted",
         "_is_of_leader",
         "_is_read_committed",
         "_max_bytes",
-        "_replica_id",
         "_version",
         "found",
         "has_failed",
@@ -98,14 +94,9 @@ class PartitionReads:
     def __init__(self, broker: Broker, request: FetchRequest, version: int) -> None:
         self._broker = broker
         self._version = version
-        # Followers ask with their id; -2 is a consumer that debugs a follower.
-        self._is_from_consumer = request.replica_id < 0
-        self._replica_id = request.replica_id
-        self._broker_epoch = request.replica_epoch
-        # How far a follower has come is noted once, by the first look: later ones know no more.
-        self._is_noted = self._is_from_consumer
-        self._is_of_leader = not self._is_from_consumer or version < _ANY_REPLICA_VERSION
-        self._client_rack = request.rack_id if self._is_from_consumer else ""
+        self._by_id = version >= TOPIC_ID_VERSION
+        self._is_of_leader = version < _ANY_REPLICA_VERSION
+        self._client_rack = request.rack_id
         self._is_read_committed = request.isolation_level == READ_COMMITTED
         self._max_bytes = min(request.max_bytes, broker.config.int("fetch.max.bytes"))
         self.min_bytes = min(request.min_bytes, self._max_bytes)
@@ -120,7 +111,7 @@ class PartitionReads:
 
     def find(self, partitions: list[SessionPartition]) -> Steps[None]:
         """Look up what is asked for."""
-        by_id = self._version >= TOPIC_ID_VERSION
+        by_id = self._by_id
         unknown: Results = []
         find = self._broker.replicas.find
         for asked in partitions:
@@ -179,7 +170,6 @@ class PartitionReads:
             left = max(0, left - length)
             results.append((asked, result))
             yield
-        self._is_noted = True
         if self._absent:
             results += self._absent
         self.results = results
@@ -188,8 +178,8 @@ class PartitionReads:
 
     def note_sent(self) -> None:
         """Count what is read as sent to a consumer."""
-        if self.size and self._is_from_consumer:
-            for (_, partition), (_, result) in zip(self.found, self.results, strict=False):
+        if self.size:
+            for (_, partition), (_, result) in zip(self.found, self.results):  # noqa: B905 - first those found
                 partition.traffic.bytes_out += records_length(result)
 
     def is_ready(self) -> bool:
@@ -205,8 +195,6 @@ class PartitionReads:
 
     def leaders(self) -> set[int]:
         """Return the ids of nodes that the results name as leaders, whom a consumer will ask."""
-        if not (self.has_failed and self._is_from_consumer):
-            return set()
         told = [result.current_leader for _, result in self.results]
         return {leader[0] for leader in told if leader is not None}
 
@@ -231,16 +219,11 @@ class PartitionReads:
         return records_length(result)
 
     def sees_all(self, log: Log) -> bool:
-        """Say whether this reader sees all that a log has, and is told of it as it is committed.
-
-        Never of a follower, which is told of what is not committed yet.
-        """
-        return self._is_from_consumer and self._end(log) == log.log_end_offset
+        """Say whether this reader sees all that a log has, and is told of it as it is committed."""
+        return self._end(log) == log.log_end_offset
 
     def _end(self, log: Log) -> int:
         """Return where the log ends for this reader."""
-        if not self._is_from_consumer:
-            return log.log_end_offset
         return log.last_stable_offset if self._is_read_committed else log.high_watermark
 
     def _ends_early(self, number: int) -> bool:
@@ -265,68 +248,27 @@ class PartitionReads:
         may_block: bool,
     ) -> FetchPartitionResult:
         wanted = asked.wanted
-        self._admit(asked, partition)
-        log = partition.log
-        result = FetchPartitionResult(wanted.index)
-        result.high_watermark = log.high_watermark
-        up_to_offset = self._end(log)
-        result.last_stable_offset = log.last_stable_offset
-        result.log_start_offset = log.log_start_offset
-        result.records = b""
-        if self._client_rack and partition.is_leader:
-            result.preferred_read_replica = self._nearer_replica(partition, wanted.fetch_offset)
-            if result.preferred_read_replica >= 0:
-                return result
-        if wanted.last_fetched_epoch >= 0:
-            result.diverging_epoch = _divergence(partition, asked)
-            if result.diverging_epoch is not None:
-                return result
-        if self._is_read_committed:
-            result.aborted_transactions = ()
-        if max_bytes < 0 and wanted.fetch_offset < up_to_offset:
-            raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
-        read = self._read_log(
-            asked, partition, max_bytes, result, min_one=min_one, may_block=may_block
-        )
-        if not self._is_noted:
-            self._note_follower(partition, asked)
-        if read.slice is not None:
-            result.records = read.slice
-        elif max_bytes > 0 and wanted.fetch_offset < up_to_offset:
-            # There is a batch, and it does not fit: as in Kafka nothing is said of transactions.
-            result.aborted_transactions = None
-        return result
-
-    def _admit(self, asked: SessionPartition, partition: Partition) -> None:
-        """Refuse who may not read this here."""
-        if self._version >= TOPIC_ID_VERSION and asked.topic_id != partition.topic_id:
+        if self._by_id and asked.topic_id != partition.topic_id:
             raise KafkaError(ErrorCode.INCONSISTENT_TOPIC_ID)
         # Here, unlike in ListOffsets, every negative epoch means that none was named.
-        current_leader_epoch = max(asked.wanted.current_leader_epoch, -1)
-        if not self._is_from_consumer:
-            partition.check_replica(self._replica_id, current_leader_epoch)
-        elif self._is_of_leader:
-            partition.check_leader(current_leader_epoch)
-        else:
-            partition.check_readable(current_leader_epoch)
-
-    def _read_log(
-        self,
-        asked: SessionPartition,
-        partition: Partition,
-        max_bytes: int,
-        result: FetchPartitionResult,
-        *,
-        min_one: bool,
-        may_block: bool,
-    ) -> LogRead:
-        """Find the records, and the aborted transactions among them for who wants to know."""
+        self._admit(partition, max(wanted.current_leader_epoch, -1))
         log = partition.log
+        result = FetchPartitionResult(
+            wanted.index, 0, log.high_watermark, log.last_stable_offset, log.log_start_offset
+        )
+        result.records = b""
+        if self._client_rack or wanted.last_fetched_epoch >= 0:
+            self._redirect(asked, partition, result)
+            if result.preferred_read_replica >= 0 or result.diverging_epoch is not None:
+                return result
+        up_to_offset = self._end(log)
+        if max_bytes < 0 and wanted.fetch_offset < up_to_offset:
+            raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
         try:
             read = log.read(
-                asked.wanted.fetch_offset,
+                wanted.fetch_offset,
                 max_bytes,
-                up_to_offset=self._end(log),
+                up_to_offset=up_to_offset,
                 min_one=min_one,
                 may_block=may_block,
             )
@@ -335,20 +277,31 @@ class PartitionReads:
         except OSError as error:
             self._broker.replicas.disk_failed(partition, error)
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR) from error
-        return read
+        if read.slice is not None:
+            result.records = read.slice
+        elif max_bytes > 0 and wanted.fetch_offset < up_to_offset:
+            # There is a batch, and it does not fit: as in Kafka nothing is said of transactions.
+            result.aborted_transactions = None
+        return result
 
-    def _note_follower(self, partition: Partition, asked: SessionPartition) -> None:
-        """Note how far the follower has come that asks; it may be let into the ISR."""
+    def _admit(self, partition: Partition, current_leader_epoch: int) -> None:
+        """Refuse who may not read this here."""
+        if self._is_of_leader or partition.is_leader:
+            partition.check_leader(current_leader_epoch)
+        else:
+            partition.check_readable(current_leader_epoch)
+
+    def _redirect(
+        self, asked: SessionPartition, partition: Partition, result: FetchPartitionResult
+    ) -> None:
+        """Have the result tell if another replica is to be read, or another offset."""
         wanted = asked.wanted
-        may_join = partition.update_follower(
-            self._replica_id,
-            fetch_offset=wanted.fetch_offset,
-            log_start_offset=wanted.log_start_offset,
-            broker_epoch=self._broker_epoch,
-            current_leader_epoch=max(wanted.current_leader_epoch, -1),
-        )
-        if may_join:
-            self._broker.isr_changes.add(partition, self._replica_id)
+        if self._client_rack and partition.is_leader:
+            result.preferred_read_replica = self._nearer_replica(partition, wanted.fetch_offset)
+            if result.preferred_read_replica >= 0:
+                return
+        if wanted.last_fetched_epoch >= 0:
+            result.diverging_epoch = _divergence(partition, asked)
 
     def _nearer_replica(self, partition: Partition, fetch_offset: int) -> int:
         """Return the replica that the client is to read from, -1 if it is this one."""

@@ -435,7 +435,7 @@ class ReplicaStanding(LocalReplica):
             self.stored_offset = stored
         leading = self._leading
         assert leading is not None
-        if not leading.is_alone:
+        if leading.followers:
             if has_more and self._watchers:
                 self._tell_watchers()  # acks=1 waits for no follower
             stored = self._replicated(leading)

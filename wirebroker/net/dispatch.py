@@ -17,13 +17,12 @@ other exception. It is logged with its traceback and costs its connection, nothi
 from __future__ import annotations
 
 from struct import Struct
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from wirebroker.codecs.api_keys import FIRST_PRODUCE_VERSION, SPOKEN_VERSIONS, ApiKey
 from wirebroker.codecs.errors import ErrorCode, MalformedFrameError
 from wirebroker.codecs.frames import parse_request_header, response_header
 from wirebroker.gate import Gate
-from wirebroker.handlers import Handler  # noqa: TC001 - compiled tuples look for it
 from wirebroker.net.protocol import frame_answer
 from wirebroker.request import CloseConnectionError, LargeResponse, Request
 from wirebroker.shared_block import owned
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
     import asyncio
     from collections.abc import Awaitable, Callable
 
-    from wirebroker.handlers import Registry
+    from wirebroker.handlers import Handler, Registry
     from wirebroker.metrics import Metrics
     from wirebroker.request import Piece
     from wirebroker.session import Prepared, Session
@@ -50,14 +49,38 @@ class HandlerFailedError(Exception):
     """A handler raised what it should not have; its cause is the exception."""
 
 
-class _Entry(NamedTuple):
-    """A handler in one of its versions."""
+class _Entry:
+    """A handler in one of its versions, and how many requests there were of it.
 
-    key: ApiKey
-    version: int
-    handler: Handler
-    # Whether the answer's header has tagged fields.
-    is_flexible: bool
+    Attributes:
+        key: The API key.
+        version: One that is served.
+        handler: Who serves it.
+        function: The handler's.
+        is_raw: The handler's.
+        is_flexible: Whether the answer's header has tagged fields.
+        request_count: Of requests that the gate let through.
+    """
+
+    __slots__ = (
+        "function",
+        "handler",
+        "is_flexible",
+        "is_raw",
+        "key",
+        "request_count",
+        "version",
+    )
+
+    def __init__(self, version: int, handler: Handler) -> None:
+        self.key = handler.key
+        self.version = version
+        self.handler = handler
+        # Own attributes are found sooner than a tuple's: every request asks for these.
+        self.function = handler.function
+        self.is_raw = handler.is_raw
+        self.is_flexible = len(response_header(handler.key, version, 0)) > 4
+        self.request_count = 0
 
 
 class Pending:
@@ -104,7 +127,6 @@ class Dispatcher:
         "_entries",
         "_gate",
         "_registered",
-        "_request_counts",
     )
 
     def __init__(
@@ -135,19 +157,16 @@ class Dispatcher:
             key = handler.key
             self._registered[int(key)] = key
             for version in range(_first_version(key), SPOKEN_VERSIONS[key].max_version + 1):
-                is_flexible = len(response_header(key, version, 0)) > 4
-                self._entries[key << 16 | version] = _Entry(key, version, handler, is_flexible)
-        # As in _entries.
-        self._request_counts = dict.fromkeys(self._entries, 0)
+                self._entries[key << 16 | version] = _Entry(version, handler)
         if metrics is not None:
             metrics.requests = self.request_counts
 
     def request_counts(self) -> dict[str, int]:
         """Return how many requests there were, by API and version as "Produce,13"."""
         return {
-            f"{_shown_name(self._entries[kind].key)},{kind & 0xFFFF}": count
-            for kind, count in self._request_counts.items()
-            if count
+            f"{_shown_name(entry.key)},{entry.version}": entry.request_count
+            for entry in self._entries.values()
+            if entry.request_count
         }
 
     def __call__(self, frame: memoryview, session: Session) -> list[Piece] | Pending | None:
@@ -171,7 +190,7 @@ class Dispatcher:
         if prepared is not None and prepared.epoch == gate.epoch:
             short = self._serve_prepared(prepared, frame)
             if short is not None:
-                self._request_counts[prepared.kind] += 1
+                self._entries[prepared.kind].request_count += 1
                 return [short]
             has_begun = prepared.has_begun
         key, version, correlation_id, client_id, position = parse_request_header(frame)
@@ -179,13 +198,13 @@ class Dispatcher:
         if entry is None:
             return self._refuse(ApiKey(key), version, correlation_id)
         handler = entry.handler
-        if handler.is_coroutine and handler.is_raw:
+        if entry.is_raw and handler.is_coroutine:
             frame = owned(frame)
         request = Request(entry.key, version, correlation_id, client_id, frame, position, session)
         session.epoch = gate.epoch  # what it raises while it is asked holds for the next request
         body: Any = None if has_begun else gate.refusal(request, handler)
         if body is None:
-            self._request_counts[key << 16 | version] += 1
+            entry.request_count += 1
             body = self._call(entry, request)
         if body is None:
             return None
@@ -214,10 +233,9 @@ class Dispatcher:
 
     def _call(self, entry: _Entry, request: Request) -> Any:
         """Have a handler serve a request; the body of its answer in pieces, None or later."""
-        handler = entry.handler
         try:
-            if handler.is_raw:
-                return handler.function(self._broker, request)
+            if entry.is_raw:
+                return entry.function(self._broker, request)
             return self._call_generic(entry, request)
         except (MalformedFrameError, CloseConnectionError):
             raise
@@ -231,7 +249,7 @@ class Dispatcher:
             return self._serve_in_thread(entry, request)
         decode, encode = self._codec()
         body = decode(entry.key, entry.version, request.frame, request.position)
-        outcome: Any = entry.handler.function(self._broker, request, body)
+        outcome: Any = entry.function(self._broker, request, body)
         if hasattr(outcome, "__await__"):
             return self._encode_later(entry, outcome)
         return [encode(entry.key, entry.version, outcome)]
@@ -249,7 +267,7 @@ class Dispatcher:
         key, version = entry.key, entry.version
         work = coding(len(request.frame))
         body = await in_thread(work, decode, key, version, request.frame, request.position)
-        outcome: Any = entry.handler.function(self._broker, request, body)
+        outcome: Any = entry.function(self._broker, request, body)
         if hasattr(outcome, "__await__"):
             outcome = await outcome
         return [await in_thread(work, encode, key, version, outcome)]

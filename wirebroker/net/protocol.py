@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Final
 
 from wirebroker.codecs.errors import MalformedFrameError
 from wirebroker.net.frame_buffer import FrameBuffer
+from wirebroker.storage.files import FileSlice
 
 if TYPE_CHECKING:
     from wirebroker.net.receive_area import ReceiveArea
@@ -38,7 +39,6 @@ _JOINED_BYTES: Final = 64 << 10
 
 _LENGTH: Final = Struct(">i")
 _NOTHING: Final = memoryview(b"")
-_BYTES: Final = (bytes, bytearray, memoryview)
 _ANSWER_HEAD: Final = Struct(">ii")
 _FLEXIBLE_ANSWER_HEAD: Final = Struct(">iix")
 
@@ -248,26 +248,28 @@ def frame_answer(correlation_id: int, body: list[Piece], *, is_flexible: bool) -
     header_bytes = 5 if is_flexible else 4
     if len(body) == 1:
         piece = body[0]
-        if isinstance(piece, _BYTES) and len(piece) <= _JOINED_BYTES:
+        if not isinstance(piece, FileSlice) and len(piece) <= _JOINED_BYTES:
             return [head.pack(header_bytes + len(piece), correlation_id) + piece]
     total = header_bytes
     for piece in body:
-        total += len(piece) if isinstance(piece, _BYTES) else piece.length
+        total += piece.length if isinstance(piece, FileSlice) else len(piece)
     answer: list[Piece] = []
     small: list[bytes | bytearray | memoryview] = [head.pack(total, correlation_id)]
     small_bytes = header_bytes + 4
     for piece in body:
-        if not isinstance(piece, _BYTES):
+        if isinstance(piece, FileSlice):
             if piece.length:
                 answer += _joined(small)
                 answer.append(piece)
                 small, small_bytes = [], 0
-        elif len(piece) + small_bytes <= _JOINED_BYTES:
+            continue
+        size = len(piece)
+        if small_bytes + size <= _JOINED_BYTES:
             small.append(piece)
-            small_bytes += len(piece)
+            small_bytes += size
         else:
             answer += _joined(small)
-            small, small_bytes = [piece], len(piece)
+            small, small_bytes = [piece], size
     answer += _joined(small)
     return answer
 

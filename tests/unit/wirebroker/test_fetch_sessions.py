@@ -58,11 +58,10 @@ class Fetcher:
         self.state: dict[int, dict] = {}
 
     def begin(self, wanted: FetchRequest) -> FetchContext:
-        return in_one_go(
-            self.sessions.context(
-                wanted, asked_partitions(wanted), version=self.version, now_ms=self.now_ms
-            )
-        )
+        asked = asked_partitions(wanted)
+        context = self.sessions.context(wanted, asked, version=self.version, now_ms=self.now_ms)
+        in_one_go(context.resume(wanted, asked))
+        return context
 
     def finish(self, context: FetchContext) -> list[int]:
         """Return the partitions that are answered."""

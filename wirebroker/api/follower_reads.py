@@ -1,0 +1,75 @@
+"""The partitions of one Fetch of a follower: read to the log's end, and how far it has come noted.
+
+Source: Kafka's ReplicaManager.readFromLog, Partition.fetchRecords and updateFollowerFetchState.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wirebroker.api.partition_reads import PartitionReads
+
+if TYPE_CHECKING:
+    from wirebroker.broker import Broker
+    from wirebroker.cluster.partition import Partition
+    from wirebroker.codecs.hot.fetch import FetchRequest
+    from wirebroker.codecs.hot.fetch_response import FetchPartitionResult
+    from wirebroker.fetch_sessions import SessionPartition
+    from wirebroker.storage.log.log import Log
+
+
+class FollowerReads(PartitionReads):
+    """What one follower's Fetch finds."""
+
+    __slots__ = ("_broker_epoch", "_replica_id")
+
+    def __init__(self, broker: Broker, request: FetchRequest, version: int) -> None:
+        super().__init__(broker, request, version)
+        self._replica_id = request.replica_id
+        self._broker_epoch = request.replica_epoch
+        self._client_rack = ""  # it is to read here, wherever it is
+
+    def note_sent(self) -> None:
+        """Count nothing: only consumers count."""
+
+    def leaders(self) -> set[int]:
+        """Return none: it knows them from the metadata."""
+        return set()
+
+    def sees_all(self, log: Log) -> bool:
+        """Say no: it is told of what is not committed yet, too."""
+        return False
+
+    def _end(self, log: Log) -> int:
+        return log.log_end_offset
+
+    def _admit(self, partition: Partition, current_leader_epoch: int) -> None:
+        partition.check_replica(self._replica_id, current_leader_epoch)
+
+    def _read(
+        self,
+        asked: SessionPartition,
+        partition: Partition,
+        max_bytes: int,
+        *,
+        min_one: bool,
+        may_block: bool,
+    ) -> FetchPartitionResult:
+        result = super()._read(asked, partition, max_bytes, min_one=min_one, may_block=may_block)
+        # It is noted once, by the first look: later ones know no more.
+        if not self.results and result.diverging_epoch is None:
+            self._note(partition, asked)
+        return result
+
+    def _note(self, partition: Partition, asked: SessionPartition) -> None:
+        """Note how far the follower has come; it may be let into the ISR."""
+        wanted = asked.wanted
+        may_join = partition.update_follower(
+            self._replica_id,
+            fetch_offset=wanted.fetch_offset,
+            log_start_offset=wanted.log_start_offset,
+            broker_epoch=self._broker_epoch,
+            current_leader_epoch=max(wanted.current_leader_epoch, -1),
+        )
+        if may_join:
+            self._broker.isr_changes.add(partition, self._replica_id)
