@@ -60,6 +60,8 @@ _READ_COMMITTED = 1
 # More partitions are looked up in slices: one takes about 10 us.
 _AT_ONCE = 100
 
+_KNOWS_OFFSET_NOT_AVAILABLE = 5
+
 # A thread that walks records holds the GIL: the loop waits no longer than this for it.
 _PIECE_S = 0.002
 
@@ -80,6 +82,7 @@ class _Search(NamedTuple):
     # Records at or above it are not shown.
     end: int
     answer: dict[str, Any]
+    replica_id: int
 
 
 @handles(ApiKey.LIST_OFFSETS, needs=(DESCRIBE_TOPIC,), cost=Cost.THREADS)
@@ -155,16 +158,19 @@ class _Answer:
 
     def _look_up(self, partition: Partition, asked: Any, answer: dict[str, Any]) -> _Found:
         """Return what is found at once; of what isn't, nothing, and note the search."""
-        found = _look_up(partition, asked, self._body)
+        found = _look_up(partition, asked, self._body, self._version)
         if not isinstance(found, int):
             return found
-        search = _Search(partition, asked.timestamp, found, answer)
+        search = _Search(partition, asked.timestamp, found, answer, self._body.replica_id)
         try:
             hit = _find_at_once(search)
         except (TakesLongError, ColdPagesError, OSError):
             self.searches.append(search)  # a disk that fails, fails again
             return _Found()
-        return _Found() if hit is None else _Found(hit.timestamp, hit.offset, hit.leader_epoch)
+        if hit is None:
+            _check_end(partition, self._body.replica_id, self._version)
+            return _Found()
+        return _Found(hit.timestamp, hit.offset, hit.leader_epoch)
 
 
 def _check_timestamp(timestamp: int, version: int) -> None:
@@ -172,7 +178,21 @@ def _check_timestamp(timestamp: int, version: int) -> None:
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
 
 
-def _look_up(partition: Partition, asked: Any, body: Any) -> _Found | int:
+def _check_end(partition: Partition, replica_id: int, version: int) -> None:
+    """Refuse to tell a consumer of an end that is about to grow.
+
+    A leader that has just been elected does not know yet how much of its log is committed: the end
+    that it would tell lies before records that consumers have read (KIP-207).
+
+    Raises:
+        KafkaError: OFFSET_NOT_AVAILABLE; before version 5 LEADER_NOT_AVAILABLE.
+    """
+    if replica_id == _CONSUMER_REPLICA_ID and partition.is_catching_up:
+        late = version < _KNOWS_OFFSET_NOT_AVAILABLE
+        raise KafkaError(ErrorCode.LEADER_NOT_AVAILABLE if late else ErrorCode.OFFSET_NOT_AVAILABLE)
+
+
+def _look_up(partition: Partition, asked: Any, body: Any, version: int) -> _Found | int:
     """Return what is known at once, or up to which offset there is to be searched."""
     timestamp: int = asked.timestamp
     partition.check_leader(asked.current_leader_epoch)
@@ -184,6 +204,7 @@ def _look_up(partition: Partition, asked: Any, body: Any) -> _Found | int:
     else:
         end = log.high_watermark
     if timestamp == LATEST:
+        _check_end(partition, body.replica_id, version)
         return _Found(-1, end, partition.leader_epoch)
     if timestamp in {LATEST_TIERED, EARLIEST_PENDING_UPLOAD}:
         # Nothing is tiered.
@@ -205,6 +226,8 @@ async def _search(broker: Broker, search: _Search, version: int) -> None:
             # Retention or compaction has removed segments meanwhile: what counts is there now.
             found = await _find_in_thread(search, broker.clock)
         partition.check_leader()  # who leads now may have something else there
+        if found is None:
+            _check_end(partition, search.replica_id, version)
     except KafkaError as error:
         search.answer["error_code"] = error.code
     except OSError as fault:

@@ -407,6 +407,12 @@ class ReplicaStanding(LocalReplica):
             most_lag_ms=self._host.most_lag_ms,
         )
 
+    @property
+    def is_catching_up(self) -> bool:
+        """Whether what was there when this epoch began does not count yet (KIP-207)."""
+        leading = self._leading
+        return leading is not None and leading.start_offset > self.log.high_watermark
+
     # -- what counts -------------------------------------------------------------------------
 
     def flushed(self, offset: int, *, cuts: int) -> None:

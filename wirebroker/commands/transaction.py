@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 
 @click.group()
 def transaction() -> None:
-    """Show transactions: one that stays open keeps consumers from reading on."""
+    """Show what transactional producers are at.
+
+    A transaction that stays open keeps consumers from reading on.
+    """
 
 
 @transaction.command("list")

@@ -46,6 +46,8 @@ _NOT_ON_WINDOWS = {
     socket: ["MSG_DONTWAIT", "SO_REUSEPORT"],
     mmap: ["MAP_PRIVATE", "MAP_ANONYMOUS", "MAP_SHARED", "PROT_READ", "PROT_WRITE"],
 }
+# They need PySpark.
+_OF_EXTRAS = ("wirebroker.segments.", "wirebroker.pipelines.")
 _MODULES_NOT_ON_WINDOWS = ("fcntl", "grp", "pwd", "resource", "termios", "tty")
 
 
@@ -93,7 +95,7 @@ def _import_all() -> None:
     import wirebroker
 
     for module in pkgutil.walk_packages(wirebroker.__path__, "wirebroker."):
-        if not module.name.endswith("__main__"):
+        if not module.name.endswith("__main__") and not module.name.startswith(_OF_EXTRAS):
             importlib.import_module(module.name)
 
 

@@ -6,6 +6,7 @@ import contextlib
 import json
 import urllib.error
 import urllib.request
+from typing import Any, cast
 
 import pytest
 
@@ -129,7 +130,7 @@ async def test_nothing_is_kept_of_who_leaves_a_black_hole():
     (fault,) = faults.concerning(ApiKey.METADATA, "c")
     session = Session(connection_id="1", peer="p", listener_name="l", local_host="h", local_port=1)
     request = Request(ApiKey.METADATA, 12, 0, "c", memoryview(bytearray()), 0, session)
-    never = Disturbance(None, request, None).by(fault, faults)
+    never: Any = Disturbance(None, request, cast("Any", None)).by(fault, faults)
     assert len(faults._when_removed) == 1
     session.end()
     await next_turn()
