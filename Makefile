@@ -18,7 +18,7 @@ TREE := .venv/compiled
 # What can tell the two apart, but no Java: the rest is the same code. Randomized tests try other
 # cases than the plain run does.
 COMPILED_TESTS := tests/unit tests/property tests/hostile tests/transcripts \
-  $(addprefix --ignore=tests/unit/,benchmarks compiling support wirebroker/config wirebroker/test_replication.py wirebroker/test_other_systems.py)
+  $(addprefix --ignore=tests/unit/,benchmarks compiling support wirebroker/config wirebroker/test_other_systems.py)
 COMPILED_SEED := 2000
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 # The layers are linked into the package; a clone without symbolic links can't be worked in.

@@ -146,8 +146,10 @@ async def _fetch_later(
     try:
         if not reads.is_ready() and await wait.until_ready():
             await _look(reads, slices)
-    finally:
+    except BaseException:
         await slices.run(wait.end())
+        raise
+    await slices.run(wait.end())
     reads.note_sent()
     await slices.run(context.select(reads.results, version=version, now_ms=broker.clock.now_ms()))
     endpoints = _endpoints(broker, request, reads) if reads.has_failed else ()

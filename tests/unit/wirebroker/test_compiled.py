@@ -118,3 +118,22 @@ def test_no_thread_is_given_a_function_within_a_function(path):
         if isinstance(argument, ast.Name)
     ]
     assert not inner.intersection(given)
+
+
+@pytest.mark.parametrize("path", compiled_paths())
+def test_nothing_is_awaited_in_a_finally(path):
+    """After a cancellation there every later call of the compiled function raises it again.
+
+    mypyc 2.4 keeps what is on its way through a `finally` with the coroutine's own memory, which is
+    used again. tests/unit/wirebroker/test_replication.py cancels Fetches that wait.
+    """
+    tree = ast.parse((ROOT / path).read_text(encoding="utf-8"))
+    awaited = [
+        each.lineno
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Try)
+        for statement in node.finalbody
+        for each in ast.walk(statement)
+        if isinstance(each, ast.Await | ast.Yield | ast.YieldFrom | ast.AsyncFor | ast.AsyncWith)
+    ]
+    assert not awaited
