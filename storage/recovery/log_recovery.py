@@ -193,8 +193,9 @@ def _open_clean(
 
 
 def _is_younger_than_its_end(log: Log, files: Files, end_offset: int) -> bool:
+    """Tell whether the log was written to after the snapshot, or as soon as the system can tell."""
     snapshot = f"{log.directory}/{end_offset:020d}{SNAPSHOT_SUFFIX}"
-    return log.segments.active.modified_ms() > files.modified_ms(snapshot)
+    return log.segments.active.modified_ms() >= files.modified_ms(snapshot)
 
 
 def _has_more(segment: Segment, end_offset: int) -> bool:

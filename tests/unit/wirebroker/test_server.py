@@ -359,8 +359,12 @@ async def test_what_somebody_wrote_behind_a_stopped_log_stands_in_nobodys_way(tm
     async with running(tmp_path) as server, client_of(server) as client:
         await create_topic(client, "t")
         await append(client, "t", batch(b"a"))
-    with (tmp_path / "t-0" / f"{0:020d}.log").open("ab") as file:
+    log = tmp_path / "t-0" / f"{0:020d}.log"
+    with log.open("ab") as file:
         file.write(junk)
+    # As if at once, within a tick of the clock that files are stamped by.
+    stopped = (tmp_path / "t-0" / f"{1:020d}.snapshot").stat()
+    os.utime(log, ns=(stopped.st_mtime_ns, stopped.st_mtime_ns))
     async with running(tmp_path) as server, client_of(server) as client:
         await append(client, "t", batch(b"b"))
         assert values_in((await fetch(client, "t", 0)).records) == [b"a", b"b"]
