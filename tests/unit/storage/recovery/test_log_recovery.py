@@ -63,8 +63,8 @@ def test_a_cleanly_stopped_log_is_opened_without_reading(open_log, monkeypatch):
         append(log, batch(producer_id=5, producer_epoch=0, base_sequence=number))
     log.close(clean=True)
     # Stopped a while after it was written to last; within one tick it would be looked at.
-    path = log.segments.active.log.path
-    written_ns = os.stat(path).st_mtime_ns - 10**9
+    path = Path(log.segments.active.log.path)
+    written_ns = path.stat().st_mtime_ns - 10**9
     os.utime(path, ns=(written_ns, written_ns))
 
     def no_access(*_):
