@@ -13,7 +13,6 @@ Source: Kafka's KafkaRaftClient and SnapshotGenerator, for a quorum of one voter
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from typing import TYPE_CHECKING
 
@@ -22,15 +21,13 @@ from wirebroker.cluster.data_directory import is_disk_failure
 from wirebroker.cluster.metadata_batches import BatchBuilder, decode_batch, framed
 from wirebroker.cluster.metadata_snapshot import (
     SnapshotContents,
-    SnapshotId,
     control_records,
-    encode_snapshot,
     read_snapshot,
 )
 from wirebroker.cluster.metadata_store import MetadataStore
 from wirebroker.cluster.quorum_state import read_quorum_state, write_quorum_state
+from wirebroker.cluster.snapshot_writer import SnapshotWriter
 from wirebroker.codecs.records.control import (
-    ControlRecord,
     KRaftVersion,
     KRaftVoters,
     LeaderChange,
@@ -47,15 +44,11 @@ if TYPE_CHECKING:
     from wirebroker.clock import Clock, Steps
     from wirebroker.cluster.metadata_batches import EncodedBatches
     from wirebroker.codecs.metadata_records import MetadataRecord
+    from wirebroker.codecs.records.control import ControlRecord
     from wirebroker.config import Config
     from wirebroker.storage.files import Files
 
 LOGGER = logging.getLogger(__name__)
-
-# Every start and stop changes each partition. So that a start reads twice the cluster's size at
-# most, a snapshot is also due when the log behind it is as large; from here on, which is 28,000
-# such changes, replayed in 0.15 s.
-_LEAST_SNAPSHOT_INTERVAL_BYTES = 1 << 20
 
 
 class MetadataLog:
@@ -63,19 +56,17 @@ class MetadataLog:
 
     Attributes:
         epoch: The epoch that this node leads, from lead() on.
+        snapshots: Writes them.
         store: The files.
     """
 
     __slots__ = (
         "_clock",
-        "_config",
         "_files",
-        "_last_snapshot_at",
         "_last_timestamp_ms",
         "_node_id",
-        "_snapshotter",
-        "_voters",
         "epoch",
+        "snapshots",
         "store",
     )
 
@@ -86,13 +77,10 @@ class MetadataLog:
         self.store = MetadataStore(files, log_directory, clock)
         self._files = files
         self._clock = clock
-        self._config = config
         self._node_id = node_id
         self.epoch = 0
-        self._snapshotter: asyncio.Task[None] | None = None
-        self._last_snapshot_at = clock.monotonic()
         self._last_timestamp_ms = 0
-        self._voters: list[ControlRecord] = []  # of a log with dynamic voters, kept for snapshots
+        self.snapshots = SnapshotWriter(self.store, clock=clock, config=config)
 
     @property
     def directory(self) -> str:
@@ -106,8 +94,7 @@ class MetadataLog:
 
     async def close(self) -> None:
         """Let go of the files; nothing is appended any more."""
-        if self._snapshotter is not None:
-            await self._snapshotter
+        await self.snapshots.settle()
         self.store.close()
 
     # Loading and leading
@@ -152,10 +139,10 @@ class MetadataLog:
                 await slices.turn()
 
     def _note_voters(self, records: Iterable[ControlRecord]) -> None:
+        """Note them; raises StartError if the quorum is not of this node alone."""
+        records = list(records)
+        self.snapshots.note_voters(records)
         for record in records:
-            if isinstance(record, KRaftVersion | KRaftVoters):
-                kept = [each for each in self._voters if type(each) is not type(record)]
-                self._voters = [*kept, record]
             if isinstance(record, KRaftVoters):
                 others = {voter.voter_id for voter in record.voters} - {self._node_id}
                 if others:
@@ -178,7 +165,7 @@ class MetadataLog:
         state = read_quorum_state(self._files, directory, node_id=self._node_id)
         self.epoch = max(state.leader_epoch, self.store.latest_epoch, image.epoch) + 1
         is_dynamic = any(
-            isinstance(each, KRaftVersion) and each.kraft_version for each in self._voters
+            isinstance(each, KRaftVersion) and each.kraft_version for each in self.snapshots.voters
         )
         data_version = 1 if is_dynamic else state.data_version
         state = state._replace(leader_epoch=self.epoch, data_version=data_version)
@@ -188,7 +175,7 @@ class MetadataLog:
         batches = self._builder(image.offset)
         voter = (QuorumVoter(self._node_id),)
         # The voters that a fresh directory was formatted with become part of the log.
-        voters = self._voters if image.offset == 0 else []
+        voters = self.snapshots.voters if image.offset == 0 else []
         batches.add_control([LeaderChange(self._node_id, voter, voter), *voters])
         self.store.append(batches.batches)
         return ImageBuilder(image).build(offset=batches.next_offset, epoch=self.epoch)[0]
@@ -241,7 +228,7 @@ class MetadataLog:
             on_failure: Told if the disk fails so that the log cannot go on.
         """
         assert image.offset == self.store.end_offset
-        if not self._is_snapshot_due() or image.open_transaction is not None:
+        if not self.snapshots.is_due or image.open_transaction is not None:
             return
         try:
             self.store.roll()
@@ -252,37 +239,4 @@ class MetadataLog:
                 # The log goes on in its present segment.
                 LOGGER.warning("no metadata snapshot could be begun: %s", error)
             return
-        self._last_snapshot_at = self._clock.monotonic()
-        self._snapshotter = asyncio.create_task(
-            self._write_snapshot(image, self._last_timestamp_ms), name="metadata snapshot"
-        )
-
-    def _is_snapshot_due(self) -> bool:
-        if self._snapshotter is not None:
-            return False
-        size = self.store.bytes_since_snapshot
-        interval_ms = self._config.int("metadata.log.max.snapshot.interval.ms")
-        age_ms = (self._clock.monotonic() - self._last_snapshot_at) * 1000
-        limit = min(
-            self._config.int("metadata.log.max.record.bytes.between.snapshots"),
-            max(_LEAST_SNAPSHOT_INTERVAL_BYTES, self.store.snapshot_bytes),
-        )
-        return size >= limit or (0 < interval_ms <= age_ms and size > 0)
-
-    async def _write_snapshot(self, image: ClusterImage, timestamp_ms: int) -> None:
-        """Write a snapshot of a committed image, then remove what it replaces."""
-        snapshot = SnapshotId(image.offset, image.epoch)
-        try:
-            pieces = await encode_snapshot(
-                image, voters=self._voters, timestamp_ms=timestamp_ms, clock=self._clock
-            )
-            content = b"".join(pieces)
-            await in_thread(Work.UPKEEP, self.store.write_snapshot, snapshot, content)
-            self.store.advance_start(snapshot)
-        except OSError as error:
-            # The log is whole without it; the next snapshot tries again.
-            LOGGER.warning("no metadata snapshot could be written: %s", error)
-        else:
-            LOGGER.info("wrote metadata snapshot %s (%d bytes)", snapshot.file_name, len(content))
-        finally:
-            self._snapshotter = None
+        self.snapshots.begin(image, timestamp_ms=self._last_timestamp_ms)

@@ -15,7 +15,6 @@ Source: Kafka's KafkaRaftClient (as observer) and SnapshotGenerator (KIP-595, KI
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections import deque
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -26,20 +25,17 @@ from wirebroker.cluster.metadata_snapshot import (
     SnapshotContents,
     SnapshotId,
     control_records,
-    encode_snapshot,
     read_snapshot,
 )
 from wirebroker.cluster.metadata_store import MetadataStore
+from wirebroker.cluster.snapshot_writer import SnapshotWriter
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.codecs.records.batch import batch_crc, read_batch_header
-from wirebroker.codecs.records.control import ControlRecord, KRaftVersion, KRaftVoters
 from wirebroker.coordinator.controller.cluster_image import ClusterImage
 from wirebroker.coordinator.controller.image_builder import ImageBuilder
 from wirebroker.threads import Work, in_thread
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from wirebroker.clock import Clock
     from wirebroker.codecs.records.batch import BatchHeader
     from wirebroker.config import Config
@@ -47,8 +43,6 @@ if TYPE_CHECKING:
 
 LOGGER = logging.getLogger(__name__)
 
-# As metadata_log.py: smaller logs are not worth a snapshot.
-_LEAST_SNAPSHOT_INTERVAL_BYTES: Final = 1 << 20
 # Of a batch: base offset and length come first.
 _LENGTH_END: Final = 12
 
@@ -107,13 +101,10 @@ class ObservedLog:
 
     __slots__ = (
         "_clock",
-        "_config",
-        "_last_snapshot_at",
         "_last_timestamp_ms",
-        "_snapshotter",
+        "_snapshots",
         "_store",
         "_uncommitted",
-        "_voters",
     )
 
     # _uncommitted holds the batches from the applied offset to the end, in order.
@@ -122,11 +113,8 @@ class ObservedLog:
         """Take the log that lies in a log directory, which is locked and formatted already."""
         self._store = MetadataStore(files, log_directory, clock)
         self._clock = clock
-        self._config = config
+        self._snapshots = SnapshotWriter(self._store, clock=clock, config=config)
         self._uncommitted: deque[FetchedBatch] = deque()
-        self._voters: list[ControlRecord] = []
-        self._snapshotter: asyncio.Task[None] | None = None
-        self._last_snapshot_at = clock.monotonic()
         self._last_timestamp_ms = 0
 
     @property
@@ -159,15 +147,14 @@ class ObservedLog:
         if content is not None:
             contents = read_snapshot(content)
             image = await image_of_snapshot(contents, store.snapshots[-1], self._clock)
-            self._note_voters(contents.voters)
+            self._snapshots.note_voters(contents.voters)
         store.remove_leftovers()
         self._uncommitted.extend(FetchedBatch(*each) for each in store.recover())
         return image
 
     async def close(self) -> None:
         """Let go of the files; nothing is appended any more."""
-        if self._snapshotter is not None:
-            await self._snapshotter
+        await self._snapshots.settle()
         self._store.close()
 
     # What the leader says
@@ -199,7 +186,7 @@ class ObservedLog:
             each = self._uncommitted.popleft()
             self._last_timestamp_ms = each.header.max_timestamp
             if each.header.is_control:
-                self._note_voters(control_records(each.batch, each.header))
+                self._snapshots.note_voters(control_records(each.batch, each.header))
             taken.append(each)
         return taken
 
@@ -233,11 +220,10 @@ class ObservedLog:
         """
         contents = await in_thread(Work.UPKEEP, read_snapshot, content)
         image = await image_of_snapshot(contents, snapshot, self._clock)
-        if self._snapshotter is not None:
-            await self._snapshotter
+        await self._snapshots.settle()
         self._uncommitted.clear()
-        self._voters = []
-        self._note_voters(contents.voters)
+        self._snapshots.voters = []
+        self._snapshots.note_voters(contents.voters)
         await in_thread(Work.METADATA, self._store.write_snapshot, snapshot, content)
         self._store.restart_at(snapshot)
         return image
@@ -250,46 +236,7 @@ class ObservedLog:
         Raises:
             OSError: The disk failed.
         """
-        if image.open_transaction is not None or not self._is_snapshot_due():
+        if image.open_transaction is not None or not self._snapshots.is_due:
             return
         self._store.roll()
-        self._last_snapshot_at = self._clock.monotonic()
-        self._snapshotter = asyncio.create_task(
-            self._write_snapshot(image, self._last_timestamp_ms), name="metadata snapshot"
-        )
-
-    def _is_snapshot_due(self) -> bool:
-        if self._snapshotter is not None:
-            return False
-        size = self._store.bytes_since_snapshot
-        interval_ms = self._config.int("metadata.log.max.snapshot.interval.ms")
-        age_ms = (self._clock.monotonic() - self._last_snapshot_at) * 1000
-        limit = min(
-            self._config.int("metadata.log.max.record.bytes.between.snapshots"),
-            max(_LEAST_SNAPSHOT_INTERVAL_BYTES, self._store.snapshot_bytes),
-        )
-        return size >= limit or (0 < interval_ms <= age_ms and size > 0)
-
-    async def _write_snapshot(self, image: ClusterImage, timestamp_ms: int) -> None:
-        """Write a snapshot, then remove what it replaces; the root of its task."""
-        snapshot = SnapshotId(image.offset, image.epoch)
-        try:
-            pieces = await encode_snapshot(
-                image, voters=self._voters, timestamp_ms=timestamp_ms, clock=self._clock
-            )
-            content = b"".join(pieces)
-            await in_thread(Work.UPKEEP, self._store.write_snapshot, snapshot, content)
-            self._store.advance_start(snapshot)
-        except OSError as error:
-            # The log is whole without it; the next snapshot tries again.
-            LOGGER.warning("no metadata snapshot could be written: %s", error)
-        else:
-            LOGGER.info("wrote metadata snapshot %s (%d bytes)", snapshot.file_name, len(content))
-        finally:
-            self._snapshotter = None
-
-    def _note_voters(self, records: Iterable[ControlRecord]) -> None:
-        for record in records:
-            if isinstance(record, KRaftVersion | KRaftVoters):
-                kept = [each for each in self._voters if type(each) is not type(record)]
-                self._voters = [*kept, record]
+        self._snapshots.begin(image, timestamp_ms=self._last_timestamp_ms)

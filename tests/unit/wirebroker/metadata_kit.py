@@ -84,6 +84,6 @@ def snapshotting(directory):
 
 async def settle(log):
     """Wait for a snapshot that is being written."""
-    while log.log.stored._snapshotter is not None:
-        await asyncio.shield(log.log.stored._snapshotter)
+    while log.log.stored.snapshots.is_busy:
+        await asyncio.shield(log.log.stored.snapshots.settle())
         await next_turn()
