@@ -26,7 +26,7 @@ from kafka.admin import ConfigResourceType as PythonResourceType
 
 from compat_tests import topics
 from compat_tests.clients.message import WAIT_S
-from compat_tests.waiting import eventually
+from tests.support.waiting import eventually
 from wirebroker import clock
 
 if TYPE_CHECKING:

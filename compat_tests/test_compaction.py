@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from compat_tests import topics
-from compat_tests.waiting import eventually
 from tests.support import java_start
 from tests.support.brokers import ApacheKafka
 from tests.support.compaction import append, append_marker, compact
+from tests.support.waiting import eventually
 from wirebroker.clock import SystemClock
 from wirebroker.codecs.records.batch import build_batch, iterate_batches, iterate_records
 from wirebroker.codecs.records.compression import Codec

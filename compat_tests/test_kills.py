@@ -24,7 +24,7 @@ from compat_tests.clients import confluent
 from compat_tests.clients.message import WAIT_S
 from compat_tests.transactional_load import TransactionalLoad
 from compat_tests.transactions.watcher import Watcher
-from compat_tests.waiting import eventually
+from tests.support.waiting import eventually
 
 if TYPE_CHECKING:
     from collections.abc import Callable

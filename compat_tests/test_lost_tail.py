@@ -18,8 +18,8 @@ import pytest
 from compat_tests import topics
 from compat_tests.clients import confluent, java
 from compat_tests.clients.message import WAIT_S
-from compat_tests.waiting import eventually
 from tests.support import tools
+from tests.support.waiting import eventually
 from wirebroker.codecs.records.batch import iterate_batches
 
 if TYPE_CHECKING:

@@ -11,9 +11,9 @@ import confluent_kafka
 import pytest
 
 from compat_tests.conftest import new_topic_name
-from compat_tests.waiting import eventually
 from tests.support.brokers import make_broker
 from tests.support.verbs import Verbs
+from tests.support.waiting import eventually
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

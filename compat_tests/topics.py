@@ -5,7 +5,7 @@ from __future__ import annotations
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from compat_tests.clients.message import WAIT_S
-from compat_tests.waiting import eventually
+from tests.support.waiting import eventually
 
 
 def create(

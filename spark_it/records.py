@@ -11,7 +11,7 @@ from confluent_kafka.cimpl import NewPartitions
 from compat_tests import topics
 from compat_tests.clients import confluent
 from compat_tests.clients.message import WAIT_S
-from compat_tests.waiting import eventually
+from tests.support.waiting import eventually
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

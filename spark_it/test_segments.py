@@ -14,9 +14,9 @@ import pytest
 from compat_tests import topics
 from compat_tests.clients import confluent
 from compat_tests.clients.message import CODECS, WAIT_S
-from compat_tests.waiting import eventually
 from spark_it import records
 from spark_it.records import START_MS, Count, count_rows
+from tests.support.waiting import eventually
 
 if TYPE_CHECKING:
     from pathlib import Path

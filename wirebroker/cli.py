@@ -72,6 +72,38 @@ def _parse_port(_context: click.Context, _option: click.Parameter, text: str | N
     return int(text)
 
 
+# Flags of every command that starts a broker, in the order in which help shows them.
+_BROKER_FLAGS = (
+    click.option("--data-dir", metavar="DIR", help="Where data lies (log.dirs). [default: ./data]"),
+    click.option("--host", metavar="HOST", help="Address to listen at. [default: 127.0.0.1]"),
+    click.option(
+        "--port",
+        callback=_parse_port,
+        metavar="N",
+        help="Port to listen at; 0 picks a free one. [default: 9092]",
+    ),
+    click.option(
+        "--set",
+        "settings",
+        multiple=True,
+        metavar="KEY=VALUE",
+        help="Set one config; may be given many times.",
+    ),
+    click.option(
+        "--port-file",
+        type=click.Path(path_type=Path),
+        metavar="FILE",
+        help="Write the port to this file once the broker is ready.",
+    ),
+)
+
+
+def _of_a_broker(command: Callable[..., None]) -> Callable[..., None]:
+    for flag in reversed(_BROKER_FLAGS):
+        command = flag(command)
+    return command
+
+
 @click.command()
 @click.option(
     "--config",
@@ -80,27 +112,7 @@ def _parse_port(_context: click.Context, _option: click.Parameter, text: str | N
     metavar="FILE",
     help="A server.properties file. Without one a profile for one node applies.",
 )
-@click.option("--data-dir", metavar="DIR", help="Where data lies (log.dirs). [default: ./data]")
-@click.option("--host", metavar="HOST", help="Address to listen at. [default: 127.0.0.1]")
-@click.option(
-    "--port",
-    callback=_parse_port,
-    metavar="N",
-    help="Port to listen at; 0 picks a free one. [default: 9092]",
-)
-@click.option(
-    "--set",
-    "settings",
-    multiple=True,
-    metavar="KEY=VALUE",
-    help="Set one config; may be given many times.",
-)
-@click.option(
-    "--port-file",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="Write the port to this file once the broker is ready.",
-)
+@_of_a_broker
 @click.option(
     "--unprotected",
     is_flag=True,
@@ -212,27 +224,7 @@ def _parse_node_id(
     metavar="N",
     help="Which broker this is. [default: as the data directory says, else the lowest free one]",
 )
-@click.option("--data-dir", metavar="DIR", help="Where data lies (log.dirs). [default: ./data]")
-@click.option("--host", metavar="HOST", help="Address to listen at. [default: 127.0.0.1]")
-@click.option(
-    "--port",
-    callback=_parse_port,
-    metavar="N",
-    help="Port to listen at; 0 picks a free one. [default: 9092]",
-)
-@click.option(
-    "--set",
-    "settings",
-    multiple=True,
-    metavar="KEY=VALUE",
-    help="Set one config; may be given many times.",
-)
-@click.option(
-    "--port-file",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="Write the port to this file once the broker is ready.",
-)
+@_of_a_broker
 @click.option(
     "--unprotected",
     is_flag=True,

@@ -113,6 +113,15 @@ class Cluster:
                 each.kill9()
 
 
+def is_open(port: int) -> bool:
+    """Tell whether somebody listens, who may answer no client."""
+    try:
+        socket.create_connection((HOST, port), timeout=5).close()
+    except OSError:
+        return False
+    return True
+
+
 class _Member(Broker):
     """A node of a cluster; it keeps a server.properties in its folder."""
 
@@ -192,19 +201,15 @@ class JavaController(_Java):
         }
 
     def _is_ready(self) -> bool:
-        try:
-            socket.create_connection((HOST, self.port), timeout=5).close()
-        except OSError:
-            return False
-        return True
+        return is_open(self.port)
 
 
 class JavaBroker(_Java):
     """A broker of Apache Kafka's, without a controller of its own."""
 
 
-class MemberBroker(_Member):
-    """A wirebroker with process.roles=broker, started by the file that a Java broker takes."""
+class OwnNode(_Member):
+    """A wirebroker, started by the file that a Java node takes; it says its port when it serves."""
 
     @property
     def _port_file(self) -> Path:
@@ -217,6 +222,10 @@ class MemberBroker(_Member):
     def _command(self) -> list[str]:
         serve = [sys.executable, "-m", "wirebroker", "serve", "--config", str(self.properties)]
         return [*serve, "--port-file", str(self._port_file)]
+
+
+class MemberBroker(OwnNode):
+    """A wirebroker with process.roles=broker."""
 
     def _is_ready(self) -> bool:
         return self._port_file.exists() and answers(self.port)

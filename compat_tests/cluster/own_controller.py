@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import socket
-import sys
 from typing import TYPE_CHECKING
 
-from compat_tests.cluster.nodes import FIRST_CONTROLLER, Cluster, _Member
+from compat_tests.cluster.nodes import CLUSTER_ID, FIRST_CONTROLLER, Cluster, OwnNode, is_open
 from tests.support.ports import HOST, free_port
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-CLUSTER_ID = "MkU3OEVBNTcwNTJENDM2Qk"
 
-
-class OwnController(_Member):
+class OwnController(OwnNode):
     """A wirebroker with the controller role.
 
     Args:
@@ -53,26 +49,8 @@ class OwnController(_Member):
             "wirebroker.cluster.id": CLUSTER_ID,
         }
 
-    @property
-    def _port_file(self) -> Path:
-        return self.directory / "port"
-
-    def _prepare(self) -> None:
-        super()._prepare()
-        self._port_file.unlink(missing_ok=True)
-
-    def _command(self) -> list[str]:
-        serve = [sys.executable, "-m", "wirebroker", "serve", "--config", str(self.properties)]
-        return [*serve, "--port-file", str(self._port_file)]
-
     def _is_ready(self) -> bool:
-        if not self._port_file.exists():
-            return False
-        try:
-            socket.create_connection((HOST, self.controller_port), timeout=5).close()
-        except OSError:
-            return False
-        return True
+        return self._port_file.exists() and is_open(self.controller_port)
 
 
 def own_cluster(folder: Path, *, has_broker: bool = False, **settings: str) -> Cluster:

@@ -12,7 +12,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from compat_tests.clients.java import CONFIGS, TOPICS, run
 from compat_tests.cluster.nodes import CLUSTER_ID, JoiningBroker
-from compat_tests.waiting import eventually
+from tests.support.waiting import eventually
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

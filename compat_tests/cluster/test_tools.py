@@ -10,7 +10,7 @@ from confluent_kafka import Consumer
 
 from compat_tests.clients.java import TOPICS, run
 from compat_tests.cluster.test_membership import WAIT_S, create, produce, read, values
-from compat_tests.waiting import eventually
+from tests.support.waiting import eventually
 
 if TYPE_CHECKING:
     from compat_tests.cluster.conftest import StartCluster

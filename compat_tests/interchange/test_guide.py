@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from compat_tests.raw_requests import Requests, batch, record
-from compat_tests.waiting import eventually
 from tests.support import brokers, java_start
 from tests.support.ports import free_ports
+from tests.support.waiting import eventually
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -10,9 +10,9 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from compat_tests.tools_go import go_command
-from compat_tests.waiting import eventually
 from tests.support import tools
 from tests.support.ports import free_port
+from tests.support.waiting import eventually
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

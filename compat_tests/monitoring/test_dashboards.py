@@ -14,10 +14,10 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from compat_tests.monitoring.panels import DASHBOARDS, EMPTY, LABELS, panels
 from compat_tests.monitoring.prometheus import Prometheus, program
 from compat_tests.topics import create
-from compat_tests.waiting import eventually
 from tests.project_files import ROOT
 from tests.support.brokers import Wirebroker
 from tests.support.ports import free_port
+from tests.support.waiting import eventually
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

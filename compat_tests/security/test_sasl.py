@@ -19,8 +19,8 @@ from confluent_kafka.admin import (
 from compat_tests.clients import java
 from compat_tests.conftest import new_topic_name
 from compat_tests.security.secured import MECHANISMS, PASSWORD, secured_broker
-from compat_tests.waiting import eventually
 from tests.support.ports import HOST
+from tests.support.waiting import eventually
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

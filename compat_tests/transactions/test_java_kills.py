@@ -23,7 +23,7 @@ from compat_tests.clients.message import WAIT_S
 from compat_tests.transactions.drivers.driver import FencedError
 from compat_tests.transactions.drivers.java import Java
 from compat_tests.transactions.settings import SETTINGS
-from compat_tests.waiting import eventually
+from tests.support.waiting import eventually
 
 if TYPE_CHECKING:
     from compat_tests.conftest import StartBroker

@@ -13,7 +13,7 @@ from wirebroker.api.authorized_operations import ALL_ON_CLUSTER, NOT_ASKED
 from wirebroker.api.metadata import advertised, any_live_broker
 from wirebroker.api.registry import handles
 from wirebroker.codecs.api_keys import ApiKey
-from wirebroker.codecs.errors import ErrorCode
+from wirebroker.endpoint_types import BROKERS, wrong_endpoint
 from wirebroker.handlers import Cost
 from wirebroker.needs import DESCRIBE_CLUSTER
 
@@ -21,15 +21,12 @@ if TYPE_CHECKING:
     from wirebroker.broker import Broker
     from wirebroker.request import Request
 
-_BROKERS = 1
-_CONTROLLERS = 2
-
 
 @handles(ApiKey.DESCRIBE_CLUSTER, needs=(DESCRIBE_CLUSTER,), cost=Cost.BOUNDED)
 def describe_cluster(broker: Broker, request: Request, body: Any) -> dict[str, Any]:
     """Answer from the committed image."""
-    if body.endpoint_type != _BROKERS:
-        return _wrong_endpoint(body.endpoint_type, request.version)
+    if body.endpoint_type != BROKERS:
+        return wrong_endpoint(body.endpoint_type, request.version, served=BROKERS)
     brokers = [
         {"broker_id": node_id, "host": host, "port": port, "rack": rack, "is_fenced": False}
         for node_id, host, port, rack in advertised(broker, request.session)
@@ -40,7 +37,7 @@ def describe_cluster(broker: Broker, request: Request, body: Any) -> dict[str, A
         brokers += _fenced(broker, request)
     asked = body.include_cluster_authorized_operations
     return {
-        "endpoint_type": _BROKERS,
+        "endpoint_type": BROKERS,
         "cluster_id": broker.cluster_id,
         "controller_id": controller_id if controller_id in known else -1,
         "brokers": brokers,
@@ -61,15 +58,3 @@ def _fenced(broker: Broker, request: Request) -> list[dict[str, Any]]:
         for node in broker.metadata.image.brokers.values()
         if node.fenced and listener in node.endpoints
     ]
-
-
-def _wrong_endpoint(endpoint_type: int, version: int) -> dict[str, Any]:
-    if endpoint_type == _CONTROLLERS:
-        error = ErrorCode.MISMATCHED_ENDPOINT_TYPE
-        message = "This is a broker's endpoint; controllers cannot be described here."
-    else:
-        error = ErrorCode.UNSUPPORTED_ENDPOINT_TYPE
-        message = f"There is no endpoint type {endpoint_type}."
-    if version == 0:
-        error = ErrorCode.INVALID_REQUEST
-    return {"error_code": int(error), "error_message": message, "cluster_id": ""}

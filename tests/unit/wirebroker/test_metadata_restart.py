@@ -6,7 +6,7 @@ import pytest
 
 from tests.unit.coordinator.kit import new_topic
 from tests.unit.wirebroker.metadata_kit import NO_OP, Node, settle, snapshotting, write
-from wirebroker.cluster import metadata_log
+from wirebroker.cluster import snapshot_writer
 from wirebroker.cluster.metadata_batches import BATCH_RECORDS
 from wirebroker.codecs.metadata_records import RecordType, metadata_record
 from wirebroker.config.row import StartError
@@ -210,7 +210,7 @@ async def test_the_log_grows_by_no_more_than_its_own_records_at_a_start(node):
 async def test_starts_of_many_partitions_do_not_make_the_next_one_read_ever_more(node):
     changes_bytes = 500 * 80  # of a start after a kill, and a little more
 
-    with mock.patch.object(metadata_log, "_LEAST_SNAPSHOT_INTERVAL_BYTES", 100_000):
+    with mock.patch.object(snapshot_writer, "_LEAST_INTERVAL_BYTES", 100_000):
         log = await node.start()
         await node.create(log, new_topic("a", 500))
         await log.close()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
@@ -11,9 +10,10 @@ from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.support.own_cluster import FirstBroker, JoinedBroker
+from tests.support.waiting import eventually
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
     from pathlib import Path
 
     from tests.support.brokers import Broker
@@ -39,13 +39,6 @@ def brokers(tmp_path: Path) -> Iterator[dict[int, Broker]]:
     finally:
         for each in made.values():
             each.kill9()
-
-
-def eventually(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    while not condition():
-        assert time.monotonic() < deadline, "it never was so"
-        time.sleep(0.05)
 
 
 def bootstrap(brokers: dict[int, Broker]) -> str:
@@ -138,7 +131,9 @@ def stored(broker: Broker, partition: str) -> bytes:
 def test_a_killed_leader_is_followed_by_another_and_comes_back(brokers: dict[int, Broker]) -> None:
     topics = Topics(brokers)
     topics.create("t", [2, 3, 1])
-    eventually(lambda: topics.are_in_sync("t", ALL) and topics.leaders("t") == {2})
+    eventually(
+        lambda: topics.are_in_sync("t", ALL) and topics.leaders("t") == {2}, timeout_s=PATIENCE_S
+    )
     load = Load(brokers, "t")
     load.send(300)
     load.finish()
@@ -151,7 +146,7 @@ def test_a_killed_leader_is_followed_by_another_and_comes_back(brokers: dict[int
     load.send(300)
     load.finish()
     assert topics.leaders("t") == {3}
-    eventually(lambda: topics.are_in_sync("t", {1, 3}))
+    eventually(lambda: topics.are_in_sync("t", {1, 3}), timeout_s=PATIENCE_S)
     assert 2 not in topics.leaders(OFFSETS)
     kept = {group: committed(brokers, group, "t") for group in GROUPS}
     assert kept == {group: 100 + number for number, group in enumerate(GROUPS)}
@@ -161,7 +156,10 @@ def test_a_killed_leader_is_followed_by_another_and_comes_back(brokers: dict[int
     brokers[2].start()
     load.send(300)
     load.finish()
-    eventually(lambda: topics.are_in_sync("t", ALL) and topics.are_in_sync(OFFSETS, ALL))
+    eventually(
+        lambda: topics.are_in_sync("t", ALL) and topics.are_in_sync(OFFSETS, ALL),
+        timeout_s=PATIENCE_S,
+    )
     # A clean stop gives the leadership away before it ends.
     brokers[3].stop()
     assert 3 not in topics.leaders("t") | topics.leaders(OFFSETS)
@@ -170,7 +168,10 @@ def test_a_killed_leader_is_followed_by_another_and_comes_back(brokers: dict[int
     kept = {group: committed(brokers, group, "t") for group in GROUPS}
     assert kept == {group: 200 + number for number, group in enumerate(GROUPS)}
     brokers[3].start()
-    eventually(lambda: topics.are_in_sync("t", ALL) and topics.are_in_sync(OFFSETS, ALL))
+    eventually(
+        lambda: topics.are_in_sync("t", ALL) and topics.are_in_sync(OFFSETS, ALL),
+        timeout_s=PATIENCE_S,
+    )
     assert read(brokers, "t", len(load.sent)) == load.sent
 
     for node_id in (3, 2, 1):
