@@ -98,7 +98,7 @@ _BROKER_FLAGS = (
 )
 
 
-def _of_a_broker(command: Callable[..., None]) -> Callable[..., None]:
+def _of_a_broker(command: Callable[..., int]) -> Callable[..., int]:
     for flag in reversed(_BROKER_FLAGS):
         command = flag(command)
     return command
