@@ -160,6 +160,7 @@ def serve(
     from wirebroker.config.protection import check_protection  # noqa: PLC0415
     from wirebroker.config.sources import load_config  # noqa: PLC0415
     from wirebroker.garbage import uncollected  # noqa: PLC0415
+    from wirebroker.lean_asyncio import import_without_ssl  # noqa: PLC0415
 
     flags = _parse_settings(settings)
     named = {
@@ -187,6 +188,7 @@ def serve(
         first_users = _first_users(add_scram, config)
         # Imported late: a mistake in the settings is said before this is loaded.
         with uncollected():
+            import_without_ssl()
             from wirebroker.serving import run as run_server  # noqa: PLC0415
 
         build: Callable[..., Server | RestartableBroker] | None = None
