@@ -15,7 +15,7 @@ else is in the image. The modules beside this one hold the rules:
     reassignment                    Alter- and ListPartitionReassignments
     producer_ids                    blocks of producer ids
     feature_control, feature_updates              feature levels, the first records of a cluster
-    scram_control                   AlterUserScramCredentials
+    scram_control, quota_control    AlterUserScramCredentials, AlterClientQuotas
 
 Source: Kafka's QuorumController and ControllerApis.
 """
@@ -40,6 +40,7 @@ from wirebroker.coordinator.controller.feature_updates import refused_updates, u
 from wirebroker.coordinator.controller.leader_election import elect_leaders
 from wirebroker.coordinator.controller.operation import ControllerResult, Operation
 from wirebroker.coordinator.controller.producer_ids import allocate_producer_ids
+from wirebroker.coordinator.controller.quota_control import alter_client_quotas, refused_quotas
 from wirebroker.coordinator.controller.reassignment import (
     alter_reassignments,
     list_reassignments,
@@ -216,6 +217,7 @@ _OPERATIONS: dict[ApiKey, Callable[[_Case], Operation[Body]]] = {
         case.body, case.image, case.rules.config
     ),
     ApiKey.LIST_PARTITION_REASSIGNMENTS: lambda case: list_reassignments(case.body, case.image),
+    ApiKey.ALTER_CLIENT_QUOTAS: lambda case: alter_client_quotas(case.body, case.image),
     ApiKey.ALTER_USER_SCRAM_CREDENTIALS: lambda case: alter_scram_users(case.body, case.image),
     ApiKey.ALTER_PARTITION: lambda case: alter_partitions(
         case.body, case.image, case.rules.config, version=case.version
@@ -288,6 +290,7 @@ _REFUSALS: dict[ApiKey, Callable[[Any, KafkaError], Body]] = {
     ApiKey.INCREMENTAL_ALTER_CONFIGS: _refused_configs,
     ApiKey.ALTER_PARTITION_REASSIGNMENTS: _refused_with_message,
     ApiKey.LIST_PARTITION_REASSIGNMENTS: _refused_with_message,
+    ApiKey.ALTER_CLIENT_QUOTAS: refused_quotas,
     ApiKey.ALTER_USER_SCRAM_CREDENTIALS: refused_scram_users,
     ApiKey.UPDATE_FEATURES: refused_updates,
     ApiKey.UNREGISTER_BROKER: _refused_with_message,
