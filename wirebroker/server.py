@@ -63,6 +63,8 @@ from wirebroker.net.listener import (
 from wirebroker.net.open_listeners import OpenListeners
 from wirebroker.net.settings import NetworkSettings
 from wirebroker.port_file import PortFile
+from wirebroker.quotas.client_quotas import ClientQuotas
+from wirebroker.quotas.enforcing import enforce
 from wirebroker.ready_lines import (
     BoundListener,
     is_everywhere,
@@ -237,6 +239,7 @@ class Server:
             max_sockets=sockets_within(open_files, data_files=data_files),
             metrics=self.metrics,
         )
+        enforce(broker, dispatcher, self._table)
         sockets = [(listener.name, sock) for listener, sock in self._sockets]
         self.listeners = OpenListeners(self._table, sockets)
         # Those that dynamic configs have added, and what they limit.
@@ -406,6 +409,7 @@ class Server:
             fetch_sessions=FetchSessions(slots, random.Random()),  # noqa: S311 - ids, not secrets
             metadata_cache=MetadataCache(),
             auto_creation=AutoCreation(channel),
+            quotas=ClientQuotas(config, self._network_clock),
             auto_listeners=_told_where_they_came(listener for listener, _ in self._sockets),
         )
         broker.config_users += (quorum.use_config, replication.use_config)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wirebroker.codecs.metadata_records import MetadataRecord, RecordType, metadata_record
 from wirebroker.codecs.scram import ScramKeys
-from wirebroker.coordinator.controller.quota_entity import ClientQuotas, QuotaEntity
+from wirebroker.coordinator.quotas.quota_entity import ClientQuotas, QuotaEntity
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Iterator, Mapping
@@ -158,8 +158,7 @@ class ClusterImage:
     def unserved_protection(self) -> tuple[str, ...]:
         """Return in plain words which kinds of protection the metadata holds and nobody serves."""
         kinds = {record.type for record in self.others.values()}
-        found = tuple(words for kind, words in _PROTECTION.items() if kind in kinds)
-        return (*found, "quotas") if self.client_quotas else found
+        return tuple(words for kind, words in _PROTECTION.items() if kind in kinds)
 
     @property
     def next_producer_id(self) -> int:

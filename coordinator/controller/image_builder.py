@@ -38,7 +38,7 @@ from wirebroker.coordinator.controller.image_change import (
     TopicChange,
 )
 from wirebroker.coordinator.controller.persistent_map import MapEdit
-from wirebroker.coordinator.controller.quota_entity import QuotaEntity, entity_of
+from wirebroker.coordinator.quotas.quota_entity import QuotaEntity, entity_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Mapping

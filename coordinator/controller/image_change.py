@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from wirebroker.coordinator.controller.cluster_image import ClusterImage
-    from wirebroker.coordinator.controller.quota_entity import QuotaEntity
+    from wirebroker.coordinator.quotas.quota_entity import QuotaEntity
 
 
 class PartitionChange(NamedTuple):

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.coordinator.controller.cluster_image import quota_record
 from wirebroker.coordinator.controller.operation import ControllerResult, RecordsOfRequest
-from wirebroker.coordinator.controller.quota_entity import (
+from wirebroker.coordinator.quotas.quota_entity import (
     CLIENT_ID,
     CONNECTION_CREATION_RATE,
     CONSUMER_BYTE_RATE,

@@ -14,7 +14,7 @@ from wirebroker.api.registry import forwarded, handles
 from wirebroker.clock import Slices
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode, KafkaError
-from wirebroker.coordinator.controller.quota_entity import CLIENT_ID, IP, USER
+from wirebroker.coordinator.quotas.quota_entity import CLIENT_ID, IP, USER
 from wirebroker.handlers import Cost
 from wirebroker.needs import ALTER_CLUSTER_CONFIGS, DESCRIBE_CLUSTER_CONFIGS
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from wirebroker.broker import Broker
-    from wirebroker.coordinator.controller.quota_entity import QuotaEntity
+    from wirebroker.coordinator.quotas.quota_entity import QuotaEntity
     from wirebroker.request import Request
 
 _EXACT, _DEFAULT, _ANY = 0, 1, 2

@@ -55,7 +55,8 @@ _OF_BROKERS: Final = (CLUSTER_ACTION,)
 
 async def carry_out(controller: QuorumController, request: Request, body: Any) -> dict[str, Any]:
     """Answer when what is decided is committed, or why it is refused."""
-    asked = ControllerRequest(request.key, request.version, body)
+    asker = request.session.principal.name, request.client_id or ""
+    asked = ControllerRequest(request.key, request.version, body, asker)
     return as_response(await controller.handle(asked))
 
 

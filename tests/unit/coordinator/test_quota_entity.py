@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from wirebroker.coordinator.controller.quota_entity import (
+from wirebroker.coordinator.quotas.quota_entity import (
     AppliedQuota,
     applied_quota,
     connection_rate,
