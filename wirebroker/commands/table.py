@@ -49,6 +49,18 @@ VERBS: Final = (
         "wirebroker.commands.transaction:transaction",
         "Show what transactional producers are at.",
     ),
+    Verb(
+        "share",
+        "wirebroker.commands.share:share",
+        "Show share groups, whose members read the same partitions (KIP-932).",
+    ),
+    Verb("acl", "wirebroker.commands.acl:acl", "Show and change who may do what (ACLs)."),
+    Verb("reassign", "wirebroker.commands.reassign:reassign", "Move replicas to other brokers."),
+    Verb(
+        "elect",
+        "wirebroker.commands.elect:elect",
+        "Have leaders of partitions elected anew.",
+    ),
     Verb("dump", "wirebroker.cli_inspect:dump", "Print what the files of a data directory hold."),
     Verb("verify", "wirebroker.cli_inspect:verify", "Say what is wrong in data directories."),
     Verb(

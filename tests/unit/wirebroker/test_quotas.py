@@ -1,4 +1,4 @@
-"""Quotas in force: what over them is told, how long the connection is silent, what is left alone."""
+"""Quotas in force: what is told over them, how long connections are silent, who is left alone."""
 
 from __future__ import annotations
 
