@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from wirebroker.codecs.metadata_records import MetadataRecord
     from wirebroker.config import Config
     from wirebroker.server import Server
+    from wirebroker.testing.restartable import RestartableBroker
 
 _USAGE_STATUS = 2
 _GREATEST_PORT = 65535
@@ -188,11 +189,11 @@ def serve(
         with uncollected():
             from wirebroker.serving import run as run_server  # noqa: PLC0415
 
-        build: Callable[..., Server] | None = None
+        build: Callable[..., Server | RestartableBroker] | None = None
         if test_mode:
-            from wirebroker.testing.rig_server import build_in_test_mode  # noqa: PLC0415
+            from wirebroker.testing import restartable  # noqa: PLC0415
 
-            build = build_in_test_mode
+            build = restartable.RestartableBroker
         if first_users:
             from wirebroker.server import Server as Plain  # noqa: PLC0415
 
