@@ -48,6 +48,7 @@ from wirebroker.config.listeners import ListenerConfig, listeners_of
 from wirebroker.config.quorum import is_member
 from wirebroker.coordinator.groups.settings import GroupSettings
 from wirebroker.coordinator.transactions.settings import TransactionSettings
+from wirebroker.enforced_quotas import enforce
 from wirebroker.fetch_sessions import FetchSessions
 from wirebroker.garbage import uncollected
 from wirebroker.locked_directories import LockedDirectories
@@ -64,7 +65,6 @@ from wirebroker.net.open_listeners import OpenListeners
 from wirebroker.net.settings import NetworkSettings
 from wirebroker.port_file import PortFile
 from wirebroker.quotas.client_quotas import ClientQuotas
-from wirebroker.quotas.enforcing import enforce
 from wirebroker.ready_lines import (
     BoundListener,
     is_everywhere,
@@ -380,9 +380,7 @@ class Server:
             image=lambda: metadata.image,
             clock=clock,
         )
-        with uncollected():
-            for module in API_MODULES:
-                importlib.import_module(f"wirebroker.api.{module}")
+        _load_handlers()
         groups = GroupCoordinator(
             GroupSettings.from_config(config),
             clock=clock,
@@ -472,6 +470,12 @@ class Server:
             sock.close()
         self._directories.close()
         self.files.close_all()
+
+
+def _load_handlers() -> None:
+    with uncollected():
+        for module in API_MODULES:
+            importlib.import_module(f"wirebroker.api.{module}")
 
 
 def _log_failure(line: str) -> None:

@@ -34,7 +34,7 @@ from wirebroker.quotas.throttle_field import write_throttle_time
 from wirebroker.session import NO_CLIENT
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Generator
+    from collections.abc import Awaitable, Callable, Generator
 
     from wirebroker.clock import Clock
     from wirebroker.config import Config
@@ -159,7 +159,7 @@ class Charge:
         self._ran_s += self._quotas.monotonic_s() - self._began_s
         self._began_s = -1.0
         send = getattr(awaitable, "send", None)
-        return awaitable if send is None else _Counted(self, awaitable)
+        return awaitable if send is None else _Counted(self, awaitable, self._quotas.monotonic_s)
 
     def ran(self, seconds: float) -> None:
         """Count time that a task of the request has run."""
@@ -197,30 +197,32 @@ class Charge:
 class _Counted:
     """An awaitable whose running time is charged."""
 
-    __slots__ = ("_awaitable", "_charge")
+    __slots__ = ("_awaitable", "_charge", "_monotonic_s")
 
-    def __init__(self, charge: Charge, awaitable: Awaitable[Any]) -> None:
+    def __init__(
+        self, charge: Charge, awaitable: Awaitable[Any], monotonic_s: Callable[[], float]
+    ) -> None:
         self._charge = charge
         self._awaitable = awaitable
+        self._monotonic_s = monotonic_s
 
     def __await__(self) -> Generator[Any, Any, Any]:
-        steps = self._awaitable.__await__()
-        charge = self._charge
-        monotonic_s = charge._quotas.monotonic_s
-        proceed, argument = steps.send, None
+        steps: Any = self._awaitable.__await__()
+        error: BaseException | None = None
+        sent: Any = None
         while True:
-            began_s = monotonic_s()
+            began_s = self._monotonic_s()
             try:
-                waited = proceed(argument)
+                waited: Any = steps.send(sent) if error is None else steps.throw(error)
             except StopIteration as end:
                 return end.value
             finally:
-                charge.ran(monotonic_s() - began_s)
+                self._charge.ran(self._monotonic_s() - began_s)
+            sent = error = None
             try:
-                argument = yield waited
-                proceed = steps.send
-            except BaseException as error:  # noqa: BLE001 - a cancellation goes on into it
-                proceed, argument = steps.throw, error
+                sent = yield waited
+            except BaseException as thrown:  # noqa: BLE001 - a cancellation goes on into it
+                error = thrown
 
 
 def _owner(request: Request) -> Owner:

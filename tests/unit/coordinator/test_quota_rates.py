@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
 from wirebroker.codecs.api_keys import ApiKey
@@ -10,6 +12,9 @@ from wirebroker.coordinator.quotas.mutation_quota import MutationQuotas
 from wirebroker.coordinator.quotas.sampled_rate import SampledRate
 from wirebroker.coordinator.quotas.shared_meters import SharedMeters
 from wirebroker.coordinator.quotas.token_bucket import TokenBucket
+
+if TYPE_CHECKING:
+    from wirebroker.coordinator.quotas.quota_entity import ClientQuotas
 
 LIMIT = 1_000_000
 
@@ -75,7 +80,7 @@ def test_a_bucket_is_full_at_first_and_owes_what_was_taken_beyond() -> None:
 
 
 CLIENT = "user", "client"
-QUOTAS = {(("user", "user"),): {"controller_mutation_rate": 1.0}}
+QUOTAS: ClientQuotas = {(("user", "user"),): {"controller_mutation_rate": 1.0}}
 
 
 def test_a_client_that_knows_the_error_is_refused_what_is_beyond_its_quota() -> None:
@@ -107,8 +112,10 @@ def test_an_older_client_has_all_and_is_told_to_wait() -> None:
         (ApiKey.CREATE_TOPICS, CLIENT, {}),
     ],
 )
-def test_others_are_not_charged(key: ApiKey, asker: tuple[str, str] | None, held: object) -> None:
-    charge = MutationQuotas(samples=1, sample_s=1).charge(key, 7, asker, held, 0)  # type: ignore[arg-type]
+def test_others_are_not_charged(
+    key: ApiKey, asker: tuple[str, str] | None, held: ClientQuotas
+) -> None:
+    charge = MutationQuotas(samples=1, sample_s=1).charge(key, 7, asker, held, 0)
     charge.take(1_000_000)
     charge.take(1_000_000)
     assert charge.throttle_ms == 0

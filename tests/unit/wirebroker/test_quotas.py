@@ -18,7 +18,7 @@ from wirebroker.codecs.messages import decode_response, encode_response, respons
 from wirebroker.quotas.throttle_field import write_throttle_time
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Mapping
     from pathlib import Path
 
     from wirebroker.server import Server
@@ -28,7 +28,9 @@ SHORT = {"quota.window.num": "2", "controller.quota.window.num": "2"}
 MINE = {"user": "ANONYMOUS"}
 
 
-async def alter(client: RawClient, entity: dict[str, str | None], **quotas: float | None) -> None:
+async def alter(
+    client: RawClient, entity: Mapping[str, str | None], **quotas: float | None
+) -> None:
     """Set quotas of an entity, or remove those that are None."""
     ops = [
         {"key": key, "value": value or 0.0, "remove": value is None}
