@@ -261,7 +261,7 @@ def _parse_node_id(
 @click.option(
     "--unprotected",
     is_flag=True,
-    help="Join although the cluster holds ACLs, users or quotas, which this broker passes over.",
+    help="Join although the cluster holds ACLs or tokens, which this broker passes over.",
 )
 def join(
     *,
