@@ -49,6 +49,11 @@ VERBS: Final = (
         "wirebroker.commands.transaction:transaction",
         "Show what transactional producers are at.",
     ),
+    Verb(
+        "certs",
+        "wirebroker.commands.certs:certs",
+        "Make an authority and certificates, for development.",
+    ),
     Verb("dump", "wirebroker.cli_inspect:dump", "Print what the files of a data directory hold."),
     Verb("verify", "wirebroker.cli_inspect:verify", "Say what is wrong in data directories."),
     Verb(

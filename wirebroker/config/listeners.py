@@ -20,11 +20,11 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from wirebroker.config.quorum import is_controller_alone, is_member
 from wirebroker.config.row import ConfigError
 from wirebroker.config.sasl import SaslSettings, check_between_brokers, sasl_settings
+from wirebroker.config.tls import TlsSettings, tls_settings
 
 if TYPE_CHECKING:
     from wirebroker.config.values import Config
 
-SUPPORTED_PROTOCOLS: Final = ("PLAINTEXT", "SASL_PLAINTEXT")
 _PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 _LISTENER = re.compile(r"([^:/]+)://(?:\[([0-9a-fA-F:.%]*)\]|([^\[\]:/]*)):(-?[0-9]{1,6})")
 _EVERYWHERE: Final = ("", "0.0.0.0", "::")  # noqa: S104 - compared with, never bound by default
@@ -48,6 +48,7 @@ class ListenerConfig(NamedTuple):
         advertised: What clients are told; None for the address their connection arrived at. Port
             0 stands for the port that was bound.
         sasl: How clients authenticate; None if they need not.
+        tls: How they are spoken to; None if in plain text.
     """
 
     name: str
@@ -56,6 +57,13 @@ class ListenerConfig(NamedTuple):
     protocol: str
     advertised: Address | None
     sasl: SaslSettings | None = None
+    tls: TlsSettings | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether whoever reaches it is served."""
+        has_certificates = self.tls is not None and self.tls.client_auth == "required"
+        return self.sasl is None and not has_certificates
 
     @property
     def protocol_number(self) -> int:
@@ -115,12 +123,13 @@ def _all_listeners(config: Config) -> tuple[ListenerConfig, ...]:
     found: list[ListenerConfig] = []
     for name, address in addresses.items():
         protocol = _protocol(name, protocols)
-        sasl = sasl_settings(config, name) if protocol.startswith("SASL_") else None
-        if sasl is not None and name in controller:
+        if protocol != "PLAINTEXT" and name in controller:
             raise ConfigError(
                 f"listeners: {name} is the controller's and uses {protocol}: only PLAINTEXT can be"
             )
-        found.append(ListenerConfig(name, *address, protocol, told.get(name), sasl))
+        sasl = sasl_settings(config, name) if protocol.startswith("SASL_") else None
+        tls = tls_settings(config, name, protocol) if protocol.endswith("SSL") else None
+        found.append(ListenerConfig(name, *address, protocol, told.get(name), sasl, tls))
     return tuple(found)
 
 
@@ -197,7 +206,9 @@ def _check_controller(
                 "with process.roles=broker"
             )
         for name in sorted(controller & protocols.keys()):
-            _protocol(name, protocols)  # as which the controllers are asked
+            protocol = _protocol(name, protocols)  # as which the controllers are asked
+            if protocol != "PLAINTEXT":
+                raise ConfigError(f"{name} uses {protocol}: controllers are asked by PLAINTEXT")
         return
     if controller and not controller & addresses.keys():
         raise ConfigError("listeners: none of controller.listener.names is among them")
@@ -213,9 +224,6 @@ def _protocol(name: str, protocols: dict[str, str]) -> str:
         raise ConfigError(
             f"listeners: {name} is not in listener.security.protocol.map: add {name}:PLAINTEXT"
         )
-    if protocol not in SUPPORTED_PROTOCOLS:
-        supported = ", ".join(SUPPORTED_PROTOCOLS)
-        raise ConfigError(f"listeners: {name} uses {protocol}; supported: {supported}")
     return protocol
 
 

@@ -24,6 +24,7 @@ from wirebroker.config.table import (
     remote,
     replication,
     security,
+    tls,
     topics,
     transactions,
 )
@@ -40,6 +41,7 @@ _AREAS: Final = (
     replication,
     remote,
     security,
+    tls,
     own,
     http,
 )

@@ -1,4 +1,4 @@
-"""Authentication, authorization, encryption, policies."""
+"""Authentication, authorization, policies; TLS stands in tls.py."""
 
 from __future__ import annotations
 
@@ -68,31 +68,6 @@ ROWS: Final = (
         sasl.login.refresh.window.jitter double 0.05 - per-broker
         """,
     ),
-    *kept(
-        "Listeners with TLS are not served.",
-        """
-        ssl.cipher.suites list "" - per-broker
-        ssl.client.auth string none required,requested,none per-broker
-        ssl.enabled.protocols list TLSv1.2,TLSv1.3 - per-broker
-        ssl.endpoint.identification.algorithm string https - per-broker
-        ssl.engine.factory.class class - - per-broker class
-        ssl.key.password password - - per-broker only-each
-        ssl.keymanager.algorithm string SunX509 - per-broker
-        ssl.keystore.certificate.chain password - - per-broker only-each
-        ssl.keystore.key password - - per-broker only-each
-        ssl.keystore.location string - - per-broker only-each
-        ssl.keystore.password password - - per-broker only-each
-        ssl.keystore.type string JKS - per-broker only-each
-        ssl.protocol string TLSv1.3 - per-broker
-        ssl.provider string - - per-broker
-        ssl.secure.random.implementation string - - per-broker
-        ssl.trustmanager.algorithm string PKIX - per-broker
-        ssl.truststore.certificates password - - per-broker only-each
-        ssl.truststore.location string - - per-broker only-each
-        ssl.truststore.password password - - per-broker only-each
-        ssl.truststore.type string JKS - per-broker only-each
-        """,
-    ),
     *named("""
         alter.config.policy.class.name asks
         authorizer.class.name asks
@@ -137,8 +112,5 @@ ROWS: Final = (
         sasl.oauthbearer.token.endpoint.url
         sasl.server.callback.handler.class
         security.providers asks
-        ssl.allow.dn.changes =false
-        ssl.allow.san.changes =false
-        ssl.principal.mapping.rules =DEFAULT
     """),  # noqa: E501 - names of classes
 )
