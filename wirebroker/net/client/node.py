@@ -16,7 +16,7 @@ Laws:
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from wirebroker.clock import pause
 from wirebroker.net.client.connection import PeerConnection
@@ -30,6 +30,10 @@ if TYPE_CHECKING:
     from wirebroker.net.client.connection import Body, Handshake
     from wirebroker.net.client.settings import ClientSettings, PeerAddress
     from wirebroker.net.client.transport import Dialer
+
+
+# A connection whose login ends so soon is replaced (KIP-368): a request would come too late.
+_BEFORE_LOGIN_ENDS_S: Final = 5.0
 
 
 class Node:
@@ -119,7 +123,7 @@ class Node:
         if connection is not None:
             if self._is_fresh(connection):
                 return connection
-            connection.abort("idle for too long")
+            connection.abort("idle for too long, or its login ends")
             self._connection = None
         if self._is_closed:
             raise CannotConnectError(str(self.address), "closed by us")
@@ -162,7 +166,10 @@ class Node:
     def _is_fresh(self, connection: PeerConnection) -> bool:
         if not connection.is_open:
             return False
-        idle_s = self._clock.monotonic() - connection.last_used
+        now = self._clock.monotonic()
+        if connection.in_flight == 0 and now >= connection.login_ends - _BEFORE_LOGIN_ENDS_S:
+            return False
+        idle_s = now - connection.last_used
         return connection.in_flight > 0 or idle_s < self._settings.idle_s
 
     async def _connect(self) -> PeerConnection | PeerError:
