@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from wirebroker.codecs.metadata_records import MetadataRecord
     from wirebroker.config import Config
     from wirebroker.server import Server
+    from wirebroker.testing.restartable import RestartableBroker
 
 _USAGE_STATUS = 2
 _GREATEST_PORT = 65535
@@ -159,6 +160,7 @@ def serve(
     from wirebroker.config.protection import check_protection  # noqa: PLC0415
     from wirebroker.config.sources import load_config  # noqa: PLC0415
     from wirebroker.garbage import uncollected  # noqa: PLC0415
+    from wirebroker.lean_asyncio import import_without_ssl  # noqa: PLC0415
 
     flags = _parse_settings(settings)
     named = {
@@ -186,13 +188,14 @@ def serve(
         first_users = _first_users(add_scram, config)
         # Imported late: a mistake in the settings is said before this is loaded.
         with uncollected():
+            import_without_ssl()
             from wirebroker.serving import run as run_server  # noqa: PLC0415
 
-        build: Callable[..., Server] | None = None
+        build: Callable[..., Server | RestartableBroker] | None = None
         if test_mode:
-            from wirebroker.testing.rig_server import build_in_test_mode  # noqa: PLC0415
+            from wirebroker.testing import restartable  # noqa: PLC0415
 
-            build = build_in_test_mode
+            build = restartable.RestartableBroker
         if first_users:
             from wirebroker.server import Server as Plain  # noqa: PLC0415
 

@@ -10,7 +10,7 @@ import logging
 import os
 import socket
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from wirebroker.config import Config, StartError
 from wirebroker.config.quorum import is_controller_alone, is_member
@@ -29,6 +29,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from wirebroker.testing.restartable import RestartableBroker
+
+_BrokerServer: TypeAlias = "Server | RestartableBroker"
+_AnyServer: TypeAlias = "Server | RestartableBroker | ControllerServer"
+
 logger = logging.getLogger("wirebroker")
 
 
@@ -36,7 +41,7 @@ def run(
     config: Config,
     *,
     port_file: Path | None = None,
-    build: Callable[..., Server] = Server,
+    build: Callable[..., _BrokerServer] = Server,
 ) -> int:
     """Serve until told to stop; return the process's exit status.
 
@@ -68,7 +73,7 @@ async def _serve(
     port_file: Path | None,
     garbage: GarbagePolicy,
     metrics: Metrics,
-    build: Callable[..., Server],
+    build: Callable[..., _BrokerServer],
 ) -> int:
     told_to_stop = asyncio.Event()
 
@@ -91,7 +96,7 @@ async def _serve(
         told_to_stop.set()
 
     garbage.keep_all()  # the modules
-    server: Server | ControllerServer
+    server: _AnyServer
     if is_controller_alone(config):
         server = ControllerServer(config, port_file=port_file, on_failure=on_failure)
     else:
@@ -109,7 +114,7 @@ async def _serve(
     return 1 if failures else 0
 
 
-async def _start(server: Server | ControllerServer, told_to_stop: asyncio.Event) -> bool:
+async def _start(server: _AnyServer, told_to_stop: asyncio.Event) -> bool:
     """Start; return False if the broker was told to stop while it waited for the controllers."""
     starting = asyncio.create_task(server.start(), name="start")
     if is_member(server.config):
@@ -124,7 +129,7 @@ async def _start(server: Server | ControllerServer, told_to_stop: asyncio.Event)
     return True
 
 
-def _say_ready(server: Server | ControllerServer) -> None:
+def _say_ready(server: _AnyServer) -> None:
     warning = open_warning([*server.bound, *server.controllers])
     if warning is not None:
         logger.warning("%s", warning)

@@ -6,12 +6,12 @@ stays ANONYMOUS until there is authentication.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from wirebroker.codecs.envelope import Principal
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
 # Why no further request of a session is served for now: bits of `Session.pauses`.
 ANSWER_IS_DUE: Final = 1  # one is being served
@@ -31,25 +31,20 @@ class Prepared:
     Attributes:
         epoch: The gate's when it was prepared: it holds for that one alone (gate.py).
         kind: API key << 16 | version of the requests, by which they are counted.
+        begun: What is done of the frame for which `serve` returned None; None if nothing is. Such
+            a frame was let through: nothing refuses it any more.
     """
 
-    __slots__ = ("epoch", "kind")
+    __slots__ = ("begun", "epoch", "kind")
 
     def __init__(self, epoch: int, kind: int) -> None:
         self.epoch = epoch
         self.kind = kind
+        self.begun: Mapping[int, Any] | None = None
 
     def serve(self, frame: memoryview) -> bytes | None:
         """Return the answer with its length; None if the frame has to go the whole way."""
         raise NotImplementedError
-
-    @property
-    def has_begun(self) -> bool:
-        """Whether a part of the frame for which `serve` returned None is done.
-
-        Then it was let through: nothing refuses it any more.
-        """
-        return False
 
 
 class Session:

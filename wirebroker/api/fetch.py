@@ -69,7 +69,8 @@ def fetch(broker: Broker, request: Request) -> Reply | Awaitable[Reply]:
     context = broker.fetch_sessions.context(
         wanted, asked, version=version, now_ms=broker.clock.now_ms()
     )
-    finish(context.resume(wanted, asked))
+    if context.session_id:
+        finish(context.resume(wanted, asked))
     reads = _reads(broker, wanted, version)
     if len(context.partitions) > _MANY_PARTITIONS:
         return _fetch_many(broker, request, context, reads)

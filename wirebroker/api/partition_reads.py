@@ -178,8 +178,11 @@ class PartitionReads:
 
     def note_sent(self) -> None:
         """Count what is read as sent to a consumer."""
-        if self.size:
-            for (_, partition), (_, result) in zip(self.found, self.results):  # noqa: B905 - first those found
+        found = self.found
+        if len(found) == 1:
+            found[0][1].traffic.bytes_out += self.size
+        elif self.size:
+            for (_, partition), (_, result) in zip(found, self.results):  # noqa: B905 - first those found
                 partition.traffic.bytes_out += records_length(result)
 
     def is_ready(self) -> bool:

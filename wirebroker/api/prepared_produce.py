@@ -90,7 +90,6 @@ class PreparedProduce(Prepared):
 
     __slots__ = (
         "_before",
-        "_begun",
         "_behind",
         "_between",
         "_broker",
@@ -135,15 +134,8 @@ class PreparedProduce(Prepared):
         self._tail, self._behind = kind.tail, kind.behind
         # Of others, by their count; some 300 bytes each.
         self._kinds: dict[int, AnswerKind] = {}
-        # What was appended of a request that goes the whole way, by index.
-        self._begun: Mapping[int, AppendResult] | None = None
         # Whether the last frame was like the one remembered, but for its partitions.
         self._has_matched = False
-
-    @property
-    def has_begun(self) -> bool:
-        """Whether some of the frame for which `serve` returned None is appended."""
-        return self._begun is not None
 
     def is_for(self, request: Request) -> bool:
         """Tell whether the frame that `serve` was given last, and is this request, has matched."""
@@ -160,7 +152,7 @@ class PreparedProduce(Prepared):
 
     def take_begun(self) -> Mapping[int, AppendResult] | None:
         """Return what `serve` has appended, by index, of the frame for which it returned None."""
-        begun, self._begun = self._begun, None
+        begun, self.begun = self.begun, None
         return begun
 
     def serve(self, frame: memoryview) -> bytes | None:  # noqa: PLR0911 - each is a reason
@@ -173,7 +165,7 @@ class PreparedProduce(Prepared):
             The answer with its length; None: it has to go the whole way, `take_begun` says where
             from.
         """
-        self._begun = None
+        self.begun = None
         found = match(frame, self._head, self._same, self._is_flexible)
         if found is None:
             self._has_matched = False
@@ -184,9 +176,12 @@ class PreparedProduce(Prepared):
             return self._serve_several(correlation_id, parts, len(frame))
         index, records, attributes = parts[0]
         place = self._places.get(index)
-        if place is None or attributes & TRANSACTIONAL_FLAG or not place.serves():
+        if place is None or attributes & TRANSACTIONAL_FLAG:
             return None
         partition = place.partition
+        # As `place.serves` does, without its call: it is asked for every small request.
+        if partition.serving_epoch != place.serving_epoch or partition.is_appending:
+            return None
         now_ms = self._now_ms()
         is_simple = not attributes & CODEC_MASK and len(records) <= LARGE_WALK_BYTES
         if not is_simple and partition.takes_long(records):
@@ -195,7 +190,7 @@ class PreparedProduce(Prepared):
         if done is None:
             return None
         if partition.log.high_watermark <= done.last_offset:
-            self._begun = {index: done}
+            self.begun = {index: done}
             return None
         return self._fill(
             self._before,
@@ -227,7 +222,7 @@ class PreparedProduce(Prepared):
         for (index, records, _), partition in zip(parts, partitions, strict=True):
             done = self._append(partition, records, now_ms)
             if done is None:
-                self._begun = begun or None
+                self.begun = begun or None
                 return None
             begun[index] = done
             if partition.log.high_watermark <= done.last_offset:
@@ -240,7 +235,7 @@ class PreparedProduce(Prepared):
                 tail,
             )
         if not is_committed:
-            self._begun = begun
+            self.begun = begun
             return None
         fields.append(kind.behind)
         return kind.fill(*fields)

@@ -47,6 +47,8 @@ if TYPE_CHECKING:
     from wirebroker.coordinator.controller.cluster_image import PartitionImage
     from wirebroker.storage.log.log import Log
 
+# Of records that may count without being on the disk: flush.messages is out of reach.
+_NEVER_FLUSHED = LONG_MAX - 1
 # Of a Produce: what waits for all in-sync replicas.
 ACKS_ALL = -1
 
@@ -67,6 +69,7 @@ class ReplicaStanding(LocalReplica):
         "_commits",
         "_host",
         "_leading",
+        "_most_unflushed",
         "is_leader",
         "is_retired",
         "role",
@@ -80,6 +83,8 @@ class ReplicaStanding(LocalReplica):
         super().__init__(log, directory=directory)
         self._host = host
         self._commits = host.commits
+        # Records that may count although they are on no disk yet.
+        self._most_unflushed = self._allowed_unflushed()
         self.is_retired = False
         self.is_leader = False
         self.role: Role = unassigned()
@@ -110,12 +115,7 @@ class ReplicaStanding(LocalReplica):
         It is so as long as the serving epoch stays.
         """
         leading = self._leading
-        return (
-            leading is not None
-            and leading.is_alone
-            and not self._commits.is_always
-            and self.log.settings.flush_messages == LONG_MAX
-        )
+        return leading is not None and leading.is_alone and self._most_unflushed == _NEVER_FLUSHED
 
     # -- roles -----------------------------------------------------------------------------------
 
@@ -191,6 +191,7 @@ class ReplicaStanding(LocalReplica):
     def use_settings(self, settings: TopicSettings) -> None:
         """Take over what the topic's configs say now."""
         self.log.settings = settings
+        self._most_unflushed = self._allowed_unflushed()
         self.serving_epoch += 1
         if self.is_leader:
             self._advance()  # of a smaller min.insync.replicas, or flush.messages
@@ -431,9 +432,7 @@ class ReplicaStanding(LocalReplica):
         """Move what is stored, and the high watermark to what is committed; this node leads."""
         log = self.log
         stored = log.log_end_offset
-        if log.recovery_point < stored and (
-            self._commits.is_always or stored - log.recovery_point >= log.settings.flush_messages
-        ):
+        if stored - log.recovery_point > self._most_unflushed:
             self._commits.add(self)
             stored = log.recovery_point
         has_more = stored > self.stored_offset
@@ -447,7 +446,12 @@ class ReplicaStanding(LocalReplica):
             stored = self._replicated(leading)
         if stored > log.high_watermark:
             log.set_high_watermark(stored)
-            self._tell_growth()
+            if self._watchers or self._growth is not None:
+                self._tell_growth()
+
+    def _allowed_unflushed(self) -> int:
+        """Return how many records of the leader may be stored without being on its disk."""
+        return 0 if self._commits.is_always else self.log.settings.flush_messages - 1
 
     def _replicated(self, leading: LeaderRole) -> int:
         """Return what is committed where there are followers: no more than is stored here."""

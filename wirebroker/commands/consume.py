@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from wirebroker.client.consuming import PartitionsReader, clamped
+from wirebroker.client.group_consuming import GroupReader
+from wirebroker.client.group_membership import GroupMembership
 from wirebroker.client.leaders import EARLIEST, LATEST, offsets_at, partitions_of
 from wirebroker.commands.flags import chosen_partitions, partition_list, time_ms
 from wirebroker.commands.record_format import json_line_of, writer_of
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from wirebroker.commands.record_format import Writer
 
 _WORDS: Final = {"start": EARLIEST, "end": LATEST}
+_ISOLATIONS: Final = ["read_uncommitted", "read_committed"]
 
 
 def _offset(_context: click.Context, _option: click.Parameter, text: str | None) -> Any:
@@ -55,6 +58,20 @@ def _offset(_context: click.Context, _option: click.Parameter, text: str | None)
 @click.option(
     "-p", "--partition", "partitions", callback=partition_list, metavar="N,...", help="Only these."
 )
+@click.option(
+    "-g",
+    "--group",
+    metavar="GROUP",
+    help="Read as a member of a consumer group: go on where it has committed, and commit what was"
+    " printed. The flags that say where to begin are for what it hasn't committed.",
+)
+@click.option(
+    "--isolation",
+    type=click.Choice(_ISOLATIONS),
+    default="read_uncommitted",
+    help="read_committed leaves out what transactions have aborted or not committed yet."
+    " [default: read_uncommitted]",
+)
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
 @click.option(
     "-f",
@@ -74,6 +91,8 @@ def consume(
     count: int | None,
     exits: bool,
     partitions: list[int] | None,
+    group: str | None,
+    isolation: str,
     as_json: bool,
     form: str | None,
     **flags: Unpack[ClusterFlags],
@@ -81,20 +100,40 @@ def consume(
     """Print the records of topics, and go on as more come."""
     if [from_beginning, offset is not None, from_time is not None].count(True) > 1:
         raise click.UsageError("give one of --from-beginning, --offset and --from-time")
+    if group is not None and partitions is not None:
+        raise click.UsageError("give one of --group and --partition: a group shares partitions out")
     writer = _writer(form, as_json=as_json or flags["output"] == "json")
     where = "start" if from_beginning else "end" if offset is None else offset
+    read_committed = isolation == "read_committed"
 
     async def work(client: KafkaClient, out: Output) -> None:
         found = await partitions_of(client, topics)
+        sink = _Sink(out, writer, count)
+
+        async def positions(places: list[TopicPartition]) -> dict[TopicPartition, int]:
+            return await _positions(client, places, where, from_time)
+
+        async def ends(places: list[TopicPartition]) -> dict[TopicPartition, int]:
+            latest = dict.fromkeys(places, LATEST)
+            return await offsets_at(client, latest, read_committed=read_committed)
+
+        if group is not None:
+            reader = GroupReader(client, GroupMembership(client, group, topics), sink.take)
+            await reader.run(positions, ends if exits else None, read_committed=read_committed)
+            return
         places = [
             place
             for topic in topics
             for place in chosen_partitions([each for each in found if each[0] == topic], partitions)
         ]
-        ends = await offsets_at(client, dict.fromkeys(places, LATEST)) if exits else None
-        positions = await _positions(client, places, where, from_time)
-        sink = _Sink(out, writer, count)
-        await PartitionsReader(client, positions, sink.take, until=ends).run()
+        until = await ends(places) if exits else None
+        await PartitionsReader(
+            client,
+            await positions(places),
+            sink.take,
+            until=until,
+            read_committed=read_committed,
+        ).run()
 
     return run_verb(flags, work)
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from wirebroker.handlers import Handler, Registry
     from wirebroker.metrics import Metrics
     from wirebroker.request import Piece
-    from wirebroker.session import Prepared, Session
+    from wirebroker.session import Session
 
 # Longer bodies are decoded, and their answers encoded, in a thread: 64 KiB of the densest arrays
 # take about 15 ms.
@@ -188,11 +188,14 @@ class Dispatcher:
         prepared = session.prepared
         has_begun = False
         if prepared is not None and prepared.epoch == gate.epoch:
-            short = self._serve_prepared(prepared, frame)
+            try:
+                short = prepared.serve(frame)
+            except Exception as error:
+                raise _failed(self._entries[prepared.kind], error) from error
             if short is not None:
                 self._entries[prepared.kind].request_count += 1
                 return [short]
-            has_begun = prepared.has_begun
+            has_begun = prepared.begun is not None
         key, version, correlation_id, client_id, position = parse_request_header(frame)
         entry = self._entries.get(key << 16 | version)
         if entry is None:
@@ -222,14 +225,6 @@ class Dispatcher:
         """
         entry = self._entries[request.key << 16 | request.version]
         return Pending(entry, request.correlation_id, body)
-
-    def _serve_prepared(self, prepared: Prepared, frame: memoryview) -> bytes | None:
-        try:
-            return prepared.serve(frame)
-        except Exception as error:
-            # A request like the last is of its key and version: the table's key.
-            entry = self._entries[int.from_bytes(frame[:4], "big")]
-            raise _failed(entry, error) from error
 
     def _call(self, entry: _Entry, request: Request) -> Any:
         """Have a handler serve a request; the body of its answer in pieces, None or later."""

@@ -77,7 +77,9 @@ def bind(host: str, port: int, settings: NetworkSettings) -> socket.socket:
     is_wildcard = host in {"", "0.0.0.0", "::"}  # noqa: S104 - asked for by the configuration
     if host == "" and socket.has_dualstack_ipv6():
         host = "::"
-    found = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    # As bytes where it can be: a str is encoded by a codec whose tables take 0.5 MB.
+    name = (host.encode() if host.isascii() else host) or None
+    found = socket.getaddrinfo(name, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     # A name such as localhost: IPv4 first, as most clients' configurations mean it.
     found.sort(key=lambda entry: entry[0] != socket.AF_INET)
     family, _, _, _, address = found[0]

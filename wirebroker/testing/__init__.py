@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from wirebroker.testing.broker_clock import BrokerClock
     from wirebroker.testing.broker_faults import BrokerFaults, SetFault
     from wirebroker.testing.recorded_request import RecordedRequest
+    from wirebroker.testing.snapshots import Snapshot
     from wirebroker.testing.topic_record import TopicRecord
 
 __all__ = [
@@ -29,6 +30,7 @@ __all__ = [
     "KafkaError",
     "RecordedRequest",
     "SetFault",
+    "Snapshot",
     "TopicRecord",
 ]
 
@@ -39,6 +41,7 @@ _HOMES: Final = {
     "SetFault": "wirebroker.testing.broker_faults",
     "KafkaError": "wirebroker.codecs.errors",
     "RecordedRequest": "wirebroker.testing.recorded_request",
+    "Snapshot": "wirebroker.testing.snapshots",
     "TopicRecord": "wirebroker.testing.topic_record",
 }
 

@@ -15,6 +15,7 @@ from wirebroker.testing.contents import Contents
 from wirebroker.testing.life import BrokerLife
 from wirebroker.testing.request_journal import request_of
 from wirebroker.testing.sending import Sender
+from wirebroker.testing.snapshots import Snapshot
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -50,6 +51,7 @@ class Broker(Contents):
         directory: str | Path | None = None,
         port: int = 0,
         own_process: bool = False,
+        snapshot: Snapshot | str | Path | None = None,
     ) -> None:
         """Prepare a broker; it runs from `start`, or `with`, on.
 
@@ -58,6 +60,11 @@ class Broker(Contents):
             directory: Where its data lies and stays; None for a place of its own, which is removed.
             port: Where it listens, on 127.0.0.1; 0 for a free port.
             own_process: As `spawn` has it.
+            snapshot: What it holds at the start, and after each `reset`: one that was taken, or a
+                data directory of a broker that does not run.
+
+        Raises:
+            ValueError: The snapshot is no data directory, or a directory is given besides.
         """
         super().__init__(
             BrokerLife(
@@ -65,6 +72,7 @@ class Broker(Contents):
                 directory=None if directory is None else Path(directory),
                 port=port,
                 is_child=own_process,
+                origin=None if snapshot is None else _place_of(snapshot),
             )
         )
 
@@ -75,6 +83,7 @@ class Broker(Contents):
         config: Mapping[str, Setting] | None = None,
         directory: str | Path | None = None,
         port: int = 0,
+        snapshot: Snapshot | str | Path | None = None,
     ) -> Self:
         """Return a broker that runs in a process of its own; the arguments are the same.
 
@@ -87,7 +96,9 @@ class Broker(Contents):
         ...     [record.value for record in broker.records("orders")]
         [b'one']
         """
-        return cls(config=config, directory=directory, port=port, own_process=True)
+        return cls(
+            config=config, directory=directory, port=port, own_process=True, snapshot=snapshot
+        )
 
     # -- its life ----------------------------------------------------------------------------
 
@@ -128,6 +139,60 @@ class Broker(Contents):
         1
         """
         self._life.kill()
+
+    def crash(self) -> None:
+        """End it at once; `kill` by another name.
+
+        >>> _ = broker.produce("orders", "one")
+        >>> broker.crash()
+        >>> broker.start()
+        >>> len(broker.records("orders"))
+        1
+        """
+        self.kill()
+
+    def snapshot(self, directory: str | Path | None = None) -> Snapshot:
+        """Keep what it holds, for `restore`; its clients notice nothing.
+
+        Topics, records, groups, transactions and configs are kept; not clock, faults and requests.
+
+        >>> _ = broker.produce("orders", "one")
+        >>> snapshot = broker.snapshot()
+        >>> with Broker(snapshot=snapshot) as other:
+        ...     len(other.records("orders"))
+        1
+
+        Args:
+            directory: Where it is to lie and stay, for other runs of the tests: a new or empty one.
+                None for a place of its own, which is removed with the broker.
+
+        Raises:
+            ValueError: Something is in the directory, or there is nothing that could be kept.
+        """
+        return self._life.take_snapshot(None if directory is None else Path(directory))
+
+    def restore(self, snapshot: Snapshot | str | Path) -> None:
+        """Have it hold what a snapshot holds, and nothing else, in some milliseconds.
+
+        Connections are closed, the address stays: clients connect again, and members of groups join
+        again. Clock and faults are left as they are.
+
+        >>> _ = broker.produce("orders", "one")
+        >>> snapshot = broker.snapshot()
+        >>> _ = broker.produce("orders", "two")
+        >>> broker.restore(snapshot)
+        >>> len(broker.records("orders"))
+        1
+
+        Args:
+            snapshot: One of any broker's, or a data directory of one that does not run.
+
+        Raises:
+            ValueError: It is no data directory, or nothing that can be started on.
+            wirebroker.config.StartError: Likewise.
+        """
+        self._sender = Sender()
+        self._life.restore(_place_of(snapshot))
 
     def reset(self, *, config: Mapping[str, Setting] | None = None) -> None:
         """Put a new, empty broker in its place.
@@ -279,3 +344,7 @@ class Broker(Contents):
         []
         """
         self._life.instruct("forget-requests", {})
+
+
+def _place_of(snapshot: Snapshot | str | Path) -> Path:
+    return snapshot.directory if isinstance(snapshot, Snapshot) else Path(snapshot)

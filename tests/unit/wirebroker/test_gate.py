@@ -86,6 +86,6 @@ async def test_what_has_begun_is_forgotten_with_its_frame(tmp_path):
     async with world_of(tmp_path, 2) as world:
         await world.learn()
         memo: Any = world.memo
-        memo._begun = {0: None}
+        memo.begun = {0: None}
         await world.append(b"3")
-        assert not memo.has_begun
+        assert memo.begun is None

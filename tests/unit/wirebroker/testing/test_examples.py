@@ -10,7 +10,7 @@ import pytest
 from wirebroker import testing
 
 FINDER = doctest.DocTestFinder(exclude_empty=False, recurse=True)
-HANDLES = (testing.BrokerClock, testing.BrokerFaults, testing.SetFault)
+HANDLES = (testing.BrokerClock, testing.BrokerFaults, testing.SetFault, testing.Snapshot)
 EXAMPLES = [
     each
     for part in (testing.Broker, *testing.Broker.__bases__, *HANDLES)

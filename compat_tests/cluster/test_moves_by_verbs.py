@@ -1,0 +1,119 @@
+"""`wirebroker reassign` and `elect` on a cluster of three wirebrokers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from compat_tests.cluster.own_controller import own_cluster
+from tests.support.verbs import Verbs
+from tests.support.waiting import eventually
+from wirebroker.client.configs import BROKER, TOPIC
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from compat_tests.cluster.nodes import Cluster
+
+NODES = [2, 3, 101]
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    made = own_cluster(tmp_path_factory.mktemp("cluster"), has_broker=True)
+    made.wirebroker(2)
+    made.wirebroker(3)
+    yield made
+    made.stop()
+
+
+@pytest.fixture
+def verbs(cluster: Cluster, capsys: pytest.CaptureFixture[str]) -> Verbs:
+    return Verbs(cluster.bootstrap, capsys)
+
+
+def partitions(verbs: Verbs, topic: str) -> list[dict[str, Any]]:
+    (described,) = verbs.json("topic", "describe", topic)
+    rows: list[dict[str, Any]] = described["partitions"]
+    return rows
+
+
+def throttled(verbs: Verbs, kind: int, name: str) -> dict[str, str]:
+    word = {TOPIC: "topic", BROKER: "broker"}[kind]
+    rows = verbs.json("config", "list", word, name)
+    return {each["name"]: each["value"] for each in rows if "throttled" in each["name"]}
+
+
+def test_replicas_move_as_planned_and_back(verbs: Verbs, cluster: Cluster) -> None:
+    verbs.do("topic", "create", "moving", "-p", "3", "-r", "1")
+    verbs.feed(b"a\nb\nc\n", "produce", "moving")
+    planned = verbs.run("reassign", "plan", "moving", "--brokers", "2,3", "-r", "2")
+    assert planned.status == 0, planned
+    file = cluster.folder / "plan.json"
+    file.write_text(planned.out)
+    back = cluster.folder / "back.json"
+    back.write_text(planned.err.splitlines()[0].removeprefix("as it is now: "))
+    assert verbs.run("reassign", "verify", str(file)).status == 1
+    shown = verbs.do("reassign", "execute", str(file))
+    assert "would be moved" in shown.err
+    verbs.do("reassign", "execute", str(file), "--throttle", "10000000", "--yes")
+    assert throttled(verbs, TOPIC, "moving").keys() == {
+        "leader.replication.throttled.replicas",
+        "follower.replication.throttled.replicas",
+    }
+    assert set(throttled(verbs, BROKER, "2").values()) == {"10000000"}
+    eventually(lambda: verbs.run("reassign", "verify", str(file)).status == 0)
+    assert verbs.json("reassign", "list") == []
+    assert throttled(verbs, TOPIC, "moving") == throttled(verbs, BROKER, "2") == {}
+    assert {tuple(sorted(each["replicas"])) for each in partitions(verbs, "moving")} == {(2, 3)}
+    verbs.do("reassign", "execute", str(back), "--yes")
+    eventually(lambda: verbs.run("reassign", "verify", str(back)).status == 0)
+    assert {len(each["replicas"]) for each in partitions(verbs, "moving")} == {1}
+    assert len(verbs.do("consume", "moving", "-o", "start", "-e").lines) == 3
+    unknown = verbs.run("reassign", "plan", "moving", "--brokers", "2,9")
+    assert "there is no broker 9; running are 2, 3, 101" in unknown.err
+
+
+def test_a_move_that_cannot_end_is_taken_back_and_a_lost_leader_replaced(
+    verbs: Verbs, cluster: Cluster
+) -> None:
+    verbs.do("topic", "create", "stuck", "-p", "1", "-r", "1")
+    (before,) = partitions(verbs, "stuck")
+    there = before["replicas"]
+    file = cluster.folder / "stuck.json"
+    goal = next(each for each in (2, 3) if [each] != there)
+    cluster.brokers[goal].kill9()
+    plan = '{"version":1,"partitions":[{"topic":"stuck","partition":0,"replicas":[%d]}]}'
+    file.write_text(plan % goal)
+    verbs.do("reassign", "execute", str(file), "--yes")
+    (moving,) = verbs.json("reassign", "list")
+    assert (moving["adding"], moving["removing"]) == ([goal], there)
+    assert "would be taken back" in verbs.do("reassign", "cancel").err
+    assert verbs.json("reassign", "cancel", "--yes")["done"]
+    assert verbs.json("reassign", "list") == []
+    assert partitions(verbs, "stuck")[0]["replicas"] == there
+    cluster.brokers[goal].start()
+
+
+def test_the_preferred_replica_leads_again(verbs: Verbs, cluster: Cluster) -> None:
+    verbs.do("topic", "create", "led", "-p", "3", "-r", "3")
+    verbs.feed(b"kept\n", "produce", "led", "-p", "0")
+    cluster.brokers[2].stop()
+    eventually(lambda: 2 not in {each["leader"] for each in partitions(verbs, "led")})
+    cluster.brokers[2].start()
+    eventually(lambda: all(len(each["isr"]) == 3 for each in partitions(verbs, "led")))
+    verbs.do("elect", "preferred", "led")
+    eventually(
+        lambda: all(each["leader"] == each["replicas"][0] for each in partitions(verbs, "led"))
+    )
+    assert verbs.do("consume", "led", "-o", "start", "-e").lines == ["kept"]
+
+
+def test_what_is_no_plan_is_a_mistake_in_the_arguments(verbs: Verbs, cluster: Cluster) -> None:
+    file = cluster.folder / "none.json"
+    for text in ("", "[]", "{}", '{"version":2}', '{"partitions":[{"topic":"t"}]}'):
+        file.write_text(text)
+        said = verbs.run("reassign", "execute", str(file), "--yes")
+        assert said.status == 2, said
+        assert "is no plan" in said.err

@@ -1,0 +1,45 @@
+"""Partitions shared out by range, and how consumers spell that."""
+
+from __future__ import annotations
+
+import pytest
+
+from wirebroker.client.consumer_protocol import (
+    assignment_bytes,
+    assignment_of,
+    subscription_bytes,
+    subscription_of,
+)
+from wirebroker.client.leaders import TopicPartition
+from wirebroker.client.range_assignment import assigned_by_range
+
+
+def numbers(share):
+    return [f"{each}" for each in share]
+
+
+def test_members_get_runs_and_the_first_get_the_rest():
+    shares = assigned_by_range({"b": ["t", "u"], "a": ["t"]}, {"t": 5, "u": 1})
+    assert numbers(shares["a"]) == ["t-0", "t-1", "t-2"]
+    assert numbers(shares["b"]) == ["t-3", "t-4", "u-0"]
+
+
+def test_more_members_than_partitions_leave_some_without():
+    shares = assigned_by_range({"a": ["t"], "b": ["t"], "c": ["gone"]}, {"t": 1})
+    assert {member: numbers(share) for member, share in shares.items()} == {
+        "a": ["t-0"],
+        "b": [],
+        "c": [],
+    }
+
+
+def test_what_consumers_tell_each_other_is_read_back():
+    places = [TopicPartition("t", 1), TopicPartition("t", 4), TopicPartition("ü", 0)]
+    assert assignment_of(assignment_bytes(places)) == places
+    assert subscription_of(subscription_bytes(["t", "ü"])) == ["t", "ü"]
+
+
+@pytest.mark.parametrize("data", [b"", b"\0\0\0\0\0\x02\0\x01a", b"\0\0\x7f\xff\xff\xff\0\x05ab"])
+def test_what_is_no_subscription_wants_nothing(data):
+    assert subscription_of(data) == []
+    assert assignment_of(data) == []

@@ -1,0 +1,163 @@
+"""Access rules (ACLs) of a cluster: listed, made, deleted.
+
+Source: Kafka's ResourceType, PatternType, AclOperation, AclPermissionType; KIP-11, KIP-290.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from wirebroker.client.errors import ClientError, check
+from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.codecs.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from wirebroker.client.kafka_client import KafkaClient
+
+ANY: Final = "any"
+MATCH: Final = "match"
+
+RESOURCE_TYPES: Final = {
+    ANY: 1,
+    "topic": 2,
+    "group": 3,
+    "cluster": 4,
+    "transactional_id": 5,
+    "delegation_token": 6,
+    "user": 7,
+}
+PATTERN_TYPES: Final = {ANY: 1, MATCH: 2, "literal": 3, "prefixed": 4}
+OPERATIONS: Final = {
+    ANY: 1,
+    "all": 2,
+    "read": 3,
+    "write": 4,
+    "create": 5,
+    "delete": 6,
+    "alter": 7,
+    "describe": 8,
+    "cluster_action": 9,
+    "describe_configs": 10,
+    "alter_configs": 11,
+    "idempotent_write": 12,
+    "create_tokens": 13,
+    "describe_tokens": 14,
+    "two_phase_commit": 15,
+}
+PERMISSIONS: Final = {ANY: 1, "deny": 2, "allow": 3}
+# The name of the one resource of type cluster.
+CLUSTER_NAME: Final = "kafka-cluster"
+
+
+class AccessRule(NamedTuple):
+    """One ACL; all words are of the tables above."""
+
+    resource_type: str
+    resource_name: str
+    pattern_type: str
+    principal: str
+    host: str
+    operation: str
+    permission: str
+
+
+class RuleFilter(NamedTuple):
+    """Which ACLs are meant; None is any name."""
+
+    resource_type: str = ANY
+    resource_name: str | None = None
+    pattern_type: str = ANY
+    principal: str | None = None
+    host: str | None = None
+    operation: str = ANY
+    permission: str = ANY
+
+
+async def list_acls(client: KafkaClient, wanted: RuleFilter) -> list[AccessRule]:
+    """Return the ACLs that a filter lets through.
+
+    Raises:
+        ClientError: The user may not see them, or the cluster has no authorizer.
+    """
+    answer = await client.request(ApiKey.DESCRIBE_ACLS, _filter_row(wanted))
+    _check(answer.error_code, "ACLs cannot be listed", answer.error_message)
+    return sorted(_rule(each, resource) for resource in answer.resources for each in resource.acls)
+
+
+async def create_acls(client: KafkaClient, rules: Sequence[AccessRule]) -> None:
+    """Make ACLs; those that are there already stay.
+
+    Raises:
+        ClientError: One is refused; others may have been made.
+    """
+    rows = [
+        {
+            "resource_type": RESOURCE_TYPES[each.resource_type],
+            "resource_name": each.resource_name,
+            "resource_pattern_type": PATTERN_TYPES[each.pattern_type],
+            "principal": each.principal,
+            "host": each.host,
+            "operation": OPERATIONS[each.operation],
+            "permission_type": PERMISSIONS[each.permission],
+        }
+        for each in rules
+    ]
+    answer = await client.request_of_controller(ApiKey.CREATE_ACLS, {"creations": rows})
+    for rule, result in zip(rules, answer.results, strict=True):
+        what = f"{rule.principal} on {rule.resource_type} {rule.resource_name} cannot be ruled"
+        _check(result.error_code, what, result.error_message)
+
+
+async def delete_acls(client: KafkaClient, wanted: RuleFilter) -> list[AccessRule]:
+    """Delete the ACLs that a filter lets through, and return them.
+
+    Raises:
+        ClientError: It is refused.
+    """
+    body = {"filters": [_filter_row(wanted)]}
+    answer = await client.request_of_controller(ApiKey.DELETE_ACLS, body)
+    (result,) = answer.filter_results
+    _check(result.error_code, "ACLs cannot be deleted", result.error_message)
+    for each in result.matching_acls:
+        _check(each.error_code, "an ACL cannot be deleted", each.error_message)
+    return sorted(_rule(each, each) for each in result.matching_acls)
+
+
+def _check(code: int, what: str, message: str | None) -> None:
+    if code == ErrorCode.SECURITY_DISABLED:
+        raise ClientError(
+            f"{what}: the brokers have no authorizer (authorizer.class.name) that would ask them",
+            code=code,
+        )
+    check(code, what, message)
+
+
+def _filter_row(wanted: RuleFilter) -> dict[str, Any]:
+    return {
+        "resource_type_filter": RESOURCE_TYPES[wanted.resource_type],
+        "resource_name_filter": wanted.resource_name,
+        "pattern_type_filter": PATTERN_TYPES[wanted.pattern_type],
+        "principal_filter": wanted.principal,
+        "host_filter": wanted.host,
+        "operation": OPERATIONS[wanted.operation],
+        "permission_type": PERMISSIONS[wanted.permission],
+    }
+
+
+def _rule(row: Any, resource: Any) -> AccessRule:
+    return AccessRule(
+        _word(RESOURCE_TYPES, resource.resource_type),
+        resource.resource_name,
+        _word(PATTERN_TYPES, resource.pattern_type),
+        row.principal,
+        row.host,
+        _word(OPERATIONS, row.operation),
+        _word(PERMISSIONS, row.permission_type),
+    )
+
+
+def _word(table: Mapping[str, int], number: int) -> str:
+    """Return what a number is called; newer brokers have others than we know."""
+    return next((word for word, each in table.items() if each == number), f"unknown({number})")
