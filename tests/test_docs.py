@@ -8,7 +8,7 @@ at the first failing command. Words after `sh` say how:
                      ends, then stop it with SIGINT; it must have stopped cleanly
     ```sh long       as the first, but only with --long
 
-Ports 9092 and 9404 stand for free ones; the command line's verbs ask the first. Where a block runs
+Ports 9092, 9094 and 9404 stand for free ones; the command line's verbs ask the first. Where a block runs
 the tests (`make test`), pytest only collects them: this is one of them.
 """
 
@@ -111,6 +111,7 @@ class Shell:
         self._folder = folder
         self._port = free_port()
         self._http_port = free_port()
+        self._second_port = free_port()
         self._environment = environment_of(self._port)
         self._servers: list[subprocess.Popen[bytes]] = []
 
@@ -157,6 +158,7 @@ class Shell:
 
     def _start(self, block: Block, errors: int | None) -> subprocess.Popen[bytes]:
         text = block.text.replace("9092", str(self._port)).replace("9404", str(self._http_port))
+        text = text.replace("9094", str(self._second_port))
         return subprocess.Popen(
             ["bash", "-euo", "pipefail", "-c", text],
             cwd=self._folder,

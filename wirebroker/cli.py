@@ -157,6 +157,7 @@ def serve(
     log.dirs), then from the file, then from Kafka's defaults.
     """
     from wirebroker.config import ConfigError, StartError  # noqa: PLC0415 - keeps --help quick
+    from wirebroker.config.listeners import opens_tls  # noqa: PLC0415
     from wirebroker.config.protection import check_protection  # noqa: PLC0415
     from wirebroker.config.sources import load_config  # noqa: PLC0415
     from wirebroker.garbage import uncollected  # noqa: PLC0415
@@ -188,7 +189,8 @@ def serve(
         first_users = _first_users(add_scram, config)
         # Imported late: a mistake in the settings is said before this is loaded.
         with uncollected():
-            import_without_ssl()
+            if not opens_tls(config):
+                import_without_ssl()
             from wirebroker.serving import run as run_server  # noqa: PLC0415
 
         build: Callable[..., Server | RestartableBroker] | None = None

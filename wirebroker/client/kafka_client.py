@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from random import Random
 
     from wirebroker.clock import Clock
-    from wirebroker.net.client.connection import Body
+    from wirebroker.net.client.connection import Body, Handshake
     from wirebroker.net.client.transport import Dialer
 
 # How long what passes by itself is given, each time.

@@ -52,7 +52,9 @@ VERBS: Final = (
     Verb(
         "certs",
         "wirebroker.commands.certs:certs",
-        "Make an authority and certificates, for development.",
+        "Make an authority and certificates for a broker and clients, for development.",
+    ),
+    Verb(
         "share",
         "wirebroker.commands.share:share",
         "Show share groups, whose members read the same partitions (KIP-932).",

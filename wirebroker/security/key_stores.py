@@ -68,8 +68,8 @@ def read_store(store: StoreSettings) -> KeyMaterial:
         return _of_pem(data.decode("utf-8", "replace"), store, store.location)
     if data.startswith(_JKS_STARTS):
         raise ConfigError(
-            f"{store.name}.location: {store.location} has Java's own form; convert it, and give the "
-            f"new file with {store.name}.type=PKCS12: keytool -importkeystore -srckeystore "
+            f"{store.name}.location: {store.location} has Java's own form; convert it, and give "
+            f"the new file with {store.name}.type=PKCS12: keytool -importkeystore -srckeystore "
             f"{store.location} -destkeystore {store.location}.p12 -deststoretype pkcs12"
         )
     return _of_pkcs12(data, store)

@@ -3,7 +3,7 @@
     PLAIN                      one message: user and password
     SCRAM-SHA-256, -512        two, and the server proves that it knows the password as well
 
-Where logins end (connections.max.reauth.ms) the connection is replaced in time (net/client/node.py).
+Where logins end (connections.max.reauth.ms) connections are replaced in time (net/client/node.py).
 
 Source: Kafka's SaslClientAuthenticator; KIP-43, KIP-152, KIP-368; codecs/scram.py.
 """
@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import hmac
 import secrets
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode, MalformedFrameError
@@ -29,6 +29,9 @@ from wirebroker.threads import Work, in_thread
 if TYPE_CHECKING:
     from wirebroker.config.outgoing import Login
     from wirebroker.net.client.connection import PeerConnection
+
+# As of Kafka's clients, which authenticate again after 85 to 95 % of the time that they have.
+_USED_OF_LIFETIME: Final = 0.85
 
 
 class SaslLogin:
@@ -60,7 +63,7 @@ class SaslLogin:
             last = await self._prove(connection, number)
         lifetime_ms = getattr(last, "session_lifetime_ms", 0)
         if lifetime_ms > 0:
-            connection.ends_after(lifetime_ms / 1000)
+            connection.ends_after(lifetime_ms / 1000 * _USED_OF_LIFETIME)
 
     async def _prove(self, connection: PeerConnection, number: int) -> Any:
         nonce = secrets.token_urlsafe(24)

@@ -1,7 +1,7 @@
 """Contexts of Python's ssl, from settings: for listeners, and for connections that we open.
 
-Python reads keys from files alone. Ours are handed over by memory that only looks like a file, where
-the system has that; else by a file of our own that is gone at once.
+Python reads keys from files alone. Ours are handed over by memory that only looks like a file,
+where the system has that; else by a file of our own that is gone at once.
 
 Source: Kafka's DefaultSslEngineFactory.
 """

@@ -25,8 +25,14 @@ ROWS: Final = (
     text(
         "sasl.mechanism.inter.broker.protocol",
         "GSSAPI",
-        "SASL mechanism of other brokers; their listener must offer it.",
+        "SASL mechanism by which brokers log in to each other; their listener must offer it. Name "
+        "and password stand in listener.name.<listener>.<mechanism>.sasl.jaas.config.",
         mutability=PER_BROKER,
+    ),
+    text(
+        "sasl.mechanism.controller.protocol",
+        "GSSAPI",
+        "SASL mechanism by which brokers log in to controllers of other processes; likewise.",
     ),
     text(
         "security.inter.broker.protocol",
@@ -54,7 +60,7 @@ ROWS: Final = (
         0,
     ),
     *kept(
-        "Kerberos is not served, nor do brokers log in to each other.",
+        "Kerberos is not served, nor anything else that renews its login.",
         """
         sasl.kerberos.kinit.cmd string /usr/bin/kinit - per-broker
         sasl.kerberos.min.time.before.relogin long 60000 - per-broker
@@ -83,7 +89,6 @@ ROWS: Final = (
         sasl.login.read.timeout.ms
         sasl.login.retry.backoff.max.ms =10000
         sasl.login.retry.backoff.ms =100
-        sasl.mechanism.controller.protocol =GSSAPI
         sasl.oauthbearer.assertion.algorithm =RS256
         sasl.oauthbearer.assertion.claim.aud
         sasl.oauthbearer.assertion.claim.exp.seconds =300

@@ -78,7 +78,7 @@ class PeerConnection:
         address: The peer's.
         versions: What it speaks.
         last_used: When the last request was sent, in the clock's monotonic seconds.
-        login_ends: When the peer will want to know again who we are, likewise; infinite if never.
+        login_ends: When it had better be replaced, likewise: the peer would ask again who we are.
     """
 
     __slots__ = (
@@ -179,7 +179,7 @@ class PeerConnection:
         return len(self._requests)
 
     def ends_after(self, lifetime_s: float) -> None:
-        """Note how long the login holds (told by the handshake)."""
+        """Note for how long this login may be used (told by the handshake)."""
         self.login_ends = self._clock.monotonic() + lifetime_s
 
     # --- requests ---

@@ -16,7 +16,7 @@ Laws:
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from wirebroker.clock import pause
 from wirebroker.net.client.connection import PeerConnection
@@ -30,10 +30,6 @@ if TYPE_CHECKING:
     from wirebroker.net.client.connection import Body, Handshake
     from wirebroker.net.client.settings import ClientSettings, PeerAddress
     from wirebroker.net.client.transport import Dialer
-
-
-# A connection whose login ends so soon is replaced (KIP-368): a request would come too late.
-_BEFORE_LOGIN_ENDS_S: Final = 5.0
 
 
 class Node:
@@ -167,7 +163,7 @@ class Node:
         if not connection.is_open:
             return False
         now = self._clock.monotonic()
-        if connection.in_flight == 0 and now >= connection.login_ends - _BEFORE_LOGIN_ENDS_S:
+        if connection.in_flight == 0 and now >= connection.login_ends:
             return False
         idle_s = now - connection.last_used
         return connection.in_flight > 0 or idle_s < self._settings.idle_s

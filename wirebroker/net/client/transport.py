@@ -4,8 +4,8 @@
         transport.write(...)                            receiver.get_buffer(), buffer_updated(n)
         transport.close()                               receiver.lost(error), exactly once
 
-With TLS `dial` returns when its handshake is done. A simulation's dialer has no sockets at all. Above it stands the Handshake (connection.py), which speaks Kafka:
-SASL belongs there.
+With TLS `dial` returns when its handshake is done. A simulation's dialer has no sockets at all.
+Above it stands the Handshake (connection.py), which speaks Kafka: SASL belongs there.
 """
 
 from __future__ import annotations
@@ -78,16 +78,28 @@ class TcpDialer:
         """Connect to a peer, trying its addresses one after the other.
 
         Raises:
-            OSError: As of any dialer; ssl.SSLError, which is one: TLS did not come about.
+            OSError: As of any dialer; or TLS did not come about.
         """
         loop = asyncio.get_running_loop()
-        _, protocol = await loop.create_connection(
-            lambda: _TcpTransport(receiver),
-            host,
-            port,
-            ssl=self._context,
-            server_hostname=host if self._context is not None else None,
-        )
+        if self._context is None:
+            _, protocol = await loop.create_connection(lambda: _TcpTransport(receiver), host, port)
+            return protocol
+        import ssl  # noqa: PLC0415 - it is there, where there is a context
+
+        try:
+            _, protocol = await loop.create_connection(
+                lambda: _TcpTransport(receiver),
+                host,
+                port,
+                ssl=self._context,
+                server_hostname=host,
+            )
+        except ssl.SSLError as error:
+            said = getattr(error, "verify_message", "") or str(error.reason or error).lower()
+            raise ConnectionError(f"there is no TLS with it: {said.replace('_', ' ')}") from error
+        except ConnectionError as error:
+            what = str(error) or "it closes the connection when TLS is spoken to it"
+            raise ConnectionError(what) from error
         return protocol
 
 
