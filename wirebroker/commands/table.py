@@ -50,6 +50,11 @@ VERBS: Final = (
         "Show what transactional producers are at.",
     ),
     Verb(
+        "certs",
+        "wirebroker.commands.certs:certs",
+        "Make an authority and certificates for a broker and clients, for development.",
+    ),
+    Verb(
         "share",
         "wirebroker.commands.share:share",
         "Show share groups, whose members read the same partitions (KIP-932).",
