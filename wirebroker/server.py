@@ -413,6 +413,7 @@ class Server:
             metadata_cache=MetadataCache(),
             auto_creation=AutoCreation(channel),
             quotas=ClientQuotas(config, self._network_clock),
+            replication_quotas=replication.quotas,
             auto_listeners=_told_where_they_came(listener for listener, _ in self._sockets),
         )
         broker.config_users += (quorum.use_config, replication.use_config)

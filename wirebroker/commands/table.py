@@ -73,5 +73,10 @@ VERBS: Final = (
         "wirebroker.cli_inspect:repair",
         "Recover the data directories of a stopped broker.",
     ),
+    Verb(
+        "pipeline",
+        "wirebroker.commands.pipeline:pipeline",
+        "Run a job on Spark, where wirebroker[spark] is installed.",
+    ),
     Verb("commands", "wirebroker.cli:commands", "Print every verb with its flags."),
 )

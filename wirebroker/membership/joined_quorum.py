@@ -72,13 +72,15 @@ def controllers_at(
     *,
     way: Way,
     request_timeout_s: float = _REQUEST_S,
+    node_id: int | None = None,
 ) -> ActiveController:
-    """Return a new way to the controllers at these addresses."""
+    """Return a new way to the controllers at these addresses, which are told who asks."""
+    name = "wirebroker" if node_id is None else f"broker-{node_id}"
     return ActiveController(
         addresses,
         dialer=way.dialer,
         handshake=way.handshake,
-        settings=ClientSettings(request_timeout_s=request_timeout_s),
+        settings=ClientSettings(client_id=name, request_timeout_s=request_timeout_s),
         clock=clock,
         random=random.Random(),  # noqa: S311 - jitter, no secrets
     )
@@ -185,8 +187,9 @@ class JoinedQuorum:
         self._on_failure = on_failure
         self._failure: str | None = None
         self._addresses = tuple(PeerAddress(*each) for each in controllers_of(config))
+        node_id = config.node_id
         self._way = way_of(to_controllers(config))
-        self._controllers = controllers_at(self._addresses, clock, way=self._way)
+        self._controllers = controllers_at(self._addresses, clock, way=self._way, node_id=node_id)
         self._channel = RemoteChannel(self._controllers)
         self._local_host = ""
         self._lifecycle: MemberLifecycle | None = None
@@ -236,7 +239,9 @@ class JoinedQuorum:
                 "remove that folder: it is fetched again from the controllers",
             ) from None
         self._fetcher = MetadataFetcher(
-            controllers_at(self._addresses, self._clock, way=self._way),
+            controllers_at(
+                self._addresses, self._clock, way=self._way, node_id=self._config.node_id
+            ),
             log,
             self.metadata,
             cluster_id=cluster_id,
@@ -258,6 +263,7 @@ class JoinedQuorum:
                 self._clock,
                 way=self._way,
                 request_timeout_s=self._pace.session_s / 2,
+                node_id=self._config.node_id,
             ),
             on_replaced=self._fail,
         )
