@@ -10,8 +10,9 @@ import logging
 import os
 import socket
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
+from wirebroker.announcing import READY, STOPPING, tell_supervisor, waited_for
 from wirebroker.config import Config, StartError
 from wirebroker.config.quorum import is_controller_alone, is_member
 from wirebroker.controller_server import ControllerServer
@@ -29,6 +30,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from wirebroker.testing.restartable import RestartableBroker
+
+_BrokerServer: TypeAlias = "Server | RestartableBroker"
+_AnyServer: TypeAlias = "Server | RestartableBroker | ControllerServer"
+
 logger = logging.getLogger("wirebroker")
 
 
@@ -36,7 +42,7 @@ def run(
     config: Config,
     *,
     port_file: Path | None = None,
-    build: Callable[..., Server] = Server,
+    build: Callable[..., _BrokerServer] = Server,
 ) -> int:
     """Serve until told to stop; return the process's exit status.
 
@@ -68,7 +74,7 @@ async def _serve(
     port_file: Path | None,
     garbage: GarbagePolicy,
     metrics: Metrics,
-    build: Callable[..., Server],
+    build: Callable[..., _BrokerServer],
 ) -> int:
     told_to_stop = asyncio.Event()
 
@@ -91,7 +97,7 @@ async def _serve(
         told_to_stop.set()
 
     garbage.keep_all()  # the modules
-    server: Server | ControllerServer
+    server: _AnyServer
     if is_controller_alone(config):
         server = ControllerServer(config, port_file=port_file, on_failure=on_failure)
     else:
@@ -102,14 +108,16 @@ async def _serve(
         return 0
     garbage.keep_all()
     _say_ready(server)
+    tell_supervisor(READY, os.environ)
     await told_to_stop.wait()
+    tell_supervisor(STOPPING, os.environ)
     logger.info("stopping")
     await server.stop()
     logger.info("stopped")
     return 1 if failures else 0
 
 
-async def _start(server: Server | ControllerServer, told_to_stop: asyncio.Event) -> bool:
+async def _start(server: _AnyServer, told_to_stop: asyncio.Event) -> bool:
     """Start; return False if the broker was told to stop while it waited for the controllers."""
     starting = asyncio.create_task(server.start(), name="start")
     if is_member(server.config):
@@ -124,7 +132,7 @@ async def _start(server: Server | ControllerServer, told_to_stop: asyncio.Event)
     return True
 
 
-def _say_ready(server: Server | ControllerServer) -> None:
+def _say_ready(server: _AnyServer) -> None:
     warning = open_warning([*server.bound, *server.controllers])
     if warning is not None:
         logger.warning("%s", warning)
@@ -139,5 +147,6 @@ def _say_ready(server: Server | ControllerServer) -> None:
         machine=socket.gethostname(),
         controllers=server.controllers,
     )
+    lines += waited_for(server.config.node_id, os.environ)
     sys.stdout.write("".join(f"{line}\n" for line in lines))
     sys.stdout.flush()

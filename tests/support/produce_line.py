@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from wirebroker.broker import Broker
-    from wirebroker.cluster.group_commit import GroupCommit
     from wirebroker.cluster.partition import Partition
     from wirebroker.request import Reply, Request
     from wirebroker.server import Server
@@ -86,11 +85,6 @@ class ProduceLine:
     def memo(self) -> object | None:
         """What the connection remembers."""
         return self._line.connection.session.prepared
-
-    @property
-    def commits(self) -> GroupCommit:
-        """The broker's."""
-        return self._broker.replicas.commits
 
     def partition(self, topic: str, index: int = 0) -> Partition:
         """Return the partition as it is found now."""

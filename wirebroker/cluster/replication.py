@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 from wirebroker.clock import pause
 from wirebroker.cluster.isr_changes import IsrChanges
+from wirebroker.quotas.replication_quotas import ReplicationQuotas
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -44,6 +45,7 @@ class Replication:
 
     Attributes:
         isr_changes: What its leaders ask of the controller.
+        quotas: How fast throttled replicas are copied.
         replicas: Its partitions.
     """
 
@@ -59,6 +61,7 @@ class Replication:
         "_peers",
         "_random",
         "isr_changes",
+        "quotas",
         "replicas",
     )
 
@@ -77,6 +80,7 @@ class Replication:
         """Take the node's parts; other brokers are dialed by TCP if no `dialer` is given."""
         self.isr_changes = IsrChanges(channel, lifecycle, clock=clock)
         self._config = config
+        self.quotas = ReplicationQuotas(config, node_id=lifecycle.node_id, clock=clock)
         self.replicas = replicas
         self._lifecycle = lifecycle
         self._image = image
@@ -109,6 +113,7 @@ class Replication:
     def use_config(self, config: Config) -> None:
         """Take over what dynamic configs have changed."""
         self._config = config
+        self.quotas.use_config(config)
         if self._fetchers is not None:
             self._fetchers.use_config(config, tuple(self.replicas))
 
@@ -137,6 +142,7 @@ class Replication:
             peers=self._all_peers(),
             clock=self._clock,
             disk_failed=self.replicas.disk_failed,
+            quota=self.quotas.follower,
         )
         return ReplicaFetchers(follower, self._config)
 

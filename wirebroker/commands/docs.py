@@ -36,8 +36,8 @@ _SCRIPTS: Final = """
 
 By their names and flags, so that Apache Kafka's documentation can be followed: write
 `wirebroker kafka-topics …` for `bin/kafka-topics.sh …`. What they print to standard output is what
-Apache Kafka 4.3's print (compared by transcripts); exit status 0, or 1 for whatever went wrong; flags
-may be cut short as there. Nothing is asked before something is deleted, as there.
+Apache Kafka 4.3's print (compared by transcripts); exit status 0, or 1 for whatever went wrong;
+flags may be cut short as there. Nothing is asked before something is deleted, as there.
 
 | script | what it does |
 | --- | --- |

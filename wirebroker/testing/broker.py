@@ -9,12 +9,14 @@ import asyncio
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from wirebroker.testing.api_names import api_named
+from wirebroker.testing.broker_clock import BrokerClock
+from wirebroker.testing.broker_faults import BrokerFaults
 from wirebroker.testing.client_configs import client_config
 from wirebroker.testing.contents import Contents
 from wirebroker.testing.life import BrokerLife
-from wirebroker.testing.request_journal import request_of
+from wirebroker.testing.request_journal import requests_of
 from wirebroker.testing.sending import Sender
+from wirebroker.testing.snapshots import Snapshot
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -41,6 +43,10 @@ class Broker(Contents):
     0
 
     In a coroutine it is `async with Broker() as broker`.
+
+    Attributes:
+        clock: What time it is for the broker; by it time passes at once.
+        faults: What is to go wrong for clients; a reset removes all.
     """
 
     def __init__(
@@ -50,6 +56,7 @@ class Broker(Contents):
         directory: str | Path | None = None,
         port: int = 0,
         own_process: bool = False,
+        snapshot: Snapshot | str | Path | None = None,
     ) -> None:
         """Prepare a broker; it runs from `start`, or `with`, on.
 
@@ -58,15 +65,22 @@ class Broker(Contents):
             directory: Where its data lies and stays; None for a place of its own, which is removed.
             port: Where it listens, on 127.0.0.1; 0 for a free port.
             own_process: As `spawn` has it.
+            snapshot: What it holds at the start, and after each `reset`: one that was taken, or a
+                data directory of a broker that does not run.
+
+        Raises:
+            ValueError: The snapshot is no data directory, or a directory is given besides.
         """
-        super().__init__(
-            BrokerLife(
-                config=config or {},
-                directory=None if directory is None else Path(directory),
-                port=port,
-                is_child=own_process,
-            )
+        self._life = BrokerLife(
+            config=config or {},
+            directory=None if directory is None else Path(directory),
+            port=port,
+            is_child=own_process,
+            origin=None if snapshot is None else _place_of(snapshot),
         )
+        self.clock = BrokerClock(self._life)
+        self.faults = BrokerFaults(self._life)
+        super().__init__(self._life, self.clock.now_ms)
 
     @classmethod
     def spawn(
@@ -75,6 +89,7 @@ class Broker(Contents):
         config: Mapping[str, Setting] | None = None,
         directory: str | Path | None = None,
         port: int = 0,
+        snapshot: Snapshot | str | Path | None = None,
     ) -> Self:
         """Return a broker that runs in a process of its own; the arguments are the same.
 
@@ -87,7 +102,9 @@ class Broker(Contents):
         ...     [record.value for record in broker.records("orders")]
         [b'one']
         """
-        return cls(config=config, directory=directory, port=port, own_process=True)
+        return cls(
+            config=config, directory=directory, port=port, own_process=True, snapshot=snapshot
+        )
 
     # -- its life ----------------------------------------------------------------------------
 
@@ -128,6 +145,60 @@ class Broker(Contents):
         1
         """
         self._life.kill()
+
+    def crash(self) -> None:
+        """End it at once; `kill` by another name.
+
+        >>> _ = broker.produce("orders", "one")
+        >>> broker.crash()
+        >>> broker.start()
+        >>> len(broker.records("orders"))
+        1
+        """
+        self.kill()
+
+    def snapshot(self, directory: str | Path | None = None) -> Snapshot:
+        """Keep what it holds, for `restore`; its clients notice nothing.
+
+        Topics, records, groups, transactions and configs are kept; not clock, faults and requests.
+
+        >>> _ = broker.produce("orders", "one")
+        >>> snapshot = broker.snapshot()
+        >>> with Broker(snapshot=snapshot) as other:
+        ...     len(other.records("orders"))
+        1
+
+        Args:
+            directory: Where it is to lie and stay, for other runs of the tests: a new or empty one.
+                None for a place of its own, which is removed with the broker.
+
+        Raises:
+            ValueError: Something is in the directory, or there is nothing that could be kept.
+        """
+        return self._life.take_snapshot(None if directory is None else Path(directory))
+
+    def restore(self, snapshot: Snapshot | str | Path) -> None:
+        """Have it hold what a snapshot holds, and nothing else, in some milliseconds.
+
+        Connections are closed, the address stays: clients connect again, and members of groups join
+        again. Clock and faults are left as they are.
+
+        >>> _ = broker.produce("orders", "one")
+        >>> snapshot = broker.snapshot()
+        >>> _ = broker.produce("orders", "two")
+        >>> broker.restore(snapshot)
+        >>> len(broker.records("orders"))
+        1
+
+        Args:
+            snapshot: One of any broker's, or a data directory of one that does not run.
+
+        Raises:
+            ValueError: It is no data directory, or nothing that can be started on.
+            wirebroker.config.StartError: Likewise.
+        """
+        self._sender = Sender()
+        self._life.restore(_place_of(snapshot))
 
     def reset(self, *, config: Mapping[str, Setting] | None = None) -> None:
         """Put a new, empty broker in its place.
@@ -267,9 +338,7 @@ class Broker(Contents):
             ValueError: There is no such kind of request.
             ConnectionError: It is a process that does not run; with it its requests are gone.
         """
-        key = None if api is None else api_named(api).name
-        arguments = {"api": key, "client_id": client_id, "most": most}
-        return [request_of(row) for row in self._life.instruct("requests", arguments)]
+        return requests_of(self._life, api, client_id=client_id, most=most)
 
     def forget_requests(self) -> None:
         """Forget the requests so far.
@@ -279,3 +348,7 @@ class Broker(Contents):
         []
         """
         self._life.instruct("forget-requests", {})
+
+
+def _place_of(snapshot: Snapshot | str | Path) -> Path:
+    return snapshot.directory if isinstance(snapshot, Snapshot) else Path(snapshot)

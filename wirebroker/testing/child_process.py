@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import shutil
 import signal
 import sys
 from pathlib import Path
@@ -17,7 +18,7 @@ from wirebroker.testing.rig_client import ask_rig
 from wirebroker.threads import Work, in_thread
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
 _READY: Final = "wirebroker ready on "
 _HTTP: Final = "http://"
@@ -86,6 +87,7 @@ class ChildProcess:
         assert process is not None
         if process.returncode is None:
             process.send_signal(signal.SIGTERM)
+            process.send_signal(signal.SIGCONT)  # it may be paused
         try:
             async with asyncio.timeout(_STOP_S):
                 await process.communicate()
@@ -100,6 +102,16 @@ class ChildProcess:
         if process.returncode is None:
             process.kill()
         await process.communicate()
+
+    async def pause(self) -> None:
+        """Have the system let it do nothing (SIGSTOP)."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGSTOP)
+
+    async def resume(self) -> None:
+        """Let it go on (SIGCONT)."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGCONT)
 
     def leave_nothing(self) -> None:
         """Kill it, and don't wait."""
@@ -119,6 +131,21 @@ class ChildProcess:
         if self._rig is None or not self.is_running:
             raise ConnectionError("the broker does not run")
         return await in_thread(Work.UPKEEP, ask_rig, self._rig, command, arguments)
+
+    async def take_snapshot(self, target: Path) -> None:
+        """Have the broker copy what it holds, and take it from there; see Host."""
+        taken = await self.carry_out("take-snapshot", {"name": f"for-{target.name}"})
+        await in_thread(Work.UPKEEP, _move, Path(taken["directory"]), target)
+
+    async def swap(self, replace: Callable[[], None]) -> None:
+        """Have the broker end, its data replaced, and another start in its process; see Host."""
+        await self.carry_out("crash", {})
+        try:
+            await in_thread(Work.UPKEEP, replace)
+            await self.carry_out("start", {})
+        except BaseException:
+            await self.kill()
+            raise
 
     def begin_anew(self) -> None:
         """Do nothing: what was done ended with the process."""
@@ -146,6 +173,16 @@ class ChildProcess:
             f"the broker has ended with status {process.returncode}",
             said or f"see what its log says ({self._log_file})",
         )
+
+
+def _move(taken: Path, target: Path) -> None:
+    """Move a snapshot to where there is nothing, or an empty directory."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with contextlib.suppress(FileNotFoundError):
+        target.rmdir()
+    shutil.move(taken, target)
+    with contextlib.suppress(OSError):  # others are in it
+        taken.parent.rmdir()
 
 
 def _environment() -> dict[str, str]:

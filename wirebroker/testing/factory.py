@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from wirebroker.testing.settings import Setting
+    from wirebroker.testing.snapshots import Snapshot
 
 
 class BrokerFactory:
@@ -30,9 +31,16 @@ class BrokerFactory:
         directory: str | Path | None = None,
         port: int = 0,
         own_process: bool = False,
+        snapshot: Snapshot | str | Path | None = None,
     ) -> Broker:
         """Start a broker; the arguments are those of Broker."""
-        broker = Broker(config=config, directory=directory, port=port, own_process=own_process)
+        broker = Broker(
+            config=config,
+            directory=directory,
+            port=port,
+            own_process=own_process,
+            snapshot=snapshot,
+        )
         self.brokers.append(broker)
         broker.start()
         return broker

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from wirebroker.net.client.settings import PeerAddress
@@ -40,6 +40,34 @@ class Host(Protocol):
 
     async def kill(self) -> None:
         """End it at once: nothing is finished, as by kill -9."""
+        ...
+
+    async def pause(self) -> None:
+        """Have it do nothing at all until `resume`; only a process of its own can."""
+        ...
+
+    async def resume(self) -> None:
+        """Let it go on."""
+        ...
+
+    async def take_snapshot(self, target: Path) -> None:
+        """Copy what the running broker holds to a place where there is nothing.
+
+        Raises:
+            ValueError: It cannot be taken.
+            ConnectionError: It does not run, or does not answer.
+        """
+        ...
+
+    async def swap(self, replace: Callable[[], None]) -> None:
+        """End it at once, have its data replaced, and start on that, where it listened before.
+
+        Args:
+            replace: Blocks; called in a thread.
+
+        Raises:
+            ValueError, StartError: It does not start; then it does not run.
+        """
         ...
 
     def begin_anew(self) -> None:

@@ -5,16 +5,20 @@ from __future__ import annotations
 import asyncio
 import shutil
 import weakref
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from wirebroker.client.errors import ClientError
 from wirebroker.testing.child_process import ChildProcess
+from wirebroker.testing.data_copies import check_data, copy_data, put_data
 from wirebroker.testing.folders import new_folder
+from wirebroker.testing.held_ports import HeldPorts
 from wirebroker.testing.kit_client import as_told_to_tests, kit_client
 from wirebroker.testing.loop_thread import LoopThread
 from wirebroker.testing.same_process import SameProcess
 from wirebroker.testing.settings import broker_settings
-from wirebroker.threads import Work, begin_in_thread, until_idle
+from wirebroker.testing.snapshots import Snapshot
+from wirebroker.threads import Work, begin_in_thread, in_thread, until_idle
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping
@@ -46,18 +50,26 @@ class BrokerLife:
         directory: Path | None,
         port: int,
         is_child: bool,
+        origin: Path | None,
     ) -> None:
+        if origin is not None:
+            if directory is not None:
+                raise ValueError("give a directory, or a snapshot that a new one begins with")
+            check_data(origin)
         self.address: PeerAddress | None = None
         self.clock_state: dict[str, Any] | None = None
         self._config = dict(config)
         self._given_directory = directory
+        self._origin = origin
         # None where the listeners of the configuration say it.
         self._wanted_port = None if "listeners" in config else port
         self._folder = new_folder()
         self.host: Host = ChildProcess(self._folder / "broker.log") if is_child else SameProcess()
         self._number = 0
+        self._snapshot_count = 0
         self._thread: LoopThread | None = None
         self._client: KafkaClient | None = None
+        self._left_ports = HeldPorts()
         self._asking: set[asyncio.Task[Any]] = set()
         self._clean = weakref.finalize(self, _clean, self.host, self._folder)
 
@@ -88,6 +100,17 @@ class BrokerLife:
         if self._thread is not None and self.host.is_running:
             self._thread.call(self._end(self.host.kill))
 
+    def pause(self) -> None:
+        """Have it do nothing until `resume`."""
+        if self._thread is None or not self.host.is_running:
+            raise RuntimeError(_NOT_RUNNING)
+        self._thread.call(self.host.pause())
+
+    def resume(self) -> None:
+        """Let it go on; one that does not run is left as it is."""
+        if self._thread is not None and self.host.is_running:
+            self._thread.call(self.host.resume())
+
     def reset(self, config: Mapping[str, Setting]) -> None:
         """Have a new broker run in its place, on an empty directory and another port.
 
@@ -99,6 +122,39 @@ class BrokerLife:
         self._thread = self._thread or LoopThread("wirebroker-testing")
         self._thread.call(self._begin_anew(config))
 
+    def take_snapshot(self, target: Path | None) -> Snapshot:
+        """Copy what it holds, running or not.
+
+        Args:
+            target: Where to; None for a place of its own, which goes with the broker.
+
+        Raises:
+            ValueError: It cannot be taken, or something is there.
+        """
+        if target is None:
+            self._snapshot_count += 1
+            target = self._folder / f"snapshot-{self._snapshot_count}"
+        elif target.exists() and any(target.iterdir()):
+            raise ValueError(f"something is in {target} already")
+        if self._thread is not None and self.host.is_running:
+            self._thread.call(self.host.take_snapshot(target))
+        else:
+            copy_data(self.directory, target)
+        return Snapshot(target)
+
+    def restore(self, snapshot: Path) -> None:
+        """Have it hold what a snapshot holds; one that runs ends, and starts on that.
+
+        Raises:
+            ValueError: It is no snapshot, or nothing that can be started on.
+        """
+        check_data(snapshot)
+        replace = partial(put_data, snapshot, self.directory)
+        if self._thread is not None and self.host.is_running:
+            self._thread.call(self._swap(replace))
+        else:
+            replace()
+
     def close(self) -> None:
         """End it, and remove what it has written, unless its directory was given."""
         if self._given_directory is not None:
@@ -109,6 +165,7 @@ class BrokerLife:
             self._thread.call(until_idle())  # folders may still be being removed
             self._thread.stop()
             self._thread = None
+        self._left_ports.release()
         self._clean()
 
     def ask(self, question: Callable[[KafkaClient], Coroutine[Any, Any, _Result]]) -> _Result:
@@ -138,6 +195,8 @@ class BrokerLife:
     # -- on the loop -------------------------------------------------------------------------
 
     async def _start(self, config: Mapping[str, Setting] | None = None) -> None:
+        if self._origin is not None and not self.directory.exists():
+            await in_thread(Work.UPKEEP, copy_data, self._origin, self.directory)
         settings = broker_settings({**self._config, **(config or {})})
         port = self._wanted_port if self.address is None else self.address.port
         self.address = await self.host.start(self.directory, settings, port)
@@ -152,6 +211,11 @@ class BrokerLife:
             task.cancel()
         client.abort()
         await end()
+
+    async def _swap(self, replace: Callable[[], None]) -> None:
+        await self._end(partial(self.host.swap, replace))
+        assert self.address is not None, "it was started"
+        self._client = kit_client(self.address)
 
     async def _answered(
         self, question: Callable[[KafkaClient], Coroutine[Any, Any, _Result]]
@@ -181,6 +245,8 @@ class BrokerLife:
         self.host.begin_anew()
         self.clock_state = None
         # At the old one clients of the last test may still knock.
+        if self.address is not None:
+            self._left_ports.hold(self.address)
         self.address = None
         await self._start(config)
 

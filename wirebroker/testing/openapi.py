@@ -28,6 +28,7 @@ class RigPath(NamedTuple):
 _API: Final = Argument("api", "string", "Requests of this kind alone: PRODUCE, FETCH, …")
 _CLIENT_ID: Final = Argument("client_id", "string", "Of clients that call themselves so, alone.")
 
+_NAME: Final = Argument("name", "string", "The snapshot's name: letters, digits, _ - and .")
 _ID: Final = Argument("id", "integer", "The fault's number.")
 
 RIG_PATHS: Final = (
@@ -78,6 +79,7 @@ RIG_PATHS: Final = (
             Argument("advance_ms", "integer", "Let so many milliseconds pass."),
             Argument("set_ms", "integer", "Let time pass until so many ms after 1970."),
             Argument("freeze", "boolean", "Whether time stands still from now on."),
+            Argument("reset", "boolean", "Go by the machine's clock again, before all else."),
         ),
     ),
     RigPath(
@@ -91,6 +93,22 @@ RIG_PATHS: Final = (
             Argument("jumped_ms", "integer", "How far wall time is besides."),
             Argument("frozen_ms", "integer", "When the machine's clock was stopped, if it is."),
         ),
+    ),
+    RigPath("POST", "/test/v1/crash", "crash", "End the broker at once, as a kill does."),
+    RigPath("POST", "/test/v1/start", "start", "Start it after a crash, at the same address."),
+    RigPath(
+        "POST",
+        "/test/v1/snapshots",
+        "take-snapshot",
+        "Keep what the broker holds, beside its data; return where it lies.",
+        (_NAME,),
+    ),
+    RigPath(
+        "POST",
+        "/test/v1/snapshots/restore",
+        "restore",
+        "Put the broker back to what it held; connections are closed.",
+        (_NAME,),
     ),
 )
 

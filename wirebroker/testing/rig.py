@@ -27,6 +27,26 @@ class Movable(Protocol):
         ...
 
 
+class Endable(Protocol):
+    """Who ends and starts brokers in a process that outlives them; each may raise ValueError."""
+
+    async def crash(self) -> None:
+        """End the broker as by a kill."""
+        ...
+
+    async def begin_again(self) -> None:
+        """Start it after a crash."""
+        ...
+
+    async def take_snapshot(self, name: str) -> str:
+        """Keep what it holds; return where."""
+        ...
+
+    async def restore(self, name: str) -> None:
+        """Put it back to what it held."""
+        ...
+
+
 class Rig:
     """The parts of one broker that tests take hold of; they outlive its stops and starts.
 
@@ -53,6 +73,28 @@ class Rig:
             "clock": self._clock,
             "move-clock": self._move_clock,
             "restore-clock": self._restore_clock,
+        }
+
+    def use_life(self, life: Endable) -> None:
+        """Have commands end and start the broker."""
+
+        async def crash(_arguments: Mapping[str, Any]) -> None:
+            await life.crash()
+
+        async def begin_again(_arguments: Mapping[str, Any]) -> None:
+            await life.begin_again()
+
+        async def take_snapshot(arguments: Mapping[str, Any]) -> dict[str, Any]:
+            return {"directory": await life.take_snapshot(_given(arguments, "name"))}
+
+        async def restore(arguments: Mapping[str, Any]) -> None:
+            await life.restore(_given(arguments, "name"))
+
+        self._commands |= {
+            "crash": crash,
+            "start": begin_again,
+            "take-snapshot": take_snapshot,
+            "restore": restore,
         }
 
     async def carry_out(self, command: str, arguments: Mapping[str, Any]) -> Any:
@@ -97,6 +139,8 @@ class Rig:
     async def _move_clock(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         advance_ms, set_ms = arguments.get("advance_ms"), arguments.get("set_ms")
         freeze = arguments.get("freeze")
+        if arguments.get("reset"):
+            self.clock.reset()
         if freeze:
             self.clock.freeze()
         elif freeze is not None:

@@ -2,30 +2,41 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from wirebroker.bound_sockets import bind_all
 from wirebroker.clock import SystemClock
+from wirebroker.config.listeners import listeners_of
 from wirebroker.server import Server
-from wirebroker.testing.rig import Rig
 from wirebroker.testing.rig_files import RigFiles
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from wirebroker.codecs.metadata_records import MetadataRecord
     from wirebroker.config import Config
+    from wirebroker.http.server import HttpServer
     from wirebroker.metrics import Metrics
+    from wirebroker.testing.rig import Rig
 
 
 class RigServer(Server):
-    """Runs one broker, of which tests take hold by its rig."""
+    """Runs one broker, of which tests take hold by its rig.
+
+    Args (besides those of Server):
+        rig: What tests take hold of; it may have been another's.
+        ports: Where the last one on this data listened, by the listener's name: again there.
+        has_http: Whether HTTP is opened if it is set; else it is handed over, or there is none.
+    """
 
     def __init__(
         self,
         rig: Rig,
         config: Config,
         *,
+        ports: Mapping[str, int] | None = None,
+        has_http: bool = True,
         port_file: Path | None = None,
         waits_for_disk: bool = True,
         metrics: Metrics | None = None,
@@ -45,6 +56,8 @@ class RigServer(Server):
         # Days that are passed over leave connections as they are.
         self._network_clock = SystemClock()
         self._rig = rig
+        self._ports = ports or {}
+        self._has_http = has_http
 
     async def start(self) -> None:
         """Bring everything up; then the rig is at hand over HTTP, if that is served."""
@@ -52,9 +65,34 @@ class RigServer(Server):
         self._rig.server = self
         self._rig.gate.broker = self.broker
         if self.http is not None:
-            from wirebroker.testing.rig_routes import add_rig  # noqa: PLC0415 - as HTTP itself
+            self._add_routes(self.http)
 
-            add_rig(self.http.routes, self._rig)
+    def take_over(self, http: HttpServer) -> None:
+        """Have an HTTP server that served another answer for this one."""
+        from wirebroker.http.health import add_health  # noqa: PLC0415 - as HTTP itself
+        from wirebroker.http.routes import Routes  # noqa: PLC0415
+        from wirebroker.scrape.scrape import add_metrics  # noqa: PLC0415
+
+        http.routes = Routes()
+        add_health(http.routes, self.why_not_ready)
+        add_metrics(http.routes, self)
+        self._add_routes(http)
+        self.http = http
+
+    def _add_routes(self, http: HttpServer) -> None:
+        from wirebroker.testing.rig_routes import add_rig  # noqa: PLC0415 - as HTTP itself
+
+        add_rig(http.routes, self._rig)
+
+    def _bind(self) -> None:
+        ports = self._ports
+        listeners = listeners_of(self.config)
+        again = (each._replace(port=ports.get(each.name, each.port)) for each in listeners)
+        self._sockets = bind_all(again, self._settings)
+
+    async def _open_http(self) -> None:
+        if self._has_http:
+            await super()._open_http()
 
     async def catch_up(self) -> None:
         """Do at once what is due by the clock, which was moved."""
@@ -65,8 +103,3 @@ class RigServer(Server):
         await self.broker.transactions.catch_up()
         await self._maintenance.catch_up()
         await self._compactor.catch_up()
-
-
-def build_in_test_mode(config: Config, **parts: Any) -> RigServer:
-    """Make the broker of `wirebroker serve --test-mode`; the parts are those of Server."""
-    return RigServer(Rig(), config, **parts)

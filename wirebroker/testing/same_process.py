@@ -10,19 +10,19 @@ from wirebroker.net.client.settings import PeerAddress
 from wirebroker.testing.process_log import PROCESS_LOG
 from wirebroker.testing.rig import Rig
 from wirebroker.testing.rig_server import RigServer
+from wirebroker.testing.snapshots import take
+from wirebroker.threads import Work, in_thread
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from pathlib import Path
-
-    from wirebroker.server import Server
 
 
 class SameProcess:
     """Runs one broker after the other on the loop that its methods are called on."""
 
     def __init__(self) -> None:
-        self._server: Server | None = None
+        self._server: RigServer | None = None
         self._log_began = 0
         self._rig = Rig()
 
@@ -44,7 +44,9 @@ class SameProcess:
             port=port,
         )
         check_protection(config)
-        server = RigServer(self._rig, config, waits_for_disk=False)
+        return await self._run(RigServer(self._rig, config, waits_for_disk=False))
+
+    async def _run(self, server: RigServer) -> PeerAddress:
         PROCESS_LOG.open()
         self._log_began = PROCESS_LOG.count
         try:
@@ -71,6 +73,28 @@ class SameProcess:
         finally:
             PROCESS_LOG.stop_listening()
 
+    async def pause(self) -> None:
+        """Refuse: the tests' own process would stand still."""
+        raise RuntimeError("a broker in the process of the tests cannot be paused")
+
+    async def resume(self) -> None:
+        """Do nothing: it goes on."""
+
+    async def take_snapshot(self, target: Path) -> None:
+        """Copy what the running broker holds; see Host."""
+        assert self._server is not None
+        assert self._server.broker is not None
+        await take(self._server.broker, target)
+
+    async def swap(self, replace: Callable[[], None]) -> None:
+        """End it, have its data replaced, and start again; see Host."""
+        assert self._server is not None
+        config = self._server.config
+        ports = {each.name: each.port for each in self._server.bound}
+        await self.kill()
+        await in_thread(Work.UPKEEP, replace)
+        await self._run(RigServer(self._rig, config, ports=ports, waits_for_disk=False))
+
     def leave_nothing(self) -> None:
         """Do nothing: it ends with the process."""
 
@@ -86,7 +110,7 @@ class SameProcess:
         """Return what brokers of this process have logged since the start of this one."""
         return PROCESS_LOG.last(most, since=self._log_began)
 
-    def _taken(self) -> Server:
+    def _taken(self) -> RigServer:
         server, self._server = self._server, None
         assert server is not None
         return server

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import json
-import urllib.error
-import urllib.request
 from typing import Any, cast
 
 import pytest
 
+from tests.support.kit_http import ask_over_http
 from tests.support.raw_client import BlockingClient
 from wirebroker.clock import next_turn
 from wirebroker.codecs.api_keys import ApiKey
@@ -138,33 +137,22 @@ async def test_nothing_is_kept_of_who_leaves_a_black_hole():
     assert not faults._when_removed
 
 
-def http(broker, path, **options):
-    address = broker._life.host._rig
-    request = urllib.request.Request(f"http://{address}{path}", **options)
-    try:
-        with urllib.request.urlopen(request) as answer:
-            return answer.status, json.load(answer)
-    except urllib.error.HTTPError as error:
-        with error:
-            return error.code, json.load(error)
-
-
 def test_other_languages_ask_over_http():
     with Broker.spawn() as broker:
         ask(broker, PRODUCE)
-        status, (request,) = http(broker, "/test/v1/requests?api=PRODUCE")
+        status, (request,) = ask_over_http(broker, "/test/v1/requests?api=PRODUCE")
         assert status == 200
         (partition,) = request["body"]["topic_data"][0]["partition_data"]
         assert partition["records"] == {"base64": "bm8gYmF0Y2g="}
-        status, said = http(broker, "/test/v1/requests?topic=t")
+        status, said = ask_over_http(broker, "/test/v1/requests?topic=t")
         assert (status, said["error"]) == (
             400,
             "/test/v1/requests takes api, client_id, most arguments, not topic",
         )
-        assert http(broker, "/test/v1/requests?most=x")[0] == 400
-        assert http(broker, "/test/v1/requests", method="DELETE") == (200, None)
-        assert http(broker, "/test/v1/requests") == (200, [])
-        status, described = http(broker, "/test/v1/openapi.json")
+        assert ask_over_http(broker, "/test/v1/requests?most=x")[0] == 400
+        assert ask_over_http(broker, "/test/v1/requests", method="DELETE") == (200, None)
+        assert ask_over_http(broker, "/test/v1/requests") == (200, [])
+        status, described = ask_over_http(broker, "/test/v1/openapi.json")
         assert (status, described["openapi"]) == (200, "3.1.0")
         assert described["paths"].keys() >= {"/test/v1/requests", "/test/v1/clock"}
         broker.kill()

@@ -1,0 +1,264 @@
+"""What a broker of the kit holds is kept, and put back: in its process, in its own, over HTTP."""
+
+from __future__ import annotations
+
+import json
+import threading
+
+import confluent_kafka
+import pytest
+
+from tests.support.kit_http import ask_over_http
+from wirebroker.testing import Broker, Snapshot
+
+
+@pytest.fixture(scope="module", params=[False, True], ids=["same process", "own process"])
+def shared(request):
+    with Broker(own_process=request.param) as broker:
+        yield broker
+
+
+@pytest.fixture
+def broker(shared):
+    if shared._life.host.is_running:
+        shared.restore(start_of(shared))
+    else:
+        shared.start()
+    return shared
+
+
+_starts: dict[Broker, Snapshot] = {}
+
+
+def start_of(broker):
+    """A snapshot of the empty broker: a reset of one in a process of its own takes longer."""
+    if broker not in _starts:
+        _starts[broker] = broker.snapshot()
+    return _starts[broker]
+
+
+@pytest.fixture(scope="module")
+def quick():
+    """One that is there for what does not depend on where it runs."""
+    with Broker() as broker:
+        yield broker
+
+
+def values(broker, topic="orders"):
+    return [record.value for record in broker.records(topic)]
+
+
+def consumer_of(broker, **settings):
+    config = {"group.id": "billing", "auto.offset.reset": "earliest", "session.timeout.ms": 6000}
+    consumer = confluent_kafka.Consumer(broker.client_config("confluent") | config | settings)
+    consumer.subscribe(["orders"])
+    return consumer
+
+
+def next_value(consumer):
+    while True:
+        message = consumer.poll(20)
+        assert message is not None, "nothing came"
+        # Connections that were closed are told as errors, and made again.
+        if not message.error():
+            return message.value()
+
+
+def test_what_came_later_is_gone_and_what_was_is_back(broker):
+    broker.create_topic("orders", partitions=2, config={"retention.ms": 1234567})
+    broker.produce("orders", "one", key="k", headers={"trace": "a1"})
+    before, address = broker.records("orders"), broker.bootstrap_servers
+    snapshot = broker.snapshot()
+    broker.produce("orders", "two")
+    broker.create_topic("payments")
+
+    for _ in range(2):
+        broker.restore(snapshot)
+        assert broker.topics() == {"orders": 2}
+        assert broker.records("orders") == before
+        assert broker.bootstrap_servers == address
+        broker.produce("orders", "three")
+
+
+def test_members_join_again_and_offsets_are_those_of_the_snapshot(broker):
+    for number in range(3):
+        broker.produce("orders", str(number))
+    consumer = consumer_of(broker, **{"enable.auto.commit": False})
+    try:
+        assert next_value(consumer) == b"0"
+        consumer.commit(asynchronous=False)
+        snapshot = broker.snapshot()
+        assert [next_value(consumer), next_value(consumer)] == [b"1", b"2"]
+        consumer.commit(asynchronous=False)
+        assert broker.committed("billing") == {("orders", 0): 3}
+
+        broker.restore(snapshot)
+        assert broker.committed("billing") == {("orders", 0): 1}
+        broker.produce("orders", "later")  # offset 3 again, where the consumer stands
+        assert next_value(consumer) == b"later"
+        consumer.commit(asynchronous=False)
+        assert broker.committed("billing") == {("orders", 0): 4}
+    finally:
+        consumer.close()
+
+
+def test_one_that_crashed_or_was_stopped_can_be_kept_and_put_back(broker):
+    broker.produce("orders", "one")
+    broker.crash()
+    crashed = broker.snapshot()
+    broker.start()
+    broker.produce("orders", "two")
+    broker.stop()
+    stopped = broker.snapshot()
+    broker.restore(crashed)
+    broker.start()
+    assert values(broker) == [b"one"]
+    broker.restore(stopped)
+    assert values(broker) == [b"one", b"two"]
+
+
+def test_a_new_broker_begins_with_a_directory_and_is_reset_to_it(quick, tmp_path):
+    quick.reset()
+    quick.produce("orders", "one")
+    kept = quick.snapshot(tmp_path / "suite" / "prepared")
+    quick.reset()
+    assert kept.directory == tmp_path / "suite" / "prepared"
+    with Broker(snapshot=tmp_path / "suite" / "prepared") as other:
+        other.produce("orders", "two")
+        assert values(other) == [b"one", b"two"]
+        other.reset()
+        assert values(other) == [b"one"]
+    with Broker.spawn(snapshot=kept) as other:
+        spawned = other.snapshot(tmp_path / "again")
+        assert values(other) == [b"one"]
+    with Broker(snapshot=spawned) as other:
+        assert values(other) == [b"one"]
+
+
+def test_what_a_transaction_and_a_producer_have_is_kept(quick):
+    quick.reset()
+    config = quick.client_config("confluent")
+    producer = confluent_kafka.Producer(config | {"transactional.id": "billing"})
+    producer.init_transactions(10)
+    producer.begin_transaction()
+    producer.produce("orders", b"one")
+    producer.flush(10)
+    open_transaction = quick.snapshot()
+    producer.commit_transaction(10)
+    committed = quick.snapshot()
+
+    quick.restore(open_transaction)
+    assert quick.records("orders", read_committed=True) == []
+    # Its producer comes again, and what it had not finished is aborted.
+    confluent_kafka.Producer(config | {"transactional.id": "billing"}).init_transactions(10)
+    quick.produce("orders", "two")
+    quick.assert_produced("orders", "two", read_committed=True)
+    quick.restore(committed)
+    quick.assert_produced("orders", "one", read_committed=True)
+
+
+def test_closed_segments_are_shared_and_the_active_one_is_not(quick):
+    quick.reset()
+    quick.create_topic("orders", config={"segment.bytes": 1 << 20, "segment.jitter.ms": 0})
+    for _ in range(5):
+        quick.produce("orders", b"x" * 600_000)
+    directory = quick.snapshot().directory
+    *closed, active = sorted((directory / "orders-0").glob("*.log"))
+    assert len(closed) == 4
+    for segment in closed:
+        assert segment.samefile(quick.directory / "orders-0" / segment.name)
+    assert not active.samefile(quick.directory / "orders-0" / active.name)
+    quick.restore(directory)
+    assert len(values(quick)) == 5
+    assert closed[0].samefile(quick.directory / "orders-0" / closed[0].name)
+
+
+def test_what_was_acknowledged_is_in_it_while_others_go_on_writing(quick):
+    quick.reset()
+    quick.create_topics({"orders": 1, "large": 1})
+    acknowledged, is_over = [0], threading.Event()
+
+    def produce():
+        while not is_over.is_set():
+            quick.produce("large", b"x" * 300_000)  # is appended by a thread
+            acknowledged[0] = quick.produce("orders", str(acknowledged[0])).offset + 1
+
+    thread = threading.Thread(target=produce)
+    thread.start()
+    try:
+        taken = []
+        for _ in range(5):
+            quick.wait_for("orders", acknowledged[0] + 1)
+            taken.append((acknowledged[0], quick.snapshot()))
+    finally:
+        is_over.set()
+        thread.join()
+    for count, snapshot in taken:
+        quick.restore(snapshot)
+        found = values(quick)
+        assert len(found) >= count
+        assert found == [str(number).encode() for number in range(len(found))]
+        assert len(quick.records("large")) - len(found) in {0, 1}
+
+
+def test_clock_and_faults_stay_as_they_are(quick):
+    quick.reset()
+    quick.clock.set(4_000_000_000_000)
+    fault = quick.faults.error("PRODUCE", "NOT_LEADER_OR_FOLLOWER")
+    quick.produce("orders", "one")
+    quick.restore(quick.snapshot())
+    assert quick.produce("orders", "two").timestamp >= 4_000_000_000_000
+    assert quick.clock.now.year == 2096
+    fault.remove()
+
+
+def test_what_cannot_be_done_is_said(quick, tmp_path):
+    quick.reset()
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "file").write_text("mine")
+    with pytest.raises(ValueError, match="something is in"):
+        quick.snapshot(tmp_path / "full")
+    with pytest.raises(ValueError, match=r"is no data directory: there is no meta.properties"):
+        quick.restore(tmp_path)
+    with pytest.raises(ValueError, match="is no data directory"):
+        Broker(snapshot=tmp_path)
+    with pytest.raises(ValueError, match="give a directory, or a snapshot"):
+        Broker(snapshot=quick.snapshot(), directory=tmp_path / "data")
+    assert (tmp_path / "full" / "file").read_text() == "mine"
+    assert quick.topics() == {}
+
+
+def post(broker, path, **arguments):
+    body = json.dumps(arguments).encode()
+    return ask_over_http(broker, f"/test/v1/{path}", data=body, method="POST")
+
+
+def test_other_languages_do_it_over_http():
+    with Broker.spawn() as broker:
+        broker.produce("orders", "one")
+        status, said = post(broker, "snapshots", name="prepared")
+        assert status == 200
+        assert said["directory"].endswith("-snapshots/prepared")
+        broker.produce("orders", "two")
+        assert post(broker, "crash") == (200, None)
+        assert ask_over_http(broker, "/test/v1/clock")[0] == 200
+        assert post(broker, "crash") == (400, {"error": "the broker does not run"})
+        assert post(broker, "start") == (200, None)
+        assert values(broker) == [b"one", b"two"]
+        assert post(broker, "start") == (400, {"error": "the broker runs"})
+        assert post(broker, "snapshots/restore", name="prepared") == (200, None)
+        assert values(broker) == [b"one"]
+        assert len(ask_over_http(broker, "/test/v1/requests")[1]) == 0
+
+        for name in ("../prepared", ".hidden", "", "a/b", "x" * 101):
+            assert post(broker, "snapshots", name=name)[0] == 400
+            assert post(broker, "snapshots/restore", name=name)[0] == 400
+        assert post(broker, "snapshots", name="prepared")[1]["error"].startswith("there is a")
+        assert "no data directory" in post(broker, "snapshots/restore", name="other")[1]["error"]
+        assert post(broker, "snapshots")[1] == {"error": "name is missing"}
+        assert values(broker) == [b"one"]
+        # Stopped in order after a crash, with nothing left to stop.
+        assert post(broker, "crash") == (200, None)
+        broker.stop()
+        broker.start()
+        assert values(broker) == [b"one"]

@@ -1,0 +1,124 @@
+"""Copies of a data directory, made in milliseconds.
+
+    copy_data(directory, snapshot)          take one; the broker may run (snapshots.py)
+    put_data(snapshot, directory)           put one where a broker is to start
+
+A copy is a data directory as a kill leaves it. Of each log the closed segments are shared (hard
+links, where both are on one file system), since nobody changes them any more; all else is copied,
+without passing through this process where the kernel can. So what is shared must not be written to
+by others either.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_MARK: Final = "meta.properties"
+_LOG: Final = ".log"
+# Locks, and what is half-done or no part of a log any more.
+_LEFT_OUT: Final = (".lock", ".tmp", ".part", ".deleted", ".cleaned", "-delete", "-stray")
+# What the kernel says that cannot copy between these files.
+_CANNOT: Final = {errno.EXDEV, errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.EPERM}
+_MOST_AT_ONCE: Final = 1 << 30
+
+
+def copy_data(source: Path, target: Path) -> None:
+    """Copy a data directory to a place where there is none, or an empty one.
+
+    Raises:
+        ValueError: The source is no data directory, or something is in the target.
+        OSError: The disk failed; what was made of the target is removed.
+    """
+    check_data(source)
+    if target.exists() and any(target.iterdir()):
+        raise ValueError(f"something is in {target} already")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    part = target.with_name(f"{target.name}.part")
+    shutil.rmtree(part, ignore_errors=True)
+    try:
+        _copy_folder(source, part)
+        with suppress(FileNotFoundError):
+            target.rmdir()
+        part.rename(target)
+    except BaseException:
+        shutil.rmtree(part, ignore_errors=True)
+        raise
+
+
+def put_data(snapshot: Path, directory: Path) -> None:
+    """Have a directory hold what a copy holds, and nothing else; it is made if there is none.
+
+    Raises:
+        ValueError: The snapshot is no data directory.
+        OSError: The disk failed.
+    """
+    check_data(snapshot)
+    directory.mkdir(parents=True, exist_ok=True)
+    # It may be a volume, which cannot be renamed.
+    for each in directory.iterdir():
+        if each.is_dir() and not each.is_symlink():
+            shutil.rmtree(each)
+        else:
+            each.unlink()
+    _copy_folder(snapshot, directory)
+
+
+def check_data(directory: Path) -> None:
+    """Raise ValueError unless it is a data directory that a broker has used."""
+    if not (directory / _MARK).is_file():
+        raise ValueError(f"{directory} is no data directory: there is no {_MARK} in it")
+
+
+def _copy_folder(source: Path, target: Path) -> None:
+    target.mkdir(exist_ok=True)
+    with os.scandir(source) as listing:
+        entries = [each for each in listing if not each.name.endswith(_LEFT_OUT)]
+    # The one with the largest base offset is appended to.
+    active = max((each.name for each in entries if each.name.endswith(_LOG)), default=None)
+    for each in entries:
+        if each.is_dir(follow_symlinks=False):
+            _copy_folder(source / each.name, target / each.name)
+        elif each.is_file(follow_symlinks=False):
+            is_closed = each.name.endswith(_LOG) and each.name != active
+            if not (is_closed and _linked(source / each.name, target / each.name)):
+                _copy_file(source / each.name, target / each.name)
+
+
+def _linked(source: Path, target: Path) -> bool:
+    """Give a file a second name, and say whether that can be done."""
+    try:
+        target.hardlink_to(source)
+    except FileNotFoundError:
+        raise
+    except OSError:
+        return False
+    return True
+
+
+def _copy_file(source: Path, target: Path) -> None:
+    with source.open("rb", buffering=0) as read, target.open("wb", buffering=0) as written:
+        if not _copied_by_kernel(read.fileno(), written.fileno()):
+            shutil.copyfileobj(read, written)
+
+
+def _copied_by_kernel(source: int, target: int) -> bool:
+    """Copy without reading, sharing blocks where the file system does; say whether it can."""
+    copy = getattr(os, "copy_file_range", None)
+    if copy is None:
+        return False
+    is_begun = False
+    try:
+        while copy(source, target, _MOST_AT_ONCE):
+            is_begun = True
+    except OSError as error:
+        if is_begun or error.errno not in _CANNOT:
+            raise
+        return False
+    return True
