@@ -13,6 +13,13 @@ CORES := $(shell getconf _NPROCESSORS_ONLN)
 # Twice the cores: half of the tests wait for brokers and clients (tests/support/scheduling.py).
 WORKERS ?= $(shell echo $$((2 * $(CORES))))
 
+# Of images: podman will do as well; the name of the image; what it is based on.
+ENGINE ?= docker
+IMAGE ?= wirebroker
+BASE ?=
+WHEELS ?=
+PIP_OPTIONS ?=
+
 BIN := .venv/bin
 TREE := .venv/compiled
 # What can tell the two apart, but no Java: the rest is the same code. Randomized tests try other
@@ -24,12 +31,12 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 # The layers are linked into the package; a clone without symbolic links can't be worked in.
 LINKS := wirebroker/codecs wirebroker/storage wirebroker/coordinator wirebroker/pipelines wirebroker/segments
 
-.PHONY: help run modules test test-all test-nightly compiled test-compiled compat twin spark-suite bench lint format types house docs dist tools clean
+.PHONY: help run modules test test-all test-nightly compiled test-compiled compat twin spark-suite bench lint format types house docs dist image test-image tools clean
 .DELETE_ON_ERROR:
 
 help:
 	@sed -n '1,2s/^# *//p' Makefile
-	@echo "targets: run modules test test-all test-nightly compiled test-compiled compat twin spark-suite bench lint format types house docs dist tools clean"
+	@echo "targets: run modules test test-all test-nightly compiled test-compiled compat twin spark-suite bench lint format types house docs dist image test-image tools clean"
 
 # exec: a signal to make reaches the broker itself. What it prints is passed on line by line; behind
 # the last line of its report ("data:") come hints, which name an address to connect to where it is
@@ -106,6 +113,23 @@ docs: modules
 # What is published, each wheel tried; ARGS=--final wants the version's date in CHANGELOG.md.
 dist: .venv/.release-installed modules
 	@$(BIN)/python -m compiling.release $(ARGS)
+
+# A container image of what `make dist` made (docs/containers.md). Without a network its base and all
+# wheels are given: BASE=NAME WHEELS=FOLDER PIP_OPTIONS=--no-index.
+image:
+	@ls dist/wirebroker-*.whl > /dev/null 2>&1 || $(MAKE) dist
+	@rm -rf build/image
+	@mkdir -p build/image
+	@cp -R deploy/container/. build/image
+	@mkdir build/image/wheels
+	@cp dist/wirebroker-*.whl $(if $(WHEELS),$(WHEELS)/*.whl )build/image/wheels
+	@$(ENGINE) build --tag $(IMAGE) --build-arg "PIP_OPTIONS=$(PIP_OPTIONS)" \
+	  $(if $(BASE),--build-arg BASE=$(BASE) )--file build/image/Containerfile build/image
+
+# testcontainers' classes, and the compose files, with the image of `make image`.
+test-image: .venv/.test-installed modules
+	@WIREBROKER_IMAGE=$(IMAGE) ENGINE=$(ENGINE) $(BIN)/python -m pytest \
+	  compat_tests/containers "tests/test_docs.py::test_what_a_page_says_can_be_done[docs/containers.md]" $(ARGS)
 
 tools: .venv/.test-installed
 	@$(BIN)/python -m compat_tests.tools

@@ -60,6 +60,11 @@ def _install_node(folder: Path) -> None:
 
 def _install_packages(folder: Path) -> None:
     shutil.copy(PROGRAMS / "package.json", folder)
+    install_packages(folder)
+
+
+def install_packages(folder: Path) -> None:
+    """Install what the package.json in a folder names into its `node_modules`."""
     programs = Path(node_command()).parent
     path = f"{programs}{os.pathsep}{os.environ.get('PATH', '')}"
     options = ["--no-audit", "--no-fund", "--no-package-lock", "--omit=dev"]

@@ -7,6 +7,8 @@ at the first failing command. Words after `sh` say how:
     ```sh server     start, wait for the line "wirebroker ready on …", keep running until the page
                      ends, then stop it with SIGINT; it must have stopped cleanly
     ```sh long       as the first, but only with --long
+    ```sh engine     as the first, but only where WIREBROKER_IMAGE names an image (make test-image),
+                     and at the ports that are written
 
 Ports 9092 and 9404 stand for free ones; the command line's verbs ask the first. Where a block runs
 the tests (`make test`), pytest only collects them: this is one of them.
@@ -156,11 +158,14 @@ class Shell:
             assert process.returncode in (0, -signal.SIGINT, 128 + signal.SIGINT)
 
     def _start(self, block: Block, errors: int | None) -> subprocess.Popen[bytes]:
-        text = block.text.replace("9092", str(self._port)).replace("9404", str(self._http_port))
+        text, environment = block.text, dict(os.environ)
+        if "engine" not in block.words:
+            text = text.replace("9092", str(self._port)).replace("9404", str(self._http_port))
+            environment = self._environment
         return subprocess.Popen(
             ["bash", "-euo", "pipefail", "-c", text],
             cwd=self._folder,
-            env=self._environment,
+            env=environment,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=errors,
@@ -174,6 +179,8 @@ def test_what_a_page_says_can_be_done(page, tmp_path, pytestconfig):
     blocks = blocks_of(page)
     if not pytestconfig.option.long:
         blocks = [block for block in blocks if "long" not in block.words]
+    if not os.environ.get("WIREBROKER_IMAGE"):
+        blocks = [block for block in blocks if "engine" not in block.words]
     if not blocks:
         return
     folder = workshop(tmp_path)

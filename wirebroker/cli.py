@@ -166,7 +166,6 @@ def serve(
     from wirebroker.config import ConfigError, StartError  # noqa: PLC0415 - keeps --help quick
     from wirebroker.config.protection import check_protection  # noqa: PLC0415
     from wirebroker.config.sources import load_config  # noqa: PLC0415
-    from wirebroker.garbage import uncollected  # noqa: PLC0415
     from wirebroker.workers.layout import check_alone  # noqa: PLC0415
 
     flags = _parse_settings(settings)
@@ -196,23 +195,34 @@ def serve(
             return _serve_workers(config, load, asked, test_mode=test_mode)
         check_alone(config)
         first_users = _first_users(add_scram, config)
-        with uncollected():  # once the settings are known to be good
-            from wirebroker.serving import run as run_server  # noqa: PLC0415
-
-        build: Callable[..., Server | RestartableBroker] | None = None
-        if test_mode:
-            from wirebroker.testing import restartable  # noqa: PLC0415
-
-            build = restartable.RestartableBroker
-        if first_users:
-            from wirebroker.server import Server as Plain  # noqa: PLC0415
-
-            build = partial(build or Plain, first_users=first_users)
-        if build is None:
-            return run_server(config, port_file=port_file)
-        return run_server(config, port_file=port_file, build=build)
+        return _run_alone(config, port_file, first_users, test_mode=test_mode)
     except (ConfigError, StartError) as error:
         raise click.ClickException(str(error)) from None
+
+
+def _run_alone(
+    config: Config, port_file: Path | None, first_users: list[MetadataRecord], *, test_mode: bool
+) -> int:
+    """Import what a broker is, now that its settings are known to be good, and run it."""
+    from wirebroker.garbage import uncollected  # noqa: PLC0415 - keeps --help quick
+    from wirebroker.lean_asyncio import import_without_ssl  # noqa: PLC0415
+
+    with uncollected():
+        import_without_ssl()
+        from wirebroker.serving import run as run_server  # noqa: PLC0415
+
+    build: Callable[..., Server | RestartableBroker] | None = None
+    if test_mode:
+        from wirebroker.testing import restartable  # noqa: PLC0415
+
+        build = restartable.RestartableBroker
+    if first_users:
+        from wirebroker.server import Server as Plain  # noqa: PLC0415
+
+        build = partial(build or Plain, first_users=first_users)
+    if build is None:
+        return run_server(config, port_file=port_file)
+    return run_server(config, port_file=port_file, build=build)
 
 
 def _serve_workers(
@@ -251,7 +261,7 @@ def _parse_node_id(
 @click.option(
     "--unprotected",
     is_flag=True,
-    help="Join although the cluster holds ACLs, users or quotas, which this broker passes over.",
+    help="Join although the cluster holds ACLs or tokens, which this broker passes over.",
 )
 def join(
     *,

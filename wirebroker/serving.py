@@ -12,6 +12,7 @@ import socket
 import sys
 from typing import TYPE_CHECKING, TypeAlias
 
+from wirebroker.announcing import READY, STOPPING, tell_supervisor, waited_for
 from wirebroker.config import Config, StartError
 from wirebroker.config.quorum import is_controller_alone, is_member
 from wirebroker.controller_server import ControllerServer
@@ -107,7 +108,9 @@ async def _serve(
         return 0
     garbage.keep_all()
     _say_ready(server)
+    tell_supervisor(READY, os.environ)
     await told_to_stop.wait()
+    tell_supervisor(STOPPING, os.environ)
     logger.info("stopping")
     await server.stop()
     logger.info("stopped")
@@ -144,5 +147,6 @@ def _say_ready(server: _AnyServer) -> None:
         machine=socket.gethostname(),
         controllers=server.controllers,
     )
+    lines += waited_for(server.config.node_id, os.environ)
     sys.stdout.write("".join(f"{line}\n" for line in lines))
     sys.stdout.flush()

@@ -22,7 +22,7 @@ from wirebroker.cluster.metadata_follower import MetadataFollower
 from wirebroker.cluster.remote_channel import RemoteChannel
 from wirebroker.codecs.errors import KafkaError, MalformedFrameError
 from wirebroker.config import StartError
-from wirebroker.config.listeners import is_wildcard
+from wirebroker.config.listeners import inter_broker_listener, is_auto, is_wildcard
 from wirebroker.config.protection import check_cluster
 from wirebroker.config.quorum import controllers_of
 from wirebroker.coordinator.controller.feature_control import (
@@ -273,8 +273,18 @@ class JoinedQuorum:
             each._replace(host=self._local_host) if is_wildcard(each.host) else each
             for each in endpoints
         ]
+        # One that clients on this machine were promised (a container's published port) is theirs.
+        needed = (
+            {each.name for each in told}
+            if is_auto(self._config)
+            else {inter_broker_listener(self._config)}
+        )
         for each in told:
-            if _is_loopback(each.host) and not _is_loopback(self._local_host):
+            if (
+                each.name in needed
+                and _is_loopback(each.host)
+                and not _is_loopback(self._local_host)
+            ):
                 raise StartError(
                     f"{each.name} would be registered as {each.host}, which nobody reaches but "
                     "this machine, and the controllers are on another",

@@ -117,5 +117,20 @@ class BrokerClock:
         """
         self._move(freeze=False)
 
+    def reset(self) -> None:
+        """Go by the machine's clock again.
+
+        The wall clock is set back, as by `set`; what has timed out stays so. At the end of a test
+        that is done by itself.
+
+        >>> import datetime
+        >>> broker.clock.advance(days=1)
+        >>> broker.clock.reset()
+        >>> abs(broker.clock.now - datetime.datetime.now(datetime.UTC)).seconds
+        0
+        """
+        if self._life.clock_state is not None:
+            self._move(reset=True)
+
     def _move(self, **arguments: Any) -> None:
         self._life.clock_state = self._life.instruct("move-clock", arguments)

@@ -12,6 +12,7 @@ from wirebroker.client.errors import ClientError
 from wirebroker.testing.child_process import ChildProcess
 from wirebroker.testing.data_copies import check_data, copy_data, put_data
 from wirebroker.testing.folders import new_folder
+from wirebroker.testing.held_ports import HeldPorts
 from wirebroker.testing.kit_client import as_told_to_tests, kit_client
 from wirebroker.testing.loop_thread import LoopThread
 from wirebroker.testing.same_process import SameProcess
@@ -68,6 +69,7 @@ class BrokerLife:
         self._snapshot_count = 0
         self._thread: LoopThread | None = None
         self._client: KafkaClient | None = None
+        self._left_ports = HeldPorts()
         self._asking: set[asyncio.Task[Any]] = set()
         self._clean = weakref.finalize(self, _clean, self.host, self._folder)
 
@@ -152,6 +154,7 @@ class BrokerLife:
             self._thread.call(until_idle())  # folders may still be being removed
             self._thread.stop()
             self._thread = None
+        self._left_ports.release()
         self._clean()
 
     def ask(self, question: Callable[[KafkaClient], Coroutine[Any, Any, _Result]]) -> _Result:
@@ -231,6 +234,8 @@ class BrokerLife:
         self.host.begin_anew()
         self.clock_state = None
         # At the old one clients of the last test may still knock.
+        if self.address is not None:
+            self._left_ports.hold(self.address)
         self.address = None
         await self._start(config)
 

@@ -75,6 +75,11 @@ class MovableClock:
             self._passed_ms -= int(stood_s * 1000)
             self._frozen = None
 
+    def reset(self) -> None:
+        """Go on by the machine's wall clock; time that has passed does not come back."""
+        self.resume()
+        self._jumped_ms = -self._passed_ms
+
     def state(self) -> dict[str, Any]:
         """Return where it stands, for `restore` in another process of this machine."""
         frozen_ms = None if self._frozen is None else self._frozen[0]

@@ -79,6 +79,7 @@ RIG_PATHS: Final = (
             Argument("advance_ms", "integer", "Let so many milliseconds pass."),
             Argument("set_ms", "integer", "Let time pass until so many ms after 1970."),
             Argument("freeze", "boolean", "Whether time stands still from now on."),
+            Argument("reset", "boolean", "Go by the machine's clock again, before all else."),
         ),
     ),
     RigPath(

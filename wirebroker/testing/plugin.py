@@ -75,11 +75,12 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, Any, None]:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_teardown(item: pytest.Item) -> None:
-    """Remove the faults that a test has set; `wirebroker` is reset before its next."""
+    """Take back the faults and the time that a test has set; `wirebroker` begins anew anyway."""
     arguments: dict[str, Any] = getattr(item, "funcargs", {})
     if "wirebroker_session" in arguments:
         broker: Broker = arguments["wirebroker_session"]
         broker.faults.clear()
+        broker.clock.reset()
 
 
 @pytest.fixture(scope="session")

@@ -139,6 +139,8 @@ class Rig:
     async def _move_clock(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         advance_ms, set_ms = arguments.get("advance_ms"), arguments.get("set_ms")
         freeze = arguments.get("freeze")
+        if arguments.get("reset"):
+            self.clock.reset()
         if freeze:
             self.clock.freeze()
         elif freeze is not None:

@@ -19,24 +19,32 @@ _NOT_AT_A_START = {
     "bz2",
     "cramjam",
     "difflib",
+    "encodings.idna",
     "h11",
     "kafka",
     "lz4",
     "lzma",
     "re2",
     "shutil",
+    "ssl",
     "zstandard",
 }
 
 _START = """
 import os, signal, sys
-import wirebroker.cli, wirebroker.serving
+import wirebroker.cli, wirebroker.lean_asyncio
+
+def begin():
+    import_without_ssl()
+    import wirebroker.serving
+    wirebroker.serving._say_ready = ready
 
 def ready(server):
     print(*sys.modules, file=sys.__stdout__, flush=True)
     os.kill(os.getpid(), signal.SIGTERM)
 
-wirebroker.serving._say_ready = ready
+import_without_ssl = wirebroker.lean_asyncio.import_without_ssl
+wirebroker.lean_asyncio.import_without_ssl = begin
 sys.exit(wirebroker.cli.run(["serve", "--port", "0", "--data-dir", sys.argv[1]]))
 """
 
@@ -47,3 +55,16 @@ def test_a_start_imports_only_what_it_needs(tmp_path):
     imported = set(done.stdout.split())
     assert {"wirebroker.api.produce", "wirebroker.coordinator.groups.shard"} <= imported
     assert not imported & _NOT_AT_A_START
+
+
+def test_ssl_can_be_imported_after_asyncio_went_without(tmp_path):
+    code = (
+        "import sys; from wirebroker.lean_asyncio import import_without_ssl as do; do()\n"
+        "import asyncio.base_events, ssl\n"
+        "assert asyncio.base_events.ssl is None and ssl.create_default_context()\n"
+        "do(); assert sys.modules['ssl'] is ssl\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")

@@ -30,10 +30,9 @@ MEMBER = {
 }
 
 
-def quorum_seen_from(local_host: str) -> JoinedQuorum:
-    quorum = JoinedQuorum(
-        Config(MEMBER), files=Files(), clock=SystemClock(), on_failure=pytest.fail
-    )
+def quorum_seen_from(local_host: str, **settings: str) -> JoinedQuorum:
+    config = Config(MEMBER | {name.replace("_", "."): value for name, value in settings.items()})
+    quorum = JoinedQuorum(config, files=Files(), clock=SystemClock(), on_failure=pytest.fail)
     quorum._local_host = local_host
     return quorum
 
@@ -56,21 +55,22 @@ async def test_loopback_is_for_controllers_on_this_machine():
             await quorum_seen_from("192.0.2.7").endpoints([listener(host)])
 
 
+async def test_clients_may_be_told_loopback_where_brokers_are_told_another_address():
+    told = "PLAINTEXT://kafka-2:19092,OUTSIDE://localhost:9093"
+    outside = Endpoint("OUTSIDE", "localhost", 9093, 0)
+    quorum = quorum_seen_from("192.0.2.7", advertised_listeners=told)
+    assert list(await quorum.endpoints([listener("kafka-2"), outside]))[1] == outside
+    with pytest.raises(StartError, match="PLAINTEXT would be registered as localhost"):
+        await quorum.endpoints([listener("localhost"), outside])
+
+
 def image_of(*records: MetadataRecord) -> ClusterImage:
     return ImageBuilder(ClusterImage()).apply_all(records).build(offset=1, epoch=1)[0]
 
 
-QUOTA: dict[str, Any] = {
-    "entity": [{"entity_type": "user", "entity_name": "u"}],
-    "key": "producer_byte_rate",
-    "value": 1.0,
-    "remove": False,
-}
-
-
 def test_a_cluster_that_this_broker_would_be_the_way_around_is_joined_on_demand_only():
-    image = image_of(metadata_record(RecordType.CLIENT_QUOTA, **QUOTA))
-    with pytest.raises(StartError, match=r"the cluster holds quotas.*--unprotected"):
+    image = image_of(metadata_record(RecordType.DELEGATION_TOKEN, token_id="t"))
+    with pytest.raises(StartError, match=r"the cluster holds delegation tokens.*--unprotected"):
         check_joinable(image, Config(MEMBER))
     check_joinable(image, Config({**MEMBER, "wirebroker.unprotected": "true"}))
 

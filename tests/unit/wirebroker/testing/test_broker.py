@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import datetime
 import logging
+import socket
 import threading
 import time
 
@@ -16,7 +17,9 @@ from tests.support.raw_client import BlockingClient
 from wirebroker.client.partitioning import partition_for
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.config import ConfigError, StartError
+from wirebroker.net.client.settings import PeerAddress
 from wirebroker.testing import Broker, KafkaError
+from wirebroker.testing.held_ports import HeldPorts
 
 
 @pytest.fixture(scope="module")
@@ -259,6 +262,36 @@ def test_a_reset_closes_connections(broker):
             client.ask(ApiKey.METADATA, 12, {"topics": None})
     with pytest.raises(ConnectionRefusedError):
         BlockingClient(address)
+
+
+def test_nobody_gets_a_port_that_a_broker_has_left():
+    with Broker() as broker:
+        left = [address_of(broker)]
+        broker.reset()
+        left.append(address_of(broker))
+        broker.reset()
+        for host, port in left:
+            with pytest.raises(ConnectionRefusedError):
+                socket.create_connection((host, port), timeout=5)
+            with socket.socket() as other, pytest.raises(OSError, match="in use"):
+                other.bind((host, port))
+    with socket.socket() as other:
+        other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        other.bind(left[0])
+        other.listen()
+
+
+def test_the_ports_that_are_kept_are_counted():
+    held = HeldPorts()
+    with socket.socket() as some:
+        some.bind(("127.0.0.1", 0))
+        held.hold(PeerAddress(*some.getsockname()))  # is somebody's
+        assert not held._sockets
+    for _ in range(201):
+        held.hold(PeerAddress("127.0.0.1", 0))
+    assert len(held._sockets) == 200
+    held.release()
+    assert not held._sockets
 
 
 def test_nothing_is_left_behind_in_the_end(fragile):

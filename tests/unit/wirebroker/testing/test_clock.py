@@ -7,6 +7,7 @@ import datetime
 import confluent_kafka
 import pytest
 
+from wirebroker.clock import SystemClock
 from wirebroker.testing import Broker
 from wirebroker.testing.movable_clock import MovableClock
 
@@ -55,6 +56,32 @@ def test_a_clock_that_was_stopped_goes_on_where_it_stood():
     clock.resume()
     assert clock.monotonic() >= monotonic + 1
     assert clock.now_ms() >= wall + 1000
+
+
+def test_a_clock_that_was_moved_shows_the_machines_time_again():
+    machine, clock = MovableClock(), MovableClock()
+    clock.advance(7 * 86_400_000)
+    clock.set_to(1000)
+    clock.freeze()
+    clock.advance(5000)
+    monotonic = clock.monotonic()
+    clock.reset()
+    assert abs(clock.now_ms() - machine.now_ms()) < 60_000
+    assert clock.monotonic() >= monotonic
+    clock.advance(60_000)
+    assert clock.now_ms() - machine.now_ms() >= 59_000
+
+
+def test_a_reset_of_the_clock_brings_nothing_back_that_has_timed_out(broker):
+    broker.create_topic("orders", config={"retention.ms": 3_600_000})
+    broker.produce("orders", "old")
+    broker.clock.advance(hours=2)
+    broker.clock.reset()
+    assert abs(broker.clock.now_ms() - SystemClock().now_ms()) < 60_000
+    assert values(broker.records("orders")) == []
+    broker.produce("orders", "new")
+    broker.clock.advance(minutes=30)
+    assert values(broker.records("orders")) == [b"new"]
 
 
 @pytest.mark.parametrize("by_ms", [-1, 10**15])

@@ -34,6 +34,7 @@ def outcomes(said):
 def test_fixtures_and_markers_do_what_they_say(run_pytest):
     said = run_pytest(
         """
+        import datetime
         import pytest
         from wirebroker.testing import KafkaError
 
@@ -75,6 +76,19 @@ def test_fixtures_and_markers_do_what_they_say(run_pytest):
         def test_a_sessions_broker_has_kept_it(wirebroker_session):
             assert wirebroker_session.topics() == {"kept": 1}
 
+        def test_a_test_sets_clock_and_faults_of_a_sessions_broker(wirebroker_session):
+            wirebroker_session.faults.error("METADATA", "UNKNOWN_SERVER_ERROR")
+            wirebroker_session.clock.advance(days=3)
+            wirebroker_session.clock.freeze()
+
+        def test_they_are_as_before_in_the_next(wirebroker_session):
+            now = datetime.datetime.now(datetime.UTC)
+            assert abs(wirebroker_session.clock.now - now).total_seconds() < 60
+            before = wirebroker_session.clock.now
+            record = wirebroker_session.produce("kept", "two")
+            assert record.timestamp >= before.timestamp() * 1000
+            assert wirebroker_session._life.instruct("faults", {}) == []
+
         def test_there_may_be_several(wirebroker_factory):
             one = wirebroker_factory(config={"num.partitions": 2})
             other = wirebroker_factory(own_process=True)
@@ -83,7 +97,7 @@ def test_fixtures_and_markers_do_what_they_say(run_pytest):
             assert other.topics() == {}
         """
     )
-    assert outcomes(said) == {"passed": 9}, said
+    assert outcomes(said) == {"passed": 11}, said
 
 
 def test_a_marker_with_other_arguments_is_an_error(run_pytest):

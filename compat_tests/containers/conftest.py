@@ -1,0 +1,38 @@
+"""The image under test, where there is an engine and an image: `make test-image`."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from typing import TYPE_CHECKING
+
+import pytest
+
+from compat_tests.containers.harness import engine_output
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+# Tags are read as versions of cp-kafka by some classes: by KRaft without being asked from 8 on.
+TAGS = ("7.2.0", "7.6.0", "8.0.0")
+
+
+@pytest.fixture(scope="session")
+def images() -> Iterator[dict[str, str]]:
+    """Return names of the image by its tags; what runs of it in the end is removed."""
+    image = os.environ.get("WIREBROKER_IMAGE")
+    if not image:
+        pytest.skip("WIREBROKER_IMAGE names no image: make test-image")
+    try:
+        engine_output("image", "inspect", "--format", "{{.Id}}", image)
+    except (OSError, subprocess.CalledProcessError) as error:
+        pytest.skip(f"no container engine has the image {image}: {error}")
+    names = {tag: f"wirebroker-test-{os.getpid()}:{tag}" for tag in TAGS}
+    for name in names.values():
+        engine_output("tag", image, name)
+    yield names
+    for name in names.values():
+        left = engine_output("ps", "--all", "--quiet", "--filter", f"ancestor={name}").split()
+        if left:
+            engine_output("rm", "--force", "--volumes", *left)
+        engine_output("rmi", name)

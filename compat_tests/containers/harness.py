@@ -1,0 +1,143 @@
+"""Programs that start an image by testcontainers' own Kafka classes, in four languages.
+
+    program IMAGE VARIANT     prints "started HOST:PORT" when the class says so, stops at a line
+
+What they need is taken from the registries on first use, into `.venv/tools`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import threading
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from compat_tests import tools_go, tools_node
+from tests.support import tools
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+HERE = Path(__file__).parent
+PYTHON_PACKAGES = ("testcontainers>=4.15,<5", "packaging")
+JAVA_JARS = ("org.testcontainers:testcontainers-kafka:2.0.2", "org.slf4j:slf4j-simple:1.7.36")
+# Pulling, linking and starting on a busy machine.
+START_S = 120
+# The reaper is an image of its own, which not every machine can pull: programs stop theirs.
+ENVIRONMENT = {"TESTCONTAINERS_RYUK_DISABLED": "true", "TESTCONTAINERS_HOST_OVERRIDE": "127.0.0.1"}
+
+
+@contextlib.contextmanager
+def started(language: str, image: str, variant: str) -> Iterator[str]:
+    """Start an image in a class's own way; give where it says that Kafka is.
+
+    Args:
+        language: "python", "java", "go" or "node".
+        image: With its tag, which some classes read.
+        variant: What else its program can be told.
+    """
+    command, environment = PROGRAMS[language]()
+    with subprocess.Popen(
+        [*command, image, variant],
+        env={**os.environ, **ENVIRONMENT, **environment},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as program:
+        timer = threading.Timer(START_S, program.kill)
+        timer.start()
+        assert program.stdout is not None
+        line = program.stdout.readline()
+        if not line.startswith("started "):
+            program.kill()
+            output, errors = program.communicate()
+            raise AssertionError(f"not started: {line}{output}{errors}")
+        try:
+            yield line.split()[1]
+        finally:
+            _, errors = program.communicate("\n", timeout=START_S)
+            timer.cancel()
+    assert program.returncode == 0, errors
+
+
+@cache
+def python_packages() -> Path:
+    """Return the folder with testcontainers for Python."""
+    return tools._installed("testcontainers", _install_python_packages)
+
+
+def _install_python_packages(folder: Path) -> None:
+    for package in PYTHON_PACKAGES:
+        tools._pip_install(package, folder)
+
+
+def _python() -> tuple[list[str], dict[str, str]]:
+    program = [sys.executable, str(HERE / "python" / "start.py")]
+    return program, {"PYTHONPATH": str(python_packages())}
+
+
+def _go() -> tuple[list[str], dict[str, str]]:
+    name = f"go-containers-{tools_go.sources_hash(HERE / 'go')}"
+    return [str(tools._installed(name, _build_go) / "startcontainers")], {}
+
+
+def _build_go(folder: Path) -> None:
+    environment = {
+        "GOMODCACHE": str(tools.TOOLS / "go-modules"),
+        "GOCACHE": str(tools.TOOLS / "go-cache"),
+        "GOFLAGS": "-modcacherw -mod=readonly",
+    }
+    build = [tools_go.go_command(), "build", "-trimpath", "-o", f"{folder}/startcontainers", "."]
+    tools._run(build, environment, directory=HERE / "go")
+
+
+def _node() -> tuple[list[str], dict[str, str]]:
+    listed = (HERE / "node" / "package.json").read_bytes()
+    name = f"node-containers-{hashlib.sha256(listed).hexdigest()[:12]}"
+    packages = tools._installed(name, _install_node_packages) / "node_modules"
+    program = [tools_node.node_command(), str(HERE / "node" / "start.cjs")]
+    return program, {"NODE_PATH": str(packages), "NODE_NO_WARNINGS": "1"}
+
+
+def _install_node_packages(folder: Path) -> None:
+    shutil.copy(HERE / "node" / "package.json", folder)
+    tools_node.install_packages(folder)
+
+
+def _java() -> tuple[list[str], dict[str, str]]:
+    name = f"java-containers-{tools_go.sources_hash(HERE / 'java')}"
+    jars = tools._installed("testcontainers-kafka", _install_jars)
+    classes = tools._installed(name, _compile_java)
+    version = engine_output("version", "--format", "{{.Server.APIVersion}}")
+    options = [f"-Dapi.version={version}", "-Dorg.slf4j.simpleLogger.defaultLogLevel=error"]
+    class_path = os.pathsep.join([f"{jars}/*", str(classes)])
+    return [tools.java_command(), *options, "-cp", class_path, "StartContainer"], {}
+
+
+def _install_jars(folder: Path) -> None:
+    tools._install_jars(JAVA_JARS, folder)
+
+
+def _compile_java(folder: Path) -> None:
+    jars = sorted(tools._installed("testcontainers-kafka", _install_jars).glob("*.jar"))
+    class_path = os.pathsep.join(map(str, jars))
+    source = str(HERE / "java" / "StartContainer.java")
+    tools._run([*tools.javac_command(), "-d", str(folder), "-cp", class_path, source])
+
+
+PROGRAMS = {"python": _python, "go": _go, "node": _node, "java": _java}
+
+
+def engine_output(*arguments: str) -> str:
+    """Run the engine's program; return what it prints."""
+    done = subprocess.run(
+        [os.environ.get("ENGINE", "docker"), *arguments], capture_output=True, text=True, check=True
+    )
+    return done.stdout.strip()

@@ -1,0 +1,112 @@
+"""The compose files: started with the image, reached from this machine, and a broker is killed."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+from confluent_kafka import Consumer, Producer, TopicCollection
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from compat_tests.containers.harness import engine_output
+from tests.project_files import ROOT
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+pytestmark = [pytest.mark.engine, pytest.mark.timeout(600)]
+
+# Three brokers that start at once on a busy machine.
+START_S = 120
+
+
+@pytest.fixture(scope="session")
+def compose() -> list[str]:
+    """Return the command of compose: the engine's plugin, or the program of its own."""
+    for command in ([os.environ.get("ENGINE", "docker"), "compose"], ["docker-compose"]):
+        with contextlib.suppress(OSError):
+            if (
+                subprocess.run([*command, "version"], capture_output=True, check=False).returncode
+                == 0
+            ):
+                return command
+    pytest.skip("there is no compose: neither `docker compose` nor docker-compose")
+
+
+@pytest.fixture
+def started(compose, images) -> Iterator[Callable[[str], Callable[..., str]]]:
+    """Start a compose file; what is returned runs commands of compose on it."""
+    begun: list[Callable[..., str]] = []
+
+    def start(file: str) -> Callable[..., str]:
+        project = f"wirebroker-test-{os.getpid()}"
+        path = str(ROOT / "deploy" / "compose" / file)
+
+        def run(*arguments: str) -> str:
+            return subprocess.run(
+                [*compose, "--project-name", project, "--file", path, *arguments],
+                env={**os.environ, "WIREBROKER_IMAGE": images["8.0.0"]},
+                capture_output=True,
+                text=True,
+                check=True,
+            ).stdout
+
+        begun.append(run)
+        run("up", "--detach")
+        deadline = time.monotonic() + START_S
+        while not all(_is_healthy(container) for container in run("ps", "--quiet").split()):
+            assert time.monotonic() < deadline, run("logs", "--tail", "20")
+            time.sleep(0.5)
+        return run
+
+    yield start
+    for run in begun:
+        run("down", "--volumes")
+
+
+def _is_healthy(container: str) -> bool:
+    return engine_output("inspect", "--format", "{{.State.Health.Status}}", container) == "healthy"
+
+
+def produced(bootstrap: str, topic: str, *values: bytes) -> None:
+    producer = Producer({"bootstrap.servers": bootstrap, "acks": "all"})
+    for value in values:
+        producer.produce(topic, value)
+    assert producer.flush(60) == 0
+
+
+def consumed(bootstrap: str, topic: str, count: int) -> set[bytes]:
+    config = {"bootstrap.servers": bootstrap, "group.id": "g", "auto.offset.reset": "earliest"}
+    consumer = Consumer(config)
+    consumer.subscribe([topic])
+    messages = [consumer.poll(60) for _ in range(count)]
+    consumer.close()
+    return {message.value() or b"" for message in messages if message is not None}
+
+
+def test_a_single_node_keeps_its_data_over_a_restart(started):
+    run = started("single-node.yaml")
+    produced("localhost:9092", "orders", b"a book")
+    run("restart")
+    assert consumed("localhost:9092", "orders", 1) == {b"a book"}
+    # Services beside it are told its name, and so are its own programs.
+    listed = run("exec", "-T", "kafka", "wirebroker", "topic", "list", "-b", "kafka:19092")
+    assert "orders" in listed
+
+
+def test_of_three_nodes_one_may_be_lost(started):
+    run = started("three-nodes.yaml")
+    everywhere = "localhost:9092,localhost:9093,localhost:9094"
+    admin = AdminClient({"bootstrap.servers": everywhere})
+    admin.create_topics([NewTopic("orders", 3)])["orders"].result(30)
+    produced(everywhere, "orders", b"one", b"two")
+    (topic,) = admin.describe_topics(TopicCollection(["orders"])).values()
+    assert {len(each.isr) for each in topic.result(30).partitions} == {3}
+
+    run("kill", "kafka-2")
+    produced(everywhere, "orders", b"three")
+    assert consumed(everywhere, "orders", 3) == {b"one", b"two", b"three"}
