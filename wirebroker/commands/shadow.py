@@ -11,7 +11,7 @@ from wirebroker.client.errors import ClientError
 from wirebroker.commands.running import ClusterFlags, cluster_flags, run_verb
 from wirebroker.config import ConfigError, StartError
 from wirebroker.shadow.choosing import topic_filter
-from wirebroker.shadow.report import is_fine, show, summary
+from wirebroker.shadow.report import COLUMNS, is_fine, remarks, summary
 from wirebroker.shadow.shadowing import shadowed
 
 if TYPE_CHECKING:
@@ -71,7 +71,9 @@ def shadow(
             raise ClientError(str(error)) from None
         finally:
             for each in reports:
-                show(each, out)
+                rows = each["partitions"]
+                table = out.table(rows, COLUMNS) if rows else ["no topic matches"]
+                out.show(each, [*table, *remarks(each)])
 
     status = run_verb(flags, work)
     return status or int(not all(map(is_fine, reports)))

@@ -161,11 +161,11 @@ class Following:
             self._ids[topic.name] = topic.topic_id
         image = self._directory.image
         for place in places:
-            topic = image.topics[place.topic]
+            of_copy = image.topics[place.topic]
             copied = CopiedPartition(
-                self._directory.open_log(topic, place.partition),
+                self._directory.open_log(of_copy, place.partition),
                 clock=self._clock,
-                leader_epoch=topic.partitions[place.partition].leader_epoch,
+                leader_epoch=of_copy.partitions[place.partition].leader_epoch,
                 until=ends[place] if self._is_once else None,
             )
             copied.high_watermark = ends[place]

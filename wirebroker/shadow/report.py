@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any, Final
 from wirebroker.shadow.copied_partition import DONE, FOLLOWED
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator
 
-    from wirebroker.commands.output import Output
     from wirebroker.shadow.copied_partition import CopiedPartition
 
-_COLUMNS: Final = (
+# Of the table for people.
+COLUMNS: Final = (
     "topic",
     "partition",
     "log_start_offset",
@@ -39,21 +39,20 @@ def summary(partitions: Iterable[CopiedPartition], *, cluster_id: str) -> dict[s
     }
 
 
-def show(report: dict[str, Any], out: Output) -> None:
-    """Print it."""
-    rows: Sequence[dict[str, Any]] = report["partitions"]
-    lines = out.table(rows, _COLUMNS) if rows else ["no topic matches"]
-    for row in rows:
+def remarks(report: dict[str, Any]) -> Iterator[str]:
+    """Yield what there is to say besides the table, for people."""
+    for row in report["partitions"]:
         place = f"{row['topic']}-{row['partition']}"
         if not _is_fine(row["state"]):
-            lines.append(f"{place} has ended: {row['state']}")
-        lines += [f"{place}: nothing from {first} to {behind - 1}" for first, behind in row["gaps"]]
-        lines += [f"{place}: {fault}" for fault in row["faults"]]
-    lines.append(
+            yield f"{place} has ended: {row['state']}"
+        for first, behind in row["gaps"]:
+            yield f"{place}: nothing from {first} to {behind - 1}"
+        for fault in row["faults"]:
+            yield f"{place}: {fault}"
+    yield (
         f"{report['copied_records']} records, {report['copied_bytes']} bytes copied;"
         f" {report['gap_count']} gaps, {report['fault_count']} faults"
     )
-    out.show(report, lines)
 
 
 def is_fine(report: dict[str, Any]) -> bool:
