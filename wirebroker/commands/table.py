@@ -66,6 +66,11 @@ VERBS: Final = (
         "wirebroker.commands.elect:elect",
         "Have leaders of partitions elected anew.",
     ),
+    Verb(
+        "shadow",
+        "wirebroker.commands.shadow:shadow",
+        "Copy partitions of a cluster, byte for byte, and verify them on the way.",
+    ),
     Verb("dump", "wirebroker.cli_inspect:dump", "Print what the files of a data directory hold."),
     Verb("verify", "wirebroker.cli_inspect:verify", "Say what is wrong in data directories."),
     Verb(
