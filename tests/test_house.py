@@ -52,6 +52,7 @@ DOORS = {
     "kio": set[str](),
     # A package as well: what Spark calls, and the rows that it is given.
     "pyspark": {"spark_it/pipelines/", "spark_it/segments/"},
+    "py4j": {"spark_it/pipelines/job_run.py"},  # PySpark's way to Java, whose errors come through
     "pyarrow": {"spark_it/pipelines/", "spark_it/segments/"},
     "confluent_kafka": {"spark_it/pipelines/"},  # transactional producers, of Spark's tasks
     "fastavro": {"spark_it/pipelines/line_rows.py"},

@@ -111,6 +111,10 @@ class Ingest:
         """
         wish_of(job, target)
 
+    @staticmethod
+    def source_of(_: IngestJob, __: Target) -> None:
+        """Files need no reader of topics."""
+
     def start(self, handle: Callable[[DataFrame, int], None]) -> StreamingQuery:
         """Start the query."""
         is_avro = self._job.format == "avro"
