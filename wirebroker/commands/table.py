@@ -60,6 +60,8 @@ VERBS: Final = (
         "Show share groups, whose members read the same partitions (KIP-932).",
     ),
     Verb("acl", "wirebroker.commands.acl:acl", "Show and change who may do what (ACLs)."),
+    Verb("user", "wirebroker.commands.user:user", "Show, make and delete users of SCRAM."),
+    Verb("quota", "wirebroker.commands.quota:quota", "Show and change how much clients may do."),
     Verb("reassign", "wirebroker.commands.reassign:reassign", "Move replicas to other brokers."),
     Verb(
         "elect",
