@@ -72,7 +72,7 @@ class Broker(Contents):
                 directory=None if directory is None else Path(directory),
                 port=port,
                 is_child=own_process,
-                origin=None if snapshot is None else _place_of(snapshot),
+                origin=None if snapshot is None else snapshot_place(snapshot),
             )
         )
 
@@ -192,7 +192,7 @@ class Broker(Contents):
             wirebroker.config.StartError: Likewise.
         """
         self._sender = Sender()
-        self._life.restore(_place_of(snapshot))
+        self._life.restore(snapshot_place(snapshot))
 
     def reset(self, *, config: Mapping[str, Setting] | None = None) -> None:
         """Put a new, empty broker in its place.
@@ -346,5 +346,6 @@ class Broker(Contents):
         self._life.instruct("forget-requests", {})
 
 
-def _place_of(snapshot: Snapshot | str | Path) -> Path:
+def snapshot_place(snapshot: Snapshot | str | Path) -> Path:
+    """Return the directory that is meant."""
     return snapshot.directory if isinstance(snapshot, Snapshot) else Path(snapshot)
