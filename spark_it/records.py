@@ -61,7 +61,8 @@ def read(bootstrap: str, topic: str, count: int, *, partitions: int) -> list[tup
         consumer.assign([TopicPartition(topic, p, OFFSET_BEGINNING) for p in range(partitions)])
         found: list[tuple[int, int, int]] = []
         while len(found) < count:
-            got = consumer.consume(10_000, timeout=WAIT_S)
+            # No more than are to come: consume waits until it has as many as it may return.
+            got = consumer.consume(min(10_000, count - len(found)), timeout=WAIT_S)
             assert got, f"{len(found)} of {count} records, then none for {WAIT_S:.0f} s"
             found += map(_place_and_number, got)
         return found

@@ -18,19 +18,41 @@ HOST = "127.0.0.1"
 
 def start(directory: Path) -> SparkSession:
     """Start Spark in a Java process of its own; its files go into the directory."""
-    for folder in (str(spark_tools.pyspark_folder()), str(spark_tools.arrow_folder())):
+    for folder in python_folders():
         if folder not in sys.path:
             sys.path.append(folder)
-    # Its workers', which otherwise have what this Python has.
-    path = [*os.environ.get("PYTHONPATH", "").split(os.pathsep), str(spark_tools.arrow_folder())]
-    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, path))
-    os.environ["JAVA_HOME"] = str(spark_tools.java_home())
-    os.environ["SPARK_LOCAL_IP"] = HOST
-    os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ.update(environment())
     os.environ.pop("SPARK_HOME", None)  # another Spark of the machine's is not the one under test
     from pyspark.sql import SparkSession
 
-    settings = {
+    builder = SparkSession.builder.master("local[2]").appName("spark_it")
+    for name, value in settings_for(directory).items():
+        builder = builder.config(name, value)
+    session = builder.getOrCreate()
+    session.sparkContext.setLogLevel("ERROR")
+    return session
+
+
+def python_folders() -> list[str]:
+    """Return the folders that Python finds PySpark and what it needs in."""
+    libraries = (spark_tools.arrow_folder(), spark_tools.pandas_folder())
+    return [str(spark_tools.pyspark_folder()), *map(str, libraries)]
+
+
+def environment() -> dict[str, str]:
+    """Return the variables that Spark starts with; its workers have this Python and these paths."""
+    path = [*os.environ.get("PYTHONPATH", "").split(os.pathsep), *python_folders()]
+    return {
+        "PYTHONPATH": os.pathsep.join(dict.fromkeys(filter(None, path))),
+        "JAVA_HOME": str(spark_tools.java_home()),
+        "SPARK_LOCAL_IP": HOST,
+        "PYSPARK_PYTHON": sys.executable,
+    }
+
+
+def settings_for(directory: Path) -> dict[str, str]:
+    """Return the settings of a small local Spark with the connector."""
+    return {
         "spark.jars": ",".join(map(str, spark_tools.connector_jars())),
         "spark.driver.memory": "1g",
         "spark.driver.host": HOST,
@@ -45,12 +67,6 @@ def start(directory: Path) -> SparkSession:
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
     }
-    builder = SparkSession.builder.master("local[2]").appName("spark_it")
-    for name, value in settings.items():
-        builder = builder.config(name, value)
-    session = builder.getOrCreate()
-    session.sparkContext.setLogLevel("ERROR")
-    return session
 
 
 def stop(session: SparkSession) -> None:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 SPARK_VERSION = "4.2.0"  # PySpark and the connector must be of one version
 SCALA_VERSION = "2.13"
 ARROW_PACKAGE = "pyarrow>=18,<27"  # of the data source in segments/, and of PySpark's own use
+PANDAS_PACKAGE = "pandas>=2.2,<3"  # PySpark asks for it where it hands Arrow's batches to Python
 SPARK = "org.apache.spark"
 SOURCES = PROJECT / "spark_it" / "suites" / "src"
 
@@ -55,6 +56,12 @@ def pyspark_folder() -> Path:
 def arrow_folder() -> Path:
     """Return the folder that PyArrow is imported from, by Spark's workers too."""
     return tools._installed("pyarrow", lambda folder: tools._pip_install(ARROW_PACKAGE, folder))
+
+
+@cache
+def pandas_folder() -> Path:
+    """Return the folder that pandas is imported from, by Spark's workers too."""
+    return tools._installed("pandas", lambda folder: tools._pip_install(PANDAS_PACKAGE, folder))
 
 
 def spark_jars() -> Path:

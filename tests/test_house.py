@@ -53,7 +53,9 @@ DOORS = {
     "kio": set[str](),
     # A package as well: what Spark calls, and the rows that it is given.
     "pyspark": {"spark_it/pipelines/", "spark_it/segments/"},
-    "pyarrow": {"spark_it/segments/"},
+    "pyarrow": {"spark_it/pipelines/", "spark_it/segments/"},
+    "confluent_kafka": {"spark_it/pipelines/"},  # transactional producers, of Spark's tasks
+    "fastavro": {"spark_it/pipelines/line_rows.py"},
 }
 OS_MODULES = {"os", "shutil", "fcntl", "mmap", "tempfile", "io"}
 TIME_MODULES = {"time", "datetime", "sched"}

@@ -32,7 +32,9 @@ if TYPE_CHECKING:
     from wirebroker.config import Config
     from wirebroker.coordinator.controller.cluster_image import ClusterImage
     from wirebroker.coordinator.controller.image_change import ImageChange
+    from wirebroker.coordinator.quotas.quota_entity import ClientQuotas as ClientQuotasByEntity
     from wirebroker.fetch_sessions import FetchSessions
+    from wirebroker.quotas.client_quotas import ClientQuotas
 
 logger = logging.getLogger("wirebroker")
 
@@ -56,10 +58,15 @@ class Broker:
     fetch_sessions: FetchSessions
     metadata_cache: MetadataCache
     auto_creation: AutoCreation
+    quotas: ClientQuotas
     # Listeners whose clients are told the address that they reached us at.
     auto_listeners: frozenset[str]
     # Set when the broker is told to stop: who waits for records is answered with what there is.
     is_stopping: bool = False
+    # Told the quotas of clients whenever they are others.
+    quota_users: list[Callable[[ClientQuotasByEntity], None]] = field(
+        default_factory=list["Callable[[ClientQuotasByEntity], None]"]
+    )
     # Told each new configuration at once: the controller's rules, if they are in this process.
     config_users: list[Callable[[Config], None]] = field(
         default_factory=list["Callable[[Config], None]"]
@@ -84,6 +91,7 @@ class Broker:
             "the replicas": self.replicas.apply,
             "the groups": self.groups.apply,
             "the metadata cache": self._follow_topics,
+            "the quotas": self._follow_quotas,
         }
         while image is not self.metadata.image:  # again for what is published meanwhile
             before, image = image, self.metadata.image
@@ -104,6 +112,16 @@ class Broker:
         await self.replicas.use_config(self.config, image)
         for follow in self.config_followers:
             await follow(self.config)
+
+    async def _follow_quotas(self, change: ImageChange, image: ClusterImage) -> None:
+        if change.quotas:
+            self.use_quotas(image.client_quotas)
+
+    def use_quotas(self, quotas: ClientQuotasByEntity) -> None:
+        """Have these quotas in force."""
+        self.quotas.follow(quotas)
+        for use in self.quota_users:
+            use(quotas)
 
     async def _follow_topics(self, change: ImageChange, image: ClusterImage) -> None:
         del image

@@ -11,7 +11,7 @@ import os
 import sys
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -131,6 +131,12 @@ def _of_a_broker(command: Callable[..., int]) -> Callable[..., int]:
     help="A user that a new cluster begins with, as Kafka's storage tool takes them: "
     "SCRAM-SHA-512=[name=NAME,password=PASSWORD]; may be given many times.",
 )
+@click.option(
+    "--workers",
+    type=click.IntRange(1, 100),
+    metavar="N",
+    help="Start N brokers of one cluster on this machine, each a process with a port of its own.",
+)
 @click.option("--log-format", type=click.Choice(["text", "json"]), help="Form of log lines.")
 @click.option(
     "--log-level",
@@ -148,6 +154,7 @@ def serve(
     unprotected: bool,
     test_mode: bool,
     add_scram: tuple[str, ...],
+    workers: int | None,
     log_format: str | None,
     log_level: str | None,
 ) -> int:
@@ -159,8 +166,7 @@ def serve(
     from wirebroker.config import ConfigError, StartError  # noqa: PLC0415 - keeps --help quick
     from wirebroker.config.protection import check_protection  # noqa: PLC0415
     from wirebroker.config.sources import load_config  # noqa: PLC0415
-    from wirebroker.garbage import uncollected  # noqa: PLC0415
-    from wirebroker.lean_asyncio import import_without_ssl  # noqa: PLC0415
+    from wirebroker.workers.layout import check_alone  # noqa: PLC0415
 
     flags = _parse_settings(settings)
     named = {
@@ -184,27 +190,51 @@ def serve(
 
             config = load(flags=flags | settings_of_test_mode(config))
         check_protection(config)
-
+        if workers is not None:
+            asked = (workers, flags, file, data_dir, port_file, add_scram)
+            return _serve_workers(config, load, asked, test_mode=test_mode)
+        check_alone(config)
         first_users = _first_users(add_scram, config)
-        # Imported late: a mistake in the settings is said before this is loaded.
-        with uncollected():
-            import_without_ssl()
-            from wirebroker.serving import run as run_server  # noqa: PLC0415
-
-        build: Callable[..., Server | RestartableBroker] | None = None
-        if test_mode:
-            from wirebroker.testing import restartable  # noqa: PLC0415
-
-            build = restartable.RestartableBroker
-        if first_users:
-            from wirebroker.server import Server as Plain  # noqa: PLC0415
-
-            build = partial(build or Plain, first_users=first_users)
-        if build is None:
-            return run_server(config, port_file=port_file)
-        return run_server(config, port_file=port_file, build=build)
+        return _run_alone(config, port_file, first_users, test_mode=test_mode)
     except (ConfigError, StartError) as error:
         raise click.ClickException(str(error)) from None
+
+
+def _run_alone(
+    config: Config, port_file: Path | None, first_users: list[MetadataRecord], *, test_mode: bool
+) -> int:
+    """Import what a broker is, now that its settings are known to be good, and run it."""
+    from wirebroker.garbage import uncollected  # noqa: PLC0415 - keeps --help quick
+    from wirebroker.lean_asyncio import import_without_ssl  # noqa: PLC0415
+
+    with uncollected():
+        import_without_ssl()
+        from wirebroker.serving import run as run_server  # noqa: PLC0415
+
+    build: Callable[..., Server | RestartableBroker] | None = None
+    if test_mode:
+        from wirebroker.testing import restartable  # noqa: PLC0415
+
+        build = restartable.RestartableBroker
+    if first_users:
+        from wirebroker.server import Server as Plain  # noqa: PLC0415
+
+        build = partial(build or Plain, first_users=first_users)
+    if build is None:
+        return run_server(config, port_file=port_file)
+    return run_server(config, port_file=port_file, build=build)
+
+
+def _serve_workers(
+    config: Config, load: Callable[..., Config], asked: tuple[Any, ...], *, test_mode: bool
+) -> int:
+    from wirebroker.config import ConfigError  # noqa: PLC0415 - few want it
+    from wirebroker.workers.running import Asked, run  # noqa: PLC0415 - likewise
+
+    if test_mode:
+        raise ConfigError("--test-mode cannot be used with --workers: it is for one broker")
+    wanted = Asked(*asked)
+    return run(config, load(flags=wanted.flags, is_one_node=False), wanted)
 
 
 def _parse_node_id(
@@ -231,7 +261,7 @@ def _parse_node_id(
 @click.option(
     "--unprotected",
     is_flag=True,
-    help="Join although the cluster holds ACLs, users or quotas, which this broker passes over.",
+    help="Join although the cluster holds ACLs or tokens, which this broker passes over.",
 )
 def join(
     *,

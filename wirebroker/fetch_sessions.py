@@ -199,6 +199,12 @@ class FetchContext:
             self.session_id = 0
             self.partitions = asked
 
+    def skip(self) -> None:
+        """Have nothing told, as if nobody had asked: the session is as it was, none is opened."""
+        self.chosen = []
+        if self._session is not None and self._session.epoch != self._epoch:
+            self.error = ErrorCode.INVALID_FETCH_SESSION_EPOCH
+
     def select(self, results: Results, *, version: int, now_ms: int) -> Steps[None]:
         """Work out what to send: `chosen`, `session_id`, and `error` if the session went on."""
         if self._wants_session:

@@ -1,6 +1,6 @@
 """asyncio without ssl: 4 MB and the time to load them, of which a broker uses nothing.
 
-asyncio imports ssl for transports of its own, which serve nobody here: TLS is done beneath the frames
+asyncio imports ssl for transports of its own, which serve nobody here: TLS is done below frames
 (net/), by an ssl that is imported where a listener or a connection asks for it.
 """
 

@@ -66,6 +66,20 @@ class Metrics:
         "Connections that were closed at once: their address had all that it may have.",
         "listener",
     )
+    connections_throttled: int = counter(
+        "wirebroker_connections_throttled_total",
+        "Connections that were closed, after a while: their address opens too many (a quota).",
+    )
+    throttle_ms: Gauge = counted(
+        "wirebroker_throttle_milliseconds_total",
+        "For how long clients were held up by their quotas.",
+        "quota",
+    )
+    throttled: Gauge = counted(
+        "wirebroker_throttled_requests_total",
+        "Requests after which their clients were held up by their quotas.",
+        "quota",
+    )
     requests: Gauge = counted(
         "kafka_network_requestmetrics_requests_total",
         "Requests that were understood and let through to their handler.",

@@ -48,6 +48,7 @@ from wirebroker.config.listeners import ListenerConfig, listeners_of
 from wirebroker.config.quorum import is_member
 from wirebroker.coordinator.groups.settings import GroupSettings
 from wirebroker.coordinator.transactions.settings import TransactionSettings
+from wirebroker.enforced_quotas import enforce
 from wirebroker.fetch_sessions import FetchSessions
 from wirebroker.garbage import uncollected
 from wirebroker.locked_directories import LockedDirectories
@@ -63,6 +64,7 @@ from wirebroker.net.listener import (
 from wirebroker.net.open_listeners import OpenListeners
 from wirebroker.net.settings import NetworkSettings
 from wirebroker.port_file import PortFile
+from wirebroker.quotas.client_quotas import ClientQuotas
 from wirebroker.ready_lines import (
     BoundListener,
     is_everywhere,
@@ -237,6 +239,7 @@ class Server:
             max_sockets=sockets_within(open_files, data_files=data_files),
             metrics=self.metrics,
         )
+        enforce(broker, dispatcher, self._table)
         sockets = [(listener.name, sock) for listener, sock in self._sockets]
         self.listeners = OpenListeners(self._table, sockets)
         # Those that dynamic configs have added, and what they limit.
@@ -377,9 +380,7 @@ class Server:
             image=lambda: metadata.image,
             clock=clock,
         )
-        with uncollected():
-            for module in API_MODULES:
-                importlib.import_module(f"wirebroker.api.{module}")
+        _load_handlers()
         groups = GroupCoordinator(
             GroupSettings.from_config(config),
             clock=clock,
@@ -406,6 +407,7 @@ class Server:
             fetch_sessions=FetchSessions(slots, random.Random()),  # noqa: S311 - ids, not secrets
             metadata_cache=MetadataCache(),
             auto_creation=AutoCreation(channel),
+            quotas=ClientQuotas(config, self._network_clock),
             auto_listeners=_told_where_they_came(listener for listener, _ in self._sockets),
         )
         broker.config_users += (quorum.use_config, replication.use_config)
@@ -468,6 +470,12 @@ class Server:
             sock.close()
         self._directories.close()
         self.files.close_all()
+
+
+def _load_handlers() -> None:
+    with uncollected():
+        for module in API_MODULES:
+            importlib.import_module(f"wirebroker.api.{module}")
 
 
 def _log_failure(line: str) -> None:

@@ -24,6 +24,9 @@ ENDING: Final = 32  # it closes when what it is owed has left
 
 ANONYMOUS: Final = Principal()
 
+# In `Session.throttle_ms`: it is no client that has quotas, but a replica.
+NO_CLIENT: Final = -1
+
 
 class Prepared:
     """Serves requests like the last one of a session by a short way (api/prepared_produce.py).
@@ -47,6 +50,10 @@ class Prepared:
         raise NotImplementedError
 
 
+def nobody_mutes(seconds: float) -> None:
+    """Stand in for a connection's way to be silent until there is one."""
+
+
 class Session:
     """One client's connection.
 
@@ -64,6 +71,9 @@ class Session:
         prepared: What requests like that one need not tell again.
         epoch: The gate's when its last request was let through.
         has_ended: Whether the peer sends no more, or is gone.
+        throttle_ms: What a handler has found that quotas hold the client up for, or
+            NO_CLIENT.
+        mute: Serves no further request for so many seconds; the connection's.
     """
 
     __slots__ = (
@@ -77,10 +87,12 @@ class Session:
         "listener_name",
         "local_host",
         "local_port",
+        "mute",
         "pauses",
         "peer",
         "prepared",
         "principal",
+        "throttle_ms",
     )
 
     def __init__(
@@ -105,6 +117,8 @@ class Session:
         self.prepared: Prepared | None = None
         self.epoch = 0
         self.has_ended = False
+        self.throttle_ms = 0
+        self.mute: Callable[[float], object] = nobody_mutes
         self._on_end: Callable[[], object] | None = None
 
     def when_ended(self, callback: Callable[[], object]) -> None:

@@ -54,11 +54,12 @@ def test_random_steps_are_answered_as_apache_kafka_answers_them(
     assert outcome.refused < len(outcome.done) * 0.7, "most steps should mean something"
 
 
-# Logins and their users: compat_tests/security sends the same to both.
+# Logins, their users and quotas: compat_tests/security sends the same to both.
 _TRIED_ELSEWHERE = {
     ApiKey.SASL_HANDSHAKE,
     ApiKey.SASL_AUTHENTICATE,
     ApiKey.DESCRIBE_CLIENT_QUOTAS,
+    ApiKey.ALTER_CLIENT_QUOTAS,
     ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS,
     ApiKey.ALTER_USER_SCRAM_CREDENTIALS,
 }

@@ -5,7 +5,7 @@ other batches, or starting from a snapshot, gives an equal image (tests/property
 changed; `image_builder.ImageBuilder` makes the next one and shares what did not change. Mappings
 inside an image are therefore read-only by agreement.
 
-Kinds of records that this broker does not serve yet (ACLs, quotas, tokens) are kept as records in
+Kinds of records that this broker does not serve yet (ACLs, tokens) are kept as records in
 `others`, so that a snapshot written here loses nothing; SCRAM users, which it serves, as well.
 
 Source: Kafka's org.apache.kafka.image; records in codecs/metadata_records.py.
@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wirebroker.codecs.metadata_records import MetadataRecord, RecordType, metadata_record
 from wirebroker.codecs.scram import ScramKeys
+from wirebroker.coordinator.quotas.quota_entity import ClientQuotas, QuotaEntity
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Iterator, Mapping
@@ -35,7 +36,6 @@ MIGRATING_DIRECTORY = bytes(15) + b"\x02"
 _PROTECTION = {
     RecordType.ACCESS_CONTROL_ENTRY: "ACLs",
     RecordType.DELEGATION_TOKEN: "delegation tokens",
-    RecordType.CLIENT_QUOTA: "quotas",
 }
 
 
@@ -144,6 +144,8 @@ class ClusterImage:
     brokers: Mapping[int, BrokerImage] = field(default_factory=dict[int, BrokerImage])
     controllers: Mapping[int, MetadataRecord] = field(default_factory=dict[int, MetadataRecord])
     features: Mapping[str, int] = field(default_factory=dict[str, int])  # no zero levels
+    # No empty inner mappings.
+    client_quotas: ClientQuotas = field(default_factory=dict[QuotaEntity, "Mapping[str, float]"])
     # The record that says which producer id is free next; None: 0 is.
     producer_ids: MetadataRecord | None = None
     others: Mapping[Hashable, MetadataRecord] = field(
@@ -202,6 +204,7 @@ class ClusterImage:
                 assert len(partition.directories) == len(partition.replicas)
                 assert partition.leader == NO_LEADER or partition.leader in partition.isr
         assert all(self.configs.values())
+        assert all(self.client_quotas.values())
 
 
 def _scram_keys(body: Any) -> ScramKeys:
@@ -272,9 +275,23 @@ def to_records(image: ClusterImage) -> Iterator[MetadataRecord]:
     for (resource_type, resource_name), values in image.configs.items():
         for name, value in values.items():
             yield config_record(resource_type, resource_name, name, value)
+    for entity, quotas in image.client_quotas.items():
+        for key, limit in quotas.items():
+            yield quota_record(entity, key, limit)
     if image.producer_ids is not None:
         yield image.producer_ids
     yield from image.others.values()
+
+
+def quota_record(entity: QuotaEntity, key: str, value: float | None) -> MetadataRecord:
+    """Return the record that sets a quota, or removes it if `value` is None."""
+    return metadata_record(
+        RecordType.CLIENT_QUOTA,
+        entity=[{"entity_type": kind, "entity_name": name} for kind, name in entity],
+        key=key,
+        value=0.0 if value is None else value,
+        remove=value is None,
+    )
 
 
 def config_record(

@@ -4,8 +4,8 @@
 
 It is a table from API keys to operations; whoever has such a request, a broker in this process or
 one behind a connection, has it carried out in the same way. Nothing here awaits, and nothing is
-drawn by chance but the ids that operations are given. Soft state are the brokers' sessions; all
-else is in the image. The modules beside this one hold the rules:
+drawn by chance but the ids that operations are given. Soft state are the brokers' sessions,
+and what quotas leave to whom; all else is in the image. The modules beside this one hold the rules:
 
     topic_control, topic_deletion   CreateTopics, CreatePartitions, DeleteTopics
     config_control                  AlterConfigs, IncrementalAlterConfigs
@@ -15,7 +15,7 @@ else is in the image. The modules beside this one hold the rules:
     reassignment                    Alter- and ListPartitionReassignments
     producer_ids                    blocks of producer ids
     feature_control, feature_updates              feature levels, the first records of a cluster
-    scram_control                   AlterUserScramCredentials
+    scram_control, quota_control    AlterUserScramCredentials, AlterClientQuotas
 
 Source: Kafka's QuorumController and ControllerApis.
 """
@@ -40,6 +40,7 @@ from wirebroker.coordinator.controller.feature_updates import refused_updates, u
 from wirebroker.coordinator.controller.leader_election import elect_leaders
 from wirebroker.coordinator.controller.operation import ControllerResult, Operation
 from wirebroker.coordinator.controller.producer_ids import allocate_producer_ids
+from wirebroker.coordinator.controller.quota_control import alter_client_quotas, refused_quotas
 from wirebroker.coordinator.controller.reassignment import (
     alter_reassignments,
     list_reassignments,
@@ -47,6 +48,8 @@ from wirebroker.coordinator.controller.reassignment import (
 from wirebroker.coordinator.controller.scram_control import alter_scram_users, refused_scram_users
 from wirebroker.coordinator.controller.topic_control import create_partitions, create_topics
 from wirebroker.coordinator.controller.topic_deletion import delete_topics, refused_deletions
+from wirebroker.coordinator.quotas.mutation_quota import MutationCharge, MutationQuotas
+from wirebroker.coordinator.quotas.shared_meters import Owner  # noqa: TC001 - a tuple's field
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -64,6 +67,8 @@ class ControllerRequest(NamedTuple):
     key: ApiKey
     version: int
     body: Any  # decoded
+    # The principal's name and the client id; None: a broker asks, for itself.
+    asker: Owner | None = None
 
 
 class Controller:
@@ -74,10 +79,11 @@ class Controller:
         node_id: This node.
         cluster_id: The cluster.
         sessions: Which brokers were heard of lately.
+        mutation_quotas: What clients may still have changed.
         new_uuid: Makes ids of topics.
     """
 
-    __slots__ = ("cluster_id", "config", "new_uuid", "node_id", "sessions")
+    __slots__ = ("cluster_id", "config", "mutation_quotas", "new_uuid", "node_id", "sessions")
 
     def __init__(
         self,
@@ -92,6 +98,10 @@ class Controller:
         self.cluster_id = cluster_id
         session_ms = config.int("broker.session.timeout.ms")
         self.sessions = BrokerSessions(own_node_id=node_id, session_ms=session_ms)
+        self.mutation_quotas = MutationQuotas(
+            samples=config.int("controller.quota.window.num"),
+            sample_s=config.int("controller.quota.window.size.seconds"),
+        )
         self.new_uuid = new_uuid
 
     def use_config(self, config: Config) -> None:
@@ -115,7 +125,13 @@ class Controller:
     def _begin(
         self, request: ControllerRequest, image: ClusterImage, now_ms: int
     ) -> Operation[Body]:
-        return _OPERATIONS[request.key](_Case(self, *request, image, now_ms))
+        key, version, body, asker = request
+        quotas = image.client_quotas
+        charge = self.mutation_quotas.charge(key, version, asker, quotas, now_ms)
+        result = yield from _OPERATIONS[key](_Case(self, key, version, body, image, now_ms, charge))
+        if charge.throttle_ms:
+            result.response["throttle_time_ms"] = charge.throttle_ms
+        return result
 
     def fence(
         self, node_id: int, broker_epoch: int, image: ClusterImage, now_ms: int
@@ -149,6 +165,7 @@ class _Case(NamedTuple):
     body: Any
     image: ClusterImage
     now_ms: int
+    charge: MutationCharge
 
 
 def _as_field(field: str, operation: Operation[list[Body]]) -> Operation[Body]:
@@ -158,7 +175,9 @@ def _as_field(field: str, operation: Operation[list[Body]]) -> Operation[Body]:
 
 def _create_topics(case: _Case) -> Operation[Body]:
     ids = [case.rules.new_uuid() for _ in case.body.topics]
-    created = create_topics(case.body, case.image, case.rules.config, topic_ids=ids)
+    created = create_topics(
+        case.body, case.image, case.rules.config, topic_ids=ids, charge=case.charge
+    )
     return _as_field("topics", created)
 
 
@@ -202,11 +221,11 @@ def _heartbeat(case: _Case) -> Operation[Body]:
 _OPERATIONS: dict[ApiKey, Callable[[_Case], Operation[Body]]] = {
     ApiKey.CREATE_TOPICS: _create_topics,
     ApiKey.DELETE_TOPICS: lambda case: delete_topics(
-        case.body, case.image, case.rules.config, version=case.version
+        case.body, case.image, case.rules.config, version=case.version, charge=case.charge
     ),
     ApiKey.ALTER_CONFIGS: _alter_configs,
     ApiKey.CREATE_PARTITIONS: lambda case: _as_field(
-        "results", create_partitions(case.body, case.image)
+        "results", create_partitions(case.body, case.image, case.charge)
     ),
     ApiKey.ELECT_LEADERS: lambda case: _as_field(
         "replica_election_results", elect_leaders(case.body, case.image, case.rules.config)
@@ -216,6 +235,7 @@ _OPERATIONS: dict[ApiKey, Callable[[_Case], Operation[Body]]] = {
         case.body, case.image, case.rules.config
     ),
     ApiKey.LIST_PARTITION_REASSIGNMENTS: lambda case: list_reassignments(case.body, case.image),
+    ApiKey.ALTER_CLIENT_QUOTAS: lambda case: alter_client_quotas(case.body, case.image),
     ApiKey.ALTER_USER_SCRAM_CREDENTIALS: lambda case: alter_scram_users(case.body, case.image),
     ApiKey.ALTER_PARTITION: lambda case: alter_partitions(
         case.body, case.image, case.rules.config, version=case.version
@@ -288,6 +308,7 @@ _REFUSALS: dict[ApiKey, Callable[[Any, KafkaError], Body]] = {
     ApiKey.INCREMENTAL_ALTER_CONFIGS: _refused_configs,
     ApiKey.ALTER_PARTITION_REASSIGNMENTS: _refused_with_message,
     ApiKey.LIST_PARTITION_REASSIGNMENTS: _refused_with_message,
+    ApiKey.ALTER_CLIENT_QUOTAS: refused_quotas,
     ApiKey.ALTER_USER_SCRAM_CREDENTIALS: refused_scram_users,
     ApiKey.UPDATE_FEATURES: refused_updates,
     ApiKey.UNREGISTER_BROKER: _refused_with_message,

@@ -38,6 +38,7 @@ from wirebroker.coordinator.controller.image_change import (
     TopicChange,
 )
 from wirebroker.coordinator.controller.persistent_map import MapEdit
+from wirebroker.coordinator.quotas.quota_entity import QuotaEntity, entity_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Mapping
@@ -64,6 +65,7 @@ class ImageBuilder:
         "_features",
         "_others",
         "_producer_ids",
+        "_quotas",
         "_topics",
         "_topics_by_id",
         "_transaction",
@@ -76,6 +78,7 @@ class ImageBuilder:
         self._topics: MapEdit[str, TopicImage] | None = None
         self._topics_by_id: MapEdit[bytes, TopicImage] | None = None
         self._configs: MapEdit[ConfigKey, Mapping[str, str]] | None = None
+        self._quotas: MapEdit[QuotaEntity, Mapping[str, float]] | None = None
         self._others: MapEdit[Hashable, MetadataRecord] | None = None
         self._brokers: dict[int, BrokerImage] | None = None
         self._controllers: dict[int, MetadataRecord] | None = None
@@ -142,6 +145,7 @@ class ImageBuilder:
             brokers=base.brokers if self._brokers is None else self._brokers,
             controllers=base.controllers if self._controllers is None else self._controllers,
             features=base.features if self._features is None else self._features,
+            client_quotas=(yield from _finished(self._quotas, base.client_quotas)),
             producer_ids=self._producer_ids,
             others=(yield from _finished(self._others, base.others)),
             open_transaction=None if self._transaction is None else tuple(self._transaction),
@@ -283,6 +287,22 @@ class ImageBuilder:
         first = changes.get(name)
         changes[name] = ConfigChange(before if first is None else first.before, value)
 
+    def _apply_quota(self, record: MetadataRecord) -> None:
+        body = record.body
+        entity = entity_of((each.entity_type, each.entity_name) for each in body.entity)
+        if self._quotas is None:
+            self._quotas = MapEdit(self._base.client_quotas)
+        values = dict(self._quotas.get(entity) or {})
+        if body.remove:
+            values.pop(body.key, None)
+        else:
+            values[body.key] = body.value
+        if values:
+            self._quotas[entity] = values
+        else:
+            self._quotas.discard(entity)
+        self._change.quotas.add(entity)
+
     def _apply_feature_level(self, record: MetadataRecord) -> None:
         if self._features is None:
             self._features = dict(self._base.features)
@@ -391,7 +411,7 @@ class ImageBuilder:
         RecordType.DELEGATION_TOKEN: _keep,
         RecordType.USER_SCRAM_CREDENTIAL: _keep,
         RecordType.FEATURE_LEVEL: _apply_feature_level,
-        RecordType.CLIENT_QUOTA: _keep,
+        RecordType.CLIENT_QUOTA: _apply_quota,
         RecordType.PRODUCER_IDS: _apply_producer_ids,
         RecordType.BROKER_REGISTRATION_CHANGE: _apply_broker_change,
         RecordType.ACCESS_CONTROL_ENTRY: _keep,
@@ -465,9 +485,6 @@ def _kept_key(record: MetadataRecord) -> tuple[Hashable, bool]:
             key = ("scram", body.name, body.mechanism)
         case kinds.DELEGATION_TOKEN | kinds.REMOVE_DELEGATION_TOKEN:
             key = ("token", body.token_id)
-        case kinds.CLIENT_QUOTA:
-            entity = frozenset((each.entity_type, each.entity_name) for each in body.entity)
-            return ("quota", entity, body.key), bool(body.remove)
         case _:
             assert record.type is kinds.ZK_MIGRATION_STATE
             key = ("zookeeper",)

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from wirebroker.coordinator.controller.cluster_image import ClusterImage
+    from wirebroker.coordinator.quotas.quota_entity import QuotaEntity
 
 
 class PartitionChange(NamedTuple):
@@ -70,6 +71,8 @@ class ImageChange:
         default_factory=dict[ConfigKey, dict[str, ConfigChange]]
     )
     brokers: dict[int, BrokerChange] = field(default_factory=dict[int, BrokerChange])
+    # Entities whose quotas have changed.
+    quotas: set[QuotaEntity] = field(default_factory=set["QuotaEntity"])
     # Finalized levels before and after; 0 is none.
     features: dict[str, tuple[int, int]] = field(default_factory=dict[str, tuple[int, int]])
 
@@ -91,7 +94,7 @@ class ImageChange:
 
 
 def change_between(before: ClusterImage, after: ClusterImage) -> ImageChange:
-    """Return what became of topics and configs from one image to a later one; of nothing else."""
+    """Return what became of topics, configs and quotas from one image to a later one."""
     change = ImageChange()
     change.deleted = [
         topic for topic in before.topics.values() if topic.topic_id not in after.topics_by_id
@@ -108,6 +111,12 @@ def change_between(before: ClusterImage, after: ClusterImage) -> ImageChange:
                 for name in (*old, *(name for name in new if name not in old))
                 if old.get(name) != new.get(name)
             }
+    if before.client_quotas is not after.client_quotas:
+        change.quotas = {
+            entity
+            for entity in (*before.client_quotas, *after.client_quotas)
+            if before.client_quotas.get(entity) != after.client_quotas.get(entity)
+        }
     return change
 
 

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator
 
     from wirebroker.config import Config
+    from wirebroker.coordinator.quotas.mutation_quota import MutationCharge
 
 Result = dict[str, Any]
 
@@ -55,7 +56,12 @@ _SLICE = 64
 
 
 def create_topics(
-    request: Any, image: ClusterImage, config: Config, *, topic_ids: Iterable[bytes]
+    request: Any,
+    image: ClusterImage,
+    config: Config,
+    *,
+    topic_ids: Iterable[bytes],
+    charge: MutationCharge,
 ) -> Operation[list[Result]]:
     """Create the topics of a CreateTopics request; each succeeds or fails by itself.
 
@@ -64,13 +70,14 @@ def create_topics(
         image: The cluster.
         config: The controller's; for defaults.
         topic_ids: Ids that no topic has, one for each topic of the request.
+        charge: What partitions are taken from.
 
     Raises:
         KafkaError: POLICY_VIOLATION if all together are too many records; nothing is created.
     """
     names = Counter(topic.name for topic in request.topics)
     _check_total(request.topics, config.int("num.partitions"))
-    creation = _Creation(image, config, (name for name in names), iter(topic_ids))
+    creation = _Creation(image, config, (name for name in names), iter(topic_ids), charge)
     results: list[Result] = []
     for topic in request.topics:
         if names[topic.name] > 1 or topic.name == CLUSTER_METADATA_TOPIC:
@@ -108,7 +115,15 @@ def _check_total(topics: Iterable[Any], default_partitions: int) -> None:
 class _Creation:
     """What the topics of one CreateTopics request share."""
 
-    __slots__ = ("_collisions", "_config", "_described", "_image", "_topic_ids", "records")
+    __slots__ = (
+        "_charge",
+        "_collisions",
+        "_config",
+        "_described",
+        "_image",
+        "_topic_ids",
+        "records",
+    )
 
     def __init__(
         self,
@@ -116,8 +131,10 @@ class _Creation:
         config: Config,
         names: Iterable[str],
         topic_ids: Iterator[bytes],
+        charge: MutationCharge,
     ) -> None:
         self._image = image
+        self._charge = charge
         self._topic_ids = topic_ids
         self._config = config
         # Looking at all topics is spared where no new name could collide.
@@ -146,6 +163,7 @@ class _Creation:
             partitions += 1
             if partitions % _SLICE == 0:
                 yield
+        self._charge.take(partitions)
         self.records.extend(records.records)
         return {
             "name": topic.name,
@@ -247,7 +265,9 @@ class _Creation:
         return described
 
 
-def create_partitions(request: Any, image: ClusterImage) -> Operation[list[Result]]:
+def create_partitions(
+    request: Any, image: ClusterImage, charge: MutationCharge
+) -> Operation[list[Result]]:
     """Add partitions to the topics of a CreatePartitions request.
 
     A topic that would take the request beyond MAX_RECORDS is refused by itself. (Kafka answers
@@ -266,6 +286,7 @@ def create_partitions(request: Any, image: ClusterImage) -> Operation[list[Resul
         try:
             before = _existing(topic.name, image)
             added = _added_partitions(topic, before, image, room=records.room)
+            charge.take(topic.count - len(before.partitions))
             for count, partition in enumerate(added):
                 records.add(partition_record(before.topic_id, partition))
                 if count % _SLICE == 0:

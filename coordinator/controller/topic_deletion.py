@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from wirebroker.config import Config
     from wirebroker.coordinator.controller.cluster_image import ClusterImage
     from wirebroker.coordinator.controller.operation import Operation
+    from wirebroker.coordinator.quotas.mutation_quota import MutationCharge
 
 # From this version on a client knows TOPIC_DELETION_DISABLED.
 _KNOWS_DISABLED = 3
@@ -30,7 +31,7 @@ _Wish = tuple[str | None, bytes]
 
 
 def delete_topics(
-    request: Any, image: ClusterImage, config: Config, *, version: int
+    request: Any, image: ClusterImage, config: Config, *, version: int, charge: MutationCharge
 ) -> Operation[dict[str, Any]]:
     """Delete topics; the result is a DeleteTopicsResponse.
 
@@ -44,8 +45,14 @@ def delete_topics(
     deletion = _Deletion(_wishes(request), image)
     records = RecordsOfRequest()
     for count, (topic_id, name) in enumerate(deletion.found.items(), 1):
-        records.add(metadata_record(RecordType.REMOVE_TOPIC, topic_id=topic_id))
-        deletion.responses.append(_response(name, topic_id, None))
+        error: KafkaError | None = None
+        try:
+            charge.take(len(image.topics_by_id[topic_id].partitions))
+        except KafkaError as refusal:
+            error = refusal
+        else:
+            records.add(metadata_record(RecordType.REMOVE_TOPIC, topic_id=topic_id))
+        deletion.responses.append(_response(name, topic_id, error))
         if count % _SLICE == 0:
             yield
     yield

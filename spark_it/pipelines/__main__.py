@@ -1,4 +1,4 @@
-"""`python -m wirebroker.pipelines archive | verify | restore`."""
+"""`python -m wirebroker.pipelines ingest | archive | verify | restore`."""
 
 from __future__ import annotations
 
@@ -9,12 +9,17 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from wirebroker.pipelines.archive import NoArchiveError, PartitionSummary, archive, compare
+from wirebroker.pipelines.errors import PipelineError
+from wirebroker.pipelines.job_commands import JOBS, add_jobs, run_job
+from wirebroker.pipelines.job_run import StopWish
 from wirebroker.pipelines.restore import FolderExistsError, restore
 
 
 def main() -> int:
     """Run what the arguments ask for; 1: the archive is not what the log is."""
     options = _arguments()
+    if options.pipeline in JOBS:
+        return _run_job(options)
     spark = SparkSession.builder.appName(f"wirebroker-{options.pipeline}").getOrCreate()
     try:
         return _run(spark, options)
@@ -23,6 +28,15 @@ def main() -> int:
         return 1
     finally:
         spark.stop()
+
+
+def _run_job(options: argparse.Namespace) -> int:
+    try:
+        run_job(options.pipeline, options.file, stop=StopWish())
+    except PipelineError as error:
+        sys.stderr.write(f"{options.pipeline}: {error}\n")
+        return 1
+    return 0
 
 
 def _run(spark: SparkSession, options: argparse.Namespace) -> int:
@@ -49,6 +63,7 @@ def _arguments() -> argparse.Namespace:
         verb.add_argument("--path", required=True, help="log directories, comma between")
         verb.add_argument("--topics", required=True, help="a pattern of topics, Python's")
         verb.add_argument("--target", required=True, type=Path, help="the archive")
+    add_jobs(verbs)
     sentence = "write an archive's records as partitions' logs, offsets and timestamps kept"
     verb = verbs.add_parser("restore", help=sentence, description=sentence)
     verb.add_argument("--target", required=True, type=Path, help="the archive")

@@ -42,6 +42,7 @@ from wirebroker.coordinator.controller.image_change import change_between
 from wirebroker.coordinator.controller.operation import complete
 from wirebroker.fetch_sessions import FetchSessions
 from wirebroker.net.client.settings import PeerAddress
+from wirebroker.quotas.client_quotas import ClientQuotas
 from wirebroker.request import Request
 from wirebroker.session import Session
 from wirebroker.storage.files import Files
@@ -135,6 +136,7 @@ class Member:
             isr_changes=self.replication.isr_changes,
             metadata=self,
             fetch_sessions=FetchSessions(1000, cluster.random),
+            quotas=ClientQuotas(config, clock),
             is_stopping=False,
             auto_listeners=frozenset(),
             transaction_verifier=None,

@@ -1,32 +1,40 @@
-"""DescribeClientQuotas: the quotas that the cluster's metadata have (KIP-546).
+"""DescribeClientQuotas and AlterClientQuotas: who may do how much (KIP-546).
 
-v0, v1 flexible. None of them is in force yet: a directory that has some is refused unless somebody
-says that it may be open (config/protection.py), and none can be added.
+Both v0, v1 flexible.
 
-Source: Kafka's ClientQuotasImage.describe.
+Source: Kafka's ClientQuotasImage.describe; changes are coordinator/controller/quota_control.py's.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from wirebroker.api.registry import handles
+from wirebroker.api.forwarding import forward
+from wirebroker.api.registry import forwarded, handles
 from wirebroker.clock import Slices
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode, KafkaError
-from wirebroker.codecs.metadata_records import RecordType
+from wirebroker.coordinator.quotas.quota_entity import CLIENT_ID, IP, USER
 from wirebroker.handlers import Cost
-from wirebroker.needs import DESCRIBE_CLUSTER_CONFIGS
+from wirebroker.needs import ALTER_CLUSTER_CONFIGS, DESCRIBE_CLUSTER_CONFIGS
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from wirebroker.broker import Broker
+    from wirebroker.coordinator.quotas.quota_entity import QuotaEntity
     from wirebroker.request import Request
 
-_USER, _CLIENT_ID, _IP = "user", "client-id", "ip"
 _EXACT, _DEFAULT, _ANY = 0, 1, 2
 _Filter = dict[str, tuple[int, str | None]]
-_Entity = dict[str, str | None]
 _MATCHES: Final = {_EXACT: "EXACT", _DEFAULT: "DEFAULT", _ANY: "SPECIFIED"}
+
+
+@forwarded
+@handles(ApiKey.ALTER_CLIENT_QUOTAS, needs=(ALTER_CLUSTER_CONFIGS,), cost=Cost.CONTROLLER)
+async def alter_client_quotas(broker: Broker, request: Request, body: Any) -> Any:
+    """Change quotas; they are in force for requests that come after the answer."""
+    return await forward(broker, request, body)
 
 
 @handles(ApiKey.DESCRIBE_CLIENT_QUOTAS, needs=(DESCRIBE_CLUSTER_CONFIGS,), cost=Cost.SLICES)
@@ -38,13 +46,10 @@ async def describe_client_quotas(broker: Broker, request: Request, body: Any) ->
     except KafkaError as error:
         return {"error_code": error.code, "error_message": error.message, "entries": None}
     slices = Slices(broker.clock)
-    found: dict[tuple[tuple[str, str | None], ...], dict[str, float]] = {}
-    for record in broker.metadata.image.others.values():
-        if record.type is RecordType.CLIENT_QUOTA:
-            quota = record.body
-            entity: _Entity = {each.entity_type: each.entity_name for each in quota.entity}
-            if _is_wanted(entity, wanted, is_strict=body.strict):
-                found.setdefault(tuple(entity.items()), {})[quota.key] = quota.value
+    found: list[tuple[QuotaEntity, Mapping[str, float]]] = []
+    for entity, quotas in broker.metadata.image.client_quotas.items():
+        if _is_wanted(dict(entity), wanted, is_strict=body.strict):
+            found.append((entity, quotas))
         await slices.turn()
     return {
         "error_code": ErrorCode.NONE,
@@ -54,7 +59,7 @@ async def describe_client_quotas(broker: Broker, request: Request, body: Any) ->
                 "entity": [{"entity_type": kind, "entity_name": name} for kind, name in entity],
                 "values": [{"key": key, "value": value} for key, value in values.items()],
             }
-            for entity, values in found.items()
+            for entity, values in found
         ],
     }
 
@@ -68,7 +73,7 @@ def _filter(components: Any) -> _Filter:
     wanted: _Filter = {}
     for each in components:
         kind = each.entity_type
-        if kind not in {_USER, _CLIENT_ID, _IP}:
+        if kind not in {USER, CLIENT_ID, IP}:
             code = ErrorCode.UNSUPPORTED_VERSION if kind else ErrorCode.INVALID_REQUEST
             raise KafkaError(
                 code,
@@ -84,7 +89,7 @@ def _filter(components: Any) -> _Filter:
             name = _MATCHES[each.match_type]
             raise _invalid(f"MATCH_TYPE_{name} does not go with the match {each.match}")
         wanted[kind] = (each.match_type, each.match)
-    if _IP in wanted and len(wanted) > 1:
+    if IP in wanted and len(wanted) > 1:
         raise _invalid(
             "Invalid entity filter component combination. IP filter component should not be used "
             "with user or clientId filter component."
@@ -96,7 +101,7 @@ def _invalid(message: str) -> KafkaError:
     return KafkaError(ErrorCode.INVALID_REQUEST, message)
 
 
-def _is_wanted(entity: _Entity, wanted: _Filter, *, is_strict: bool) -> bool:
+def _is_wanted(entity: Mapping[str, str | None], wanted: _Filter, *, is_strict: bool) -> bool:
     if is_strict and len(entity) != len(wanted):
         return False
     return all(

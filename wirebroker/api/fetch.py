@@ -35,6 +35,7 @@ from wirebroker.fetch_sessions import (
 )
 from wirebroker.handlers import Cost
 from wirebroker.needs import CLUSTER_ACTION, READ_TOPIC
+from wirebroker.session import NO_CLIENT
 from wirebroker.storage.files import ColdPagesError
 from wirebroker.threads import Work, coding, in_thread
 
@@ -71,7 +72,7 @@ def fetch(broker: Broker, request: Request) -> Reply | Awaitable[Reply]:
     )
     if context.session_id:
         finish(context.resume(wanted, asked))
-    reads = _reads(broker, wanted, version)
+    reads = _reads(broker, request, wanted)
     if len(context.partitions) > _MANY_PARTITIONS:
         return _fetch_many(broker, request, context, reads)
     finish(reads.find(context.partitions))
@@ -80,6 +81,8 @@ def fetch(broker: Broker, request: Request) -> Reply | Awaitable[Reply]:
     except ColdPagesError:
         return _fetch_found(broker, request, context, reads)
     if reads.is_ready():
+        if broker.quotas.are_there and _is_too_much(broker, request, reads):
+            return _nothing(version, context)
         reads.note_sent()
         finish(context.select(reads.results, version=version, now_ms=broker.clock.now_ms()))
         endpoints = _endpoints(broker, request, reads) if reads.has_failed else ()
@@ -91,11 +94,31 @@ def fetch(broker: Broker, request: Request) -> Reply | Awaitable[Reply]:
     return _fetch_later(broker, request, context, reads, wait)
 
 
-def _reads(broker: Broker, wanted: FetchRequest, version: int) -> PartitionReads:
+def _reads(broker: Broker, request: Request, wanted: FetchRequest) -> PartitionReads:
     """Return what reads for who asks: followers do with their id; -2 debugs one as a consumer."""
+    quotas = broker.quotas
     if wanted.replica_id >= 0:
-        return FollowerReads(broker, wanted, version)
-    return PartitionReads(broker, wanted, version)
+        if quotas.are_there:
+            request.session.throttle_ms = NO_CLIENT
+        return FollowerReads(broker, wanted, request.version)
+    reads = PartitionReads(broker, wanted, request.version)
+    if quotas.are_there:
+        reads.limit(quotas.most_fetched(request))
+    return reads
+
+
+def _is_too_much(broker: Broker, request: Request, reads: PartitionReads) -> bool:
+    """Charge for an answer; tell whether a quota has it be an empty one instead."""
+    if request.session.throttle_ms == NO_CLIENT:
+        return False
+    partitions = len(reads.results)
+    return broker.quotas.is_too_much(request, records_bytes=reads.size, partitions=partitions)
+
+
+def _nothing(version: int, context: FetchContext) -> Reply:
+    """Answer that there is nothing, for now."""
+    context.skip()
+    return _encode(version, context, ())
 
 
 async def _fetch_long(broker: Broker, request: Request) -> Reply:
@@ -107,7 +130,7 @@ async def _fetch_long(broker: Broker, request: Request) -> Reply:
         wanted, asked, version=version, now_ms=broker.clock.now_ms()
     )
     await Slices(broker.clock).run(context.resume(wanted, asked))
-    return await _fetch_many(broker, request, context, _reads(broker, wanted, version))
+    return await _fetch_many(broker, request, context, _reads(broker, request, wanted))
 
 
 def _parse(
@@ -151,6 +174,8 @@ async def _fetch_later(
         await slices.run(wait.end())
         raise
     await slices.run(wait.end())
+    if broker.quotas.are_there and _is_too_much(broker, request, reads):
+        return _nothing(version, context)
     reads.note_sent()
     await slices.run(context.select(reads.results, version=version, now_ms=broker.clock.now_ms()))
     endpoints = _endpoints(broker, request, reads) if reads.has_failed else ()

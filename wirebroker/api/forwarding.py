@@ -26,7 +26,18 @@ async def forward(broker: Broker, request: Request, body: Any) -> Any:
         principal_name=principal.name,
         is_by_token=principal.is_by_token,
     )
-    return await broker.controller.forward(request.key, request.version, body, requester)
+    answer = await broker.controller.forward(request.key, request.version, body, requester)
+    if broker.quotas.are_there:
+        session = request.session
+        session.throttle_ms = max(session.throttle_ms, _throttle_ms(answer))
+    return answer
+
+
+def _throttle_ms(answer: Any) -> int:
+    """Return for how long the controller wants the client held up."""
+    name = "throttle_time_ms"
+    found = getattr(answer, name, 0) if isinstance(answer, Struct) else answer.get(name, 0)
+    return int(found)
 
 
 def elements_of(answer: Any, field: str) -> list[Any]:

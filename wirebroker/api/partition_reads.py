@@ -109,6 +109,11 @@ class PartitionReads:
         self.size = 0
         self.has_failed = False
 
+    def limit(self, most_bytes: int) -> None:
+        """Answer with no more than so many bytes, unless one batch is more."""
+        self._max_bytes = min(self._max_bytes, most_bytes)
+        self.min_bytes = min(self.min_bytes, self._max_bytes)
+
     def find(self, partitions: list[SessionPartition]) -> Steps[None]:
         """Look up what is asked for."""
         by_id = self._by_id

@@ -1,22 +1,19 @@
 """The broker's side of a compaction worker: started, listened to, ended.
 
-The only place where a broker starts a process. `run_here` does the same work without one: for files
-that no other process sees (the simulation's), and in the process of somebody's tests.
+`run_here` does the same work without one: for files that no other process sees (the simulation's),
+and in the process of somebody's tests.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
-import os
-import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
-import wirebroker
 from wirebroker.clock import next_turn
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.compaction_order import Limits, encode_order
+from wirebroker.python_child import start_module
 from wirebroker.storage.compaction.compaction import CleanedGroup, Compaction, CompactionJob
 
 if TYPE_CHECKING:
@@ -58,20 +55,7 @@ async def run_in_child(job: CompactionJob, limits: Limits) -> AsyncGenerator[New
         OSError: The disk failed, or the process cannot be started.
         WorkerDiedError: It died, or has been silent for too long.
     """
-    root = str(Path(wirebroker.__file__).parent.parent)
-    search_path = os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH"))))
-    process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-P",
-        "-m",
-        "wirebroker.compaction_worker",
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        env={**os.environ, "PYTHONPATH": search_path},
-        limit=_LONGEST_LINE,
-        # A SIGINT from the terminal is for the broker, which ends the worker.
-        start_new_session=True,
-    )
+    process = await start_module("wirebroker.compaction_worker", longest_line=_LONGEST_LINE)
     assert process.stdin is not None
     assert process.stdout is not None
     try:

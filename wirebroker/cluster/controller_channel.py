@@ -42,6 +42,11 @@ class Requester(NamedTuple):
     principal_name: str = "ANONYMOUS"
     is_by_token: bool = False
 
+    @property
+    def asker(self) -> tuple[str, str]:
+        """Return whose quotas count: the principal's name and the client id."""
+        return self.principal_name, self.client_id or ""
+
 
 class ControllerChannel(Protocol):
     """What brokers ask the controller through."""
@@ -97,8 +102,8 @@ class LocalChannel:
 
     async def forward(self, key: ApiKey, version: int, body: Any, requester: Requester) -> Any:
         """Have a client's request carried out; see ControllerChannel."""
-        del requester  # authorized where it came in
-        return await self._controller.handle(ControllerRequest(key, version, body))
+        # Authorized where it came in.
+        return await self._controller.handle(ControllerRequest(key, version, body, requester.asker))
 
     async def close(self) -> None:
         """Do nothing: the controller belongs to whoever opened it."""

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from wirebroker.cluster.quorum_controller import QuorumController
+    from wirebroker.coordinator.quotas.shared_meters import Owner
     from wirebroker.request import Request
 
 LOGGER = logging.getLogger(__name__)
@@ -48,12 +49,12 @@ _ELEMENT_BYTES: Final = 1024
 async def unwrap(controller: QuorumController, request: Request, body: Any) -> dict[str, Any]:
     """Carry out what an Envelope carries."""
     try:
-        header = _forwarded(body)
+        header, asker = _forwarded(body)
         inner = await _decode(header, body.request_data)
     except MalformedFrameError as error:
         LOGGER.warning("a request that %s forwards is refused: %s", request.session.peer, error)
         return {"error_code": int(ErrorCode.INVALID_REQUEST), "response_data": None}
-    asked = ControllerRequest(header.key, header.version, inner)
+    asked = ControllerRequest(header.key, header.version, inner, asker)
     try:
         answer = await controller.carry_out(asked)
     except KafkaError as error:
@@ -63,18 +64,18 @@ async def unwrap(controller: QuorumController, request: Request, body: Any) -> d
     return {"error_code": 0, "response_data": await _encode(header, answer)}
 
 
-def _forwarded(envelope: Any) -> Header:
-    """Return the header of the request in an Envelope.
+def _forwarded(envelope: Any) -> tuple[Header, Owner]:
+    """Return the header of the request in an Envelope, and whose quotas count for it.
 
     Raises:
         MalformedFrameError: It is none that is forwarded, or who asks cannot be read.
     """
     header = parse_header(envelope.request_data)
-    decode_principal(envelope.request_principal or b"")
+    principal = decode_principal(envelope.request_principal or b"")
     decode_host(envelope.client_host_address)
     if header.key not in SERVED_KEYS and header.key is not ApiKey.DESCRIBE_QUORUM:
         raise MalformedFrameError(f"{header.key.name} is not to be forwarded")
-    return header
+    return header, (principal.name, header.client_id or "")
 
 
 async def _decode(header: Header, frame: bytes) -> Any:

@@ -46,6 +46,8 @@ _NEEDS: Final[dict[ApiKey, tuple[Need, ...]]] = {
     ApiKey.DESCRIBE_QUORUM: (DESCRIBE_CLUSTER,),
     ApiKey.UPDATE_FEATURES: (ALTER_CLUSTER,),
     ApiKey.UNREGISTER_BROKER: (ALTER_CLUSTER,),
+    ApiKey.ALTER_CLIENT_QUOTAS: (ALTER_CLUSTER_CONFIGS,),
+    ApiKey.ALTER_USER_SCRAM_CREDENTIALS: (ALTER_CLUSTER,),
 }
 # What only brokers ask needs the cluster's own action.
 _OF_BROKERS: Final = (CLUSTER_ACTION,)
@@ -53,7 +55,8 @@ _OF_BROKERS: Final = (CLUSTER_ACTION,)
 
 async def carry_out(controller: QuorumController, request: Request, body: Any) -> dict[str, Any]:
     """Answer when what is decided is committed, or why it is refused."""
-    asked = ControllerRequest(request.key, request.version, body)
+    asker = request.session.principal.name, request.client_id or ""
+    asked = ControllerRequest(request.key, request.version, body, asker)
     return as_response(await controller.handle(asked))
 
 

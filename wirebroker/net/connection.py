@@ -44,6 +44,7 @@ from wirebroker.session import (
     THROTTLED,
     TURN_IS_OVER,
     Session,
+    nobody_mutes,
 )
 
 if TYPE_CHECKING:
@@ -202,6 +203,7 @@ class Connection:
         # Whether the poller tells of an end behind what is unread.
         self._watches_end = False
         self.session = session
+        session.mute = self.throttle
         self.address = address
         self.activity = 0
         self.seen_activity = -1
@@ -486,6 +488,8 @@ class Connection:
             return
         self._is_closed = True
         self.session.pauses |= ENDING
+        if self._throttle is not None:
+            self._throttle.cancel()
         if self._is_reading:
             self._is_reading = False
             self._sockets.remove_reader(self._descriptor)
@@ -493,6 +497,7 @@ class Connection:
             self._poller.remove_ender(self._descriptor)
         self._queue.close()
         self._transport.close()
+        self.session.mute = nobody_mutes  # else each would hold the other
         self.session.end()
         if self._charged_bytes:
             self._budget.add(-self._charged_bytes)

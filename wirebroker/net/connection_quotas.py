@@ -3,55 +3,57 @@
     max.connections                   of all listeners, and of each (listener.name.<listener>.…)
     max.connections.per.ip            of one address, with overrides
     max.connection.creation.rate      of all listeners, and of each
+    connection_creation_rate          of an address, or of each that has none of its own (a quota)
 
-Beyond the first and the last a newcomer waits, beyond the second it is closed. The listener between
+Beyond the first and the third a newcomer waits, beyond the second it is closed, beyond the last it
+is closed after as long as it were to wait. The listener between
 brokers, if there are others, is held to its own limits only.
 
-Source: Kafka's ConnectionQuotas; the rate is its SampledStat's, see `CreationRate`.
+Rates are over eleven samples of a second, of which ten count at least: a broker that has been quiet
+takes ten times its rate at once before anybody waits.
+
+Source: Kafka's ConnectionQuotas.
 """
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import Counter, OrderedDict
 from typing import TYPE_CHECKING, Final
+
+from wirebroker.coordinator.quotas.quota_entity import connection_rate
+from wirebroker.coordinator.quotas.sampled_rate import SampledRate
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from wirebroker.coordinator.quotas.quota_entity import ClientQuotas
     from wirebroker.net.settings import NetworkSettings
 
 _SAMPLE_S: Final = 1.0
 _SAMPLES: Final = 11
 _LONGEST_DELAY_S: Final = _SAMPLE_S
+# Addresses whose rate is remembered; beyond, the one that came longest ago is forgotten.
+_MOST_ADDRESSES: Final = 10_000
 
 
 class CreationRate:
-    """Connections in a second, over the last eleven samples of a second.
+    """Connections in a second; who comes too soon waits for a sample at most."""
 
-    As in Kafka at least ten seconds count: a broker that has been quiet takes ten times its rate at
-    once before anybody waits.
-    """
-
-    __slots__ = ("_samples",)
+    __slots__ = ("_rate",)
 
     def __init__(self) -> None:
-        # When each sample begins (monotonic, in seconds), and how many came in it.
-        self._samples: deque[list[float]] = deque()
+        self._rate = SampledRate(samples=_SAMPLES, sample_ms=round(_SAMPLE_S * 1000))
 
-    def delay_s(self, now: float, limit: int) -> float:
+    def delay_s(self, now: float, limit: float) -> float:
         """Count a connection; return how long it has to wait, a second at most."""
-        samples = self._samples
-        while samples and samples[0][0] + _SAMPLES * _SAMPLE_S <= now:
-            samples.popleft()
-        if not samples or samples[-1][0] + _SAMPLE_S <= now:
-            samples.append([now, 0.0])
-        samples[-1][1] += 1
-        elapsed = now - samples[0][0]
-        elapsed += max(0, _SAMPLES - 1 - int(elapsed / _SAMPLE_S)) * _SAMPLE_S
+        self._rate.count(1, now * 1000)
         if not limit:
             return _LONGEST_DELAY_S
-        rate = sum(count for _, count in samples) / elapsed
-        return min(max(0.0, (rate - limit) / limit * elapsed), _LONGEST_DELAY_S)
+        return min(self._rate.delay_ms(limit, now * 1000) / 1000, _LONGEST_DELAY_S)
+
+    def take_back(self, now: float) -> None:
+        """Count a connection no more that was counted at this time."""
+        self._rate.count(-1, now * 1000)
 
 
 class ConnectionQuotas:
@@ -62,9 +64,11 @@ class ConnectionQuotas:
     """
 
     __slots__ = (
+        "_address_rates",
         "_by_address",
         "_by_listener",
         "_max_sockets",
+        "_quotas",
         "_rate",
         "_rates",
         "_total",
@@ -82,6 +86,35 @@ class ConnectionQuotas:
         self._by_listener: Counter[str] = Counter()
         self._rate = CreationRate()
         self._rates: dict[str, CreationRate] = {}
+        self._quotas: ClientQuotas = {}
+        # By address, which came longest ago first.
+        self._address_rates: OrderedDict[str, CreationRate] = OrderedDict()
+
+    def use_rates(self, quotas: ClientQuotas) -> None:
+        """Go by these quotas of addresses from now on."""
+        self._quotas = quotas
+
+    def address_delay_s(self, address: str, now: float) -> float:
+        """Count a connection of an address; return when to close it; 0: it may be served.
+
+        Args:
+            address: Whose it is.
+            now: The monotonic time.
+        """
+        limit = connection_rate(self._quotas, address) if self._quotas else None
+        if limit is None:
+            return 0.0
+        rates = self._address_rates
+        rate = rates.pop(address, None)
+        if rate is None:
+            while len(rates) >= _MOST_ADDRESSES:
+                rates.popitem(last=False)
+            rate = CreationRate()
+        rates[address] = rate
+        delay_s = rate.delay_s(now, limit)
+        if delay_s:
+            rate.take_back(now)
+        return delay_s
 
     def has_room(self, listener: str) -> bool:
         """Tell whether a listener may open a connection now."""

@@ -166,6 +166,13 @@ class ConnectionTable:
         for callback in waiting:
             self.loop.call_soon(callback)
 
+    def late_close_s(self, host: str) -> float:
+        """Count a connection of a host; return when to close it (its quota); 0: serve it."""
+        delay_s = self.quotas.address_delay_s(_host(host), self.clock.monotonic())
+        if delay_s:
+            self.metrics.connections_throttled += 1
+        return delay_s
+
     def open(self, sock: socket.socket, *, address: Any, listener_name: str) -> Connection | None:
         """Serve an accepted socket, which is non-blocking; None if its peer has too many."""
         host, port = _host(address[0]), address[1]

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
     from wirebroker.handlers import Handler, Registry
     from wirebroker.metrics import Metrics
+    from wirebroker.quotas.client_quotas import Charge, ClientQuotas
     from wirebroker.request import Piece
     from wirebroker.session import Session
 
@@ -90,12 +91,18 @@ class Pending:
         awaitable: What to wait for.
     """
 
-    __slots__ = ("_correlation_id", "_entry", "awaitable")
+    __slots__ = ("_charge", "_correlation_id", "_entry", "awaitable")
 
     def __init__(self, entry: _Entry, correlation_id: int, awaitable: Awaitable[Any]) -> None:
         self._entry = entry
         self._correlation_id = correlation_id
         self.awaitable = awaitable
+        self._charge: Charge | None = None
+
+    def charge(self, charge: Charge) -> None:
+        """Have it settled with the answer what the request is charged for."""
+        self._charge = charge
+        self.awaitable = charge.wait(self.awaitable)
 
     def complete(self, future: asyncio.Future[Any]) -> list[Piece] | None:
         """Return the answer once the future made of `awaitable` is done.
@@ -112,13 +119,18 @@ class Pending:
         if error is not None:
             raise _failed(entry, error) from error
         body = future.result()
-        if body is None:
-            return None
-        return frame_answer(self._correlation_id, body, is_flexible=entry.is_flexible)
+        answer: list[Piece] | None = None
+        if body is not None:
+            answer = frame_answer(self._correlation_id, body, is_flexible=entry.is_flexible)
+        return answer if self._charge is None else self._charge.settle(answer)
 
 
 class Dispatcher:
-    """The table of handlers, ready to be called with frames."""
+    """The table of handlers, ready to be called with frames.
+
+    Attributes:
+        quotas: What requests are charged by; None: there are no quotas.
+    """
 
     __slots__ = (
         "_broker",
@@ -127,6 +139,7 @@ class Dispatcher:
         "_entries",
         "_gate",
         "_registered",
+        "quotas",
     )
 
     def __init__(
@@ -147,6 +160,7 @@ class Dispatcher:
         """
         self._broker = broker
         self._gate = gate or Gate()
+        self.quotas: ClientQuotas | None = None
         # key << 16 | version -> handler; a NamedTuple key would cost 0.2 us a request.
         self._entries: dict[int, _Entry] = {}
         self._registered: dict[int, ApiKey] = {}
@@ -170,7 +184,7 @@ class Dispatcher:
         }
 
     def __call__(self, frame: memoryview, session: Session) -> list[Piece] | Pending | None:
-        """Serve one request.
+        """Serve one request, and charge for it if there are quotas.
 
         Args:
             frame: A whole frame, writable; may be overwritten as soon as this returns.
@@ -184,6 +198,18 @@ class Dispatcher:
             CloseConnectionError: The handler wants the connection closed.
             HandlerFailedError: The handler raised anything else.
         """
+        quotas = self.quotas
+        if quotas is None:
+            return self._serve(frame, session)
+        key, version, _, client_id, _ = parse_request_header(frame)
+        charge = quotas.begin(session, key, version, client_id, len(frame))
+        answer = self._serve(frame, session)
+        if isinstance(answer, Pending):
+            answer.charge(charge)
+            return answer
+        return charge.settle(answer)
+
+    def _serve(self, frame: memoryview, session: Session) -> list[Piece] | Pending | None:
         gate = self._gate
         prepared = session.prepared
         has_begun = False

@@ -27,6 +27,8 @@ logger = logging.getLogger("wirebroker.net")
 # 64 accepts take about 2 ms; whoever is connected already has a turn in between.
 _ACCEPT_BATCH: Final = 64
 _PAUSE_S: Final = 0.1
+# Connections that are kept for a while before they are closed; more are closed at once.
+_MOST_LATE: Final = 1_000
 _OUT_OF_RESOURCES: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 
 # Standard streams, the loop's own, listeners, locks, checkpoints being written.
@@ -115,6 +117,7 @@ class Listener:
     __slots__ = (
         "_delayed",
         "_is_short",
+        "_late",
         "_loop",
         "_retry",
         "_socket",
@@ -134,6 +137,8 @@ class Listener:
         self._delayed: tuple[socket.socket, Any] | None = None
         # Whether accepting has stopped for want of something: said once until nobody waits.
         self._is_short = False
+        # Of addresses that open too many: they are closed when their time has come.
+        self._late: set[socket.socket] = set()
         self.name = name
         address = sock.getsockname()
         self.host, self.port = address[0], address[1]
@@ -151,6 +156,9 @@ class Listener:
             self._retry.cancel()
         if self._delayed is not None:
             self._delayed[0].close()
+        for sock in self._late:
+            sock.close()
+        self._late.clear()
         self._socket.close()
 
     def _on_acceptable(self) -> None:
@@ -173,6 +181,10 @@ class Listener:
                 # The peer gave up between connect and accept (ECONNABORTED and its like).
                 continue
             sock.setblocking(False)
+            late_s = table.late_close_s(address[0])
+            if late_s:
+                self._close_late(sock, late_s)
+                continue
             delay_s = table.quotas.delay_s(self.name, table.clock.monotonic())
             if delay_s:
                 self._delayed = sock, address
@@ -180,6 +192,18 @@ class Listener:
                 self._retry = self._loop.call_later(delay_s, self._go_on)
                 return
             table.open(sock, address=address, listener_name=self.name)
+
+    def _close_late(self, sock: socket.socket, seconds: float) -> None:
+        """Close what its address may not open, after as long as it may not: it will try again."""
+        if len(self._late) >= _MOST_LATE:
+            sock.close()
+            return
+        self._late.add(sock)
+        self._loop.call_later(seconds, self._close_now, sock)
+
+    def _close_now(self, sock: socket.socket) -> None:
+        self._late.discard(sock)
+        sock.close()
 
     def _pause(self, reason: str) -> None:
         """Leave newcomers in the backlog for now."""

@@ -23,13 +23,14 @@ from wirebroker.coordinator.controller.topic_control import (
     create_partitions,
     create_topics,
 )
+from wirebroker.coordinator.quotas.mutation_quota import free_of_charge
 
 IDS = [bytes([9]) * 15 + bytes([number]) for number in range(100)]
 
 
 def create(image, *topics, validate_only=False):
     body = request(topics=list(topics), validate_only=validate_only)
-    return run(create_topics(body, image, CONFIG, topic_ids=IDS), image)
+    return run(create_topics(body, image, CONFIG, topic_ids=IDS, charge=free_of_charge()), image)
 
 
 def refusal(image, *topics):
@@ -205,13 +206,21 @@ def test_a_broker_with_several_directories_chooses_one_itself():
 )
 def test_more_than_ten_thousand_records_are_refused_as_a_whole(topics):
     with pytest.raises(KafkaError) as raised:
-        complete(create_topics(request(topics=topics), one_broker(), CONFIG, topic_ids=IDS))
+        complete(
+            create_topics(
+                request(topics=topics), one_broker(), CONFIG, topic_ids=IDS, charge=free_of_charge()
+            )
+        )
     assert raised.value.code is ErrorCode.POLICY_VIOLATION
 
 
 def test_a_large_creation_can_be_interrupted_often():
     steps = create_topics(
-        request(topics=[new_topic("a", 9_999)]), one_broker(), CONFIG, topic_ids=IDS
+        request(topics=[new_topic("a", 9_999)]),
+        one_broker(),
+        CONFIG,
+        topic_ids=IDS,
+        charge=free_of_charge(),
     )
     assert sum(1 for _ in steps) > 100
 
@@ -225,7 +234,7 @@ def more(name, count, assignments=None):
 
 def enlarge(image, *topics, validate_only=False):
     body = request(topics=list(topics), validate_only=validate_only)
-    return run(create_partitions(body, image), image)
+    return run(create_partitions(body, image, free_of_charge()), image)
 
 
 def test_partitions_are_added_behind_those_that_exist():

@@ -26,6 +26,7 @@ from wirebroker.codecs.messages import (
 from wirebroker.config import Config
 from wirebroker.coordinator.controller.controller import Controller, ControllerRequest, refusal
 from wirebroker.coordinator.controller.operation import complete
+from wirebroker.quotas.client_quotas import ClientQuotas
 from wirebroker.request import Request
 from wirebroker.session import Session
 
@@ -72,6 +73,7 @@ def make_broker(*records: MetadataRecord, **settings: str) -> Any:
         controller=channel,
         producer_ids=ProducerIdSupply(channel, lifecycle),
         auto_listeners=frozenset(),
+        quotas=ClientQuotas(config, SystemClock()),
     )
 
 

@@ -84,3 +84,83 @@ async def test_the_quotas_of_an_entity_stand_together() -> None:
 async def test_a_filter_that_is_none_is_refused(components: Any, code: ErrorCode) -> None:
     found = await described(components)
     assert (found.error_code, found.entries) == (code, None)
+
+
+def entry(entity: dict[str, str | None], **values: float | None) -> dict[str, Any]:
+    return {
+        "entity": [{"entity_type": kind, "entity_name": name} for kind, name in entity.items()],
+        "ops": [
+            {"key": key, "value": value or 0.0, "remove": value is None}
+            for key, value in values.items()
+        ],
+    }
+
+
+async def altered(broker: Any, *entries: dict[str, Any], validate_only: bool = False) -> list[int]:
+    request = {"entries": list(entries), "validate_only": validate_only}
+    found = await answer_soon(broker, ApiKey.ALTER_CLIENT_QUOTAS, 1, **request)
+    return [each.error_code for each in found.entries]
+
+
+ALICE = (("user", "alice"),)
+
+
+async def test_quotas_are_set_changed_and_removed() -> None:
+    broker = make_broker(*RECORDS)
+    changes = entry({"user": "alice"}, producer_byte_rate=None, request_percentage=0.5)
+    assert await altered(broker, changes, entry({"ip": None}, connection_creation_rate=9)) == [0, 0]
+    quotas = broker.metadata.image.client_quotas
+    assert quotas[ALICE] == {"consumer_byte_rate": 1.5, "request_percentage": 0.5}
+    assert quotas[("ip", None),] == {"connection_creation_rate": 9.0}
+    last = entry({"user": "alice"}, consumer_byte_rate=None, request_percentage=None)
+    assert await altered(broker, last) == [0]
+    assert ALICE not in broker.metadata.image.client_quotas
+
+
+async def test_what_is_only_tried_changes_nothing() -> None:
+    broker = make_broker()
+    assert await altered(broker, entry(dict(ALICE), producer_byte_rate=1), validate_only=True) == [
+        0
+    ]
+    assert not broker.metadata.image.client_quotas
+
+
+@pytest.mark.parametrize(
+    ("entity", "values"),
+    [
+        ({}, {"producer_byte_rate": 1}),
+        ({"planet": "mars"}, {"producer_byte_rate": 1}),
+        ({"user": ""}, {"producer_byte_rate": 1}),
+        ({"ip": "10.0.0.1", "user": "a"}, {"connection_creation_rate": 1}),
+        ({"ip": "10.0.0.256"}, {"connection_creation_rate": 1}),
+        ({"ip": "10.0.0.1"}, {"producer_byte_rate": 1}),
+        ({"user": "a"}, {"connection_creation_rate": 1}),
+        ({"user": "a"}, {"producer_byte_rate": 0}),
+        ({"user": "a"}, {"producer_byte_rate": -1}),
+        ({"user": "a"}, {"producer_byte_rate": 1.5}),
+        ({"user": "a"}, {"consumer_byte_rate": 2.0**64}),
+        ({"ip": None}, {"connection_creation_rate": 2.0**31}),
+    ],
+)
+async def test_a_change_that_is_none_is_refused_alone(entity: Any, values: Any) -> None:
+    broker = make_broker()
+    good = entry({"user": "bob"}, producer_byte_rate=1)
+    found = await altered(broker, entry(entity, **values), good)
+    assert found == [ErrorCode.INVALID_REQUEST, 0]
+    assert list(broker.metadata.image.client_quotas) == [(("user", "bob"),)]
+
+
+async def test_an_entity_or_a_quota_that_is_named_twice_is_refused() -> None:
+    broker = make_broker()
+    alice = entry({"user": "alice"}, producer_byte_rate=1)
+    twice = entry({"user": "bob"}, producer_byte_rate=1)
+    twice["ops"] *= 2
+    found = await altered(broker, alice, twice, alice)
+    assert found == [ErrorCode.INVALID_REQUEST, ErrorCode.INVALID_REQUEST]
+
+
+async def test_a_request_that_is_too_large_is_refused_as_a_whole() -> None:
+    broker = make_broker()
+    entries = [entry({"user": str(each)}, producer_byte_rate=1) for each in range(10_001)]
+    assert set(await altered(broker, *entries)) == {ErrorCode.POLICY_VIOLATION}
+    assert not broker.metadata.image.client_quotas

@@ -121,12 +121,6 @@ PROTECTION = {
         RecordType.ACCESS_CONTROL_ENTRY, id=bytes([1]) * 16, principal="User:a"
     ),
     "delegation tokens": metadata_record(RecordType.DELEGATION_TOKEN, token_id="t"),
-    "quotas": metadata_record(
-        RecordType.CLIENT_QUOTA,
-        entity=[{"entity_type": "user", "entity_name": None}],
-        key="producer_byte_rate",
-        value=1.5,
-    ),
 }
 
 

@@ -21,6 +21,7 @@ from wirebroker.config.table import (
     network,
     nodes,
     own,
+    quotas,
     remote,
     replication,
     security,
@@ -32,6 +33,7 @@ from wirebroker.config.topic import GIVING_ROWS
 _AREAS: Final = (
     nodes,
     network,
+    quotas,
     topics,
     groups,
     transactions,

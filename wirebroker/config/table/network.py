@@ -172,8 +172,6 @@ ROWS: Final = (
         producer.purgatory.purge.interval.requests
         queued.max.request.bytes
         queued.max.requests
-        quota.window.num
-        quota.window.size.seconds
         request.timeout.ms
         socket.connection.setup.timeout.max.ms
         socket.connection.setup.timeout.ms

@@ -104,8 +104,6 @@ ROWS: Final = (
         controller.quorum.fetch.timeout.ms
         controller.quorum.request.timeout.ms
         controller.quorum.retry.backoff.ms
-        controller.quota.window.num
-        controller.quota.window.size.seconds
         controller.socket.timeout.ms
         early.start.listeners list
         internal.metadata.delete.delay.millis

@@ -118,8 +118,8 @@ def test_what_is_passed_over_is_said_once():
 
 
 def test_a_directory_with_protection_in_it_is_refused_unless_it_may_be_open():
-    with pytest.raises(StartError, match="/data holds ACLs, quotas: that is protection"):
-        check_directory(["ACLs", "quotas"], "/data", Config())
+    with pytest.raises(StartError, match="/data holds ACLs, delegation tokens: that is protection"):
+        check_directory(["ACLs", "delegation tokens"], "/data", Config())
     check_directory(["ACLs"], "/data", Config({"wirebroker.unprotected": "true"}))
     check_directory([], "/data", Config())
 

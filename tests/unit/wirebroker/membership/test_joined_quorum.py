@@ -68,17 +68,9 @@ def image_of(*records: MetadataRecord) -> ClusterImage:
     return ImageBuilder(ClusterImage()).apply_all(records).build(offset=1, epoch=1)[0]
 
 
-QUOTA: dict[str, Any] = {
-    "entity": [{"entity_type": "user", "entity_name": "u"}],
-    "key": "producer_byte_rate",
-    "value": 1.0,
-    "remove": False,
-}
-
-
 def test_a_cluster_that_this_broker_would_be_the_way_around_is_joined_on_demand_only():
-    image = image_of(metadata_record(RecordType.CLIENT_QUOTA, **QUOTA))
-    with pytest.raises(StartError, match=r"the cluster holds quotas.*--unprotected"):
+    image = image_of(metadata_record(RecordType.DELEGATION_TOKEN, token_id="t"))
+    with pytest.raises(StartError, match=r"the cluster holds delegation tokens.*--unprotected"):
         check_joinable(image, Config(MEMBER))
     check_joinable(image, Config({**MEMBER, "wirebroker.unprotected": "true"}))
 

@@ -1,0 +1,97 @@
+"""Meters by whom they are shared, found for each client, forgotten when they are of no use.
+
+    (user, client id)  ->  the quota that counts  ->  the meter of those who share it
+
+Which quota counts is remembered until the quotas change; what was measured outlives that. Both have
+a bound, since client ids are what peers say they are: beyond it, what was used longest ago goes. A
+meter that was not used for an hour goes, too.
+
+Source: Kafka's ClientQuotaManager, SensorAccess.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeVar
+
+from wirebroker.coordinator.quotas.quota_entity import ClientQuotas, applied_quota
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+# Clients whose quota, and meters, are remembered: 300 bytes each, meters up to 2 KiB.
+_MOST_CLIENTS: Final = 10_000
+_MOST_METERS: Final = 10_000
+_IDLE_MS: Final = 3_600_000
+
+
+class Meter(Protocol):
+    """What measures."""
+
+    last_ms: float
+
+
+Kept = TypeVar("Kept", bound=Meter)
+Owner = tuple[str, str]
+
+
+class SharedMeters(Generic[Kept]):
+    """The meters for one key of quotas."""
+
+    __slots__ = ("_applied", "_key", "_make", "_meters", "_quotas")
+
+    def __init__(self, key: str, make: Callable[[], Kept]) -> None:
+        """Begin without quotas.
+
+        Args:
+            key: Of quotas of users and clients, as producer_byte_rate.
+            make: Makes a meter.
+        """
+        self._key = key
+        self._make = make
+        self._quotas: ClientQuotas = {}
+        # By user and client id: who shares it, and the limit; None: no quota counts.
+        self._applied: dict[Owner, tuple[Owner, float] | None] = {}
+        # Used longest ago first.
+        self._meters: OrderedDict[Owner, Kept] = OrderedDict()
+
+    def follow(self, quotas: ClientQuotas) -> None:
+        """Go by other quotas."""
+        if quotas is not self._quotas:
+            self._quotas = quotas
+            self._applied.clear()
+
+    def find(self, user: str, client_id: str, now_ms: float) -> tuple[Kept, float] | None:
+        """Return a client's meter and limit; None: no quota counts for it."""
+        client = user, client_id
+        if client in self._applied:
+            applied = self._applied[client]
+        else:
+            applied = self._look_up(user, client_id)
+        if applied is None:
+            return None
+        owner, limit = applied
+        meter = self._meters.get(owner)
+        if meter is None:
+            self._make_room(now_ms)
+            meter = self._meters[owner] = self._make()
+        else:
+            self._meters.move_to_end(owner)
+        return meter, limit
+
+    def _look_up(self, user: str, client_id: str) -> tuple[Owner, float] | None:
+        found = applied_quota(self._quotas, self._key, user=user, client_id=client_id)
+        applied = None if found is None else ((found.user, found.client_id), found.limit)
+        if len(self._applied) >= _MOST_CLIENTS:
+            self._applied.clear()
+        self._applied[user, client_id] = applied
+        return applied
+
+    def _make_room(self, now_ms: float) -> None:
+        meters = self._meters
+        while meters:
+            oldest = next(iter(meters))
+            is_idle = meters[oldest].last_ms < now_ms - _IDLE_MS
+            if not is_idle and len(meters) < _MOST_METERS:
+                return
+            del meters[oldest]

@@ -1,0 +1,177 @@
+"""A micro-batch to Kafka, exactly once: planned, cut into slices, each sent in one transaction.
+
+    plan    a batch that is new: positions are as its number says, missing ones are written, then
+            the plan is kept; one that was begun before: its own plan, and every position is there
+    place   the job makes placed rows of its input, by the plan
+    send    slices are tasks of Spark; one that was sent is told so by its position
+
+Where it can't hold: input that is another when it is read again (files that were changed, a
+function that is not one), and a group whose offsets were deleted while a batch was broken off,
+which is told (PositionError).
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pyarrow
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient, NewTopic
+from pyspark import TaskContext
+
+from wirebroker.pipelines.errors import PipelineError, PositionError
+from wirebroker.pipelines.job_folder import BatchPlan
+from wirebroker.pipelines.placed_batches import from_batches
+from wirebroker.pipelines.placed_rows import SOURCE_ORDER
+from wirebroker.pipelines.positions import NOWHERE, WAIT_S, Positions
+from wirebroker.pipelines.slice_sender import (
+    SENT_COLUMNS,
+    SliceSent,
+    SliceWish,
+    lost_position,
+    send_slice,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from pyspark.sql import DataFrame
+
+    from wirebroker.pipelines.job_folder import JobFolder
+
+
+class Target(NamedTuple):
+    """Where a job's records go.
+
+    Attributes:
+        kafka: Settings of clients.
+        job: The job's name.
+        topic: For its records.
+        dead_letters: The topic for what cannot be one; "": none.
+        partitions: Of the topic, where it is to be made.
+    """
+
+    kafka: dict[str, str]
+    job: str
+    topic: str
+    dead_letters: str
+    partitions: int
+
+
+class Delivery:
+    """Sends a job's batches.
+
+    Args:
+        target: Where to.
+        checkpoint: The job's.
+    """
+
+    def __init__(self, target: Target, checkpoint: JobFolder) -> None:
+        self._target = target
+        self._checkpoint = checkpoint
+
+    def plan(self, batch: int, more: Callable[[], dict[str, Any]] = dict) -> BatchPlan:
+        """Return what a batch is cut by.
+
+        Args:
+            batch: Its number.
+            more: Asked for what else is to be the same, when the batch is new.
+
+        Raises:
+            PositionError: Positions and checkpoint do not go together.
+            KafkaException: The broker.
+        """
+        target = self._target
+        known = self._checkpoint.find(batch)
+        with Positions(
+            target.kafka, target.job, target.topic, self._checkpoint.identity
+        ) as positions:
+            if known is not None:
+                self._check(positions.read(range(known.partitions)), known, sent_before=1)
+                return known
+            partitions = positions.partition_count(target.topic)
+            dead = positions.partition_count(target.dead_letters) if target.dead_letters else 0
+            plan = BatchPlan(batch, partitions, dead, more())
+            found = positions.read(range(partitions))
+            missing = {number: batch for number, place in found.items() if place == NOWHERE}
+            self._check(found | missing, plan, sent_before=0)
+            if missing:
+                positions.write(missing)
+        self._checkpoint.keep(plan)
+        return plan
+
+    def send(self, placed: DataFrame, plan: BatchPlan) -> list[SliceSent]:
+        """Send placed rows; return what became of each slice.
+
+        Raises:
+            PySparkException: A task failed: the batch is to be done again.
+        """
+        target = self._target
+        wish = SliceWish(
+            target.kafka, target.job, target.topic, self._checkpoint.identity, plan.batch
+        )
+        slices = placed.repartitionById(plan.partitions, "slice")
+        sent = slices.sortWithinPartitions(*SOURCE_ORDER).mapInArrow(_Sender(wish), SENT_COLUMNS)
+        return [SliceSent(*row) for row in sent.collect()]
+
+    def _check(self, found: dict[int, int], plan: BatchPlan, *, sent_before: int) -> None:
+        job, topic = self._target.job, self._target.topic
+        for number, position in found.items():
+            if position == NOWHERE:
+                raise lost_position(job, topic, number)
+            # One ahead: this slice was sent before the run was broken off. One behind cannot be:
+            # Spark begins a batch when the last is done.
+            if not plan.batch <= position <= plan.batch + sent_before:
+                raise PositionError(
+                    f"group {job} is at batch {position} of {topic} (slice {number}), the "
+                    f"checkpoint at {plan.batch}: one of the two was set back"
+                )
+
+
+class _Sender:
+    """What a task does with its slice."""
+
+    def __init__(self, wish: SliceWish) -> None:
+        self._wish = wish
+
+    def __call__(self, batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
+        context = TaskContext.get()
+        assert context is not None
+        sent = send_slice(self._wish, context.partitionId(), from_batches(batches))
+        yield pyarrow.RecordBatch.from_pylist([sent._asdict()])
+
+
+def make_topics(target: Target) -> None:
+    """Make the topics that are not there.
+
+    Raises:
+        PipelineError: The broker refuses.
+        KafkaException: It does not answer.
+    """
+    wanted = {target.topic: target.partitions}
+    if target.dead_letters:
+        wanted[target.dead_letters] = 1
+    with Positions(target.kafka, target.job, target.topic, "") as positions:
+        missing = [name for name in wanted if not positions.partition_count(name)]
+    if not missing:
+        return
+    admin = AdminClient(dict(target.kafka))
+    made = admin.create_topics([NewTopic(name, wanted[name]) for name in missing])
+    for name, future in made.items():
+        try:
+            future.result(WAIT_S)
+        except KafkaException as error:
+            if error.args[0].name() != "TOPIC_ALREADY_EXISTS":
+                raise PipelineError(f"topic {name} could not be made: {error}") from error
+
+
+def folder_of(text: str) -> Path:
+    """Return a job's folder for checkpoints, which is this machine's or shared by its mounts.
+
+    Raises:
+        PipelineError: It is an address.
+    """
+    if "://" in text:
+        raise PipelineError(f"checkpoint {text}: a path, on a disk that outlives the run")
+    return Path(text)

@@ -1,0 +1,99 @@
+"""Jobs by their files: `python -m wirebroker.pipelines NAME JOB.toml`."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from wirebroker.clock import SystemClock
+from wirebroker.pipelines.delivery import Target, folder_of, make_topics
+from wirebroker.pipelines.ingest import Ingest, IngestJob
+from wirebroker.pipelines.job_file import described, kafka_settings, load_job
+from wirebroker.pipelines.job_folder import JobFolder
+from wirebroker.pipelines.job_run import JobRun, StopWish
+from wirebroker.pipelines.reporter import Reporter
+from wirebroker.pipelines.spark_start import start_spark
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from wirebroker.clock import Clock
+
+
+class JobKind(NamedTuple):
+    """A kind of jobs.
+
+    Attributes:
+        sentence: What it does.
+        settings: The class of its settings.
+        pipeline: The class that does it.
+    """
+
+    sentence: str
+    settings: type[Any]
+    pipeline: type[Any]
+
+
+JOBS: Final = {
+    "ingest": JobKind(
+        "bring files of JSON, CSV or Avro into a topic, each row once", IngestJob, Ingest
+    ),
+}
+
+
+def add_jobs(verbs: argparse._SubParsersAction[Any]) -> None:
+    """Give the command line a verb for each kind."""
+    for name, kind in JOBS.items():
+        settings = "\n".join(described(kind.settings))
+        verb = verbs.add_parser(
+            name,
+            help=kind.sentence,
+            description=f"{kind.sentence}\n\nsettings of the file, in TOML:\n{settings}",
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        verb.add_argument("file", type=Path, help="the job's file")
+
+
+def run_job(kind: str, file: Path, *, stop: StopWish, spark: SparkSession | None = None) -> Any:
+    """Run a job to its end; return its summary.
+
+    Args:
+        kind: A key of JOBS.
+        file: The job's file.
+        stop: The wish for an early end.
+        spark: The session; None: one of its own, which is stopped then.
+
+    Raises:
+        PipelineError: It cannot go on; the message says what to change.
+    """
+    clock: Clock = SystemClock()
+    settings, pipeline = JOBS[kind].settings, JOBS[kind].pipeline
+    job = load_job(file, settings)
+    kafka = kafka_settings(file, job.kafka)
+    dead_letters = getattr(job, "dead_letters", None)
+    target = Target(
+        kafka,
+        job.name,
+        job.topic,
+        f"{job.topic}.dead-letters" if dead_letters == "" else dead_letters or "",
+        job.partitions,
+    )
+    pipeline.check(job, target)
+    checkpoint = JobFolder(folder_of(job.checkpoint), job.name, job.topic)
+    make_topics(target)
+    reporter = Reporter(job.name, Path(job.metrics) if job.metrics else None, clock)
+    own = start_spark(job.name, job.spark) if spark is None else None
+    try:
+        work = pipeline(spark or own, job, target, checkpoint, reporter=reporter, clock=clock)
+        run = JobRun(
+            work.handle, patience_s=job.patience, stop=stop, reporter=reporter, clock=clock
+        )
+        if own is not None:
+            # Behind Spark's own start, which has a handler, too.
+            stop.heed_signals()
+        run.run(work.start)
+        return reporter.summary()
+    finally:
+        if own is not None:
+            own.stop()

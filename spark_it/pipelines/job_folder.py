@@ -1,0 +1,91 @@
+"""What a job keeps beside Spark's own checkpoint, in a folder that outlives its runs.
+
+    CHECKPOINT/spark/         Spark's: which input makes which batch
+    CHECKPOINT/job.json       the job's name, its topic, and an identity of this folder
+    CHECKPOINT/batches/N      what batch N is cut by, written before anything of it is sent
+
+A batch that was broken off is cut by the same plan when it is done again: the topic may have got
+more partitions since.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import uuid
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from wirebroker.pipelines.errors import PositionError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+# The batch before is kept, for who wants to look.
+_KEPT: Final = 2
+
+
+class BatchPlan(NamedTuple):
+    """What a batch is cut by.
+
+    Attributes:
+        batch: Its number.
+        partitions: How many the topic has, which are the slices.
+        dead_partitions: How many the topic of dead letters has; 0: there is none.
+        more: What else the job wants to be the same, by name.
+    """
+
+    batch: int
+    partitions: int
+    dead_partitions: int
+    more: dict[str, Any]
+
+
+class JobFolder:
+    """A job's folder.
+
+    Raises:
+        PositionError: It is another job's.
+
+    Attributes:
+        identity: Of this folder; another, made anew, has another.
+        spark: The folder for Spark's own.
+    """
+
+    def __init__(self, folder: Path, job: str, topic: str) -> None:
+        self.spark = str(folder / "spark")
+        self._batches = folder / "batches"
+        self._batches.mkdir(parents=True, exist_ok=True)
+        path = folder / "job.json"
+        mine = {"job": job, "topic": topic}
+        if not path.exists():
+            _write(path, {**mine, "identity": str(uuid.uuid4())})
+        found = json.loads(path.read_text(encoding="utf-8"))
+        self.identity = str(found.pop("identity"))
+        if found != mine:
+            raise PositionError(f"{folder} is the checkpoint of {found}, not of {mine}")
+
+    def find(self, batch: int) -> BatchPlan | None:
+        """Return the plan of a batch that was begun before; None: it wasn't."""
+        path = self._batches / str(batch)
+        if not path.exists():
+            return None
+        return BatchPlan(**json.loads(path.read_text(encoding="utf-8")))
+
+    def keep(self, plan: BatchPlan) -> None:
+        """Write a batch's plan; on return it is on the disk."""
+        _write(self._batches / str(plan.batch), plan._asdict())
+        (self._batches / str(plan.batch - _KEPT)).unlink(missing_ok=True)
+
+
+def _write(path: Path, content: dict[str, Any]) -> None:
+    beside = path.with_name(f".{path.name}.new")
+    with beside.open("w", encoding="utf-8") as file:
+        json.dump(content, file)
+        file.flush()
+        os.fsync(file.fileno())
+    beside.replace(path)
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)

@@ -1,0 +1,161 @@
+"""A job's run: a query of Spark's that is stopped between batches, and started again after faults.
+
+SIGTERM and SIGINT ask for an end: the batch at work is finished, no other is begun. A query that
+fails (a broker that is away, a worker that was killed) is started again from its checkpoint, which
+repeats nothing (delivery.py), until it has not got on for as long as the job's patience.
+"""
+
+from __future__ import annotations
+
+import re
+import signal
+import threading
+from typing import TYPE_CHECKING, Any, Final
+
+from confluent_kafka import KafkaException
+from pyspark.errors import PySparkException
+
+from wirebroker.pipelines.errors import PatienceError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyspark.sql import DataFrame
+    from pyspark.sql.streaming import StreamingQuery
+
+    from wirebroker.clock import Clock
+    from wirebroker.pipelines.reporter import Reporter
+
+_LOOK_S: Final = 0.25
+_PAUSE_S: Final = 2.0
+_MOST_TOLD: Final = 500
+# The last line of a traceback: "package.SomeError: words".
+_OF_PYTHON: Final = re.compile(r"[\w.]*(Error|Exception|KafkaException): ")
+
+
+class StopWish:
+    """Whether the run is to end, which a signal may ask for."""
+
+    def __init__(self) -> None:
+        self._asked = threading.Event()
+
+    def heed_signals(self) -> None:
+        """Take SIGTERM and SIGINT for the wish from now on; a second one ends at once."""
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, self._on_signal)
+
+    def ask(self) -> None:
+        """Ask for the end."""
+        self._asked.set()
+
+    @property
+    def is_asked(self) -> bool:
+        """Whether it was asked for."""
+        return self._asked.is_set()
+
+    def pause(self, seconds: float) -> None:
+        """Wait, or until it is asked for."""
+        self._asked.wait(seconds)
+
+    def _on_signal(self, number: int, _: Any) -> None:
+        signal.signal(number, signal.SIG_DFL)
+        self.ask()
+
+
+class JobRun:
+    """Runs one query to its end.
+
+    Args:
+        handle: Does a batch: its table and number.
+        patience_s: How long it may fail without getting on, in seconds.
+        stop: The wish for an end.
+        reporter: Is told of faults.
+        clock: For the patience.
+    """
+
+    def __init__(
+        self,
+        handle: Callable[[DataFrame, int], None],
+        *,
+        patience_s: float,
+        stop: StopWish,
+        reporter: Reporter,
+        clock: Clock,
+    ) -> None:
+        self._handle = handle
+        self._patience_s = patience_s
+        self._stop = stop
+        self._reporter = reporter
+        self._clock = clock
+        self._got_on = clock.monotonic()
+        self._failure: Exception | None = None
+        self._cause: Exception | None = None
+
+    def run(self, start: Callable[[Callable[[DataFrame, int], None]], StreamingQuery]) -> None:
+        """Run to the end of what is there, or until the end is asked for.
+
+        Args:
+            start: Starts the query with what is to be done with each batch.
+
+        Raises:
+            PipelineError: It cannot go on.
+        """
+        self._got_on = self._clock.monotonic()
+        while not self._stop.is_asked:
+            query = None
+            try:
+                query = start(self._on_batch)
+                self._watch(query)
+            except PySparkException as error:
+                self._consider(error)
+            else:
+                return
+            finally:
+                if query is not None:
+                    query.stop()
+
+    def _watch(self, query: StreamingQuery) -> None:
+        """Return when the query has ended, or is idle and no more is wanted."""
+        idle = 0
+        while not query.awaitTermination(_LOOK_S):
+            idle = 0 if query.status["isTriggerActive"] else idle + 1
+            # Twice: between the end of a batch and the next one it looks idle, too. Whatever
+            # begins even so is refused by _on_batch.
+            if self._stop.is_asked and idle > 1:
+                return
+
+    def _on_batch(self, table: DataFrame, batch: int) -> None:
+        if self._stop.is_asked:
+            raise InterruptedError("the end is asked for: this batch is the next run's")
+        try:
+            self._handle(table, batch)
+        except (KafkaException, PySparkException, OSError) as error:
+            self._cause = error
+            # A broker that is away, a task that was killed: worth another try.
+            if isinstance(error, ImportError):
+                self._failure = error
+            raise
+        except Exception as error:
+            self._failure = error
+            raise
+        self._got_on = self._clock.monotonic()
+
+    def _consider(self, error: PySparkException) -> None:
+        if self._failure is not None:
+            raise self._failure
+        if self._stop.is_asked:
+            return
+        failing_s = self._clock.monotonic() - self._got_on
+        why = _first_line(self._cause or error)
+        self._cause = None
+        if failing_s > self._patience_s:
+            raise PatienceError(f"no batch was done for {failing_s:.0f} s: {why}") from error
+        self._reporter.fault(why)
+        self._stop.pause(_PAUSE_S)
+
+
+def _first_line(error: Exception) -> str:
+    """Return what a person wants to know of a failure: what Python said in the end, if it did."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    told = [line for line in lines if _OF_PYTHON.match(line)]
+    return (told[:1] or lines[:1] or [type(error).__name__])[0][:_MOST_TOLD]

@@ -1,0 +1,157 @@
+"""What a task makes of lines: placed rows, or dead letters with their reasons.
+
+A dead letter has the line as its value, cut to 64 KiB, and headers: `reason`, `file`, `job`.
+"""
+
+from __future__ import annotations
+
+import io
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from wirebroker.pipelines.errors import BadRowError
+from wirebroker.pipelines.placed_rows import PlacedRow, partition_of
+from wirebroker.pipelines.typed_rows import RowReader, json_of, milliseconds_of, text_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import pyarrow
+
+    from wirebroker.pipelines.job_folder import BatchPlan
+    from wirebroker.pipelines.typed_rows import Column
+
+_MOST_DEAD_BYTES: Final = 64 << 10
+
+
+class PlacingWish(NamedTuple):
+    """How lines become rows.
+
+    Attributes:
+        format: json, csv or avro.
+        columns: The schema.
+        drops_unknown: Whether fields beyond it are left out.
+        delimiter: Of CSV.
+        key: The column that is the key; "": none.
+        timestamp: The column that is the time; "": none.
+        is_raw: Whether a value is the line as it was.
+        most_bytes: Of key and value.
+        job: The job's name.
+        topic: For rows.
+        dead_letters: The topic for bad ones.
+    """
+
+    format: str
+    columns: tuple[Column, ...]
+    drops_unknown: bool
+    delimiter: str
+    key: str
+    timestamp: str
+    is_raw: bool
+    most_bytes: int
+    job: str
+    topic: str
+    dead_letters: str
+
+
+class Line(NamedTuple):
+    """A line, and where it stands: by it a slice is put in order."""
+
+    content: bytes
+    source: str
+    block: int
+    number: int
+
+
+class LinePlacer:
+    """Places the lines of one batch."""
+
+    def __init__(self, wish: PlacingWish, plan: BatchPlan) -> None:
+        self._wish = wish
+        self._plan = plan
+        self._reader = RowReader(
+            wish.columns, drops_unknown=wish.drops_unknown, delimiter=wish.delimiter
+        )
+
+    def rows(self, batch: pyarrow.RecordBatch) -> Iterator[PlacedRow]:
+        """Return the rows of a batch with the columns content, source and block."""
+        columns = (batch.column(name).to_pylist() for name in ("content", "source", "block"))
+        for content, source, block in zip(*columns, strict=True):
+            if self._wish.format == "avro":
+                yield from self.of_avro(content, source)
+                continue
+            self._count += 1
+            row = self.place(Line(content, source, block, self._count))
+            if row is not None:
+                yield row
+
+    # Over all of a task: lines of one block of a file come one after the other.
+    _count = 0
+
+    def place(self, line: Line) -> PlacedRow | None:
+        """Return the row that a line is, or its dead letter; None: it is empty, or a header."""
+        if not line.content or line.content.isspace():
+            return None
+        try:
+            read = self._reader.from_csv if self._wish.format == "csv" else self._reader.from_json
+            row = read(line.content)
+            return None if row is None else self._placed(row, line)
+        except BadRowError as error:
+            return self._dead(line, str(error))
+
+    def of_avro(self, content: bytes, source: str) -> Iterator[PlacedRow]:
+        """Return the rows of a container file: those before damage, and a letter of the damage."""
+        import fastavro
+
+        number = 0
+        try:
+            for number, found in enumerate(fastavro.reader(io.BytesIO(content)), 1):
+                yield self._of_fields(found, Line(b"", source, 0, number))
+        # Whatever a damaged file makes the library raise: there is no one class for it.
+        except Exception as error:  # noqa: BLE001
+            reason = f"the file cannot be read behind record {number}: {error!r}"
+            yield self._dead(Line(b"", source, 0, number + 1), reason)
+
+    def _of_fields(self, found: Any, line: Line) -> PlacedRow:
+        try:
+            if not isinstance(found, dict):
+                raise BadRowError(f"is no record but {type(found).__name__}")
+            return self._placed(self._reader.from_fields(found), line)
+        except BadRowError as error:
+            return self._dead(line._replace(content=repr(found).encode()), str(error))
+
+    def _placed(self, row: dict[str, Any], line: Line) -> PlacedRow:
+        wish = self._wish
+        key = None
+        if wish.key and row[wish.key] is not None:
+            key = text_of(row[wish.key]).encode()
+        value = line.content if wish.is_raw else json_of(row)
+        size = len(value) + len(key or b"")
+        if size > wish.most_bytes:
+            raise BadRowError(f"is too large: {size} bytes, most_record_bytes is {wish.most_bytes}")
+        moment = row[wish.timestamp] if wish.timestamp else None
+        timestamp = None if moment is None else milliseconds_of(moment)
+        if timestamp is not None and timestamp < 0:
+            raise BadRowError(f"field {wish.timestamp} is before 1970, which no record can be")
+        partition = partition_of(key, value, line.source, self._plan.partitions)
+        return PlacedRow(
+            partition, *line[1:], wish.topic, partition, key, value, timestamp, headers=[]
+        )
+
+    def _dead(self, line: Line, reason: str) -> PlacedRow:
+        wish, plan = self._wish, self._plan
+        headers = [
+            {"key": key, "value": value.encode(errors="replace")}
+            for key, value in (("reason", reason), ("file", line.source), ("job", wish.job))
+        ]
+        content = line.content[:_MOST_DEAD_BYTES]
+        return PlacedRow(
+            partition_of(None, content, line.source, plan.partitions),
+            *line[1:],
+            wish.dead_letters,
+            partition_of(None, content, line.source, plan.dead_partitions),
+            None,
+            content,
+            None,
+            headers,
+            is_dead=True,
+        )

@@ -1,0 +1,108 @@
+"""How far a job is, kept where its records are: the committed offsets of a group of its name.
+
+    group JOB, topic TARGET, partition S: offset N = slice S has been sent of every batch before N;
+    the commit's metadata is the identity of the job's checkpoint
+
+A slice's offset is committed in the slice's own transaction: both are there, or neither. Source:
+KIP-98, KIP-447 (a producer commits offsets for a group without members).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, Self
+
+from confluent_kafka import Consumer, KafkaException, TopicPartition
+
+from wirebroker.pipelines.errors import PipelineError, PositionError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+WAIT_S: Final = 60.0
+NOWHERE: Final = -1
+
+
+class Positions:
+    """A job's offsets.
+
+    Args:
+        kafka: Settings of clients.
+        job: Its name, which is the group's.
+        topic: The topic that the records go to.
+        identity: The checkpoint's.
+    """
+
+    def __init__(self, kafka: Mapping[str, str], job: str, topic: str, identity: str) -> None:
+        self._topic = topic
+        self._job = job
+        self._identity = identity
+        # Stable offsets alone: with a transaction's commit still on its way, the answer waits.
+        own = {"group.id": job, "enable.auto.commit": False, "isolation.level": "read_committed"}
+        self._consumer = Consumer({**_for_consumers(kafka), **own})
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._consumer.close()
+
+    def read(self, slices: Iterable[int]) -> dict[int, int]:
+        """Return the position of each slice; NOWHERE: there is none.
+
+        Raises:
+            PositionError: A position of another checkpoint.
+            KafkaException: The broker.
+        """
+        places = [TopicPartition(self._topic, number) for number in slices]
+        found: dict[int, int] = {}
+        for each in self._consumer.committed(places, timeout=WAIT_S):
+            if each.error is not None:
+                raise KafkaException(each.error)
+            found[each.partition] = each.offset if each.offset >= 0 else NOWHERE
+            if each.offset >= 0 and each.metadata != self._identity:
+                raise PositionError(
+                    f"group {self._job} has positions of another checkpoint: was this one made "
+                    f"anew, or has another job the name? Use another name, or delete the group "
+                    f"if what it sent to {self._topic} may be sent again"
+                )
+        return found
+
+    def write(self, positions: Mapping[int, int]) -> None:
+        """Commit positions outside of any transaction.
+
+        Raises:
+            KafkaException: The broker.
+        """
+        self._consumer.commit(offsets=self.offsets(positions), asynchronous=False)
+
+    def offsets(self, positions: Mapping[int, int]) -> list[TopicPartition]:
+        """Return positions as a commit has them."""
+        return [
+            TopicPartition(self._topic, number, position, self._identity)
+            for number, position in positions.items()
+        ]
+
+    def group(self) -> Any:
+        """Return what a producer commits them for."""
+        return self._consumer.consumer_group_metadata()
+
+    def partition_count(self, topic: str) -> int:
+        """Return how many partitions a topic has; 0: there is none of the name.
+
+        Raises:
+            PipelineError: The broker knows the topic, and keeps its partitions back.
+            KafkaException: No broker answers.
+        """
+        found = self._consumer.list_topics(topic, timeout=WAIT_S).topics[topic]
+        if found.error is not None and not found.partitions:
+            if found.error.name() == "UNKNOWN_TOPIC_OR_PART":
+                return 0
+            raise PipelineError(f"topic {topic}: {found.error.str()}")
+        return len(found.partitions)
+
+
+def _for_consumers(kafka: Mapping[str, str]) -> dict[str, str]:
+    """Return the settings without those of producers, which a consumer warns of."""
+    ours = ("linger.", "batch.", "compression.", "acks", "message.", "transaction.", "queue.")
+    kept = {name: value for name, value in kafka.items() if not name.startswith(ours)}
+    return {"allow.auto.create.topics": "false", **kept}

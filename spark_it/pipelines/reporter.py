@@ -1,0 +1,92 @@
+"""What a job tells: a line for people and one of JSON for each batch, and a summary in the end."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from wirebroker.clock import Clock
+    from wirebroker.pipelines.slice_sender import SliceSent
+
+
+class Reporter:
+    """Tells of one run.
+
+    Args:
+        job: The job's name.
+        metrics: A file that JSON lines are appended to; None: there is none.
+        clock: For times, and rates.
+    """
+
+    def __init__(self, job: str, metrics: Path | None, clock: Clock) -> None:
+        self._job = job
+        self._metrics = metrics
+        self._clock = clock
+        self._began = clock.monotonic()
+        self._totals = dict.fromkeys(
+            ("batches", "records", "dead_letters", "bytes", "slices_sent_before", "faults"), 0
+        )
+        if metrics is not None:
+            metrics.parent.mkdir(parents=True, exist_ok=True)
+
+    def batch(self, batch: int, sent: Iterable[SliceSent], began: float, **more: Any) -> None:
+        """Tell of a batch that is done.
+
+        Args:
+            batch: Its number.
+            sent: What became of its slices.
+            began: When it began, on the monotonic clock.
+            more: What else the job has to tell.
+        """
+        slices = list(sent)
+        counts = {
+            "records": sum(each.records for each in slices),
+            "dead_letters": sum(each.dead_letters for each in slices),
+            "bytes": sum(each.sent_bytes for each in slices),
+            "slices_sent_before": sum(each.was_sent for each in slices),
+        }
+        for name, count in (counts | {"batches": 1}).items():
+            self._totals[name] += count
+        seconds = self._clock.monotonic() - began
+        rate = counts["records"] / seconds if seconds else 0.0
+        self._write(
+            "batch", batch=batch, **counts, seconds=round(seconds, 3), rate=round(rate), **more
+        )
+        dead = f", {counts['dead_letters']} dead letters" if counts["dead_letters"] else ""
+        before = counts["slices_sent_before"]
+        again = f", {before} of {len(slices)} slices were sent before" if before else ""
+        self._say(
+            f"batch {batch}: {counts['records']} records{dead}{again}, "
+            f"{seconds:.1f} s, {rate:,.0f} records/s"
+        )
+
+    def fault(self, why: str) -> None:
+        """Tell that the query failed and is started again."""
+        self._totals["faults"] += 1
+        self._write("fault", why=why)
+        self._say(f"failed, starts again: {why}")
+
+    def summary(self, **more: Any) -> dict[str, Any]:
+        """Tell what the run came to, and return it."""
+        seconds = self._clock.monotonic() - self._began
+        found = {**self._totals, "seconds": round(seconds, 3), **more}
+        self._write("summary", **found)
+        told = ", ".join(f"{name} {value}" for name, value in found.items())
+        self._say(f"done: {told}")
+        return found
+
+    def _write(self, kind: str, **fields: Any) -> None:
+        if self._metrics is None:
+            return
+        line = {"time_ms": self._clock.now_ms(), "job": self._job, "kind": kind, **fields}
+        with self._metrics.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(line) + "\n")
+
+    def _say(self, text: str) -> None:
+        sys.stdout.write(f"{self._job}: {text}\n")
+        sys.stdout.flush()

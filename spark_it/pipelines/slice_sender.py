@@ -1,0 +1,151 @@
+"""One slice of a batch, sent once: a transaction with its records and its position.
+
+    init_transactions      ends what an earlier attempt left open, and fences that attempt
+    position > batch       an earlier attempt was whole: nothing is sent
+    records, position, commit
+
+The transactional id is the slice's, `JOB.TOPIC.SLICE`, whichever process sends it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from confluent_kafka import KafkaException, Producer
+
+from wirebroker.pipelines.errors import PositionError
+from wirebroker.pipelines.positions import NOWHERE, WAIT_S, Positions
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from wirebroker.pipelines.placed_rows import PlacedRow
+
+# What a broker that dies and comes back takes, with room; then the batch is done again.
+_DELIVERY_MS: Final = 120_000
+_TRANSACTION_MS: Final = 300_000
+_POLLED_EVERY: Final = 1_000
+
+
+class SliceWish(NamedTuple):
+    """What is the same for each slice of a batch.
+
+    Attributes:
+        kafka: Settings of clients.
+        job: The job's name.
+        topic: Where its positions are: the topic that most records go to.
+        identity: The checkpoint's.
+        batch: The batch's number.
+    """
+
+    kafka: dict[str, str]
+    job: str
+    topic: str
+    identity: str
+    batch: int
+
+
+class SliceSent(NamedTuple):
+    """What became of a slice.
+
+    Attributes:
+        slice: Its number.
+        records: Sent now, without dead letters.
+        dead_letters: Sent now.
+        sent_bytes: Keys and values of both.
+        was_sent: Whether an earlier attempt had sent it.
+    """
+
+    slice: int
+    records: int
+    dead_letters: int
+    sent_bytes: int
+    was_sent: bool
+
+
+SENT_COLUMNS: Final = (
+    "slice LONG, records LONG, dead_letters LONG, sent_bytes LONG, was_sent BOOLEAN"
+)
+
+
+def send_slice(wish: SliceWish, number: int, rows: Iterable[PlacedRow]) -> SliceSent:
+    """Send a slice, if it has not been sent.
+
+    Raises:
+        PositionError: The slice has no position, or another checkpoint's.
+        KafkaException: The broker; nothing of the slice is there, or all of it: ask again.
+    """
+    with Positions(wish.kafka, wish.job, wish.topic, wish.identity) as positions:
+        producer = Producer(
+            {
+                "transaction.timeout.ms": _TRANSACTION_MS,
+                "message.timeout.ms": _DELIVERY_MS,
+                "linger.ms": 20,
+                **wish.kafka,
+                "transactional.id": f"{wish.job}.{wish.topic}.{number}",
+            }
+        )
+        producer.init_transactions(WAIT_S)
+        position = positions.read([number])[number]
+        if position > wish.batch:
+            return SliceSent(number, 0, 0, 0, was_sent=True)
+        if position == NOWHERE:
+            raise lost_position(wish.job, wish.topic, number)
+        producer.begin_transaction()
+        try:
+            sent = _produce(producer, number, rows)
+            offsets = positions.offsets({number: wish.batch + 1})
+            producer.send_offsets_to_transaction(offsets, positions.group(), WAIT_S)
+            producer.commit_transaction(_DELIVERY_MS / 1000)
+        except KafkaException as error:
+            _abort(producer, error)
+            raise
+        return sent
+
+
+def lost_position(job: str, topic: str, number: int) -> PositionError:
+    """Return the error of a slice without a position, in a batch that was begun."""
+    return PositionError(
+        f"group {job} has no position for slice {number} of {topic}, and part of the batch may "
+        f"have been sent: the group was deleted, or its offsets expired while the job was broken "
+        f"off (offsets.retention.minutes). See what {topic} has, then go on with a new name and "
+        f"checkpoint"
+    )
+
+
+def _produce(producer: Producer, number: int, rows: Iterable[PlacedRow]) -> SliceSent:
+    records = dead_letters = sent_bytes = 0
+    for count, row in enumerate(rows, 1):
+        _produce_one(producer, row)
+        if not count % _POLLED_EVERY:
+            producer.poll(0)
+        dead_letters += row.is_dead
+        records += not row.is_dead
+        sent_bytes += len(row.key or b"") + len(row.value or b"")
+    return SliceSent(number, records, dead_letters, sent_bytes, was_sent=False)
+
+
+def _produce_one(producer: Producer, row: PlacedRow) -> None:
+    more: dict[str, Any] = {} if row.timestamp is None else {"timestamp": row.timestamp}
+    headers = [(each["key"], each["value"]) for each in row.headers or ()]
+    while True:
+        try:
+            producer.produce(
+                row.topic, row.value, row.key, partition=row.partition, headers=headers, **more
+            )
+        except BufferError:
+            # The queue is full: wait until the broker has taken some.
+            producer.poll(0.5)
+        else:
+            return
+
+
+def _abort(producer: Producer, error: KafkaException) -> None:
+    """Take back what was sent, where the transaction allows it; else its next owner does."""
+    if error.args[0].fatal():
+        return
+    try:
+        producer.abort_transaction(WAIT_S)
+    except KafkaException:
+        # init_transactions of the next attempt ends it, or the broker by transaction.timeout.ms.
+        return

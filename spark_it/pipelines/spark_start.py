@@ -1,0 +1,30 @@
+"""Spark for a job: its settings, and what jobs cannot do without."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import SparkSession
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+def start_spark(name: str, settings: Mapping[str, Any]) -> SparkSession:
+    """Start Spark, or return the one that runs; what the file says comes before what stands here.
+
+    Args:
+        name: Of the application.
+        settings: Of Spark, as the job's file has them.
+    """
+    # Workers of another Python than this one would not have these modules.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    builder = SparkSession.builder.appName(name)
+    ours = {"spark.ui.showConsoleProgress": "false", "spark.sql.session.timeZone": "UTC"}
+    for key, value in (ours | dict(settings)).items():
+        builder = builder.config(key, str(value).lower() if isinstance(value, bool) else value)
+    spark = builder.getOrCreate()
+    spark.sparkContext.setLogLevel(str(settings.get("spark.log.level", "ERROR")))
+    return spark

@@ -1,0 +1,108 @@
+"""A slice of a batch is sent once, whoever sends it and however often; Spark is not asked."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from confluent_kafka import KafkaException
+
+from compat_tests.clients import confluent
+from spark_it import records
+from wirebroker.pipelines.errors import PositionError
+from wirebroker.pipelines.placed_rows import PlacedRow
+from wirebroker.pipelines.positions import NOWHERE, Positions
+from wirebroker.pipelines.slice_sender import SliceWish, send_slice
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.support.brokers import Broker
+
+IDENTITY = "the checkpoint"
+
+
+@pytest.fixture
+def wish(broker: Broker, topic: str) -> SliceWish:
+    records.create_topic(broker.bootstrap, topic, partitions=2)
+    return SliceWish({"bootstrap.servers": broker.bootstrap}, f"job-{topic}", topic, IDENTITY, 0)
+
+
+def positions_of(wish: SliceWish, identity: str = IDENTITY) -> Positions:
+    return Positions(wish.kafka, wish.job, wish.topic, identity)
+
+
+def rows(wish: SliceWish, *numbers: int) -> Iterator[PlacedRow]:
+    for number in numbers:
+        headers = [{"key": "h", "value": b"%d" % number}]
+        value = b"%d" % number
+        yield PlacedRow(1, "s", 0, number, wish.topic, 1, b"k", value, 1_000 + number, headers)
+
+
+def read(wish: SliceWish, count: int) -> list[int]:
+    found = records.read(wish.kafka["bootstrap.servers"], wish.topic, count, partitions=2)
+    assert {partition for partition, _, _ in found} == {1}
+    return [number for _, _, number in found]
+
+
+def test_a_slice_that_was_sent_is_not_sent_again(wish: SliceWish) -> None:
+    with positions_of(wish) as positions:
+        assert positions.read(range(2)) == {0: NOWHERE, 1: NOWHERE}
+        positions.write({0: 0, 1: 0})
+        sent = send_slice(wish, 1, rows(wish, 1, 2, 3))
+        assert (sent.records, sent.was_sent, sent.sent_bytes) == (3, False, 6)
+        assert positions.read(range(2)) == {0: 0, 1: 1}
+        assert send_slice(wish, 1, rows(wish, 1, 2, 3)) == (1, 0, 0, 0, True)
+        assert send_slice(wish._replace(batch=1), 1, rows(wish)).records == 0
+        assert positions.read([1]) == {1: 2}
+        assert send_slice(wish._replace(batch=2), 1, rows(wish, 4)).records == 1
+    assert read(wish, 4) == [1, 2, 3, 4]
+
+
+def test_an_attempt_that_is_overtaken_sends_nothing(wish: SliceWish) -> None:
+    with positions_of(wish) as positions:
+        positions.write({1: 0})
+
+    def overtaken() -> Iterator[PlacedRow]:
+        yield from rows(wish, 1, 2)
+        assert send_slice(wish, 1, rows(wish, 1, 2, 3)).records == 3
+        yield from rows(wish, 3)
+
+    with pytest.raises(KafkaException):
+        send_slice(wish, 1, overtaken())
+    assert send_slice(wish, 1, rows(wish, 1, 2, 3)).was_sent
+    assert read(wish, 3) == [1, 2, 3]
+
+
+def test_an_attempt_that_breaks_leaves_nothing_that_counts(wish: SliceWish) -> None:
+    with positions_of(wish) as positions:
+        positions.write({1: 0})
+
+    def breaks() -> Iterator[PlacedRow]:
+        yield from rows(wish, *range(2_000))
+        raise InterruptedError
+
+    with pytest.raises(InterruptedError):
+        send_slice(wish, 1, breaks())
+    assert send_slice(wish, 1, rows(wish, 1, 2)).records == 2
+    assert read(wish, 2) == [1, 2]
+
+
+def test_positions_that_are_gone_or_anothers_are_told(wish: SliceWish) -> None:
+    with pytest.raises(PositionError, match="has no position for slice 1"):
+        send_slice(wish, 1, rows(wish, 1))
+    with positions_of(wish) as positions:
+        positions.write({1: 0})
+    with (
+        positions_of(wish, "another") as positions,
+        pytest.raises(PositionError, match="positions of another checkpoint"),
+    ):
+        positions.read([1])
+    assert records.end_offsets(wish.kafka["bootstrap.servers"], wish.topic, partitions=2) == [0, 0]
+
+
+def test_topics_are_counted(wish: SliceWish) -> None:
+    with positions_of(wish) as positions:
+        assert positions.partition_count(wish.topic) == 2
+        assert positions.partition_count(f"{wish.topic}-none") == 0
+    assert not confluent.make_producer(wish.kafka["bootstrap.servers"]).flush(0)

@@ -1,0 +1,151 @@
+"""The machines that quotas are measured by, in a time of the test's own."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.codecs.errors import ErrorCode, KafkaError
+from wirebroker.coordinator.quotas.mutation_quota import MutationQuotas
+from wirebroker.coordinator.quotas.sampled_rate import SampledRate
+from wirebroker.coordinator.quotas.shared_meters import SharedMeters
+from wirebroker.coordinator.quotas.token_bucket import TokenBucket
+
+if TYPE_CHECKING:
+    from wirebroker.coordinator.quotas.quota_entity import ClientQuotas
+
+LIMIT = 1_000_000
+
+
+def kafkas_rate() -> SampledRate:
+    return SampledRate(samples=11, sample_ms=1000)
+
+
+def taken(*, request_bytes: int, offered: float, until_s: float) -> list[tuple[float, int]]:
+    """Return what a client brings that offers so many times the limit and waits when it must."""
+    rate = kafkas_rate()
+    now_ms = 0.0
+    brought: list[tuple[float, int]] = []
+    while now_ms < until_s * 1000:
+        now_ms += request_bytes / (offered * LIMIT) * 1000
+        rate.count(request_bytes, now_ms)
+        brought.append((now_ms, request_bytes))
+        now_ms += rate.delay_ms(LIMIT, now_ms)
+    return brought
+
+
+@pytest.mark.parametrize("begin_s", [100, 130, 160])
+@pytest.mark.parametrize("request_bytes", [16_000, 64_000])
+def test_a_client_at_twice_its_quota_is_held_to_it_over_30_s(
+    request_bytes: int, begin_s: int
+) -> None:
+    brought = taken(request_bytes=request_bytes, offered=2, until_s=begin_s + 31)
+    total = sum(size for at, size in brought if begin_s * 1000 <= at < (begin_s + 30) * 1000)
+    assert 0.95 < total / 30 / LIMIT < 1.05
+
+
+@pytest.mark.parametrize("offered", [1.2, 10, 100])
+def test_whatever_a_client_offers_it_is_held_to_its_quota_in_the_long_run(offered: float) -> None:
+    brought = taken(request_bytes=64_000, offered=offered, until_s=360)
+    total = sum(size for at, size in brought if at >= 60_000)
+    assert 0.95 < total / 300 / LIMIT < 1.05
+
+
+def test_who_was_quiet_may_have_ten_seconds_worth_at_once() -> None:
+    rate = kafkas_rate()
+    rate.count(10 * LIMIT, 5.0)
+    assert rate.delay_ms(LIMIT, 5.0) == 0
+    rate.count(LIMIT, 5.0)
+    assert rate.delay_ms(LIMIT, 5.0) == 1000
+    assert rate.delay_ms(LIMIT, 11_006.0) == 0, "the sample is as old as the window"
+
+
+def test_what_is_taken_back_was_never_there() -> None:
+    rate = kafkas_rate()
+    rate.count(10 * LIMIT, 1.0)
+    rate.count(5, 1.0)
+    rate.count(-5, 1.0)
+    assert rate.per_second(1.0) == LIMIT
+
+
+def test_a_bucket_is_full_at_first_and_owes_what_was_taken_beyond() -> None:
+    bucket = TokenBucket(burst_s=11)
+    assert bucket.tokens(2.0, 0) == 22
+    bucket.take(30, 2.0, 0)
+    assert bucket.delay_ms(2.0, 0) == 4000
+    assert bucket.delay_ms(2.0, 3000) == 1000
+    assert bucket.tokens(2.0, 1_000_000) == 22
+
+
+CLIENT = "user", "client"
+QUOTAS: ClientQuotas = {(("user", "user"),): {"controller_mutation_rate": 1.0}}
+
+
+def test_a_client_that_knows_the_error_is_refused_what_is_beyond_its_quota() -> None:
+    quotas = MutationQuotas(samples=2, sample_s=1)
+    first = quotas.charge(ApiKey.CREATE_TOPICS, 6, CLIENT, QUOTAS, 0)
+    first.take(5)  # more than the burst: what is missing is owed
+    with pytest.raises(KafkaError) as raised:
+        first.take(1)
+    assert (raised.value.code, first.throttle_ms) == (ErrorCode.THROTTLING_QUOTA_EXCEEDED, 3000)
+    later = quotas.charge(ApiKey.DELETE_TOPICS, 5, CLIENT, QUOTAS, 3000)
+    later.take(1)
+    assert later.throttle_ms == 0
+
+
+def test_an_older_client_has_all_and_is_told_to_wait() -> None:
+    quotas = MutationQuotas(samples=2, sample_s=1)
+    charge = quotas.charge(ApiKey.CREATE_PARTITIONS, 2, CLIENT, QUOTAS, 0)
+    charge.take(5)
+    charge.take(1)
+    assert charge.throttle_ms == 4000
+
+
+@pytest.mark.parametrize(
+    ("key", "asker", "held"),
+    [
+        (ApiKey.CREATE_TOPICS, None, QUOTAS),
+        (ApiKey.CREATE_TOPICS, ("other", "client"), QUOTAS),
+        (ApiKey.ALTER_CONFIGS, CLIENT, QUOTAS),
+        (ApiKey.CREATE_TOPICS, CLIENT, {}),
+    ],
+)
+def test_others_are_not_charged(
+    key: ApiKey, asker: tuple[str, str] | None, held: ClientQuotas
+) -> None:
+    charge = MutationQuotas(samples=1, sample_s=1).charge(key, 7, asker, held, 0)
+    charge.take(1_000_000)
+    charge.take(1_000_000)
+    assert charge.throttle_ms == 0
+
+
+def test_meters_are_shared_found_anew_when_quotas_change_and_forgotten_when_idle() -> None:
+    made: list[SampledRate] = []
+
+    def make() -> SampledRate:
+        made.append(kafkas_rate())
+        return made[-1]
+
+    meters = SharedMeters("k", make)
+    assert meters.find("u", "c", 0) is None
+    meters.follow({(("user", "u"),): {"k": 1.0}})
+    first, second = meters.find("u", "a", 0), meters.find("u", "b", 0)
+    assert first == second == (made[0], 1.0), "a user's clients share it"
+    meters.follow({(("user", "u"),): {"k": 2.0}})
+    assert meters.find("u", "a", 0) == (made[0], 2.0), "what was measured stays"
+    meters.follow({(("client-id", None),): {"k": 3.0}})
+    made[0].count(1, 0)
+    assert meters.find("u", "a", 3_600_001) == (made[1], 3.0)
+    meters.follow({(("user", "u"),): {"k": 1.0}})
+    assert meters.find("u", "a", 3_600_001) == (made[2], 1.0), "the idle one is gone"
+
+
+def test_however_many_names_peers_make_up_memory_has_a_bound() -> None:
+    meters = SharedMeters("k", kafkas_rate)
+    meters.follow({(("client-id", None),): {"k": 3.0}})
+    for number in range(10_500):
+        meters.find("u", str(number), 0)
+    assert len(meters._meters) == 10_000
+    assert len(meters._applied) <= 10_000

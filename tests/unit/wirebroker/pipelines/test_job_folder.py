@@ -1,0 +1,26 @@
+"""A job's folder: its identity, and what its batches are cut by."""
+
+from __future__ import annotations
+
+import pytest
+
+from wirebroker.pipelines.errors import PositionError
+from wirebroker.pipelines.job_folder import BatchPlan, JobFolder
+
+
+def test_a_folder_keeps_its_identity_and_the_last_plans(tmp_path):
+    first = JobFolder(tmp_path / "one", "job", "topic")
+    assert first.find(0) is None
+    plans = [BatchPlan(number, number + 1, 0, {"at": number}) for number in range(4)]
+    for plan in plans:
+        first.keep(plan)
+    again = JobFolder(tmp_path / "one", "job", "topic")
+    assert again.identity == first.identity
+    assert again.identity != JobFolder(tmp_path / "two", "job", "topic").identity
+    assert [again.find(number) for number in range(4)] == [None, None, *plans[2:]]
+
+
+def test_the_folder_of_another_job_is_refused(tmp_path):
+    JobFolder(tmp_path, "job", "topic")
+    with pytest.raises(PositionError, match="is the checkpoint of"):
+        JobFolder(tmp_path, "job", "other")

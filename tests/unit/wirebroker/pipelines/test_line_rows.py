@@ -1,0 +1,105 @@
+"""Lines and where they go: the partition that Java's producer chooses, or dead letters."""
+
+from __future__ import annotations
+
+import io
+from typing import TYPE_CHECKING, Any
+
+import fastavro
+import pytest
+
+from wirebroker.client.partitioning import partition_for
+from wirebroker.pipelines.job_folder import BatchPlan
+from wirebroker.pipelines.line_rows import Line, LinePlacer, PlacingWish
+from wirebroker.pipelines.typed_rows import parse_schema
+
+if TYPE_CHECKING:
+    from wirebroker.pipelines.placed_rows import PlacedRow
+
+PLAN = BatchPlan(3, 6, 2, {})
+COLUMNS = parse_schema({"id": "long", "who": "string?", "at": "timestamp?"})
+WISH = PlacingWish(
+    *("json", COLUMNS, False, ",", "who", "at", False, 1_000),
+    *("job", "topic", "dead"),
+)
+
+
+def place(content: bytes, **changes: Any) -> PlacedRow | None:
+    return LinePlacer(WISH._replace(**changes), PLAN).place(Line(content, "file", 0, 9))
+
+
+def placed(content: bytes, **changes: Any) -> PlacedRow:
+    row = place(content, **changes)
+    assert row is not None
+    return row
+
+
+def reason_of(row: PlacedRow) -> str:
+    assert row.is_dead
+    headers = {each["key"]: each["value"].decode() for each in row.headers}
+    assert headers.keys() == {"reason", "file", "job"}
+    return headers["reason"]
+
+
+def test_a_row_goes_to_its_keys_partition_with_its_time():
+    row = placed(b'{"who":"kim", "id":1, "at":1769857200250}')
+    partition = partition_for(b"kim", 6)
+    assert row == (
+        *(partition, "file", 0, 9, "topic", partition, b"kim"),
+        b'{"id":1,"who":"kim","at":"2026-01-31T11:00:00.250000Z"}',
+        *(1769857200250, [], False),
+    )
+    assert placed(b'{"id":  1}', is_raw=True).value == b'{"id":  1}'
+    assert placed(b"1,kim,", format="csv").key == b"kim"
+
+
+def test_a_row_without_a_key_goes_to_the_same_partition_each_time():
+    rows = [placed(b'{"id":%d}' % number) for number in range(100)]
+    assert {row.key for row in rows} == {None}
+    assert {row.partition for row in rows} == set(range(6))
+    assert rows == [placed(b'{"id":%d}' % number) for number in range(100)]
+
+
+def test_bad_rows_become_dead_letters_with_the_reason():
+    row = placed(b'{"id":"x"}')
+    assert reason_of(row) == "field id is no long: 'x'"
+    assert (row.topic, row.key, row.value, row.timestamp) == ("dead", None, b'{"id":"x"}', None)
+    assert row.partition in (0, 1)
+    assert row.slice < 6
+    large = placed(b'{"id":1,"who":"%s"}' % (b"x" * 100_000))
+    assert reason_of(large).startswith("is too large: 200")
+    assert large.value is not None
+    assert len(large.value) == 64 << 10
+    assert "before 1970" in reason_of(placed(b'{"id":1,"at":-1}'))
+
+
+@pytest.mark.parametrize(("line", "kind"), [(b"", "json"), (b" \r", "csv"), (b"id,who,at", "csv")])
+def test_empty_lines_and_headers_are_no_rows(line, kind):
+    assert place(line, format=kind) is None
+
+
+def container(rows: list[dict[str, Any]]) -> bytes:
+    fields = [{"name": "id", "type": "long"}, {"name": "who", "type": ["null", "string"]}]
+    schema = {"type": "record", "name": "row", "fields": fields}
+    file = io.BytesIO()
+    fastavro.writer(file, schema, rows, sync_interval=50)
+    return file.getvalue()
+
+
+def test_a_container_of_avro_is_read_up_to_its_damage():
+    rows = [{"id": number, "who": f"k{number}"} for number in range(100)]
+    whole = container(rows)
+    placer = LinePlacer(WISH._replace(format="avro"), PLAN)
+    found = list(placer.of_avro(whole, "file"))
+    assert [row.value for row in found[:2]] == [
+        b'{"id":0,"who":"k0","at":null}',
+        b'{"id":1,"who":"k1","at":null}',
+    ]
+    assert len(found) == 100
+    assert not any(row.is_dead for row in found)
+    *good, last = placer.of_avro(whole[: len(whole) // 2], "file")
+    assert good == found[: len(good)]
+    assert 0 < len(good) < 100
+    assert reason_of(last).startswith(f"the file cannot be read behind record {len(good)}: ")
+    strange = list(placer.of_avro(b"no avro", "file"))
+    assert "behind record 0" in reason_of(strange[0])

@@ -1,0 +1,159 @@
+"""Lines by a schema: what they are read as, and why some are no rows."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import json
+from decimal import Decimal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from wirebroker.pipelines.errors import BadRowError, JobFileError
+from wirebroker.pipelines.typed_rows import (
+    RowReader,
+    json_of,
+    milliseconds_of,
+    parse_schema,
+    text_of,
+)
+
+SCHEMA = {
+    "id": "long",
+    "who": "string?",
+    "small": "int?",
+    "is_new": "boolean?",
+    "weight": "double?",
+    "price": "decimal(6,2)?",
+    "day": "date?",
+    "at": "timestamp?",
+}
+READER = RowReader(parse_schema(SCHEMA))
+
+
+def test_a_line_of_json_is_typed_and_written_in_the_schemas_order():
+    line = (
+        b'{"at": "2026-01-31T12:00:00.250+01:00", "id": 9223372036854775807, "who": "\xc3\xa9",'
+        b' "price": 12.5, "day": "2026-02-28", "weight": 1, "is_new": true, "small": -3}'
+    )
+    row = READER.from_json(line)
+    moment = datetime.datetime(2026, 1, 31, 11, 0, 0, 250_000, tzinfo=datetime.UTC)
+    assert row == {
+        "id": (1 << 63) - 1,
+        "who": "é",
+        "small": -3,
+        "is_new": True,
+        "weight": 1.0,
+        "price": Decimal("12.50"),
+        "day": datetime.date(2026, 2, 28),
+        "at": moment,
+    }
+    assert json_of(row).decode() == (
+        '{"id":9223372036854775807,"who":"é","small":-3,"is_new":true,"weight":1.0,'
+        '"price":"12.50","day":"2026-02-28","at":"2026-01-31T11:00:00.250000Z"}'
+    )
+    assert milliseconds_of(moment) == 1_769_857_200_250
+    assert [text_of(each) for each in row.values()] == [
+        *("9223372036854775807", "é", "-3", "true", "1.0"),
+        *("12.50", "2026-02-28", "2026-01-31T11:00:00.250000Z"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        (b"{", "is no JSON"),
+        (b"[" * 100_000, "is no JSON"),
+        (b"7", "is no JSON object but int"),
+        (b'{"id": "7"}', "field id is no long: '7'"),
+        (b'{"id": 7.5}', "field id is no long: 7.5"),
+        (b'{"id": true}', "field id is no long: True"),
+        (b'{"id": 9223372036854775808}', "field id is no long"),
+        (b"{}", "field id is missing"),
+        (b'{"id": null}', "field id is missing"),
+        (b'{"id": 1, "id": 2}', "has field id twice"),
+        (b'{"id": 1, "whoo": "x"}', "field whoo is not in the schema; did you mean who?"),
+        (b'{"id": 1, "who": 7}', "field who is no string: 7"),
+        (b'{"id": 1, "weight": 1e999}', "field weight is no double"),
+        (b'{"id": 1, "weight": NaN}', "NaN is no number of JSON"),
+        (b'{"id": 1, "price": 1.005}', "field price is no decimal: 1.005"),
+        (b'{"id": 1, "price": 10000}', "field price is no decimal: 10000"),
+        (b'{"id": 1, "price": "NaN"}', "field price is no decimal: 'NaN'"),
+        (b'{"id": 1, "day": "2026-02-30"}', "field day is no date: '2026-02-30'"),
+        (b'{"id": 1, "at": 1e20}', "field at is no timestamp"),
+        (b'{"id": 1, "at": 99999999999999999}', "field at is no timestamp"),
+        (b"\xff{}", "is no UTF-8: invalid start byte at byte 0"),
+    ],
+)
+def test_a_line_that_is_no_row_has_a_reason(line, reason):
+    with pytest.raises(BadRowError) as raised:
+        READER.from_json(line)
+    assert reason in str(raised.value)
+
+
+def test_csv_is_read_by_the_same_schema():
+    reader = RowReader(parse_schema(SCHEMA), delimiter=";")
+    row = reader.from_csv(b'7;"a;""b""";;TRUE;0.5;1;;1769857200250\r')
+    assert row == {
+        "id": 7,
+        "who": 'a;"b"',
+        "small": None,
+        "is_new": True,
+        "weight": 0.5,
+        "price": Decimal("1.00"),
+        "day": None,
+        "at": datetime.datetime(2026, 1, 31, 11, 0, 0, 250_000, tzinfo=datetime.UTC),
+    }
+    assert reader.from_csv(";".join(SCHEMA).encode()) is None
+    for line, reason in {
+        b"7;x": "has 2 cells, the schema 8 columns",
+        b'7;"x': "is no CSV",
+        b"x;;;;;;;": "field id is no long: 'x'",
+        b";;;;;;;": "field id is missing",
+        b"1;;;yes;;;;": "field is_new is no boolean: 'yes'",
+    }.items():
+        with pytest.raises(BadRowError, match=reason):
+            reader.from_csv(line)
+
+
+def test_fields_beyond_the_schema_may_be_left_out():
+    reader = RowReader(parse_schema({"id": "long"}), drops_unknown=True)
+    assert reader.from_json(b'{"id": 1, "more": []}') == {"id": 1}
+
+
+@pytest.mark.parametrize("text", ["longg", "decimal(39,2)", "decimal(2,3)", "", 7])
+def test_a_type_that_there_is_not_is_told(text):
+    with pytest.raises(JobFileError, match=r"\[schema\] id"):
+        parse_schema({"id": text})
+    with pytest.raises(JobFileError):
+        parse_schema({})
+
+
+@given(st.binary(max_size=60))
+def test_whatever_a_line_holds_it_is_a_row_or_has_a_reason(line):
+    for read in (READER.from_json, READER.from_csv):
+        row = None
+        with contextlib.suppress(BadRowError):
+            row = read(line)
+        assert row is None or list(row) == list(SCHEMA)
+
+
+@given(
+    st.fixed_dictionaries(
+        {"id": st.integers(-(1 << 63), (1 << 63) - 1)},
+        optional={
+            "who": st.text(max_size=20) | st.none(),
+            "weight": st.floats(allow_nan=False, allow_infinity=False),
+            "is_new": st.booleans(),
+            "price": st.decimals(-9999, 9999, places=2).map(str),
+        },
+    )
+)
+def test_a_row_that_is_written_is_read_as_the_same(found):
+    row = READER.from_json(json.dumps(found).encode())
+    assert READER.from_json(json_of(row)) == row
+    assert {key: row[key] for key in ("id", "who", "is_new") if key in found} == {
+        key: found[key] for key in ("id", "who", "is_new") if key in found
+    }

@@ -1,0 +1,91 @@
+"""Whose data lies in a directory, and how few workers may be started on it."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from wirebroker.config import Config, StartError
+from wirebroker.inspect import metadata_view
+from wirebroker.workers.layout import WorkerDirectories, check_alone, check_fewer
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def format_folders(data: Path, *names: str) -> None:
+    for name in names:
+        folder = data / name
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "meta.properties").touch()
+
+
+@pytest.fixture
+def replicas(monkeypatch) -> list[tuple[int, ...]]:
+    """Replicas of topic t's partitions, as the metadata tells them."""
+    found: list[tuple[int, ...]] = []
+
+    def image_of(directories, clock):
+        del directories, clock
+        partitions = {index: SimpleNamespace(replicas=each) for index, each in enumerate(found)}
+        return SimpleNamespace(topics={"t": SimpleNamespace(name="t", partitions=partitions)})
+
+    monkeypatch.setattr(metadata_view, "image_of", image_of)
+    return found
+
+
+def test_a_new_directory_has_a_folder_for_each_worker(tmp_path):
+    directories = WorkerDirectories([str(tmp_path)])
+    assert directories.of(1) == (str(tmp_path / "worker1"),)
+    assert directories.of(2) == (str(tmp_path / "worker2"),)
+    assert directories.known == 0
+    assert not directories.has_folders
+
+
+def test_one_brokers_directory_stays_the_first_workers(tmp_path):
+    format_folders(tmp_path, ".", "worker3")
+    directories = WorkerDirectories([str(tmp_path)])
+    assert directories.of(1) == (str(tmp_path),)
+    assert directories.of(2) == (str(tmp_path / "worker2"),)
+    assert directories.known == 3
+
+
+def test_fewer_workers_are_refused_as_long_as_the_others_have_replicas(tmp_path, replicas):
+    format_folders(tmp_path, "worker1", "worker2", "worker3")
+    directories = WorkerDirectories([str(tmp_path)])
+    replicas += [(5,), (5, 6), (6, 5)]
+    check_fewer(directories, 2, first_node=5)
+    check_fewer(directories, 3, first_node=5)
+    replicas += [(7, 5), (6, 7)]
+    with pytest.raises(StartError, match=r"beyond 2 have replicas \(t-3, t-4\).*--workers 3"):
+        check_fewer(directories, 2, first_node=5)
+    with pytest.raises(StartError, match=r"beyond 1 have replicas \(t-1, t-2, t-3 and 1 more\)"):
+        check_fewer(directories, 1, first_node=5)
+
+
+def test_fewer_workers_are_refused_when_nobody_knows_who_has_replicas(tmp_path):
+    format_folders(tmp_path, "worker1", "worker2")
+    with pytest.raises(StartError, match="the metadata of the first is missing"):
+        check_fewer(WorkerDirectories([str(tmp_path)]), 1, first_node=1)
+
+
+def test_one_broker_is_not_started_where_workers_have_folders(tmp_path):
+    config = Config({"log.dirs": str(tmp_path), "node.id": "1"})
+    check_alone(config)
+    format_folders(tmp_path, "worker1", "worker2")
+    with pytest.raises(StartError, match="of 2 workers: start it with --workers 2"):
+        check_alone(config)
+
+
+def test_one_broker_is_started_again_where_it_was_once_the_workers_replicas_have_gone(
+    tmp_path, replicas
+):
+    config = Config({"log.dirs": str(tmp_path), "node.id": "1"})
+    format_folders(tmp_path, ".", "worker2")
+    replicas += [(1, 2)]
+    with pytest.raises(StartError, match="beyond 1 have replicas"):
+        check_alone(config)
+    replicas[0] = (1,)
+    check_alone(config)

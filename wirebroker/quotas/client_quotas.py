@@ -1,0 +1,229 @@
+"""What requests are charged for: the quotas of users and clients, in force.
+
+    frame ──► begin ──► handler ──► settle ──► throttle_time_ms in the answer, the connection mute
+
+The dispatcher asks for a charge of each request as long as there are any quotas, and settles it
+with the answer, which leaves at once; after that the connection is not read for as long as was told
+(Connection.throttle). So a client that does not wait by itself is held up all the same, holds no
+memory and costs nobody time. Without quotas nothing of this is asked.
+
+    Produce     the request's bytes
+    Fetch       the answer's; one that would be too much is empty instead (api/fetch.py asks)
+    all         the time on the loop; not of replicas, brokers and what has no answer
+    topics      what the controller says in its answers (KIP-599; coordinator/quotas)
+
+Request time is in percent of one loop: what a request itself and its task have run for. Kafka's is
+of all its threads, so 100 is the most that there is here.
+
+Source: Kafka's ClientQuotaManager, ClientRequestQuotaManager, RequestHandlerHelper, KafkaApis.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from wirebroker.codecs.api_keys import SPOKEN_VERSIONS, ApiKey
+from wirebroker.coordinator.quotas.quota_entity import (
+    CONSUMER_BYTE_RATE,
+    CONTROLLER_MUTATION_RATE,
+    PRODUCER_BYTE_RATE,
+    REQUEST_PERCENTAGE,
+)
+from wirebroker.quotas.client_rates import ClientRates
+from wirebroker.quotas.throttle_field import write_throttle_time
+from wirebroker.session import NO_CLIENT
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Generator
+
+    from wirebroker.clock import Clock
+    from wirebroker.config import Config
+    from wirebroker.coordinator.quotas.quota_entity import ClientQuotas as QuotasOfAll
+    from wirebroker.coordinator.quotas.shared_meters import Owner
+    from wirebroker.request import Piece, Request
+    from wirebroker.session import Session
+
+_OF_REQUESTS: Final = frozenset(
+    {PRODUCER_BYTE_RATE, CONSUMER_BYTE_RATE, REQUEST_PERCENTAGE, CONTROLLER_MUTATION_RATE}
+)
+# Asked by brokers, for the cluster.
+_EXEMPT: Final = frozenset({ApiKey.WRITE_TXN_MARKERS})
+# What an answer may take besides records: a partition's fields.
+_RESULT_BYTES: Final = 48
+_PERCENT: Final = 100.0
+
+
+class ClientQuotas:
+    """The quotas of one broker's clients.
+
+    Attributes:
+        are_there: Whether any concern requests: else nobody need ask.
+        produced: Bytes of Produce requests.
+        fetched: Bytes of answers to consumers.
+        request_time: Percent of a loop.
+    """
+
+    __slots__ = ("_clock", "are_there", "fetched", "produced", "request_time")
+
+    def __init__(self, config: Config, clock: Clock) -> None:
+        samples = config.int("quota.window.num")
+        sample_s = config.int("quota.window.size.seconds")
+        self._clock = clock
+        self.are_there = False
+        self.produced = ClientRates(PRODUCER_BYTE_RATE, samples=samples, sample_s=sample_s)
+        self.fetched = ClientRates(CONSUMER_BYTE_RATE, samples=samples, sample_s=sample_s)
+        self.request_time = ClientRates(
+            REQUEST_PERCENTAGE, samples=samples, sample_s=sample_s, is_bounded=True
+        )
+
+    def follow(self, quotas: QuotasOfAll) -> None:
+        """Go by other quotas; what was measured stays."""
+        self.are_there = any(not _OF_REQUESTS.isdisjoint(each) for each in quotas.values())
+        for rates in (self.produced, self.fetched, self.request_time):
+            rates.follow(quotas)
+
+    def by_name(self) -> dict[str, ClientRates]:
+        """Return the rates by the names of Kafka's quota types."""
+        return {"Produce": self.produced, "Fetch": self.fetched, "Request": self.request_time}
+
+    def begin(
+        self, session: Session, key: int, version: int, client_id: str | None, frame_bytes: int
+    ) -> Charge:
+        """Return what a request is charged by, which is served from now on."""
+        return Charge(self, session, ApiKey(key), version, client_id or "", frame_bytes)
+
+    def monotonic_s(self) -> float:
+        """Return the time."""
+        return self._clock.monotonic()
+
+    def most_fetched(self, request: Request) -> int:
+        """Return how many bytes a Fetch may bring without being too much by itself."""
+        most = self.fetched.most_at_once(_owner(request), self._clock.monotonic() * 1000)
+        return int(min(most, 2**31 - 1))
+
+    def is_too_much(self, request: Request, *, records_bytes: int, partitions: int) -> bool:
+        """Charge a consumer for an answer; tell whether it has to be an empty one instead.
+
+        Args:
+            request: The consumer's; its session is told for how long it is held up.
+            records_bytes: What it would bring.
+            partitions: Of so many.
+        """
+        owner = _owner(request)
+        now_ms = self._clock.monotonic() * 1000
+        size = records_bytes + partitions * _RESULT_BYTES
+        throttle_ms = self.fetched.count_if_within(owner, size, now_ms)
+        if throttle_ms:
+            self.fetched.held_up(throttle_ms)
+            request.session.throttle_ms = throttle_ms
+            return True
+        return self.request_time.delay_ms(owner, now_ms) > 0
+
+
+class Charge:
+    """What one request is charged for."""
+
+    __slots__ = (
+        "_began_s",
+        "_client_id",
+        "_frame_bytes",
+        "_is_exempt",
+        "_key",
+        "_quotas",
+        "_ran_s",
+        "_session",
+        "_version",
+    )
+
+    def __init__(  # noqa: PLR0917 - one per request, as request.py's
+        self,
+        quotas: ClientQuotas,
+        session: Session,
+        key: ApiKey,
+        version: int,
+        client_id: str,
+        frame_bytes: int,
+    ) -> None:
+        self._quotas = quotas
+        self._session = session
+        self._key = key
+        self._version = version
+        self._client_id = client_id
+        self._frame_bytes = frame_bytes
+        self._is_exempt = key in _EXEMPT
+        self._ran_s = 0.0
+        self._began_s = quotas.monotonic_s()
+
+    def wait(self, awaitable: Awaitable[Any]) -> Awaitable[Any]:
+        """Note that the answer comes later; return what to await, whose steps are counted."""
+        self._ran_s += self._quotas.monotonic_s() - self._began_s
+        self._began_s = -1.0
+        send = getattr(awaitable, "send", None)
+        return awaitable if send is None else _Counted(self, awaitable, self._quotas.monotonic_s)
+
+    def ran(self, seconds: float) -> None:
+        """Count time that a task of the request has run."""
+        self._ran_s += seconds
+
+    def settle(self, answer: list[Piece] | None) -> list[Piece] | None:
+        """Charge for a request with its answer; tell in it for how long the client is held up."""
+        session, quotas = self._session, self._quotas
+        now_s = quotas.monotonic_s()
+        if self._began_s >= 0:
+            self._ran_s += now_s - self._began_s
+        told_ms, session.throttle_ms = session.throttle_ms, 0
+        if told_ms == NO_CLIENT or self._is_exempt:
+            return answer
+        owner = session.principal.name, self._client_id
+        now_ms = now_s * 1000
+        sent_ms = taken_ms = 0
+        if self._key is ApiKey.PRODUCE:
+            sent_ms = quotas.produced.count(owner, self._frame_bytes, now_ms)
+        if answer is not None:
+            taken_ms = quotas.request_time.count(owner, self._ran_s * _PERCENT, now_ms)
+        throttle_ms = max(told_ms, sent_ms, taken_ms)
+        if not throttle_ms:
+            return answer
+        if throttle_ms == sent_ms:
+            quotas.produced.held_up(sent_ms)
+        elif throttle_ms == taken_ms:
+            quotas.request_time.held_up(taken_ms)
+        if answer is not None and self._version <= SPOKEN_VERSIONS[self._key].max_version:
+            write_throttle_time(answer, self._key, self._version, throttle_ms)
+        session.mute(throttle_ms / 1000)
+        return answer
+
+
+class _Counted:
+    """An awaitable whose running time is charged."""
+
+    __slots__ = ("_awaitable", "_charge", "_monotonic_s")
+
+    def __init__(
+        self, charge: Charge, awaitable: Awaitable[Any], monotonic_s: Callable[[], float]
+    ) -> None:
+        self._charge = charge
+        self._awaitable = awaitable
+        self._monotonic_s = monotonic_s
+
+    def __await__(self) -> Generator[Any, Any, Any]:
+        steps: Any = self._awaitable.__await__()
+        error: BaseException | None = None
+        sent: Any = None
+        while True:
+            began_s = self._monotonic_s()
+            try:
+                waited: Any = steps.send(sent) if error is None else steps.throw(error)
+            except StopIteration as end:
+                return end.value
+            finally:
+                self._charge.ran(self._monotonic_s() - began_s)
+            sent = error = None
+            try:
+                sent = yield waited
+            except BaseException as thrown:  # noqa: BLE001 - a cancellation goes on into it
+                error = thrown
+
+
+def _owner(request: Request) -> Owner:
+    return request.session.principal.name, request.client_id or ""

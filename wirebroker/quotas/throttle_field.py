@@ -1,0 +1,73 @@
+"""Where an answer tells how long its client is held up: throttle_time_ms, written into its bytes.
+
+It is the first field of most answers, or has a fixed place. Produce has it behind everything,
+ApiVersions behind its table: those, which are short, are taken apart and made anew.
+
+Source: the messages' definitions.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from struct import Struct
+from typing import TYPE_CHECKING, Final
+
+from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.codecs.frames import response_header
+from wirebroker.codecs.messages import decode_response, encode_response, response_message
+from wirebroker.storage.files import FileSlice
+
+if TYPE_CHECKING:
+    from wirebroker.request import Piece
+
+_INT32: Final = Struct(">i")
+_LENGTH_BYTES: Final = 4
+_FIELD: Final = "throttle_time_ms"
+_UNLIKELY: Final = 0x71829304
+_ELSEWHERE: Final = frozenset({ApiKey.PRODUCE, ApiKey.API_VERSIONS})
+
+
+def write_throttle_time(answer: list[Piece], key: ApiKey, version: int, throttle_ms: int) -> None:
+    """Write it into an answer as it goes out; one that has no place for it stays as it is.
+
+    Args:
+        answer: With length and header; pieces of it are replaced.
+        key: Of the request.
+        version: Likewise.
+        throttle_ms: What to tell.
+    """
+    header_bytes = _LENGTH_BYTES + len(response_header(key, version, 0))
+    if key in _ELSEWHERE:
+        answer[:] = [_made_anew(_bytes_of(answer), key, version, header_bytes, throttle_ms)]
+        return
+    position = _position(key, version)
+    if position is not None:
+        changed = bytearray(_bytes_of(answer[:1]))
+        _INT32.pack_into(changed, header_bytes + position, throttle_ms)
+        answer[0] = bytes(changed)
+
+
+def _bytes_of(pieces: list[Piece]) -> bytes:
+    found: list[bytes] = []
+    for piece in pieces:
+        assert not isinstance(piece, FileSlice), "fields are bytes"
+        found.append(bytes(piece))
+    return b"".join(found)
+
+
+def _made_anew(
+    answer: bytes, key: ApiKey, version: int, header_bytes: int, throttle_ms: int
+) -> bytes:
+    body = decode_response(key, version, answer, header_bytes)
+    body.throttle_time_ms = throttle_ms
+    rest = answer[_LENGTH_BYTES:header_bytes] + encode_response(key, version, body)
+    return _INT32.pack(len(rest)) + rest
+
+
+@cache
+def _position(key: ApiKey, version: int) -> int | None:
+    """Return where it stands in a body; None if this version has none."""
+    if _FIELD not in response_message(key).struct_class.FIELD_NAMES:
+        return None
+    found = encode_response(key, version, {_FIELD: _UNLIKELY}).find(_INT32.pack(_UNLIKELY))
+    return None if found < 0 else found
