@@ -61,13 +61,18 @@ _REQUEST_S: Final = 5.0
 
 
 def controllers_at(
-    addresses: Sequence[PeerAddress], clock: Clock, *, request_timeout_s: float = _REQUEST_S
+    addresses: Sequence[PeerAddress],
+    clock: Clock,
+    *,
+    request_timeout_s: float = _REQUEST_S,
+    node_id: int | None = None,
 ) -> ActiveController:
-    """Return a new way to the controllers at these addresses."""
+    """Return a new way to the controllers at these addresses, which are told who asks."""
+    name = "wirebroker" if node_id is None else f"broker-{node_id}"
     return ActiveController(
         addresses,
         dialer=TcpDialer(),
-        settings=ClientSettings(request_timeout_s=request_timeout_s),
+        settings=ClientSettings(client_id=name, request_timeout_s=request_timeout_s),
         clock=clock,
         random=random.Random(),  # noqa: S311 - jitter, no secrets
     )
@@ -173,7 +178,8 @@ class JoinedQuorum:
         self._on_failure = on_failure
         self._failure: str | None = None
         self._addresses = tuple(PeerAddress(*each) for each in controllers_of(config))
-        self._controllers = controllers_at(self._addresses, clock)
+        node_id = config.node_id
+        self._controllers = controllers_at(self._addresses, clock, node_id=node_id)
         self._channel = RemoteChannel(self._controllers)
         self._local_host = ""
         self._lifecycle: MemberLifecycle | None = None
@@ -223,7 +229,7 @@ class JoinedQuorum:
                 "remove that folder: it is fetched again from the controllers",
             ) from None
         self._fetcher = MetadataFetcher(
-            controllers_at(self._addresses, self._clock),
+            controllers_at(self._addresses, self._clock, node_id=self._config.node_id),
             log,
             self.metadata,
             cluster_id=cluster_id,
@@ -241,7 +247,10 @@ class JoinedQuorum:
             clock=self._clock,
             pace=self._pace,
             make_controllers=lambda: controllers_at(
-                self._addresses, self._clock, request_timeout_s=self._pace.session_s / 2
+                self._addresses,
+                self._clock,
+                request_timeout_s=self._pace.session_s / 2,
+                node_id=self._config.node_id,
             ),
             on_replaced=self._fail,
         )

@@ -102,6 +102,14 @@ class ContainerHost:
         self._is_running = False
         await in_thread(Work.UPKEEP, self._known.kill)
 
+    async def pause(self) -> None:
+        """Have the engine let it do nothing."""
+        await in_thread(Work.UPKEEP, self._known.pause)
+
+    async def resume(self) -> None:
+        """Let it go on."""
+        await in_thread(Work.UPKEEP, self._known.resume)
+
     async def take_snapshot(self, target: Path) -> None:
         """Have the broker copy what it holds, and copy it from there; see Host."""
         taken = await self.carry_out("take-snapshot", {"name": f"for-{target.name}"})

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 from wirebroker.config import StartError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Generator, Mapping, Sequence
     from pathlib import Path
 
 _NOT_HERE: Final = "testcontainers is not installed"
@@ -45,7 +45,7 @@ def why_no_engine() -> str | None:
 
 
 @contextlib.contextmanager
-def _collected() -> Iterator[None]:
+def _collected() -> Generator[None, None, None]:
     """Let sockets go that docker's library leaves open when no engine answers.
 
     Else the interpreter warns of them, in whichever test comes next.
@@ -133,6 +133,14 @@ class Container:
     def kill(self) -> None:
         """Kill all that runs in it."""
         self._container.get_wrapped_container().kill()
+
+    def pause(self) -> None:
+        """Have nothing that runs in it do anything."""
+        self._container.get_wrapped_container().pause()
+
+    def resume(self) -> None:
+        """Let what runs in it go on."""
+        self._container.get_wrapped_container().unpause()
 
     def remove(self) -> None:
         """Remove it with its files, running or not; one that was never made is left so."""

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, Final
 from wirebroker.config.environment import settings_from_environment
 from wirebroker.testing.broker import Broker, snapshot_place
 from wirebroker.testing.container_host import ContainerHost
-from wirebroker.testing.contents import Contents
 from wirebroker.testing.engine import why_no_engine
 from wirebroker.testing.life import BrokerLife
 
@@ -73,7 +72,7 @@ class WirebrokerContainer(Broker):
             origin=None if snapshot is None else snapshot_place(snapshot),
             host=self._container,
         )
-        Contents.__init__(self, life)
+        self._live(life)
 
     @property
     def bootstrap_servers_inside(self) -> str:
