@@ -1,7 +1,7 @@
 """What product code defines, product code uses: tests alone are no callers.
 
-What `wirebroker.testing` and its `testcontainers` export (`__all__`) is for others: they use its methods, and pytest the
-hooks and fixtures of its plugin.
+What `wirebroker.testing` and its `testcontainers` export (`__all__`) is for others: they use its
+methods, and pytest the hooks and fixtures of its plugin.
 
 A name counts as used if it stands anywhere else in the product: as a name, an attribute, a keyword,
 an import, or in C. So a method that shares its name with one that is used goes unnoticed; what is
