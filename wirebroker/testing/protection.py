@@ -2,8 +2,8 @@
 
     Broker(tls=True, sasl="SCRAM-SHA-256")      its client_config(...) has what a client needs
 
-One listener is for clients and for the kit itself, which logs in by PLAIN, whatever clients use: so a
-broker that holds a snapshot, and other users with it, can be asked as well. Certificates are made
+One listener is for clients and for the kit itself, which logs in by PLAIN, whatever clients use: so
+a broker that holds a snapshot, and other users with it, can be asked as well. Certificates are made
 once a process.
 """
 
