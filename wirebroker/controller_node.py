@@ -168,9 +168,16 @@ class ControllerNode:
         """Answer others from now on; `open` does it."""
         for module in _API_MODULES:
             importlib.import_module(f"wirebroker.controller_api.{module}")
+        registry = CONTROLLER_REGISTRY
+        if controller.authorization is not None:
+            from wirebroker.authorization.guarded import (  # noqa: PLC0415 - if asked for
+                guarded_controller,
+            )
+
+            registry = guarded_controller(registry, controller.authorization)
         self._table = ConnectionTable(
             loop=asyncio.get_running_loop(),
-            dispatch=Dispatcher(controller, CONTROLLER_REGISTRY),
+            dispatch=Dispatcher(controller, registry),
             clock=self._clock,
             settings=self._settings,
             max_sockets=_MOST_CONNECTIONS,
