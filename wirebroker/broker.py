@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from wirebroker.coordinator.quotas.quota_entity import ClientQuotas as ClientQuotasByEntity
     from wirebroker.fetch_sessions import FetchSessions
     from wirebroker.quotas.client_quotas import ClientQuotas
+    from wirebroker.quotas.replication_quotas import ReplicationQuotas
 
 logger = logging.getLogger("wirebroker")
 
@@ -60,6 +61,7 @@ class Broker:
     metadata_cache: MetadataCache
     auto_creation: AutoCreation
     quotas: ClientQuotas
+    replication_quotas: ReplicationQuotas
     # Listeners whose clients are told the address that they reached us at.
     auto_listeners: frozenset[str]
     # Who may do what; None: everybody everything.

@@ -63,11 +63,13 @@ _DELETE_IN_CLUSTER: Final = Need(Operation.DELETE, Resource.CLUSTER)
 def create_topics(asked: AskedRequest) -> Ruling:
     """Create topics that may be; show the configs of those whose configs may be described."""
     asking, body = asked.asking, asked.body
-    counts = Counter(topic.name for topic in body.topics)
+    counts = Counter[str](topic.name for topic in body.topics)
     is_open = asking.may(CREATE_IN_CLUSTER, logs_denied=False)
     # What is named twice, or nobody may create, is refused for that.
     plain = [n for n, count in counts.items() if count == 1 and n != _METADATA_TOPIC]
-    hidden = set() if is_open else {name for name in plain if not asking.may(CREATE_TOPIC, name)}
+    hidden: set[str] = set()
+    if not is_open:
+        hidden = {name for name in plain if not asking.may(CREATE_TOPIC, name)}
     body.topics = [topic for topic in body.topics if topic.name not in hidden]
     blurred = {n for n in plain if not asking.may(DESCRIBE_TOPIC_CONFIGS, n, logs_denied=False)}
     failures: list[Fields] = [

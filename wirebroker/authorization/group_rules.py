@@ -188,12 +188,12 @@ def _fetch_of_groups(asked: AskedRequest) -> Ruling:
     body.groups = [g for g, is_allowed in zip(wanted, allowed, strict=True) if is_allowed]
 
     def merge(answer: Mapping[str, Any]) -> Mapping[str, Any]:
-        groups = iter(zip(answer["groups"], finishes, strict=True))
+        found: list[Mapping[str, Any]] = list(answer["groups"])
+        groups = iter([finish(each) for finish, each in zip(finishes, found, strict=True)])
         results: list[Mapping[str, Any]] = []
         for group, is_allowed in zip(wanted, allowed, strict=True):
             if is_allowed:
-                found, finish = next(groups)
-                results.append(finish(found))
+                results.append(next(groups))
             else:
                 error = int(GROUP_DENIED)
                 results.append({"group_id": group.group_id, "topics": [], "error_code": error})

@@ -38,7 +38,7 @@ from wirebroker.needs import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
 # From this version on brokers ask for several transactions.
 _FIRST_ADDING_OF_BROKERS: Final = 4
@@ -64,7 +64,7 @@ def add_partitions(asked: AskedRequest) -> Ruling:
         return SERVED if asking.may(CLUSTER_ACTION) else refused(CLUSTER_DENIED)
     topics = body.v3_and_below_topics
     if not asking.may(WRITE_TRANSACTIONAL_ID, body.v3_and_below_transactional_id):
-        return _not_added(topics, lambda _topic, _index: TRANSACTIONAL_ID_DENIED)
+        return _not_added(topics, _not_by_this_id)
     plain = [topic for topic in topics if not is_internal(topic.name)]
     _, others = split(asking, WRITE_TOPIC, plain, lambda topic: str(topic.name))
     if not others:
@@ -81,7 +81,12 @@ def add_partitions(asked: AskedRequest) -> Ruling:
     return _not_added(topics, error_of)
 
 
-def _not_added(topics: Any, error_of: Any) -> Ruling:
+def _not_by_this_id(topic: str, index: int) -> ErrorCode:
+    del topic, index
+    return TRANSACTIONAL_ID_DENIED
+
+
+def _not_added(topics: Any, error_of: Callable[[str, int], ErrorCode]) -> Ruling:
     results: list[Fields] = [
         {
             "name": topic.name,

@@ -9,11 +9,12 @@ import asyncio
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from wirebroker.testing.api_names import api_named
+from wirebroker.testing.broker_clock import BrokerClock
+from wirebroker.testing.broker_faults import BrokerFaults
 from wirebroker.testing.client_configs import client_config
 from wirebroker.testing.contents import Contents
 from wirebroker.testing.life import BrokerLife
-from wirebroker.testing.request_journal import request_of
+from wirebroker.testing.request_journal import requests_of
 from wirebroker.testing.sending import Sender
 from wirebroker.testing.snapshots import Snapshot
 
@@ -42,6 +43,10 @@ class Broker(Contents):
     0
 
     In a coroutine it is `async with Broker() as broker`.
+
+    Attributes:
+        clock: What time it is for the broker; by it time passes at once.
+        faults: What is to go wrong for clients; a reset removes all.
     """
 
     def __init__(
@@ -66,15 +71,16 @@ class Broker(Contents):
         Raises:
             ValueError: The snapshot is no data directory, or a directory is given besides.
         """
-        super().__init__(
-            BrokerLife(
-                config=config or {},
-                directory=None if directory is None else Path(directory),
-                port=port,
-                is_child=own_process,
-                origin=None if snapshot is None else _place_of(snapshot),
-            )
+        self._life = BrokerLife(
+            config=config or {},
+            directory=None if directory is None else Path(directory),
+            port=port,
+            is_child=own_process,
+            origin=None if snapshot is None else _place_of(snapshot),
         )
+        self.clock = BrokerClock(self._life)
+        self.faults = BrokerFaults(self._life)
+        super().__init__(self._life, self.clock.now_ms)
 
     @classmethod
     def spawn(
@@ -332,9 +338,7 @@ class Broker(Contents):
             ValueError: There is no such kind of request.
             ConnectionError: It is a process that does not run; with it its requests are gone.
         """
-        key = None if api is None else api_named(api).name
-        arguments = {"api": key, "client_id": client_id, "most": most}
-        return [request_of(row) for row in self._life.instruct("requests", arguments)]
+        return requests_of(self._life, api, client_id=client_id, most=most)
 
     def forget_requests(self) -> None:
         """Forget the requests so far.

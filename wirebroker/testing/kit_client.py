@@ -24,12 +24,12 @@ _TIMEOUT_S: Final = 20.0
 _RETRY: Final = Backoff(first_s=0.005, most_s=0.02)
 
 
-def kit_client(address: PeerAddress) -> KafkaClient:
-    """Return a client of one broker."""
+def kit_client(*addresses: PeerAddress) -> KafkaClient:
+    """Return a client of one broker, which is reached there alone, or of several."""
     return KafkaClient(
-        [address],
+        addresses,
         timeout_s=_TIMEOUT_S,
-        dialer=_OneAddressDialer(address),
+        dialer=_OneAddressDialer(addresses[0]) if len(addresses) == 1 else TcpDialer(),
         clock=SystemClock(),
         random=random.Random(),  # noqa: S311 - pauses, no secrets
         client_id=CLIENT_ID,
@@ -50,6 +50,7 @@ class _OneAddressDialer(TcpDialer):
     __slots__ = ("_address",)
 
     def __init__(self, address: PeerAddress) -> None:
+        super().__init__()
         self._address = address
 
     async def dial(self, host: str, port: int, receiver: Receiver) -> Transport:

@@ -100,6 +100,17 @@ class BrokerLife:
         if self._thread is not None and self.host.is_running:
             self._thread.call(self._end(self.host.kill))
 
+    def pause(self) -> None:
+        """Have it do nothing until `resume`."""
+        if self._thread is None or not self.host.is_running:
+            raise RuntimeError(_NOT_RUNNING)
+        self._thread.call(self.host.pause())
+
+    def resume(self) -> None:
+        """Let it go on; one that does not run is left as it is."""
+        if self._thread is not None and self.host.is_running:
+            self._thread.call(self.host.resume())
+
     def reset(self, config: Mapping[str, Setting]) -> None:
         """Have a new broker run in its place, on an empty directory and another port.
 

@@ -119,6 +119,7 @@ async def test_what_comes_in_an_envelope_may_what_its_principal_may(tmp_path):
         }
         await add(client, rule(Operation.CREATE, **allowed))
         cluster: dict[str, Any] = {"resource_type": Resource.CLUSTER, "permission": ALLOW}
+        cluster["principal"] = "User:x"
         await add(client, rule(ALL_OPERATIONS, name=CLUSTER_NAME, **cluster))
 
         async def create(name: str, host: str) -> int:

@@ -10,9 +10,10 @@ from wirebroker.config.table import BROKER_ROWS, ROWS_WITHOUT_EFFECT
 from wirebroker.config.topic import TOPIC_ROWS
 
 ROOT = Path(__file__).parents[4]
-# Where configs are told, or refused, not read.
+# Where configs are told, or refused, not read; what sets those of other brokers.
 TABLES = re.compile(
     r".*/config/(table/\w+|topic|topic_field|forms|lookup|dynamic|protection|docs|describe)\.py"
+    r"|.*/wirebroker/(client|commands|workers)/\w+\.py"
 )
 
 
