@@ -30,6 +30,8 @@ _SEQUENCE: Final = 0x30
 _SET: Final = 0x31
 _OID: Final = 0x06
 _VERSION: Final = 0xA0
+_EXTENSIONS: Final = 0xA3
+_ALTERNATIVE_NAMES: Final = "2.5.29.17"
 _SPECIAL: Final = frozenset(',=+<>#;"\\')
 # UTF8String, PrintableString, T61String, IA5String, GeneralString, BMPString. Java reads the bytes
 # of all of them as UTF-8 here, and so do we: rules for names are written by what it shows.
@@ -107,6 +109,30 @@ def subject_of(certificate: bytes) -> str:
             texts.append(_pair(_number(pair.take(_OID)), pair.take_whole()))
         parts.insert(0, "+".join(texts))
     return ",".join(parts)
+
+
+def alternative_names_of(certificate: bytes) -> frozenset[bytes]:
+    """Return the hosts and addresses that a certificate (DER) stands for, each as it is encoded.
+
+    Raises:
+        MalformedFrameError: It is none.
+    """
+    fields = _Der(_Der(_Der(certificate).take(_SEQUENCE)).take(_SEQUENCE))
+    while fields and fields.tag != _EXTENSIONS:
+        fields.take()
+    extensions = _Der(_Der(fields.take()).take(_SEQUENCE) if fields else b"")
+    found: set[bytes] = set()
+    while extensions:
+        extension = _Der(extensions.take(_SEQUENCE))
+        if _number(extension.take(_OID)) != _ALTERNATIVE_NAMES:
+            continue
+        value = b""
+        while extension:  # whether it is critical may stand before it
+            value = extension.take()
+        names = _Der(_Der(value).take(_SEQUENCE))
+        while names:
+            found.add(names.take_whole()[2])
+    return frozenset(found)
 
 
 def _number(data: bytes) -> str:

@@ -12,6 +12,7 @@ A leaf.  Source: Kafka's SslPrincipalMapper.
 from __future__ import annotations
 
 import re
+from functools import partial
 from typing import Final, NamedTuple
 
 _RULE: Final = re.compile(
@@ -73,11 +74,13 @@ def principal_name(rules: tuple[PrincipalRule, ...], subject: str) -> str | None
         found = pattern.fullmatch(subject)
         if found is None:
             continue
-        name = _GROUP.sub(
-            lambda group, found=found: (found[int(group[1])] or "") if group[1] else group[2],
-            replacement,
-        )
+        name = _GROUP.sub(partial(_filled, found), replacement)
         if letters:
             return name.lower() if letters == "L" else name.upper()
         return name
     return None
+
+
+def _filled(found: re.Match[str], place: re.Match[str]) -> str:
+    """Return what stands for `$1`, or for an escaped character, in a replacement."""
+    return (found[int(place[1])] or "") if place[1] else place[2]

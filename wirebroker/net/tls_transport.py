@@ -25,7 +25,7 @@ import contextlib
 import logging
 import ssl
 from collections import deque
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 from wirebroker.codecs.errors import MalformedFrameError
 from wirebroker.net.transport import ConnectionTransport
@@ -117,6 +117,7 @@ class TlsTransport(ConnectionTransport):
         "_on_secured",
         "_outgoing",
         "_owed",
+        "_read",
         "_reader",
         "_turns",
         "_unsent",
@@ -156,6 +157,8 @@ class TlsTransport(ConnectionTransport):
         self._incoming = ssl.MemoryBIO()
         self._outgoing = ssl.MemoryBIO()
         self._engine = context.wrap_bio(self._incoming, self._outgoing, server_side=True)
+        # It takes any buffer, and returns how much it has read into it.
+        self._read = cast("Callable[[int, memoryview], int]", self._engine.read)
         self._deadline: asyncio.TimerHandle | None = turns.loop.call_later(
             deadline_s, self._on_deadline
         )
@@ -359,7 +362,7 @@ class TlsTransport(ConnectionTransport):
     def _decrypt(self, buffer: memoryview) -> int:
         """Return how many plain bytes there were; 0 if more has to come, or at the end."""
         try:
-            count = self._engine.read(len(buffer), buffer)  # type: ignore[arg-type]  # any buffer
+            count = self._read(len(buffer), buffer)
         except ssl.SSLWantReadError:
             self._is_drained = True
             return 0
@@ -369,7 +372,7 @@ class TlsTransport(ConnectionTransport):
             raise self._broken(error) from error
         if not count:
             self._has_end = True
-        return int(count)
+        return count
 
     def _broken(self, error: ssl.SSLError) -> TlsFailedError:
         """Return what ends a connection whose peer broke TLS; said here, once."""

@@ -13,7 +13,7 @@ import os
 import ssl
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from wirebroker.config.row import ConfigError
 from wirebroker.security.key_stores import read_store
@@ -27,6 +27,7 @@ _VERSIONS: Final = {
     "TLSv1.2": ssl.TLSVersion.TLSv1_2,
     "TLSv1.3": ssl.TLSVersion.TLSv1_3,
 }
+_END: Final = "-----END CERTIFICATE-----"
 _CLIENT_AUTH: Final = {
     "none": ssl.CERT_NONE,
     "requested": ssl.CERT_OPTIONAL,
@@ -34,8 +35,20 @@ _CLIENT_AUTH: Final = {
 }
 
 
-def server_context(settings: TlsSettings) -> ssl.SSLContext:
-    """Return the context of a listener; reads files.
+class ServerSide(NamedTuple):
+    """What a listener speaks TLS with.
+
+    Attributes:
+        context: For its connections.
+        certificate: What they show, DER.
+    """
+
+    context: ssl.SSLContext
+    certificate: bytes
+
+
+def server_side(settings: TlsSettings) -> ServerSide:
+    """Return what a listener speaks TLS with; reads files.
 
     Raises:
         ConfigError: Its keys or certificates can't be used.
@@ -44,11 +57,11 @@ def server_context(settings: TlsSettings) -> ssl.SSLContext:
     _use_versions(context, settings)
     # Who connects may not have us make keys again and again.
     context.options |= ssl.OP_NO_RENEGOTIATION | ssl.OP_NO_COMPRESSION
-    _use_key(context, settings.keystore)
+    certificate = _use_key(context, settings.keystore)
     context.verify_mode = _CLIENT_AUTH[settings.client_auth]
     if settings.client_auth != "none":
         _trust(context, settings.truststore, ssl.Purpose.CLIENT_AUTH)
-    return context
+    return ServerSide(context, certificate)
 
 
 def client_context(settings: TlsSettings) -> ssl.SSLContext:
@@ -74,7 +87,8 @@ def _use_versions(context: ssl.SSLContext, settings: TlsSettings) -> None:
         context.set_ciphers(":".join(settings.cipher_suites))
 
 
-def _use_key(context: ssl.SSLContext, store: StoreSettings) -> None:
+def _use_key(context: ssl.SSLContext, store: StoreSettings) -> bytes:
+    """Give a context a key; return its certificate, DER."""
     material = read_store(store)
     if not material.key:
         raise ConfigError(f"{store.name}: there is no private key in it")
@@ -88,6 +102,8 @@ def _use_key(context: ssl.SSLContext, store: StoreSettings) -> None:
                 f"{store.name}: the key cannot be used: {_reason(error)} (is ssl.key.password "
                 "right, and the first certificate the key's?)"
             ) from None
+    end = material.certificates.index(_END) + len(_END)
+    return ssl.PEM_cert_to_DER_cert(material.certificates[:end])
 
 
 def _trust(context: ssl.SSLContext, store: StoreSettings, purpose: ssl.Purpose) -> None:

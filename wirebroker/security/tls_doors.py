@@ -16,12 +16,12 @@ import logging
 from functools import partial
 from typing import TYPE_CHECKING
 
-from wirebroker.codecs.distinguished_name import subject_of
+from wirebroker.codecs.distinguished_name import alternative_names_of, subject_of
 from wirebroker.codecs.envelope import Principal
 from wirebroker.config.principal_rules import principal_name
 from wirebroker.config.row import ConfigError, StartError
 from wirebroker.net.tls_transport import TlsFailedError, TlsTransport, TlsTurns
-from wirebroker.security.tls_contexts import server_context
+from wirebroker.security.tls_contexts import ServerSide, server_side
 from wirebroker.threads import Work, in_thread
 
 if TYPE_CHECKING:
@@ -40,14 +40,14 @@ logger = logging.getLogger("wirebroker.security")
 class TlsDoors:
     """How connections of all listeners are spoken to."""
 
-    __slots__ = ("_contexts", "_deadline_s", "_turns")
+    __slots__ = ("_deadline_s", "_sides", "_turns")
 
     def __init__(self, loop: asyncio.AbstractEventLoop, *, deadline_s: float) -> None:
         """Begin without listeners; a handshake may take `deadline_s`."""
         self._deadline_s = deadline_s
         self._turns = TlsTurns(loop)
         # None: its keys can't be used.
-        self._contexts: dict[str, tuple[ListenerConfig, ssl.SSLContext | None]] = {}
+        self._sides: dict[str, tuple[ListenerConfig, ServerSide | None]] = {}
 
     async def open(self, listeners: Iterable[ListenerConfig]) -> None:
         """Take the listeners of the start.
@@ -68,22 +68,25 @@ class TlsDoors:
     async def use_listeners(self, listeners: Iterable[ListenerConfig]) -> None:
         """Go by these, and by what stands in their files now, from the next connection on."""
         found = {each.name: each for each in listeners}
-        for name in self._contexts.keys() - found.keys():
-            del self._contexts[name]
+        for name in self._sides.keys() - found.keys():
+            del self._sides[name]
         for each in found.values():
             if each.tls is None:
                 continue
             try:
                 await self._read(each, each.tls)
             except ConfigError as error:
-                _, context = self._contexts.get(each.name, (each, None))
-                self._contexts[each.name] = (each, context)
-                what = "serves nobody" if context is None else "keeps its keys"
+                _, side = self._sides.get(each.name, (each, None))
+                self._sides[each.name] = (each, side)
+                what = "serves nobody" if side is None else "keeps its keys"
                 logger.error("%s %s: %s", each.name, what, error)  # noqa: TRY400 - no trace
 
     async def _read(self, listener: ListenerConfig, settings: TlsSettings) -> None:
-        context = await in_thread(Work.LISTENERS, server_context, settings)
-        self._contexts[listener.name] = (listener, context)
+        side = await in_thread(Work.LISTENERS, server_side, settings)
+        _, before = self._sides.get(listener.name, (listener, None))
+        if before is not None:
+            _check_replacement(before.certificate, side.certificate, settings)
+        self._sides[listener.name] = (listener, side)
 
     def secure(self, transport: ConnectionTransport, session: Session) -> ConnectionTransport:
         """Return what a new connection of a listener goes over: TLS, if the listener has that.
@@ -91,20 +94,39 @@ class TlsDoors:
         Raises:
             TlsFailedError: It has, and no keys that can be used.
         """
-        found = self._contexts.get(session.listener_name)
+        found = self._sides.get(session.listener_name)
         if found is None:
             return transport
-        listener, context = found
-        if context is None or listener.tls is None:
+        listener, side = found
+        if side is None or listener.tls is None:
             raise TlsFailedError(f"{listener.name} has no keys")
         return TlsTransport(
             transport,
-            context,
+            side.context,
             self._turns,
             who=f"{session.peer} on {session.listener_name}",
             deadline_s=self._deadline_s,
             # With SASL that says who a client is.
             on_secured=_ignore if listener.sasl else partial(_know, listener.tls, session),
+        )
+
+
+def _check_replacement(before: bytes, after: bytes, settings: TlsSettings) -> None:
+    """Refuse a certificate by which clients would take us for somebody else (Kafka's SslFactory).
+
+    Raises:
+        ConfigError: Its owner is another, or it stands for less hosts, and that may not be.
+    """
+    if not settings.may_change_subject and subject_of(before) != subject_of(after):
+        raise ConfigError(
+            f"the new certificate is {subject_of(after)}'s, the old one {subject_of(before)}'s, "
+            "and ssl.allow.dn.changes is false"
+        )
+    lost = alternative_names_of(before) - alternative_names_of(after)
+    if lost and not settings.may_change_names:
+        raise ConfigError(
+            f"the new certificate lacks {len(lost)} of the old one's hosts, and "
+            "ssl.allow.san.changes is false"
         )
 
 

@@ -15,8 +15,8 @@ from cryptography.x509.oid import NameOID
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.tls_files import client_certificate
-from wirebroker.codecs.distinguished_name import subject_of
+from tests.support.tls_files import certificate, client_certificate
+from wirebroker.codecs.distinguished_name import alternative_names_of, subject_of
 from wirebroker.codecs.errors import MalformedFrameError
 
 KEY = ec.generate_private_key(ec.SECP256R1())
@@ -80,3 +80,14 @@ def test_what_is_no_certificate_is_refused(data: bytes) -> None:
     with pytest.raises(MalformedFrameError):
         subject_of(data)
     assert subject_of(_der()) == "CN=alice"
+
+
+def test_hosts_are_told_apart() -> None:
+    def names(*hosts: str) -> frozenset[bytes]:
+        pem = certificate(hosts=hosts)
+        return alternative_names_of(ssl.PEM_cert_to_DER_cert(pem[pem.index("-----BEGIN CERT") :]))
+
+    assert names("a.test", "127.0.0.1") > names("a.test")
+    assert names("a.test") != names("b.test")
+    assert len(names("a.test", "::1")) == 2
+    assert names() == frozenset()

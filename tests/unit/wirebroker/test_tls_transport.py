@@ -25,6 +25,7 @@ from wirebroker.config.listeners import ListenerConfig
 from wirebroker.config.principal_rules import principal_rules
 from wirebroker.config.tls import StoreSettings, TlsSettings
 from wirebroker.net.memory_transport import connect
+from wirebroker.net.tls_transport import TlsTransport
 from wirebroker.security.tls_doors import TlsDoors
 from wirebroker.storage.files import Files, FileSlice
 
@@ -114,6 +115,7 @@ async def test_files_are_sent_in_pieces_and_a_slow_reader_holds_one_of_them(tmp_
         (connection,) = server.table._connections
         await server.until(lambda: connection._queue.unsent_bytes)
         transport = connection._transport
+        assert isinstance(transport, TlsTransport)
         assert len(transport._unsent) + transport._outgoing.pending < 80 << 10
         number, answer = await client.receive()
         assert number == 5
@@ -300,6 +302,10 @@ class _MemoryClient:
         self.incoming, self.outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
         self.engine = context.wrap_bio(self.incoming, self.outgoing, server_hostname="localhost")
 
+    def shake_hands(self) -> bool:
+        self.engine.do_handshake()
+        return True
+
     async def until_done(self, step):
         while True:
             try:
@@ -317,7 +323,7 @@ class _MemoryClient:
 async def test_it_goes_over_memory_a_byte_at_a_time(tmp_path: Path) -> None:
     async with serve_tls() as server:
         client = _MemoryClient(connect(server.table), client_side(tmp_path))
-        await client.until_done(lambda: client.engine.do_handshake() or True)
+        await client.until_done(client.shake_hands)
         client.engine.write(frame(METADATA, b"hello", 9))
         answer = await client.until_done(lambda: client.engine.read(100))
         assert answer == struct.pack(">ii", 9, 9) + b"hello"

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 PREFIX = "listener.name.ssl.ssl."
-FIRST, SECOND = certificate("first"), certificate("second")
+FIRST, SECOND = certificate(), certificate(days=31)
 
 
 async def open_listener(w: World, **more: str) -> int:
@@ -58,12 +58,16 @@ async def shown(port: int, context: ssl.SSLContext) -> ssl.SSLObject:
     return found
 
 
-async def owner(w: World, port: int) -> str:
+async def which(w: World, port: int) -> str:
+    """Return which of the two is shown."""
     engine = await shown(port, client_side(w.path))
-    certificate = engine.getpeercert()
+    certificate = engine.getpeercert(binary_form=True)
     assert certificate is not None
-    ((_, name),) = certificate["subject"][0]  # type: ignore[misc]
-    return str(name)
+    return {_der(FIRST): "first", _der(SECOND): "second"}.get(certificate, "another")
+
+
+def _der(pem: str) -> bytes:
+    return ssl.PEM_cert_to_DER_cert(_parts(pem)[1])
 
 
 def _parts(pem: str) -> tuple[str, str]:
@@ -88,18 +92,23 @@ def _p12(folder: Path, pem: str, password: str) -> str:
 async def _same_path(w: World) -> None:
     """A file that is named again is read again; who is connected stays."""
     port = await open_listener(w)
-    assert await owner(w, port) == "first"
+    assert await which(w, port) == "first"
     reader, writer = await asyncio.open_connection(
         "127.0.0.1", port, ssl=client_side(w.path), server_hostname="localhost"
     )
     location = write(w.path, "keys", SECOND)
-    assert await owner(w, port) == "first"
+    assert await which(w, port) == "first"
     await change(w, keystore_location=location)
-    assert await owner(w, port) == "second"
+    assert await which(w, port) == "second"
     # One that cannot be used leaves what was there.
     write(w.path, "keys", "nothing")
     await w.change((PREFIX + "keystore.location", location))
-    assert await owner(w, port) == "second"
+    assert await which(w, port) == "second"
+    # Nor does another's, or one for less hosts (ssl.allow.dn.changes, ssl.allow.san.changes).
+    for other in (certificate("eve"), certificate(hosts=("localhost",))):
+        write(w.path, "keys", other)
+        await w.change((PREFIX + "keystore.location", location))
+        assert await which(w, port) == "second"
     assert not reader.at_eof()
     writer.transport.abort()
 
@@ -109,10 +118,10 @@ async def _type(w: World) -> None:
     port = await open_listener(w)
     location = _p12(w.path, SECOND, "one")
     await change(w, keystore_type="PKCS12", keystore_location=location, keystore_password="one")
-    assert await owner(w, port) == "second"
+    assert await which(w, port) == "second"
     location = _p12(w.path, FIRST, "two")
     await change(w, keystore_location=location, keystore_password="two")
-    assert await owner(w, port) == "first"
+    assert await which(w, port) == "first"
 
 
 @probe("ssl.keystore.key", "ssl.keystore.certificate.chain", "ssl.key.password")
@@ -120,7 +129,7 @@ async def _inline(w: World) -> None:
     key, chain = _parts(FIRST)
     inline = {"keystore_key": key, "keystore_certificate_chain": chain}
     port = await open_listener(w, keystore_location="", **inline)
-    assert await owner(w, port) == "first"
+    assert await which(w, port) == "first"
     key, chain = _parts(SECOND)
     secret = load_pem_private_key(key.encode(), None).private_bytes(
         Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(b"s")
@@ -128,7 +137,7 @@ async def _inline(w: World) -> None:
     await change(
         w, keystore_key=secret.decode(), keystore_certificate_chain=chain, key_password="s"
     )
-    assert await owner(w, port) == "second"
+    assert await which(w, port) == "second"
 
 
 async def _is_let_in(w: World, port: int, own: str) -> bool:

@@ -6,8 +6,9 @@ import ssl
 from typing import TYPE_CHECKING
 
 from wirebroker import cli
+from wirebroker.codecs.distinguished_name import subject_of
 from wirebroker.config.tls import StoreSettings, TlsSettings
-from wirebroker.security.tls_contexts import client_context, server_context
+from wirebroker.security.tls_contexts import client_context, server_side
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -19,20 +20,20 @@ def shake_hands(folder: Path, host: str) -> str:
     trusted = StoreSettings(location=str(folder / "ca.pem"), name="ssl.truststore")
     broker = StoreSettings(location=str(folder / "broker.pem"))
     client = StoreSettings(location=str(folder / "alice.pem"))
-    ours = server_context(TlsSettings(keystore=broker, truststore=trusted, client_auth="required"))
+    side = server_side(TlsSettings(keystore=broker, truststore=trusted, client_auth="required"))
+    ours = side.context
     theirs = client_context(TlsSettings(keystore=client, truststore=trusted))
     up, down = ssl.MemoryBIO(), ssl.MemoryBIO()
     server = ours.wrap_bio(up, down, server_side=True)
     peer = theirs.wrap_bio(down, up, server_hostname=host)
-    for side in (peer, server, peer, server):
+    for each in (peer, server, peer, server):
         try:
-            side.do_handshake()
+            each.do_handshake()
         except ssl.SSLWantReadError:
             continue
-    certificate = server.getpeercert()
+    certificate = server.getpeercert(binary_form=True)
     assert certificate is not None
-    ((_, name),) = certificate["subject"][0]  # type: ignore[misc]
-    return str(name)
+    return subject_of(certificate).removeprefix("CN=")
 
 
 def test_what_it_makes_can_be_used(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

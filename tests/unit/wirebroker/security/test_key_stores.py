@@ -22,7 +22,7 @@ from tests.support.tls_files import authority, certificate, write
 from wirebroker.config import ConfigError
 from wirebroker.config.tls import StoreSettings, TlsSettings
 from wirebroker.security.key_stores import read_store
-from wirebroker.security.tls_contexts import client_context, server_context
+from wirebroker.security.tls_contexts import client_context, server_side
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -62,7 +62,7 @@ def is_used(keystore: StoreSettings, truststore: StoreSettings | None = None) ->
     trusted = truststore or StoreSettings(certificates=authority().certificate)
     settings = TlsSettings(keystore=keystore, truststore=trusted, client_auth="required")
     to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
-    server = server_context(settings).wrap_bio(to_server, to_client, server_side=True)
+    server = server_side(settings).context.wrap_bio(to_server, to_client, server_side=True)
     client = client_context(settings).wrap_bio(to_client, to_server, server_hostname="localhost")
     for side in (client, server, client, server):
         try:
