@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from wirebroker.commands.security_flags import SECURITY_FLAG_NAMES
 from wirebroker.commands.table import SCRIPTS, VERBS
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ flags may be cut short as there. Nothing is asked before something is deleted, a
 """
 
 # Names of the flags that running.py gives to all of them.
-_SHARED: Final = frozenset({"bootstrap", "timeout_s", "output"})
+_SHARED: Final = frozenset({"bootstrap", "timeout_s", "output"}) | SECURITY_FLAG_NAMES
 
 
 def verbs_as_markdown(root: click.Group) -> str:
