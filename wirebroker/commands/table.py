@@ -88,6 +88,16 @@ VERBS: Final = (
         "wirebroker.commands.pipeline:pipeline",
         "Run a job on Spark, where wirebroker[spark] is installed.",
     ),
+    Verb(
+        "profile",
+        "wirebroker.commands.profile:profile",
+        "Keep clusters by names of one's own, and choose which verbs ask.",
+    ),
+    Verb(
+        "completion",
+        "wirebroker.commands.completion:completion",
+        "Print what makes a shell complete verbs and flags: bash, zsh or fish.",
+    ),
     Verb("commands", "wirebroker.cli:commands", "Print every verb with its flags."),
 )
 
