@@ -60,6 +60,8 @@ VERBS: Final = (
         "Show share groups, whose members read the same partitions (KIP-932).",
     ),
     Verb("acl", "wirebroker.commands.acl:acl", "Show and change who may do what (ACLs)."),
+    Verb("user", "wirebroker.commands.user:user", "Show, make and delete users of SCRAM."),
+    Verb("quota", "wirebroker.commands.quota:quota", "Show and change how much clients may do."),
     Verb("reassign", "wirebroker.commands.reassign:reassign", "Move replicas to other brokers."),
     Verb(
         "elect",
@@ -75,6 +77,11 @@ VERBS: Final = (
         "bench",
         "wirebroker.commands.bench:bench",
         "Write records to a topic made for it, read them back, and say how fast that went.",
+    ),
+    Verb(
+        "shadow",
+        "wirebroker.commands.shadow:shadow",
+        "Copy partitions of a cluster, byte for byte, and verify them on the way.",
     ),
     Verb("dump", "wirebroker.cli_inspect:dump", "Print what the files of a data directory hold."),
     Verb("verify", "wirebroker.cli_inspect:verify", "Say what is wrong in data directories."),
