@@ -69,11 +69,6 @@ VERBS: Final = (
         "Have leaders of partitions elected anew.",
     ),
     Verb(
-        "shadow",
-        "wirebroker.commands.shadow:shadow",
-        "Copy partitions of a cluster, byte for byte, and verify them on the way.",
-    ),
-    Verb(
         "doctor",
         "wirebroker.commands.doctor:doctor",
         "Ask a cluster what support would ask, and say what to do about each answer.",
@@ -82,6 +77,11 @@ VERBS: Final = (
         "bench",
         "wirebroker.commands.bench:bench",
         "Write records to a topic made for it, read them back, and say how fast that went.",
+    ),
+    Verb(
+        "shadow",
+        "wirebroker.commands.shadow:shadow",
+        "Copy partitions of a cluster, byte for byte, and verify them on the way.",
     ),
     Verb("dump", "wirebroker.cli_inspect:dump", "Print what the files of a data directory hold."),
     Verb("verify", "wirebroker.cli_inspect:verify", "Say what is wrong in data directories."),
@@ -94,6 +94,16 @@ VERBS: Final = (
         "pipeline",
         "wirebroker.commands.pipeline:pipeline",
         "Run a job on Spark, where wirebroker[spark] is installed.",
+    ),
+    Verb(
+        "profile",
+        "wirebroker.commands.profile:profile",
+        "Keep clusters by names of one's own, and choose which verbs ask.",
+    ),
+    Verb(
+        "completion",
+        "wirebroker.commands.completion:completion",
+        "Print what makes a shell complete verbs and flags: bash, zsh or fish.",
     ),
     Verb("commands", "wirebroker.cli:commands", "Print every verb with its flags."),
 )
