@@ -128,5 +128,15 @@ def run_script(
             else:
                 out.line(line)
 
-    cluster = ClusterFlags(bootstrap=flags["bootstrap_server"], timeout_s=timeout_s, output="table")
+    cluster = ClusterFlags(
+        bootstrap=flags["bootstrap_server"],
+        timeout_s=timeout_s,
+        output="table",
+        client_config=flags["command_config"],
+        sasl_mechanism=None,
+        sasl_user=None,
+        tls=False,
+        tls_ca=None,
+        tls_cert=None,
+    )
     return run_verb(cluster, told) or status
