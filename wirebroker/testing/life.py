@@ -56,6 +56,7 @@ class BrokerLife:
         origin: Path | None,
         tls: bool = False,
         sasl: SaslName | None = None,
+        host: Host | None = None,
     ) -> None:
         if origin is not None:
             if directory is not None:
@@ -70,7 +71,9 @@ class BrokerLife:
         self._wanted_port = None if "listeners" in config else port
         self._folder = new_folder()
         self.protection = Protection(self._folder, tls=tls, sasl=sasl) if tls or sasl else None
-        self.host: Host = ChildProcess(self._folder / "broker.log") if is_child else SameProcess()
+        if host is None:
+            host = ChildProcess(self._folder / "broker.log") if is_child else SameProcess()
+        self.host: Host = host
         self._number = 0
         self._snapshot_count = 0
         self._thread: LoopThread | None = None
