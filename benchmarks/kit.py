@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -131,7 +132,7 @@ def _life(rounds: int, *, own_process: bool) -> list[Row]:
             before = time.perf_counter()
             snapshot = broker.snapshot()
             snapshots.times_ms.append((time.perf_counter() - before) * 1000)
-            restores.times_ms.append(_timed(lambda kept=snapshot: broker.restore(kept)))
+            restores.times_ms.append(_timed(partial(broker.restore, snapshot)))
             snapshot.remove()
     return [starts, stops, resets, snapshots, restores]
 
