@@ -7,7 +7,7 @@ import pytest
 from tests.project_files import ROOT
 from tests.support.recipes import named, recipes, run_recipe
 
-PAGES = (ROOT / "README.md", ROOT / "docs" / "testing.md")
+PAGES = tuple(ROOT / name for name in ("README.md", "docs/testing.md", "docs/containers.md"))
 
 
 @pytest.mark.parametrize("recipe", recipes(*PAGES), ids=named)
@@ -16,4 +16,4 @@ def test_a_recipe_works(recipe, tmp_path):
 
 
 def test_each_page_has_recipes():
-    assert {recipe.page for recipe in recipes(*PAGES)} == {"README.md", "docs/testing.md"}
+    assert {ROOT / recipe.page for recipe in recipes(*PAGES)} == set(PAGES)
