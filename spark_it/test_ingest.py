@@ -8,9 +8,7 @@ from typing import TYPE_CHECKING, Any
 import fastavro
 import pytest
 
-from compat_tests.clients import confluent
-from compat_tests.clients.message import WAIT_S
-from spark_it import records
+from spark_it import job_kit, records
 from wirebroker.client.partitioning import partition_for
 
 if TYPE_CHECKING:
@@ -34,46 +32,17 @@ class Job:
         self.source.mkdir()
         self._bootstrap = broker.bootstrap
         self._topic = topic
-        given = {
-            "name": f"job-{topic}",
-            "topic": topic,
-            "source": "in",
-            "checkpoint": "checkpoint",
-            "metrics": "metrics.jsonl",
-            "partitions": PARTITIONS,
-            "patience": 20,
-            **settings,
-        }
-        lines = [f"{name} = {json.dumps(value)}" for name, value in given.items()]
-        lines += ["[kafka]", f'"bootstrap.servers" = "{broker.bootstrap}"']
-        lines += ["[schema]", 'id = "long"', 'who = "string"']
-        (folder / "job.toml").write_text("\n".join(lines), encoding="utf-8")
+        given = {"name": f"job-{topic}", "topic": topic, "source": "in", "partitions": PARTITIONS}
+        schema = {"id": "long", "who": "string"}
+        self._file = job_kit.write_job(
+            folder, broker.bootstrap, {"schema": schema}, **given | settings
+        )
 
     def run(self, spark: SparkSession) -> dict[str, Any]:
-        from wirebroker.pipelines.job_commands import run_job
-        from wirebroker.pipelines.job_run import StopWish
-
-        found = run_job("ingest", self.folder / "job.toml", stop=StopWish(), spark=spark)
-        assert isinstance(found, dict)
-        return found
+        return job_kit.run("ingest", self._file, spark)
 
     def read(self, topic: str, count: int, *, partitions: int) -> list[Any]:
-        """Return all committed records of a topic, by partition and offset."""
-        from confluent_kafka import OFFSET_BEGINNING, TopicPartition
-
-        consumer = confluent.make_consumer(self._bootstrap)
-        try:
-            places = range(partitions)
-            consumer.assign([TopicPartition(topic, each, OFFSET_BEGINNING) for each in places])
-            found: list[Any] = []
-            while len(found) < count:
-                got = consumer.consume(count - len(found), timeout=WAIT_S)
-                assert got, f"{len(found)} of {count}"
-                found += got
-            assert not consumer.consume(1, timeout=1.0)
-        finally:
-            consumer.close()
-        return sorted(found, key=lambda each: (each.partition(), each.offset()))
+        return job_kit.read_all(self._bootstrap, topic, count, partitions=partitions)
 
     def check_rows(self, count: int) -> None:
         """Assert that the rows 0 to count - 1 are there, once, by their keys."""
@@ -87,14 +56,6 @@ class Job:
 
 def lines(*numbers: int) -> str:
     return "".join(f'{{"id": {each}, "who": "k{each % 10}"}}\n' for each in numbers)
-
-
-def forget_last_commit(folder: Path) -> None:
-    """Leave a checkpoint as a run does that is killed before it noted its last batch's end."""
-    commits = (folder / "checkpoint" / "spark" / "commits").glob("[0-9]*")
-    last = max(commits, key=lambda each: int(each.name))
-    last.unlink()
-    last.with_name(f".{last.name}.crc").unlink()
 
 
 def test_each_row_is_there_once_and_bad_ones_are_dead_letters(
@@ -132,7 +93,7 @@ def test_a_batch_that_is_done_again_repeats_nothing_also_with_more_partitions(
         path = job.source / f"{number}.jsonl"
         path.write_text(lines(*range(number * 100, number * 100 + 100)), encoding="utf-8")
     assert job.run(spark)["batches"] == 3
-    forget_last_commit(tmp_path)
+    job_kit.forget_last_commit(tmp_path)
     records.add_partitions(broker.bootstrap, topic, partitions=PARTITIONS + 2)
     again = job.run(spark)
     assert (again["records"], again["slices_sent_before"]) == (0, PARTITIONS)

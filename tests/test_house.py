@@ -45,13 +45,21 @@ DOORS = {
     "cramjam": {"codecs/records/compression.py"},
     "zlib": {"codecs/records/compression.py"},
     # A package besides the two: each verb's flags stand beside the verb, and `serve` stays small.
-    "click": {"wirebroker/cli.py", "wirebroker/cli_inspect.py", "wirebroker/commands/"},
+    "click": {
+        "wirebroker/cli.py",
+        "wirebroker/cli_inspect.py",
+        "wirebroker/commands/",
+        "wirebroker/scripts/",
+    },
     "re2": {"wirebroker/patterns.py"},
     "h11": {"wirebroker/http/conversation.py"},
+    "testcontainers": {"wirebroker/testing/engine.py"},
+    "cryptography": {"wirebroker/security/certificates.py", "wirebroker/security/pkcs12.py"},
     "kafka": set[str](),  # its definitions are used, when the package is built
     "kio": set[str](),
     # A package as well: what Spark calls, and the rows that it is given.
     "pyspark": {"spark_it/pipelines/", "spark_it/segments/"},
+    "py4j": {"spark_it/pipelines/job_run.py"},  # PySpark's way to Java, whose errors come through
     "pyarrow": {"spark_it/pipelines/", "spark_it/segments/"},
     "confluent_kafka": {"spark_it/pipelines/"},  # transactional producers, of Spark's tasks
     "fastavro": {"spark_it/pipelines/line_rows.py"},

@@ -37,7 +37,8 @@ def test_tools_see_a_broker_like_any_other(start_cluster: StartCluster) -> None:
     plan = {"topic": "moving", "partition": 0, "replicas": [2]}
     file = cluster.folder / "plan.json"
     file.write_text(json.dumps({"version": 1, "partitions": [plan]}))
-    run(ours.bootstrap, REASSIGN, "--execute", "--reassignment-json-file", str(file))
+    plan_of = ("--reassignment-json-file", str(file))
+    run(ours.bootstrap, REASSIGN, "--execute", *plan_of, "--throttle", "10000000")
     eventually(
         lambda: (
             "is completed"

@@ -87,3 +87,19 @@ class SampledRate:
         oldest_ms = now_ms - self._samples * self._sample_ms
         while self._window and self._window[0].last_ms <= oldest_ms:
             self._window.popleft()
+
+
+class SimpleRate(SampledRate):
+    """A rate over the time since its oldest sample began, of which a sample's counts at least.
+
+    So that who was quiet has no more at once than others.
+
+    Source: Kafka's SimpleRate.
+    """
+
+    __slots__ = ()
+
+    def _elapsed_ms(self, now_ms: float) -> float:
+        self._forget(now_ms)
+        elapsed_ms = now_ms - self._window[0].begin_ms if self._window else 0.0
+        return max(elapsed_ms, float(self._sample_ms))

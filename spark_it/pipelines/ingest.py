@@ -111,6 +111,10 @@ class Ingest:
         """
         wish_of(job, target)
 
+    @staticmethod
+    def source_of(_: IngestJob, __: Target) -> None:
+        """Files need no reader of topics."""
+
     def start(self, handle: Callable[[DataFrame, int], None]) -> StreamingQuery:
         """Start the query."""
         is_avro = self._job.format == "avro"
@@ -128,6 +132,9 @@ class Ingest:
         if self._job.every is None:
             return writer.trigger(availableNow=True).start()
         return writer.trigger(processingTime=f"{self._job.every} seconds").start()
+
+    def note(self, _: dict[str, Any]) -> None:
+        """What Spark says of a batch is known by its slices."""
 
     def handle(self, table: DataFrame, batch: int) -> None:
         """Do a batch: what a table of lines holds goes to Kafka, once."""

@@ -12,8 +12,11 @@ from wirebroker.pipelines.ingest import Ingest, IngestJob
 from wirebroker.pipelines.job_file import described, kafka_settings, load_job
 from wirebroker.pipelines.job_folder import JobFolder
 from wirebroker.pipelines.job_run import JobRun, StopWish
+from wirebroker.pipelines.replay import Replay, ReplayJob
 from wirebroker.pipelines.reporter import Reporter
+from wirebroker.pipelines.source_table import packages_for
 from wirebroker.pipelines.spark_start import start_spark
+from wirebroker.pipelines.windows import Windows, WindowsJob
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -38,6 +41,16 @@ class JobKind(NamedTuple):
 JOBS: Final = {
     "ingest": JobKind(
         "bring files of JSON, CSV or Avro into a topic, each row once", IngestJob, Ingest
+    ),
+    "replay": JobKind(
+        "send a topic's records through a function into another topic, each once",
+        ReplayJob,
+        Replay,
+    ),
+    "windows": JobKind(
+        "add a topic's values up by windows of event time, joined with a table",
+        WindowsJob,
+        Windows,
     ),
 }
 
@@ -83,11 +96,18 @@ def run_job(kind: str, file: Path, *, stop: StopWish, spark: SparkSession | None
     checkpoint = JobFolder(folder_of(job.checkpoint), job.name, job.topic)
     make_topics(target)
     reporter = Reporter(job.name, Path(job.metrics) if job.metrics else None, clock)
-    own = start_spark(job.name, job.spark) if spark is None else None
+    source = pipeline.source_of(job, target)
+    packages = {} if source is None else packages_for(source, job.spark)
+    own = start_spark(job.name, packages | job.spark) if spark is None else None
     try:
         work = pipeline(spark or own, job, target, checkpoint, reporter=reporter, clock=clock)
         run = JobRun(
-            work.handle, patience_s=job.patience, stop=stop, reporter=reporter, clock=clock
+            work.handle,
+            note=work.note,
+            patience_s=job.patience,
+            stop=stop,
+            reporter=reporter,
+            clock=clock,
         )
         if own is not None:
             # Behind Spark's own start, which has a handler, too.

@@ -7,15 +7,17 @@ repeats nothing (delivery.py), until it has not got on for as long as the job's 
 
 from __future__ import annotations
 
+import contextlib
 import re
 import signal
 import threading
 from typing import TYPE_CHECKING, Any, Final
 
 from confluent_kafka import KafkaException
+from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
 
-from wirebroker.pipelines.errors import PatienceError
+from wirebroker.pipelines.errors import PatienceError, PipelineError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,11 +28,15 @@ if TYPE_CHECKING:
     from wirebroker.clock import Clock
     from wirebroker.pipelines.reporter import Reporter
 
+# Failures of Spark's: in words of its own, or as Java has them (a worker that was killed).
+_OF_SPARK: Final = (PySparkException, Py4JJavaError)
 _LOOK_S: Final = 0.25
 _PAUSE_S: Final = 2.0
 _MOST_TOLD: Final = 500
-# The last line of a traceback: "package.SomeError: words".
-_OF_PYTHON: Final = re.compile(r"[\w.]*(Error|Exception|KafkaException): ")
+# A line as tracebacks end with: "package.SomeError: words".
+# What a task raised that no other try mends: it comes as text.
+_OURS: Final = re.compile(r"wirebroker\.pipelines\.errors\.\w+: (.*)")
+_OF_AN_ERROR: Final = re.compile(r"[\w.]*(Error|Exception): ")
 
 
 class StopWish:
@@ -67,6 +73,7 @@ class JobRun:
 
     Args:
         handle: Does a batch: its table and number.
+        note: Is told what Spark says of each batch that is done.
         patience_s: How long it may fail without getting on, in seconds.
         stop: The wish for an end.
         reporter: Is told of faults.
@@ -77,17 +84,20 @@ class JobRun:
         self,
         handle: Callable[[DataFrame, int], None],
         *,
+        note: Callable[[dict[str, Any]], None],
         patience_s: float,
         stop: StopWish,
         reporter: Reporter,
         clock: Clock,
     ) -> None:
         self._handle = handle
+        self._note = note
         self._patience_s = patience_s
         self._stop = stop
         self._reporter = reporter
         self._clock = clock
         self._got_on = clock.monotonic()
+        self._noted = -1
         self._failure: Exception | None = None
         self._cause: Exception | None = None
 
@@ -106,33 +116,49 @@ class JobRun:
             try:
                 query = start(self._on_batch)
                 self._watch(query)
-            except PySparkException as error:
+                self._note_batches(query)
+            except _OF_SPARK as error:
                 self._consider(error)
+            except (Py4JError, ConnectionError) as error:
+                raise PipelineError("Spark's process has ended: start the job again") from error
             else:
                 return
             finally:
                 if query is not None:
-                    query.stop()
+                    # With Spark gone there is nothing to stop.
+                    with contextlib.suppress(Py4JError, ConnectionError):
+                        query.stop()
 
     def _watch(self, query: StreamingQuery) -> None:
         """Return when the query has ended, or is idle and no more is wanted."""
         idle = 0
         while not query.awaitTermination(_LOOK_S):
+            self._note_batches(query)
             idle = 0 if query.status["isTriggerActive"] else idle + 1
             # Twice: between the end of a batch and the next one it looks idle, too. Whatever
             # begins even so is refused by _on_batch.
             if self._stop.is_asked and idle > 1:
                 return
 
+    def _note_batches(self, query: StreamingQuery) -> None:
+        """Pass on what Spark says of batches; it keeps the last hundred."""
+        for progress in query.recentProgress:
+            if progress["batchId"] > self._noted:
+                self._noted = progress["batchId"]
+                self._note(dict(progress))
+
     def _on_batch(self, table: DataFrame, batch: int) -> None:
         if self._stop.is_asked:
             raise InterruptedError("the end is asked for: this batch is the next run's")
         try:
             self._handle(table, batch)
-        except (KafkaException, PySparkException, OSError) as error:
+        except (KafkaException, *_OF_SPARK, OSError) as error:
             self._cause = error
             # A broker that is away, a task that was killed: worth another try.
-            if isinstance(error, ImportError):
+            told = _OURS.search(str(error))
+            if told:
+                self._failure = PipelineError(told[1])
+            elif isinstance(error, ImportError):
                 self._failure = error
             raise
         except Exception as error:
@@ -140,7 +166,7 @@ class JobRun:
             raise
         self._got_on = self._clock.monotonic()
 
-    def _consider(self, error: PySparkException) -> None:
+    def _consider(self, error: Exception) -> None:
         if self._failure is not None:
             raise self._failure
         if self._stop.is_asked:
@@ -155,7 +181,8 @@ class JobRun:
 
 
 def _first_line(error: Exception) -> str:
-    """Return what a person wants to know of a failure: what Python said in the end, if it did."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    told = [line for line in lines if _OF_PYTHON.match(line)]
-    return (told[:1] or lines[:1] or [type(error).__name__])[0][:_MOST_TOLD]
+    """Return what a person wants to know of a failure: what Python said, else what Java did."""
+    lines = [line.strip(" :\t") for line in str(error).splitlines()]
+    told = [line for line in lines if _OF_AN_ERROR.match(line)]
+    python = [line for line in told if not line.startswith(("org.", "java."))]
+    return (python[:1] or told[:1] or list(filter(None, lines)) or [repr(error)])[0][:_MOST_TOLD]

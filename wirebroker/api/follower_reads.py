@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from wirebroker.api.partition_reads import PartitionReads
+from wirebroker.fetch_sessions import records_length
 
 if TYPE_CHECKING:
     from wirebroker.broker import Broker
@@ -21,16 +22,25 @@ if TYPE_CHECKING:
 class FollowerReads(PartitionReads):
     """What one follower's Fetch finds."""
 
-    __slots__ = ("_broker_epoch", "_replica_id")
+    __slots__ = ("_broker_epoch", "_quota", "_replica_id")
 
     def __init__(self, broker: Broker, request: FetchRequest, version: int) -> None:
         super().__init__(broker, request, version)
         self._replica_id = request.replica_id
         self._broker_epoch = request.replica_epoch
+        self._quota = broker.replication_quotas.leader
         self._client_rack = ""  # it is to read here, wherever it is
 
     def note_sent(self) -> None:
-        """Count nothing: only consumers count."""
+        """Count what goes to throttled replicas; as traffic only consumers count."""
+        if self._quota.is_set:
+            sent_bytes = sum(
+                records_length(result)
+                for (_, partition), (_, result) in zip(self.found, self.results)  # noqa: B905 - first those found
+                if self._is_throttled(partition)
+            )
+            if sent_bytes:
+                self._quota.count(sent_bytes)
 
     def leaders(self) -> set[int]:
         """Return none: it knows them from the metadata."""
@@ -56,10 +66,21 @@ class FollowerReads(PartitionReads):
         may_block: bool,
     ) -> FetchPartitionResult:
         result = super()._read(asked, partition, max_bytes, min_one=min_one, may_block=may_block)
+        if self._quota.is_set and self._has_to_wait(partition):
+            result.records = b""
         # It is noted once, by the first look: later ones know no more.
         if not self.results and result.diverging_epoch is None:
             self._note(partition, asked)
         return result
+
+    def _is_throttled(self, partition: Partition) -> bool:
+        named = partition.log.settings.leader_replication_throttled_replicas
+        return self._quota.concerns(named, partition.index)
+
+    def _has_to_wait(self, partition: Partition) -> bool:
+        leading = partition.leading
+        is_in_sync = leading is not None and self._replica_id in leading.isr
+        return not is_in_sync and self._is_throttled(partition) and self._quota.delay_s() > 0
 
     def _note(self, partition: Partition, asked: SessionPartition) -> None:
         """Note how far the follower has come; it may be let into the ISR."""

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from random import Random
 
     from wirebroker.clock import Clock
-    from wirebroker.net.client.connection import Body
+    from wirebroker.net.client.connection import Body, Handshake
     from wirebroker.net.client.transport import Dialer
 
 # How long what passes by itself is given, each time.
@@ -42,6 +42,7 @@ _GROUP: Final = 0
 # The last version that asks for one key and not for several.
 _ONE_KEY: Final = 3
 _CLIENT_ID: Final = "wirebroker-cli"
+_LOCAL_HOSTS: Final = ("127.", "localhost", "::1")
 
 
 class KafkaClient:
@@ -59,6 +60,7 @@ class KafkaClient:
         "_coordinators",
         "_dialer",
         "_first",
+        "_handshake",
         "_nodes",
         "_random",
         "_retry",
@@ -75,6 +77,7 @@ class KafkaClient:
         dialer: Dialer,
         clock: Clock,
         random: Random,
+        handshake: Handshake | None = None,
         client_id: str = _CLIENT_ID,
         retry: Backoff = _RETRY,
     ) -> None:
@@ -86,6 +89,7 @@ class KafkaClient:
             dialer: Makes connections.
             clock: What deadlines go by.
             random: For pauses.
+            handshake: What follows on each connection: a login.
             client_id: How brokers' logs call it.
             retry: The pauses before what passes by itself is tried again.
         """
@@ -94,6 +98,7 @@ class KafkaClient:
         self.clock = clock
         self._bootstrap = tuple(bootstrap)
         self._dialer = dialer
+        self._handshake = handshake
         self._random = random
         self._retry = retry
         self._settings = ClientSettings(
@@ -130,6 +135,11 @@ class KafkaClient:
         other = copy(self)
         other._nodes = {}
         return other
+
+    @property
+    def is_asked_locally(self) -> bool:
+        """Whether an address that it began with is one of this machine."""
+        return any(each.host.startswith(_LOCAL_HOSTS) for each in self._bootstrap)
 
     # --- requests ---
 
@@ -246,6 +256,15 @@ class KafkaClient:
             del self._coordinators[group]
         return answer
 
+    async def coordinator_of(self, group: str) -> tuple[int, PeerAddress]:
+        """Return the broker that coordinates a group, and its address.
+
+        Raises:
+            ClientError: There is none.
+        """
+        broker_id = self._coordinators[group] = await self._find_coordinator(group)
+        return broker_id, self._brokers[broker_id]
+
     async def broker_ids(self) -> list[int]:
         """Return the ids of all brokers.
 
@@ -332,6 +351,7 @@ class KafkaClient:
                 settings=self._settings,
                 clock=self.clock,
                 random=self._random,
+                handshake=self._handshake,
             )
         return node
 

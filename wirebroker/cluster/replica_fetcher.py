@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from wirebroker.cluster.peers import Peers
     from wirebroker.config import Config
     from wirebroker.net.client.node import Node
+    from wirebroker.quotas.replication_quotas import ReplicationQuota
 
 logger = logging.getLogger(__name__)
 
@@ -81,6 +82,7 @@ class Follower(NamedTuple):
     clock: Clock
     # Told of a partition under which a write has failed.
     disk_failed: Callable[[Partition, OSError], None]
+    quota: ReplicationQuota
 
 
 class ReplicaFetcher:
@@ -309,7 +311,7 @@ class ReplicaFetcher:
                     log_start_offset=result.log_start_offset,
                     now_ms=self._follower.clock.now_ms(),
                 )
-                self._go_on(followed)
+                self._go_on_in_time(followed, result)
         except KafkaError as error:
             self._failed(followed, error)
         except OSError as error:
@@ -363,6 +365,24 @@ class ReplicaFetcher:
         followed.succeeded()
         if self._is_present(followed):
             self._changed[followed.key] = None
+
+    def _go_on_in_time(self, followed: FollowedPartition, result: Any) -> None:
+        """Go on, unless a quota has the partition wait (KIP-73)."""
+        partition, quota = followed.partition, self._follower.quota
+        named = partition.log.settings.follower_replication_throttled_replicas
+        self._go_on(followed)
+        if not quota.concerns(named, partition.index):
+            return
+        if result.records is not None:
+            quota.count(len(result.records))
+        is_behind = partition.log.log_end_offset < result.high_watermark
+        delay_s = quota.delay_s() if is_behind else 0.0
+        if delay_s:
+            # Not for longer: the rate may be another by then.
+            followed.not_before = self._follower.clock.monotonic() + min(
+                delay_s, self._settings.backoff_s
+            )
+            self._put_off(followed)
 
     def _delay(self, followed: FollowedPartition) -> None:
         clock = self._follower.clock

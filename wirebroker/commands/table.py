@@ -50,11 +50,18 @@ VERBS: Final = (
         "Show what transactional producers are at.",
     ),
     Verb(
+        "certs",
+        "wirebroker.commands.certs:certs",
+        "Make an authority and certificates for a broker and clients, for development.",
+    ),
+    Verb(
         "share",
         "wirebroker.commands.share:share",
         "Show share groups, whose members read the same partitions (KIP-932).",
     ),
     Verb("acl", "wirebroker.commands.acl:acl", "Show and change who may do what (ACLs)."),
+    Verb("user", "wirebroker.commands.user:user", "Show, make and delete users of SCRAM."),
+    Verb("quota", "wirebroker.commands.quota:quota", "Show and change how much clients may do."),
     Verb("reassign", "wirebroker.commands.reassign:reassign", "Move replicas to other brokers."),
     Verb(
         "elect",
@@ -66,6 +73,16 @@ VERBS: Final = (
         "wirebroker.commands.shadow:shadow",
         "Copy partitions of a cluster, byte for byte, and verify them on the way.",
     ),
+    Verb(
+        "doctor",
+        "wirebroker.commands.doctor:doctor",
+        "Ask a cluster what support would ask, and say what to do about each answer.",
+    ),
+    Verb(
+        "bench",
+        "wirebroker.commands.bench:bench",
+        "Write records to a topic made for it, read them back, and say how fast that went.",
+    ),
     Verb("dump", "wirebroker.cli_inspect:dump", "Print what the files of a data directory hold."),
     Verb("verify", "wirebroker.cli_inspect:verify", "Say what is wrong in data directories."),
     Verb(
@@ -73,5 +90,64 @@ VERBS: Final = (
         "wirebroker.cli_inspect:repair",
         "Recover the data directories of a stopped broker.",
     ),
+    Verb(
+        "pipeline",
+        "wirebroker.commands.pipeline:pipeline",
+        "Run a job on Spark, where wirebroker[spark] is installed.",
+    ),
     Verb("commands", "wirebroker.cli:commands", "Print every verb with its flags."),
+)
+
+# Kafka's own tools by their names; apart, as help and docs/cli.md name them.
+SCRIPTS: Final = (
+    Verb(
+        "kafka-topics",
+        "wirebroker.scripts.topics:kafka_topics",
+        "List, make, change and delete topics, as kafka-topics.sh.",
+    ),
+    Verb(
+        "kafka-console-producer",
+        "wirebroker.scripts.console_producer:kafka_console_producer",
+        "Write the lines of standard input to a topic, as kafka-console-producer.sh.",
+    ),
+    Verb(
+        "kafka-console-consumer",
+        "wirebroker.scripts.console_consumer:kafka_console_consumer",
+        "Print the records of a topic, as kafka-console-consumer.sh.",
+    ),
+    Verb(
+        "kafka-consumer-groups",
+        "wirebroker.scripts.consumer_groups:kafka_consumer_groups",
+        "List, describe, move and delete consumer groups, as kafka-consumer-groups.sh.",
+    ),
+    Verb(
+        "kafka-get-offsets",
+        "wirebroker.scripts.get_offsets:kafka_get_offsets",
+        "Print offsets of partitions, as kafka-get-offsets.sh.",
+    ),
+    Verb(
+        "kafka-delete-records",
+        "wirebroker.scripts.delete_records:kafka_delete_records",
+        "Delete the records before given offsets, as kafka-delete-records.sh.",
+    ),
+    Verb(
+        "kafka-configs",
+        "wirebroker.scripts.configs:kafka_configs",
+        "Show and change configs, as kafka-configs.sh.",
+    ),
+    Verb(
+        "kafka-acls",
+        "wirebroker.scripts.acls:kafka_acls",
+        "List, add and remove ACLs, as kafka-acls.sh.",
+    ),
+    Verb(
+        "kafka-dump-log",
+        "wirebroker.scripts.dump_log:kafka_dump_log",
+        "Print what the files of a partition hold, as kafka-dump-log.sh.",
+    ),
+    Verb(
+        "kafka-producer-perf-test",
+        "wirebroker.scripts.producer_perf_test:kafka_producer_perf_test",
+        "Write many records and say how fast that went, as kafka-producer-perf-test.sh.",
+    ),
 )

@@ -51,6 +51,9 @@ def _java_double(value: float) -> str:
         return "Infinity" if value > 0 else "-Infinity"
     if value == 0 or 1e-3 <= abs(value) < 1e7:
         return repr(value)
+    mantissa, e, exponent = repr(value).partition("e")
+    if e:  # the default of log.cleaner.io.max.bytes.per.second, at every start
+        return f"{mantissa}{'' if '.' in mantissa else '.0'}E{int(exponent)}"
     from decimal import Decimal  # noqa: PLC0415 - DescribeConfigs alone shows such values
 
     shortest = Decimal(repr(abs(value))).normalize()

@@ -1,7 +1,7 @@
 """TopicSettings: the configs of a topic, a field each, with the values that storage works with.
 
 All of Kafka 4.3's topic configs are fields, also those that take effect only with features to come
-(tiered storage, replication quotas): CreateTopics, AlterConfigs and DescribeConfigs treat a topic
+(tiered storage): CreateTopics, AlterConfigs and DescribeConfigs treat a topic
 as Kafka does, and a topic's overrides survive in the metadata log either way.
 
 A field is the config's row too (topic_field.py): default, what it does, the broker configs that
@@ -123,7 +123,6 @@ class TopicSettings:
         (),
         "Replicas (partition:broker pairs, or *) whose fetching is throttled.",
         check=_throttled_replicas,
-        effect=Effect.SHOWN,
     )
     index_interval_bytes: int = integer(
         4096,
@@ -138,7 +137,6 @@ class TopicSettings:
         (),
         "Replicas (partition:broker pairs, or *) whose leader throttles them.",
         check=_throttled_replicas,
-        effect=Effect.SHOWN,
     )
     local_retention_bytes: int = long(
         -2,

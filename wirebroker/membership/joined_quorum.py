@@ -17,12 +17,18 @@ import random
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Final
 
+from wirebroker.authorization.following import unserved_protection
 from wirebroker.clock import pause
 from wirebroker.cluster.metadata_follower import MetadataFollower
 from wirebroker.cluster.remote_channel import RemoteChannel
 from wirebroker.codecs.errors import KafkaError, MalformedFrameError
 from wirebroker.config import StartError
-from wirebroker.config.listeners import inter_broker_listener, is_auto, is_wildcard
+from wirebroker.config.listeners import (
+    inter_broker_listener,
+    is_auto,
+    is_wildcard,
+    to_controllers,
+)
 from wirebroker.config.protection import check_cluster
 from wirebroker.config.quorum import controllers_of
 from wirebroker.coordinator.controller.feature_control import (
@@ -36,7 +42,7 @@ from wirebroker.membership.observed_log import ObservedLog
 from wirebroker.net.client.active_controller import ActiveController
 from wirebroker.net.client.errors import PeerError
 from wirebroker.net.client.settings import ClientSettings, PeerAddress
-from wirebroker.net.client.transport import TcpDialer
+from wirebroker.security.outgoing import way_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -48,6 +54,7 @@ if TYPE_CHECKING:
     from wirebroker.config import Config
     from wirebroker.coordinator.controller.cluster_image import ClusterImage, Endpoint
     from wirebroker.ready_lines import BoundListener
+    from wirebroker.security.outgoing import Way
     from wirebroker.storage.files import Files
 
 LOGGER = logging.getLogger("wirebroker")
@@ -61,13 +68,20 @@ _REQUEST_S: Final = 5.0
 
 
 def controllers_at(
-    addresses: Sequence[PeerAddress], clock: Clock, *, request_timeout_s: float = _REQUEST_S
+    addresses: Sequence[PeerAddress],
+    clock: Clock,
+    *,
+    way: Way,
+    request_timeout_s: float = _REQUEST_S,
+    node_id: int | None = None,
 ) -> ActiveController:
-    """Return a new way to the controllers at these addresses."""
+    """Return a new way to the controllers at these addresses, which are told who asks."""
+    name = "wirebroker" if node_id is None else f"broker-{node_id}"
     return ActiveController(
         addresses,
-        dialer=TcpDialer(),
-        settings=ClientSettings(request_timeout_s=request_timeout_s),
+        dialer=way.dialer,
+        handshake=way.handshake,
+        settings=ClientSettings(client_id=name, request_timeout_s=request_timeout_s),
         clock=clock,
         random=random.Random(),  # noqa: S311 - jitter, no secrets
     )
@@ -112,7 +126,7 @@ def check_joinable(image: ClusterImage, config: Config) -> None:
         check_features(image.features)
     except KafkaError as error:
         raise StartError(str(error.message), "start a newer broker in this cluster") from None
-    check_cluster(image.unserved_protection, config)
+    check_cluster(unserved_protection(image, config), config)
     unserved = {
         name: level
         for name, level in image.features.items()
@@ -154,6 +168,7 @@ class JoinedQuorum:
         "_local_host",
         "_log",
         "_on_failure",
+        "_way",
         "metadata",
     )
 
@@ -173,7 +188,9 @@ class JoinedQuorum:
         self._on_failure = on_failure
         self._failure: str | None = None
         self._addresses = tuple(PeerAddress(*each) for each in controllers_of(config))
-        self._controllers = controllers_at(self._addresses, clock)
+        node_id = config.node_id
+        self._way = way_of(to_controllers(config))
+        self._controllers = controllers_at(self._addresses, clock, way=self._way, node_id=node_id)
         self._channel = RemoteChannel(self._controllers)
         self._local_host = ""
         self._lifecycle: MemberLifecycle | None = None
@@ -223,7 +240,9 @@ class JoinedQuorum:
                 "remove that folder: it is fetched again from the controllers",
             ) from None
         self._fetcher = MetadataFetcher(
-            controllers_at(self._addresses, self._clock),
+            controllers_at(
+                self._addresses, self._clock, way=self._way, node_id=self._config.node_id
+            ),
             log,
             self.metadata,
             cluster_id=cluster_id,
@@ -241,7 +260,11 @@ class JoinedQuorum:
             clock=self._clock,
             pace=self._pace,
             make_controllers=lambda: controllers_at(
-                self._addresses, self._clock, request_timeout_s=self._pace.session_s / 2
+                self._addresses,
+                self._clock,
+                way=self._way,
+                request_timeout_s=self._pace.session_s / 2,
+                node_id=self._config.node_id,
             ),
             on_replaced=self._fail,
         )

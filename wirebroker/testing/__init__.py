@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from wirebroker.testing.broker import Broker
     from wirebroker.testing.broker_clock import BrokerClock
     from wirebroker.testing.broker_faults import BrokerFaults, SetFault
+    from wirebroker.testing.cluster import Cluster
+    from wirebroker.testing.cluster_node import ClusterNode
     from wirebroker.testing.recorded_request import RecordedRequest
     from wirebroker.testing.snapshots import Snapshot
     from wirebroker.testing.topic_record import TopicRecord
@@ -27,6 +29,8 @@ __all__ = [
     "Broker",
     "BrokerClock",
     "BrokerFaults",
+    "Cluster",
+    "ClusterNode",
     "KafkaError",
     "RecordedRequest",
     "SetFault",
@@ -38,6 +42,8 @@ _HOMES: Final = {
     "Broker": "wirebroker.testing.broker",
     "BrokerClock": "wirebroker.testing.broker_clock",
     "BrokerFaults": "wirebroker.testing.broker_faults",
+    "Cluster": "wirebroker.testing.cluster",
+    "ClusterNode": "wirebroker.testing.cluster_node",
     "SetFault": "wirebroker.testing.broker_faults",
     "KafkaError": "wirebroker.codecs.errors",
     "RecordedRequest": "wirebroker.testing.recorded_request",

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from wirebroker.testing.api_names import api_named
+from wirebroker.testing.broker_clock import BrokerClock
+from wirebroker.testing.broker_faults import BrokerFaults
 from wirebroker.testing.client_configs import client_config
 from wirebroker.testing.contents import Contents
 from wirebroker.testing.life import BrokerLife
-from wirebroker.testing.request_journal import request_of
+from wirebroker.testing.request_journal import requests_of
 from wirebroker.testing.sending import Sender
 from wirebroker.testing.snapshots import Snapshot
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from typing import Self
 
     from wirebroker.testing.client_configs import ClientName
+    from wirebroker.testing.protection import SaslName
     from wirebroker.testing.recorded_request import RecordedRequest
     from wirebroker.testing.settings import Setting
 
@@ -42,6 +44,10 @@ class Broker(Contents):
     0
 
     In a coroutine it is `async with Broker() as broker`.
+
+    Attributes:
+        clock: What time it is for the broker; by it time passes at once.
+        faults: What is to go wrong for clients; a reset removes all.
     """
 
     def __init__(
@@ -52,6 +58,8 @@ class Broker(Contents):
         port: int = 0,
         own_process: bool = False,
         snapshot: Snapshot | str | Path | None = None,
+        tls: bool = False,
+        sasl: SaslName | None = None,
     ) -> None:
         """Prepare a broker; it runs from `start`, or `with`, on.
 
@@ -62,19 +70,33 @@ class Broker(Contents):
             own_process: As `spawn` has it.
             snapshot: What it holds at the start, and after each `reset`: one that was taken, or a
                 data directory of a broker that does not run.
+            tls: Whether it is spoken to by TLS, with a certificate of its own authority for
+                127.0.0.1 and localhost (`wirebroker[tls]`).
+            sasl: How clients log in, "PLAIN", "SCRAM-SHA-256" or "SCRAM-SHA-512", as user `test`
+                with the password `test-secret`; `client_config` has all of that. PLAIN is there
+                besides: it is what the kit itself uses.
 
         Raises:
             ValueError: The snapshot is no data directory, or a directory is given besides.
         """
-        super().__init__(
+        self._live(
             BrokerLife(
                 config=config or {},
                 directory=None if directory is None else Path(directory),
                 port=port,
                 is_child=own_process,
-                origin=None if snapshot is None else _place_of(snapshot),
+                origin=None if snapshot is None else snapshot_place(snapshot),
+                tls=tls,
+                sasl=sasl,
             )
         )
+
+    def _live(self, life: BrokerLife) -> None:
+        """Have all methods ask the broker that leads this life."""
+        self._life = life
+        self.clock = BrokerClock(life)
+        self.faults = BrokerFaults(life)
+        super().__init__(life, self.clock.now_ms)
 
     @classmethod
     def spawn(
@@ -84,6 +106,8 @@ class Broker(Contents):
         directory: str | Path | None = None,
         port: int = 0,
         snapshot: Snapshot | str | Path | None = None,
+        tls: bool = False,
+        sasl: SaslName | None = None,
     ) -> Self:
         """Return a broker that runs in a process of its own; the arguments are the same.
 
@@ -97,7 +121,13 @@ class Broker(Contents):
         [b'one']
         """
         return cls(
-            config=config, directory=directory, port=port, own_process=True, snapshot=snapshot
+            config=config,
+            directory=directory,
+            port=port,
+            own_process=True,
+            snapshot=snapshot,
+            tls=tls,
+            sasl=sasl,
         )
 
     # -- its life ----------------------------------------------------------------------------
@@ -192,7 +222,7 @@ class Broker(Contents):
             wirebroker.config.StartError: Likewise.
         """
         self._sender = Sender()
-        self._life.restore(_place_of(snapshot))
+        self._life.restore(snapshot_place(snapshot))
 
     def reset(self, *, config: Mapping[str, Setting] | None = None) -> None:
         """Put a new, empty broker in its place.
@@ -280,7 +310,7 @@ class Broker(Contents):
         """
         return self._life.directory
 
-    def client_config(self, client: ClientName) -> dict[str, str]:
+    def client_config(self, client: ClientName) -> dict[str, Any]:
         """Return how a client is told of this broker, in its own words.
 
         >>> broker.client_config("confluent") == {"bootstrap.servers": broker.bootstrap_servers}
@@ -293,7 +323,7 @@ class Broker(Contents):
         Raises:
             ValueError: There is no client of that name.
         """
-        return client_config(client, self.bootstrap_servers)
+        return client_config(client, self.bootstrap_servers, self._life.protection)
 
     def log_lines(self, most: int = 50) -> list[str]:
         """Return what it has logged last, since it was started.
@@ -332,9 +362,7 @@ class Broker(Contents):
             ValueError: There is no such kind of request.
             ConnectionError: It is a process that does not run; with it its requests are gone.
         """
-        key = None if api is None else api_named(api).name
-        arguments = {"api": key, "client_id": client_id, "most": most}
-        return [request_of(row) for row in self._life.instruct("requests", arguments)]
+        return requests_of(self._life, api, client_id=client_id, most=most)
 
     def forget_requests(self) -> None:
         """Forget the requests so far.
@@ -346,5 +374,6 @@ class Broker(Contents):
         self._life.instruct("forget-requests", {})
 
 
-def _place_of(snapshot: Snapshot | str | Path) -> Path:
+def snapshot_place(snapshot: Snapshot | str | Path) -> Path:
+    """Return the directory that is meant."""
     return snapshot.directory if isinstance(snapshot, Snapshot) else Path(snapshot)

@@ -87,6 +87,7 @@ class ChildProcess:
         assert process is not None
         if process.returncode is None:
             process.send_signal(signal.SIGTERM)
+            process.send_signal(signal.SIGCONT)  # it may be paused
         try:
             async with asyncio.timeout(_STOP_S):
                 await process.communicate()
@@ -101,6 +102,16 @@ class ChildProcess:
         if process.returncode is None:
             process.kill()
         await process.communicate()
+
+    async def pause(self) -> None:
+        """Have the system let it do nothing (SIGSTOP)."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGSTOP)
+
+    async def resume(self) -> None:
+        """Let it go on (SIGCONT)."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGCONT)
 
     def leave_nothing(self) -> None:
         """Kill it, and don't wait."""

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, TypeVar, cast
 
 from wirebroker.client.groups import committed_of
 from wirebroker.client.topics import create_topics, list_topics
-from wirebroker.testing.broker_clock import BrokerClock
-from wirebroker.testing.broker_faults import BrokerFaults
 from wirebroker.testing.consumption import consumed_until
 from wirebroker.testing.differences import as_fields, difference
 from wirebroker.testing.reading import read_all, read_until
@@ -17,10 +15,10 @@ from wirebroker.testing.settings import as_texts
 
 if TYPE_CHECKING:
     import datetime
-    from collections.abc import Iterable
+    from collections.abc import Callable, Coroutine, Iterable
 
+    from wirebroker.client.kafka_client import KafkaClient
     from wirebroker.testing.differences import Expected
-    from wirebroker.testing.life import BrokerLife
     from wirebroker.testing.settings import Setting
     from wirebroker.testing.topic_record import TopicRecord
 
@@ -28,21 +26,26 @@ if TYPE_CHECKING:
 Content: TypeAlias = "str | bytes | None"
 _Headers: TypeAlias = "Mapping[str, Content] | Iterable[tuple[str, Content]]"
 
+_Result = TypeVar("_Result")
+
 _PATIENCE_S: Final = 10.0
 
 
+class Answering(Protocol):
+    """Whoever has a broker, or several, answer."""
+
+    def ask(self, question: Callable[[KafkaClient], Coroutine[Any, Any, _Result]]) -> _Result:
+        """Talk with them, and return what comes of it."""
+        ...
+
+
 class Contents:
-    """The methods of a Broker that are about what clients read and write.
+    """The methods of a Broker, and of a Cluster, that are about what clients read and write."""
 
-    Attributes:
-        clock: What time it is for the broker; by it time passes at once.
-        faults: What is to go wrong for clients; a reset removes all.
-    """
-
-    def __init__(self, life: BrokerLife) -> None:
-        self.clock = BrokerClock(life)
-        self.faults = BrokerFaults(life)
-        self._life = life
+    def __init__(self, asked: Answering, now_ms: Callable[[], int]) -> None:
+        """Take who answers, and the time that records have."""
+        self._asked = asked
+        self._now_ms = now_ms
         self._sender = Sender()
 
     def create_topic(
@@ -77,7 +80,7 @@ class Contents:
             KafkaError: One cannot be created.
         """
         configs = as_texts(config or {})
-        self._life.ask(lambda client: create_topics(client, partitions, configs=configs))
+        self._asked.ask(lambda client: create_topics(client, partitions, configs=configs))
 
     def topics(self) -> dict[str, int]:
         """Return how many partitions each topic has, Kafka's own topics left out.
@@ -86,7 +89,7 @@ class Contents:
         >>> broker.topics()
         {'orders': 3}
         """
-        return self._life.ask(list_topics)
+        return self._asked.ask(list_topics)
 
     def produce(
         self,
@@ -113,7 +116,8 @@ class Contents:
                 records without a key go to the partitions in turn.
             headers: Names and values.
             partition: The partition's number.
-            timestamp: Milliseconds since 1970, or a datetime; now, by `clock`, if it is not given.
+            timestamp: Milliseconds since 1970, or a datetime; if it is not given, now, by the
+                `clock` of a Broker.
 
         Raises:
             KafkaError: The broker refuses it, such as UNKNOWN_TOPIC_OR_PARTITION.
@@ -124,9 +128,9 @@ class Contents:
             key=_as_bytes(key),
             value=_as_bytes(value),
             headers=tuple((name, _as_bytes(each)) for name, each in _pairs(headers)),
-            timestamp_ms=self.clock.now_ms() if timestamp is None else _as_ms(timestamp),
+            timestamp_ms=self._now_ms() if timestamp is None else _as_ms(timestamp),
         )
-        return self._life.ask(lambda client: self._sender.send(client, parcel))
+        return self._asked.ask(lambda client: self._sender.send(client, parcel))
 
     def records(self, topic: str, *, read_committed: bool = False) -> list[TopicRecord]:
         """Return all records of a topic, partition by partition, in the order of their offsets.
@@ -144,7 +148,9 @@ class Contents:
         Raises:
             KafkaError: UNKNOWN_TOPIC_OR_PARTITION.
         """
-        return self._life.ask(lambda client: read_all(client, topic, read_committed=read_committed))
+        return self._asked.ask(
+            lambda client: read_all(client, topic, read_committed=read_committed)
+        )
 
     def wait_for(
         self,
@@ -171,7 +177,7 @@ class Contents:
         Raises:
             TimeoutError: There are fewer when the time is over; the text says how many.
         """
-        return self._life.ask(
+        return self._asked.ask(
             lambda client: read_until(
                 client, topic, timeout, count=count, read_committed=read_committed
             )
@@ -189,7 +195,7 @@ class Contents:
         Raises:
             KafkaError: Its coordinator does not answer.
         """
-        found = self._life.ask(lambda client: committed_of(client, group))
+        found = self._asked.ask(lambda client: committed_of(client, group))
         return {(place.topic, place.partition): offset for place, offset in found.items()}
 
     # -- assertions --------------------------------------------------------------------------
@@ -256,7 +262,7 @@ class Contents:
                 far it is.
             KafkaError: UNKNOWN_TOPIC_OR_PARTITION.
         """
-        missing = self._life.ask(
+        missing = self._asked.ask(
             lambda client: consumed_until(
                 client, topic, group, timeout, read_committed=read_committed
             )

@@ -42,6 +42,14 @@ class Host(Protocol):
         """End it at once: nothing is finished, as by kill -9."""
         ...
 
+    async def pause(self) -> None:
+        """Have it do nothing at all until `resume`; only a process of its own can."""
+        ...
+
+    async def resume(self) -> None:
+        """Let it go on."""
+        ...
+
     async def take_snapshot(self, target: Path) -> None:
         """Copy what the running broker holds to a place where there is nothing.
 

@@ -8,12 +8,16 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from wirebroker.codecs.errors import MalformedFrameError
 from wirebroker.codecs.messages import decode_request
+from wirebroker.testing.api_names import api_named
 from wirebroker.testing.json_values import from_json, to_json
 from wirebroker.testing.recorded_request import RecordedRequest
 
 if TYPE_CHECKING:
+    from enum import Enum
+
     from wirebroker.codecs.api_keys import ApiKey
     from wirebroker.request import Request
+    from wirebroker.testing.life import BrokerLife
 
 # All bodies and client ids together, and one body.
 MOST_BYTES: Final = 16 << 20
@@ -95,6 +99,20 @@ def _row(entry: _Entry) -> dict[str, Any]:
     }
 
 
-def request_of(row: dict[str, Any]) -> RecordedRequest:
+def _request_of(row: dict[str, Any]) -> RecordedRequest:
     """Return the request that a row tells of, its body decoded from JSON."""
     return RecordedRequest(**{**row, "body": from_json(row["body"])})
+
+
+def requests_of(
+    life: BrokerLife, api: str | Enum | None, *, client_id: str | None, most: int | None
+) -> list[RecordedRequest]:
+    """Return the last requests that clients have sent a broker, oldest first.
+
+    Raises:
+        ValueError: There is no such kind of request.
+        ConnectionError: It is a process that does not run; with it its requests are gone.
+    """
+    key = None if api is None else api_named(api).name
+    rows = life.instruct("requests", {"api": key, "client_id": client_id, "most": most})
+    return [_request_of(each) for each in rows]

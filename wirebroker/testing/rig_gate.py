@@ -1,6 +1,7 @@
 """The gate of a broker in test mode: it sees every request, and keeps a note of it.
 
-What the kit itself asks for is neither noted nor disturbed.
+What the kit itself asks for, and what nodes of its clusters ask each other, is neither noted nor
+disturbed.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from wirebroker.gate import Gate
 from wirebroker.testing.disturbance import Disturbance
 from wirebroker.testing.kit_client import CLIENT_ID
+from wirebroker.testing.node_settings import NODES_LISTENER
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
@@ -45,7 +47,7 @@ class RigGate:
             CloseConnectionError: A fault closes the connection.
         """
         self.gate.epoch += 1  # nothing that a session has prepared goes past the gate
-        if request.client_id == CLIENT_ID:
+        if request.client_id == CLIENT_ID or request.session.listener_name == NODES_LISTENER:
             return None
         self._journal.add(request)
         faults = self._faults.concerning(request.key, request.client_id) if self._faults else []

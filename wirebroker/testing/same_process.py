@@ -73,6 +73,13 @@ class SameProcess:
         finally:
             PROCESS_LOG.stop_listening()
 
+    async def pause(self) -> None:
+        """Refuse: the tests' own process would stand still."""
+        raise RuntimeError("a broker in the process of the tests cannot be paused")
+
+    async def resume(self) -> None:
+        """Do nothing: it goes on."""
+
     async def take_snapshot(self, target: Path) -> None:
         """Copy what the running broker holds; see Host."""
         assert self._server is not None

@@ -344,3 +344,28 @@ async def test_partitions_are_spread_over_fetchers_and_leave_them(tmp_path):
         await until(lambda: len(fetchers) == 0)
         for index in range(7):
             assert await cluster[2].produce(b"b", index=index) == 1
+
+
+@pytest.mark.parametrize("side", ["leader", "follower"])
+async def test_a_replica_that_comes_back_is_copied_no_faster_than_its_quota_allows(tmp_path, side):
+    settings = {f"{side}.replication.throttled.rate": "20000", "replica.fetch.max.bytes": "2000"}
+    async with Cluster(tmp_path, node_ids=(1, 2), settings=settings) as cluster:
+        cluster.create_topic((1, 2), (1, 2))
+        cluster.set_config(f"{side}.replication.throttled.replicas", "0:1,0:2")
+        await held(cluster, 1, 2)
+        await cluster.kill(2)
+        for index in (0, 1):
+            for _ in range(15):
+                await cluster[1].produce(b"x" * 2000, index=index)
+        loop = asyncio.get_running_loop()
+        began_s = loop.time()
+        await cluster.start(2)
+        await until_equal(cluster, 1, 2, index=1)
+        assert loop.time() - began_s < 0.5, "the quota does not name this partition"
+        await until_equal(cluster, 1, 2)
+        assert loop.time() - began_s > 0.5
+        await until(lambda: set(cluster.state().isr) == {1, 2})
+        # Who is in sync stays so, whatever the rate is.
+        for _ in range(15):
+            await cluster[1].produce(b"x" * 2000)
+        assert loop.time() - began_s < 5

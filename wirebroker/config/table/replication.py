@@ -80,6 +80,29 @@ ROWS: Final = (
         f"{RACK_AWARE} one in sync in their rack (KIP-392).",
         check=_served_selector,
     ),
+    *(
+        long(
+            f"{side}.replication.throttled.rate",
+            2**63 - 1,
+            f"Bytes a second that the {side}s among throttled replicas copy at most (KIP-73).",
+            0,
+            mutability=CLUSTER_WIDE,
+            internal=True,  # Kafka shows it where it is set
+        )
+        for side in ("leader", "follower")
+    ),
+    integer(
+        "replication.quota.window.num",
+        11,
+        "Samples over which the copying of throttled replicas is measured.",
+        1,
+    ),
+    integer(
+        "replication.quota.window.size.seconds",
+        1,
+        "How long a sample of the copying of throttled replicas is.",
+        1,
+    ),
     integer(
         "replica.socket.timeout.ms",
         30_000,
@@ -89,8 +112,6 @@ ROWS: Final = (
         "Nothing is copied between brokers or directories, and no directory is closed to new logs.",
         """
         cordoned.log.dirs list "" - per-broker
-        follower.replication.throttled.rate long - 0.. cluster-wide
-        leader.replication.throttled.rate long - 0.. cluster-wide
         replica.alter.log.dirs.io.max.bytes.per.second long - 0.. cluster-wide
         """,
     ),
@@ -100,8 +121,6 @@ ROWS: Final = (
         log.dir.failure.timeout.ms
         num.replica.alter.log.dirs.threads
         replica.socket.receive.buffer.bytes
-        replication.quota.window.num
-        replication.quota.window.size.seconds
         unclean.leader.election.interval.ms
     """),
 )

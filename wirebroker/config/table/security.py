@@ -1,12 +1,42 @@
-"""Authentication, authorization, encryption, policies."""
+"""Authentication, authorization, policies; TLS stands in tls.py."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from wirebroker.config.forms import PER_BROKER, integer, items, kept, long, named, password, text
+from wirebroker.config.authorizer import wrong_authorizer
+from wirebroker.config.forms import (
+    PER_BROKER,
+    boolean,
+    integer,
+    items,
+    kept,
+    long,
+    named,
+    password,
+    text,
+)
 
 ROWS: Final = (
+    text(
+        "authorizer.class.name",
+        "",
+        "Who decides what clients may do: Kafka's StandardAuthorizer, by the cluster's ACLs, or a "
+        "class of your own as package.module:Class. Without one everybody may do everything.",
+        check=wrong_authorizer,
+    ),
+    text(
+        "super.users",
+        "",
+        "Principals that may do everything, with semicolons between them (User:admin;User:backup).",
+        internal=True,
+    ),
+    boolean(
+        "allow.everyone.if.no.acl.found",
+        False,
+        "Whether everybody may use a resource that no ACL is about.",
+        internal=True,
+    ),
     items(
         "sasl.enabled.mechanisms",
         "GSSAPI",
@@ -25,8 +55,14 @@ ROWS: Final = (
     text(
         "sasl.mechanism.inter.broker.protocol",
         "GSSAPI",
-        "SASL mechanism of other brokers; their listener must offer it.",
+        "SASL mechanism by which brokers log in to each other; their listener must offer it. Name "
+        "and password stand in listener.name.<listener>.<mechanism>.sasl.jaas.config.",
         mutability=PER_BROKER,
+    ),
+    text(
+        "sasl.mechanism.controller.protocol",
+        "GSSAPI",
+        "SASL mechanism by which brokers log in to controllers of other processes; likewise.",
     ),
     text(
         "security.inter.broker.protocol",
@@ -54,7 +90,7 @@ ROWS: Final = (
         0,
     ),
     *kept(
-        "Kerberos is not served, nor do brokers log in to each other.",
+        "Kerberos is not served, nor anything else that renews its login.",
         """
         sasl.kerberos.kinit.cmd string /usr/bin/kinit - per-broker
         sasl.kerberos.min.time.before.relogin long 60000 - per-broker
@@ -68,34 +104,8 @@ ROWS: Final = (
         sasl.login.refresh.window.jitter double 0.05 - per-broker
         """,
     ),
-    *kept(
-        "Listeners with TLS are not served.",
-        """
-        ssl.cipher.suites list "" - per-broker
-        ssl.client.auth string none required,requested,none per-broker
-        ssl.enabled.protocols list TLSv1.2,TLSv1.3 - per-broker
-        ssl.endpoint.identification.algorithm string https - per-broker
-        ssl.engine.factory.class class - - per-broker class
-        ssl.key.password password - - per-broker only-each
-        ssl.keymanager.algorithm string SunX509 - per-broker
-        ssl.keystore.certificate.chain password - - per-broker only-each
-        ssl.keystore.key password - - per-broker only-each
-        ssl.keystore.location string - - per-broker only-each
-        ssl.keystore.password password - - per-broker only-each
-        ssl.keystore.type string JKS - per-broker only-each
-        ssl.protocol string TLSv1.3 - per-broker
-        ssl.provider string - - per-broker
-        ssl.secure.random.implementation string - - per-broker
-        ssl.trustmanager.algorithm string PKIX - per-broker
-        ssl.truststore.certificates password - - per-broker only-each
-        ssl.truststore.location string - - per-broker only-each
-        ssl.truststore.password password - - per-broker only-each
-        ssl.truststore.type string JKS - per-broker only-each
-        """,
-    ),
     *named("""
         alter.config.policy.class.name asks
-        authorizer.class.name asks
         create.topic.policy.class.name asks
         delegation.token.expiry.check.interval.ms
         delegation.token.expiry.time.ms
@@ -108,7 +118,6 @@ ROWS: Final = (
         sasl.login.read.timeout.ms
         sasl.login.retry.backoff.max.ms =10000
         sasl.login.retry.backoff.ms =100
-        sasl.mechanism.controller.protocol =GSSAPI
         sasl.oauthbearer.assertion.algorithm =RS256
         sasl.oauthbearer.assertion.claim.aud
         sasl.oauthbearer.assertion.claim.exp.seconds =300
@@ -137,8 +146,5 @@ ROWS: Final = (
         sasl.oauthbearer.token.endpoint.url
         sasl.server.callback.handler.class
         security.providers asks
-        ssl.allow.dn.changes =false
-        ssl.allow.san.changes =false
-        ssl.principal.mapping.rules =DEFAULT
     """),  # noqa: E501 - names of classes
 )

@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-import doctest
 import inspect
 
 import pytest
 
+from tests.support.examples import check_example, examples_of
 from wirebroker import testing
 
-FINDER = doctest.DocTestFinder(exclude_empty=False, recurse=True)
 HANDLES = (testing.BrokerClock, testing.BrokerFaults, testing.SetFault, testing.Snapshot)
-EXAMPLES = [
-    each
-    for part in (testing.Broker, *testing.Broker.__bases__, *HANDLES)
-    for each in FINDER.find(part, "Broker")
-    if each.examples
-]
+EXAMPLES = examples_of((testing.Broker, *testing.Broker.__bases__, *HANDLES), "Broker")
 
 
 @pytest.fixture(scope="module")
@@ -28,10 +22,7 @@ def shared():
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.name)
 def test_an_example_does_what_it_says(example, shared, capsys):
     shared.reset()
-    example.globs = {"broker": shared, "Broker": testing.Broker}
-    result = doctest.DocTestRunner(verbose=False).run(example, clear_globs=False)
-    assert result.attempted
-    assert not result.failed, capsys.readouterr().out
+    check_example(example, {"broker": shared, "Broker": testing.Broker}, capsys)
 
 
 def test_whatever_is_public_has_an_example():
@@ -46,5 +37,5 @@ def test_whatever_is_public_has_an_example():
 def test_every_export_is_there_and_nothing_else():
     for name in testing.__all__:
         assert inspect.isclass(getattr(testing, name))
-    with pytest.raises(AttributeError, match="no attribute 'Cluster'"):
-        _ = testing.Cluster
+    with pytest.raises(AttributeError, match="no attribute 'Container'"):
+        _ = testing.Container

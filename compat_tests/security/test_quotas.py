@@ -1,0 +1,202 @@
+"""Quotas mean the same to both: what is refused, what is told, for how long a client is held up."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from compat_tests.clients.java import CONFIGS, run
+from compat_tests.conftest import new_topic_name
+from compat_tests.interchange.shared_folder import SharedFolder, address
+from compat_tests.raw_requests import Requests
+from tests.support.batches import batch
+from tests.support.brokers import make_broker
+from tests.support.raw_client import request_frame
+from tests.support.requests import fetch_request, produce_request
+from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.codecs.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+    from tests.support.brokers import Broker
+
+# Two samples of a second, of which one counts at least: 100 ms of each are soon over.
+WINDOW = {"quota.window.num": "2", "controller.quota.window.num": "2"}
+ME = {"user": "ANONYMOUS"}
+# How far apart what is told may be: when a sample began counts, to the millisecond.
+NEAR_MS = 100
+# After so long nothing of the test before counts any more, and the bucket is full.
+_OVER_S = 2.5
+_FULL_S = 2.5
+# By then Kafka's broker has heard of what its controller has done.
+_FOLLOWED_S = 0.3
+
+
+@pytest.fixture(
+    scope="module", params=["wirebroker", pytest.param("apache", marks=pytest.mark.java)]
+)
+def limited(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Broker]:
+    running = make_broker(request.param, tmp_path_factory.mktemp("limited"), WINDOW)
+    running.start()
+    yield running
+    running.stop()
+
+
+def entry(entity: Mapping[str, str | None], **quotas: float | None) -> dict[str, Any]:
+    ops = [
+        {"key": key, "value": value or 0.0, "remove": value is None}
+        for key, value in quotas.items()
+    ]
+    parts = [{"entity_type": kind, "entity_name": name} for kind, name in entity.items()]
+    return {"entity": parts, "ops": ops}
+
+
+def alter(requests: Requests, *entries: dict[str, Any]) -> list[int]:
+    request = {"entries": list(entries), "validate_only": False}
+    answer = requests.try_ask(ApiKey.ALTER_CLIENT_QUOTAS, 1, request)
+    return sorted(each.error_code for each in answer.entries)
+
+
+@contextlib.contextmanager
+def with_quota(broker: Broker, **quotas: float) -> Iterator[tuple[Requests, str]]:
+    """Give all clients of a broker a quota; a topic is made before."""
+    with (
+        contextlib.closing(Requests(address(broker))) as admin,
+        contextlib.closing(Requests(address(broker))) as requests,
+    ):
+        topic = new_topic_name()
+        admin.create(topic, 1)
+        admin.append(topic, batch(b"x" * 5000))
+        assert alter(admin, entry(ME, **quotas)) == [0]
+        # Kafka's broker follows its controller some time after that has answered.
+        described: dict[str, Any] = {"components": [], "strict": False}
+        admin.poll(lambda: admin.ask(ApiKey.DESCRIBE_CLIENT_QUOTAS, 1, described).entries)
+        time.sleep(_OVER_S)
+        try:
+            yield requests, topic
+        finally:
+            assert alter(admin, entry(ME, **dict.fromkeys(quotas))) == [0]
+            time.sleep(_FOLLOWED_S)
+
+
+def silence_ms(requests: Requests) -> float:
+    """Return how long a connection takes to answer the next request."""
+    began = time.monotonic()
+    requests.ask(ApiKey.API_VERSIONS, 0, {})
+    return (time.monotonic() - began) * 1000
+
+
+@pytest.mark.parametrize("version", [8, 12])
+def test_a_producer_is_held_up_for_what_it_has_sent(limited: Broker, version: int) -> None:
+    with with_quota(limited, producer_byte_rate=4000) as (requests, topic):
+        request = produce_request({(topic, 0): batch(b"x" * 5000)})
+        size = len(request_frame(ApiKey.PRODUCE, version, request)) - 4
+        answer = requests.ask(ApiKey.PRODUCE, version, request)
+        assert abs(answer.throttle_time_ms - (size - 4000) / 4) < NEAR_MS
+        assert silence_ms(requests) > answer.throttle_time_ms - NEAR_MS
+
+
+def test_a_consumer_gets_nothing_and_is_held_up(limited: Broker) -> None:
+    with with_quota(limited, consumer_byte_rate=6000) as (requests, topic):
+        first = requests.ask(ApiKey.FETCH, 12, fetch_request({(topic, 0): 0}, session=(0, 0)))
+        assert (first.throttle_time_ms, len(first.responses)) == (0, 1)
+        session = first.session_id
+        again = fetch_request({(topic, 0): 0}, session=(session, 1))
+        second = requests.ask(ApiKey.FETCH, 12, again)
+        assert abs(second.throttle_time_ms - 700) < NEAR_MS * 1.5
+        assert (second.responses, second.session_id) == ([], session)
+        assert silence_ms(requests) > second.throttle_time_ms - NEAR_MS
+
+
+@pytest.mark.parametrize(("version", "code"), [(7, ErrorCode.THROTTLING_QUOTA_EXCEEDED), (5, 0)])
+def test_topics_beyond_the_quota_are_refused_or_waited_for(
+    limited: Broker, version: int, code: int
+) -> None:
+    with with_quota(limited, controller_mutation_rate=10) as (requests, _):
+        time.sleep(_FULL_S)
+        topics = [
+            {"name": new_topic_name(), "num_partitions": 21, "replication_factor": 1}
+            for _ in range(2)
+        ]
+        request = {"topics": topics, "timeout_ms": 30_000}
+        answer = requests.try_ask(ApiKey.CREATE_TOPICS, version, request)
+        assert sorted(each.error_code for each in answer.topics) == [0, code]
+        expected_ms = 100 if code else 2200
+        assert abs(answer.throttle_time_ms - expected_ms) < NEAR_MS
+
+
+REFUSED: list[tuple[dict[str, str | None], dict[str, float]]] = [
+    ({}, {"producer_byte_rate": 1}),
+    ({"planet": "mars"}, {"producer_byte_rate": 1}),
+    ({"user": ""}, {"producer_byte_rate": 1}),
+    ({"ip": "10.0.0.1", "user": "a"}, {"connection_creation_rate": 1}),
+    ({"ip": "10.0.0.1"}, {"producer_byte_rate": 1}),
+    ({"user": "a"}, {"connection_creation_rate": 1}),
+    ({"user": "a"}, {"planets": 1}),
+    ({"user": "a"}, {"producer_byte_rate": 0}),
+    ({"user": "a"}, {"producer_byte_rate": -1}),
+    ({"user": "a"}, {"producer_byte_rate": 1.5}),
+    ({"user": "a"}, {"consumer_byte_rate": 2.0**64}),
+    ({"ip": None}, {"connection_creation_rate": 2.0**31}),
+    ({"ip": None}, {"connection_creation_rate": 0}),
+]
+
+
+@pytest.mark.parametrize(("entity", "quotas"), REFUSED)
+def test_what_is_no_quota_is_refused(limited: Broker, entity: Any, quotas: Any) -> None:
+    with contextlib.closing(Requests(address(limited))) as requests:
+        assert alter(requests, entry(entity, **quotas)) == [ErrorCode.INVALID_REQUEST]
+
+
+def test_whatever_is_named_twice_is_refused(limited: Broker) -> None:
+    with contextlib.closing(Requests(address(limited))) as requests:
+        alice = entry({"user": "alice"}, producer_byte_rate=1)
+        assert alter(requests, alice, alice) == [ErrorCode.INVALID_REQUEST]
+        twice = entry({"user": "bob"}, producer_byte_rate=1)
+        twice["ops"] *= 2
+        assert alter(requests, twice) == [ErrorCode.INVALID_REQUEST]
+
+
+SET = {
+    ("--entity-type", "users", "--entity-name", "alice"): "producer_byte_rate=1024",
+    ("--entity-type", "users", "--entity-default"): "request_percentage=12.5",
+    (
+        *("--entity-type", "users", "--entity-name", "alice"),
+        *("--entity-type", "clients", "--entity-default"),
+    ): "consumer_byte_rate=2048",
+    ("--entity-type", "ips", "--entity-name", "127.0.0.1"): "connection_creation_rate=1000",
+}
+
+
+def described(broker: Broker) -> list[str]:
+    """Return what Kafka's tool says of all quotas."""
+    lines: list[str] = []
+    for kinds in (("users",), ("users", "clients"), ("ips",)):
+        flags = [flag for kind in kinds for flag in ("--entity-type", kind)]
+        lines += run(broker.bootstrap, CONFIGS, "--describe", *flags).splitlines()
+    return sorted(lines)
+
+
+@pytest.mark.java
+def test_a_directory_changes_hands_with_its_quotas(tmp_path: Path) -> None:
+    folder = SharedFolder(tmp_path)
+    with folder.run("wirebroker") as broker:
+        for entity, value in SET.items():
+            run(broker.bootstrap, CONFIGS, "--alter", *entity, "--add-config", value)
+        before = described(broker)
+        assert len(before) == len(SET)
+    with folder.run("apache") as broker:
+        assert described(broker) == before
+        entity = ("--entity-type", "users", "--entity-name", "alice")
+        run(broker.bootstrap, CONFIGS, "--alter", *entity, "--delete-config", "producer_byte_rate")
+        after = described(broker)
+        assert len(after) == len(SET) - 1
+    with folder.run("wirebroker") as broker:
+        assert described(broker) == after

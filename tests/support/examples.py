@@ -1,0 +1,23 @@
+"""Examples in docstrings, found and run."""
+
+from __future__ import annotations
+
+import doctest
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+FINDER = doctest.DocTestFinder(exclude_empty=False, recurse=True)
+
+
+def examples_of(parts: Iterable[type], name: str) -> list[doctest.DocTest]:
+    """Return the examples of classes, which are said to be those of `name`."""
+    return [each for part in parts for each in FINDER.find(part, name) if each.examples]
+
+
+def check_example(example: doctest.DocTest, names: dict, capsys) -> None:
+    example.globs = dict(names)
+    result = doctest.DocTestRunner(verbose=False).run(example, clear_globs=False)
+    assert result.attempted
+    assert not result.failed, capsys.readouterr().out

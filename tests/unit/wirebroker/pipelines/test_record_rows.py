@@ -1,0 +1,86 @@
+"""Records through a user's function: where what it returns goes, and what it raises."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from wirebroker.client.partitioning import partition_for
+from wirebroker.pipelines.errors import JobFileError
+from wirebroker.pipelines.job_folder import BatchPlan
+from wirebroker.pipelines.record_rows import RecordPlacer, RecordWish
+from wirebroker.pipelines.user_function import InputRecord, load_function, unchanged
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from wirebroker.pipelines.placed_rows import PlacedRow
+
+PLAN = BatchPlan(0, 4, 1, {})
+WISH = RecordWish("to", "dead", "job", keeps_partition=False, stops=False)
+RECORD = InputRecord(b"k", b"v", [("h", None)], 7, "from", 2, 99)
+
+
+def place(function: Callable[[InputRecord], Any], **changes: Any) -> list[PlacedRow]:
+    return RecordPlacer(WISH._replace(**changes), PLAN, function).place(RECORD)
+
+
+def test_a_record_goes_by_its_key_or_as_in_the_source():
+    (row,) = place(unchanged)
+    partition = partition_for(b"k", 4)
+    headers = [{"key": "h", "value": None}]
+    assert row == (
+        *(partition, "from-00002", 99, 0, "to", partition, b"k", b"v", 7, headers),
+        False,
+    )
+    assert place(unchanged, keeps_partition=True)[0].partition == 2
+
+
+def test_a_function_returns_none_one_or_many():
+    assert place(lambda _: None) == []
+    assert place(lambda _: []) == []
+    rows = place(lambda record: [record._replace(value=b"%d" % each) for each in range(3)])
+    assert [(row.line, row.value) for row in rows] == [(0, b"0"), (1, b"1"), (2, b"2")]
+
+
+@pytest.mark.parametrize(
+    ("function", "reason"),
+    [
+        (lambda _: 1 // 0, "ZeroDivisionError"),
+        (lambda _: "x", "the function returned str: None, the record, or a list of them"),
+        (lambda record: record._replace(value="x"), "the value returned is str, not bytes"),
+        (lambda record: [record, 7], "the function returned list"),
+    ],
+)
+def test_what_a_function_fails_for_is_a_dead_letter_or_the_end(function, reason):
+    (row,) = place(function)
+    told = {each["key"]: each["value"] for each in row.headers}
+    assert reason in told["reason"].decode()
+    assert (told["place"], told["job"], told["h"]) == (b"from-2@99", b"job", None)
+    assert (row.is_dead, row.topic, row.partition, row.key, row.value) == (
+        *(True, "dead", 0, b"k", b"v"),
+    )
+    with pytest.raises(JobFileError, match="the function fails for from-2@99"):
+        place(function, stops=True)
+
+
+def test_a_partition_that_the_topic_has_not_is_told():
+    placer = RecordPlacer(WISH._replace(keeps_partition=True), PLAN, unchanged)
+    (row,) = placer.place(RECORD._replace(partition=4))
+    assert row.is_dead
+    assert row.headers[1]["value"] == b"partition 4 is not there: the topic has 4"
+
+
+def test_a_function_is_found_by_its_file(tmp_path):
+    path = tmp_path / "mine.py"
+    path.write_text("def upper(record):\n    return record._replace(value=record.value.upper())\n")
+    assert place(load_function(f"{path}:upper"))[0].value == b"V"
+    assert load_function("") is unchanged
+    with pytest.raises(JobFileError, match=r"no function uper; did you mean upper\?"):
+        load_function(f"{path}:uper")
+    with pytest.raises(JobFileError, match="there is no file"):
+        load_function("none.py:upper")
+    path.write_text("1 / 0")
+    with pytest.raises(JobFileError, match="ZeroDivisionError"):
+        load_function(f"{path}:upper")

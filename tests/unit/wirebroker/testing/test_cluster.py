@@ -1,0 +1,157 @@
+"""A cluster of the kit: nodes that die, hang and are cut off, in processes of their own."""
+
+from __future__ import annotations
+
+import inspect
+
+import confluent_kafka
+import pytest
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from tests.support.examples import check_example, examples_of
+from wirebroker.client.topics import delete_topics
+from wirebroker.testing import Cluster, ClusterNode, KafkaError
+
+EXAMPLES = examples_of((Cluster, ClusterNode), "Cluster")
+
+
+@pytest.fixture(scope="module")
+def shared():
+    with Cluster() as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def cluster(shared):
+    yield shared
+    shared.heal_network()
+    for node in shared.nodes:
+        node.faults.clear() if node.is_running and not node.is_paused else node.resume()
+    shared.start()
+    names = list(shared.topics())
+    shared._life.ask(lambda client: delete_topics(client, names))
+
+
+def values(cluster, topic="orders"):
+    return [record.value for record in cluster.records(topic)]
+
+
+def producer_of(where, **settings):
+    config = {"bootstrap.servers": where.bootstrap_servers, "acks": "all"}
+    return confluent_kafka.Producer(config | settings)
+
+
+def test_what_was_acknowledged_outlives_the_leader(cluster):
+    cluster.create_topic("orders")
+    producer = producer_of(cluster)
+    producer.produce("orders", b"one")
+    assert producer.flush(20) == 0
+    leader = cluster.leader("orders")
+    leader.kill()
+    assert not leader.is_running
+
+    other = cluster.wait_for_leader("orders", other_than=leader)
+    assert other.id != leader.id
+    cluster.wait_for_in_sync("orders", count=2)
+    producer.produce("orders", b"two")
+    assert producer.flush(20) == 0
+    cluster.assert_produced("orders", "one", "two")
+    leader.start()
+    cluster.wait_for_in_sync("orders", count=3)
+    assert cluster.in_sync("orders") == cluster.nodes
+
+
+def test_a_leader_that_is_cut_off_acknowledges_nothing_and_another_leads(cluster):
+    cluster.create_topic("orders")
+    cluster.move_leader("orders", to=2)
+    lonely = cluster.leader("orders")
+    assert lonely is cluster.nodes[2]
+    producer = producer_of(lonely, **{"message.timeout.ms": 20_000})
+    with cluster.partition_network(lonely):
+        lost = []
+        producer.produce("orders", b"one", on_delivery=lambda error, _: lost.append(error))
+        assert producer.flush(0.5) == 1, "two of three have to have it"
+        other = cluster.wait_for_leader("orders", other_than=lonely)
+        cluster.wait_for_in_sync("orders", count=2)
+        cluster.produce("orders", "two", partition=0)
+        assert values(cluster) == [b"two"]
+        assert other in cluster.in_sync("orders")
+    # The producer finds the new leader when its own has heard of him, and sends it there.
+    cluster.wait_for_in_sync("orders", count=3)
+    assert producer.flush(20) == 0
+    assert lost == [None]
+    cluster.assert_produced("orders", "two", "one")
+
+
+def test_a_leader_that_hangs_is_replaced_and_comes_back(cluster):
+    cluster.create_topic("orders")
+    cluster.move_leader("orders", to=1)
+    cluster.nodes[1].pause()
+    assert cluster.nodes[1].is_paused
+    assert cluster.wait_for_leader("orders", other_than=cluster.nodes[1]).id != 1
+    cluster.produce("orders", "one", partition=0)
+    cluster.nodes[1].resume()
+    cluster.wait_for_in_sync("orders", count=3)
+    assert values(cluster) == [b"one"]
+
+
+def test_a_node_without_a_replica_gets_one_and_leads(cluster):
+    admin = AdminClient(cluster.client_config("confluent"))
+    topic = NewTopic("orders", 1, 1, config={"min.insync.replicas": "1"})
+    admin.create_topics([topic])["orders"].result(20)
+    cluster.wait_for_leader("orders")
+    cluster.produce("orders", "one", partition=0)
+    (alone,) = cluster.in_sync("orders")
+    other = cluster.nodes[(alone.id + 1) % 3]
+    cluster.move_leader("orders", 0, to=other)
+    cluster.wait_for_in_sync("orders", count=1)
+    assert cluster.in_sync("orders") == [other]
+    assert values(cluster) == [b"one"]
+
+
+def test_faults_and_requests_are_those_of_one_node_and_of_clients_alone(cluster):
+    cluster.create_topic("orders")
+    leader = cluster.leader("orders")
+    fault = leader.faults.error("PRODUCE", "NOT_LEADER_OR_FOLLOWER").times(1)
+    leader.faults.error("FETCH", "UNKNOWN_SERVER_ERROR")
+    producer = producer_of(cluster, **{"client.id": "shop"})
+    producer.produce("orders", b"one")
+    assert producer.flush(20) == 0, "followers are not disturbed"
+    assert fault.acted == 1
+    assert len(leader.requests(api="PRODUCE", client_id="shop")) == 2
+    others = [node for node in cluster.nodes if node is not leader]
+    assert [node.requests(api="PRODUCE", client_id="shop") for node in others] == [[], []]
+    assert not leader.requests(api="FETCH", client_id=f"broker-{others[0].id}")
+
+
+def test_what_cannot_be_is_said(cluster):
+    with pytest.raises(ValueError, match="a cluster has 1 to 9 nodes, not 0"):
+        Cluster(nodes=0)
+    with pytest.raises(RuntimeError, match="the cluster does not run"):
+        _ = Cluster().bootstrap_servers
+    with pytest.raises(RuntimeError, match="the cluster does not run"):
+        Cluster().topics()
+    with pytest.raises(KafkaError, match="UNKNOWN_TOPIC_OR_PARTITION"):
+        cluster.leader("orders")
+    cluster.create_topic("orders")
+    with pytest.raises(KafkaError, match="UNKNOWN_TOPIC_OR_PARTITION: there is no orders-3"):
+        cluster.leader("orders", 3)
+    with pytest.raises(KafkaError, match="INVALID_REPLICA_ASSIGNMENT"):
+        cluster.move_leader("orders", to=7)
+    with pytest.raises(TimeoutError, match=r"orders-0 is not so within 0\.2 s"):
+        cluster.wait_for_in_sync("orders", count=4, timeout=0.2)
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.name)
+def test_an_example_does_what_it_says(example, cluster, capsys):
+    check_example(example, {"cluster": cluster, "Cluster": Cluster}, capsys)
+
+
+def test_whatever_is_public_has_an_example():
+    public = {
+        name
+        for part in (Cluster, ClusterNode)
+        for name, member in vars(part).items()
+        if not name.startswith("_") and (inspect.isroutine(member) or isinstance(member, property))
+    }
+    assert public - {each.name.removeprefix("Cluster.") for each in EXAMPLES} == set()

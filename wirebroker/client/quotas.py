@@ -1,0 +1,80 @@
+"""Quotas of users, client ids and addresses, read and changed (KIP-546)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from wirebroker.client.errors import check
+from wirebroker.codecs.api_keys import ApiKey
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from wirebroker.client.kafka_client import KafkaClient
+
+_EXACT: Final = 0
+_DEFAULT: Final = 1
+
+# By kind (user, client-id, ip) the name; None is the default of its kind.
+Entity = dict[str, str | None]
+
+
+class EntityQuotas(NamedTuple):
+    """The quotas of one entity, by key."""
+
+    entity: Entity
+    values: dict[str, float]
+
+
+async def list_quotas(client: KafkaClient, wanted: Entity) -> list[EntityQuotas]:
+    """Return the quotas of an entity, and of those that it is a part of; of all if it is empty.
+
+    Raises:
+        ClientError: They may not be seen.
+    """
+    components = [
+        {
+            "entity_type": kind,
+            "match_type": _DEFAULT if name is None else _EXACT,
+            "match": name,
+        }
+        for kind, name in wanted.items()
+    ]
+    body = {"components": components, "strict": False}
+    answer = await client.request(ApiKey.DESCRIBE_CLIENT_QUOTAS, body)
+    check(answer.error_code, "quotas cannot be listed", answer.error_message)
+    found = [
+        EntityQuotas(
+            {each.entity_type: each.entity_name for each in entry.entity},
+            {each.key: each.value for each in entry.values},
+        )
+        for entry in answer.entries or ()
+    ]
+    return sorted(found, key=lambda each: shown_entity(each.entity))
+
+
+async def alter_quotas(
+    client: KafkaClient, entity: Entity, changes: Mapping[str, float | None]
+) -> None:
+    """Set quotas of an entity; None removes one.
+
+    Raises:
+        ClientError: It is refused; nothing is changed then.
+    """
+    parts = [{"entity_type": kind, "entity_name": name} for kind, name in entity.items()]
+    ops = [
+        {"key": key, "value": value or 0.0, "remove": value is None}
+        for key, value in changes.items()
+    ]
+    body = {"entries": [{"entity": parts, "ops": ops}], "validate_only": False}
+    answer = await client.request(ApiKey.ALTER_CLIENT_QUOTAS, body)
+    for each in answer.entries:
+        what = f"the quotas of {shown_entity(entity)} cannot be changed"
+        check(each.error_code, what, each.error_message)
+
+
+def shown_entity(entity: Entity) -> str:
+    """Return how an entity is called in a sentence."""
+    return ", ".join(
+        f"{kind} {'<default>' if name is None else name}" for kind, name in sorted(entity.items())
+    )

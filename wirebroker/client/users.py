@@ -1,0 +1,91 @@
+"""Users of SCRAM, read and changed (KIP-554): a password leaves this process salted and hashed."""
+
+from __future__ import annotations
+
+import secrets
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from wirebroker.client.errors import check
+from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.codecs.errors import ErrorCode
+from wirebroker.codecs.scram import SALT_BITS, SCRAM_MECHANISMS, salt_of, salted_password
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from wirebroker.client.kafka_client import KafkaClient
+
+
+class ScramUser(NamedTuple):
+    """One user by one mechanism."""
+
+    name: str
+    mechanism: str
+    iterations: int
+
+
+async def list_users(client: KafkaClient, names: Sequence[str] = ()) -> list[ScramUser]:
+    """Return users, or all; who has no credentials is left out.
+
+    Raises:
+        ClientError: They may not be seen.
+    """
+    body = {"users": [{"name": name} for name in dict.fromkeys(names)] or None}
+    answer = await client.request(ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, body)
+    check(answer.error_code, "users cannot be listed", answer.error_message)
+    found: list[ScramUser] = []
+    for each in answer.results:
+        if each.error_code != ErrorCode.RESOURCE_NOT_FOUND:
+            check(each.error_code, f"user {each.user} cannot be shown", each.error_message)
+        found += (
+            ScramUser(
+                each.user,
+                SCRAM_MECHANISMS.get(info.mechanism, f"unknown({info.mechanism})"),
+                info.iterations,
+            )
+            for info in each.credential_infos
+        )
+    return sorted(found)
+
+
+async def set_user(
+    client: KafkaClient, name: str, mechanism: int, password: str, *, iterations: int
+) -> None:
+    """Make a user, or give one another password.
+
+    Args:
+        client: The cluster.
+        name: The user's.
+        mechanism: One of SCRAM_MECHANISMS.
+        password: Is not sent.
+        iterations: How often it is hashed.
+
+    Raises:
+        ClientError: It is refused.
+    """
+    salt = salt_of(secrets.randbits(SALT_BITS))
+    row = {
+        "name": name,
+        "mechanism": mechanism,
+        "iterations": iterations,
+        "salt": salt,
+        "salted_password": salted_password(mechanism, password, salt, iterations),
+    }
+    await _alter(client, {"deletions": [], "upsertions": [row]})
+
+
+async def delete_user(client: KafkaClient, name: str, mechanisms: Iterable[int]) -> None:
+    """Remove a user's credentials, one request for each mechanism.
+
+    Raises:
+        ClientError: It is refused, or there is none.
+    """
+    for mechanism in mechanisms:
+        row = {"name": name, "mechanism": mechanism}
+        await _alter(client, {"deletions": [row], "upsertions": []})
+
+
+async def _alter(client: KafkaClient, body: dict[str, Any]) -> None:
+    answer = await client.request(ApiKey.ALTER_USER_SCRAM_CREDENTIALS, body)
+    for each in answer.results:
+        check(each.error_code, f"user {each.user} cannot be changed", each.error_message)

@@ -1,0 +1,61 @@
+"""The controller of a cluster for tests: apart from all nodes, so that any of them may die."""
+
+from __future__ import annotations
+
+import shutil
+import weakref
+from typing import TYPE_CHECKING
+
+from wirebroker.config.sources import load_config
+from wirebroker.controller_server import ControllerServer
+from wirebroker.testing.fault_table import FaultTable
+from wirebroker.testing.folders import new_folder
+from wirebroker.testing.node_settings import controller_settings
+from wirebroker.testing.process_log import PROCESS_LOG
+from wirebroker.testing.rig_files import RigFiles
+from wirebroker.testing.settings import as_texts
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from wirebroker.testing.node_settings import ListenerPorts
+    from wirebroker.testing.settings import Setting
+
+
+class ClusterController:
+    """Runs on the loop that its methods are called on, and never waits for a disk."""
+
+    def __init__(self) -> None:
+        self._folder = new_folder()
+        self._clean = weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
+        self._server: ControllerServer | None = None
+
+    async def start(self, ports: ListenerPorts, count: int, config: Mapping[str, Setting]) -> None:
+        """Start it for so many nodes, and return when they may join.
+
+        Raises:
+            StartError, ConfigError: It does not start.
+        """
+        settings = as_texts(controller_settings(ports, count, config))
+        loaded = load_config(
+            file=None, environment={}, flags=settings, data_directory=str(self._folder / "data")
+        )
+        files = RigFiles(FaultTable(), is_waited_for=False)
+        server = ControllerServer(loaded, files=files)
+        PROCESS_LOG.open()
+        try:
+            await server.start()
+        except BaseException:
+            PROCESS_LOG.stop_listening()
+            raise
+        self._server = server
+
+    async def stop(self) -> None:
+        """Stop it, if it runs, and remove what it has written."""
+        server, self._server = self._server, None
+        if server is not None:
+            try:
+                await server.stop()
+            finally:
+                PROCESS_LOG.stop_listening()
+        self._clean()

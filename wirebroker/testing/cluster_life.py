@@ -1,0 +1,174 @@
+"""The life of a cluster for tests: its nodes, the network between them, and the way to ask them."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from wirebroker.client.errors import ClientError
+from wirebroker.client.groups import committed_of
+from wirebroker.net.client.settings import PeerAddress
+from wirebroker.testing.cluster_controller import ClusterController
+from wirebroker.testing.cluster_node import ClusterNode
+from wirebroker.testing.kit_client import CLIENT_ID, as_told_to_tests, kit_client
+from wirebroker.testing.life import BrokerLife
+from wirebroker.testing.loop_thread import LoopThread
+from wirebroker.testing.node_links import NodeLinks
+from wirebroker.testing.node_settings import (
+    CONTROLLER_ID,
+    HOST,
+    ListenerPorts,
+    free_port,
+    node_settings,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, Mapping
+
+    from wirebroker.client.kafka_client import KafkaClient
+    from wirebroker.testing.settings import Setting
+
+_Result = TypeVar("_Result")
+
+_MOST_NODES: Final = 9
+_NOT_RUNNING: Final = "the cluster does not run: use it in a with block, or call start()"
+
+
+class ClusterLife:
+    """What is behind a Cluster.
+
+    Attributes:
+        nodes: The nodes, by their ids; none before the first start.
+    """
+
+    def __init__(self, count: int, config: Mapping[str, Setting]) -> None:
+        if not 1 <= count <= _MOST_NODES:
+            raise ValueError(f"a cluster has 1 to {_MOST_NODES} nodes, not {count}")
+        self.nodes: list[ClusterNode] = []
+        self._count = count
+        self._config = dict(config)
+        self._lives: list[BrokerLife] = []
+        self._addresses: list[PeerAddress] = []
+        self._links = NodeLinks()
+        self._thread: LoopThread | None = None
+        self._controller: ClusterController | None = None
+        # Who asks, and whom.
+        self._client: tuple[tuple[PeerAddress, ...], KafkaClient] | None = None
+
+    def start(self) -> None:
+        """Start all nodes that don't run.
+
+        Raises:
+            StartError, ConfigError: One does not start.
+        """
+        if self._thread is None:
+            self._thread = LoopThread("wirebroker-cluster")
+            self._thread.call(self._prepare())
+        with ThreadPoolExecutor(self._count) as pool:
+            list(pool.map(BrokerLife.start, self._lives))
+        # The first who asks for a group's coordinator has to ask again, a second later.
+        self.ask(lambda client: committed_of(client, CLIENT_ID))
+
+    def close(self) -> None:
+        """End all nodes, and the network."""
+        for life in self._lives:
+            life.close()
+        if self._thread is not None:
+            self._thread.call(self._end())
+            self._thread.stop()
+            self._thread = None
+        self.nodes, self._lives, self._addresses = [], [], []
+        self._links, self._client = NodeLinks(), None
+        self._controller = None
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """All nodes' addresses."""
+        if not self.nodes:
+            raise RuntimeError(_NOT_RUNNING)
+        return ",".join(map(str, self._addresses))
+
+    def part(self, node_id: int) -> None:
+        """Cut a node off from the others."""
+        self._on_loop(self._links.part, node_id)
+
+    def heal(self, node_id: int) -> None:
+        """Let a node reach the others; without effect if it does."""
+        if self._thread is not None:
+            self._on_loop(self._links.heal, node_id)
+
+    def ask(self, question: Callable[[KafkaClient], Coroutine[Any, Any, _Result]]) -> _Result:
+        """Have the thread talk with the nodes, and return what comes of it.
+
+        Raises:
+            RuntimeError: None runs.
+            KafkaError: They refuse.
+            ConnectionError: They do not answer.
+        """
+        if self._thread is None:
+            raise RuntimeError(_NOT_RUNNING)
+        return self._thread.call(self._answered(question))
+
+    # -- inside ------------------------------------------------------------------------------
+
+    async def _prepare(self) -> None:
+        """Start the controller, and say where each node is to be."""
+        self._controller = ClusterController()
+        controller = await self._listener(CONTROLLER_ID)
+        await self._controller.start(controller, self._count, self._config)
+        for node_id in range(self._count):
+            clients = free_port()
+            settings = node_settings(
+                node_id,
+                count=self._count,
+                clients=clients,
+                nodes=await self._listener(node_id),
+                controller=controller,
+                config=self._config,
+            )
+            life = BrokerLife(config=settings, directory=None, port=0, is_child=True, origin=None)
+            self._lives.append(life)
+            self._addresses.append(PeerAddress(HOST, clients))
+            self.nodes.append(ClusterNode(node_id, life))
+
+    async def _listener(self, node_id: int) -> ListenerPorts:
+        port = free_port()
+        return ListenerPorts(port, await self._links.place(node_id, port))
+
+    async def _end(self) -> None:
+        if self._client is not None:
+            self._client[1].abort()
+        self._links.close()
+        if self._controller is not None:
+            await self._controller.stop()
+
+    def _on_loop(self, function: Callable[[int], None], node_id: int) -> None:
+        async def call() -> None:
+            function(node_id)
+
+        if self._thread is None:
+            raise RuntimeError(_NOT_RUNNING)
+        self._thread.call(call())
+
+    async def _answered(
+        self, question: Callable[[KafkaClient], Coroutine[Any, Any, _Result]]
+    ) -> _Result:
+        try:
+            return await question(self._asking())
+        except ClientError as error:
+            raise as_told_to_tests(error) from error
+
+    def _asking(self) -> KafkaClient:
+        """Return a client of those nodes that can answer, and know what is so."""
+        usable = tuple(
+            address
+            for node, address in zip(self.nodes, self._addresses, strict=True)
+            if node.is_running and not node.is_paused and node.id not in self._links.parted
+        )
+        if not usable:
+            raise RuntimeError("no node of the cluster runs")
+        if self._client is None or self._client[0] != usable:
+            if self._client is not None:
+                self._client[1].abort()
+            self._client = usable, kit_client(*usable)
+        return self._client[1]
