@@ -73,6 +73,16 @@ VERBS: Final = (
         "wirebroker.commands.shadow:shadow",
         "Copy partitions of a cluster, byte for byte, and verify them on the way.",
     ),
+    Verb(
+        "doctor",
+        "wirebroker.commands.doctor:doctor",
+        "Ask a cluster what support would ask, and say what to do about each answer.",
+    ),
+    Verb(
+        "bench",
+        "wirebroker.commands.bench:bench",
+        "Write records to a topic made for it, read them back, and say how fast that went.",
+    ),
     Verb("dump", "wirebroker.cli_inspect:dump", "Print what the files of a data directory hold."),
     Verb("verify", "wirebroker.cli_inspect:verify", "Say what is wrong in data directories."),
     Verb(
@@ -134,5 +144,10 @@ SCRIPTS: Final = (
         "kafka-dump-log",
         "wirebroker.scripts.dump_log:kafka_dump_log",
         "Print what the files of a partition hold, as kafka-dump-log.sh.",
+    ),
+    Verb(
+        "kafka-producer-perf-test",
+        "wirebroker.scripts.producer_perf_test:kafka_producer_perf_test",
+        "Write many records and say how fast that went, as kafka-producer-perf-test.sh.",
     ),
 )

@@ -133,10 +133,10 @@ def run_script(
         timeout_s=timeout_s,
         output="table",
         client_config=flags["command_config"],
-        sasl_mechanism=None,
-        sasl_user=None,
         tls=False,
         tls_ca=None,
         tls_cert=None,
+        sasl_user=None,
+        sasl_mechanism=None,
     )
     return run_verb(cluster, told) or status
