@@ -48,6 +48,7 @@ DOORS = {
     "click": {"wirebroker/cli.py", "wirebroker/cli_inspect.py", "wirebroker/commands/"},
     "re2": {"wirebroker/patterns.py"},
     "h11": {"wirebroker/http/conversation.py"},
+    "jwt": {"wirebroker/security/tokens.py"},
     "kafka": set[str](),  # its definitions are used, when the package is built
     "kio": set[str](),
     # A package as well: what Spark calls, and the rows that it is given.

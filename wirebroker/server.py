@@ -69,7 +69,7 @@ from wirebroker.ready_lines import (
     BoundListener,
     is_everywhere,
 )
-from wirebroker.security.sasl import SaslDoors
+from wirebroker.security.sasl import SaslDoors, check_tokens
 from wirebroker.storage.files import Files
 from wirebroker.threads import Work, in_thread, until_idle
 
@@ -205,6 +205,7 @@ class Server:
         data_files = data_files_within(open_files, wanted=self.config.int("wirebroker.open.files"))
         self.files.bound_open_files(data_files)
         try:
+            check_tokens(listeners_of(self.config), self.clock)
             self._bind()
             self.quorum.bind()
             if self.config.list("wirebroker.http.listeners"):

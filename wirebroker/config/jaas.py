@@ -21,6 +21,7 @@ _SECURITY: Final = "org.apache.kafka.common.security."
 # Of each mechanism the class that stands for what is built in here.
 LOGIN_MODULES: Final = {
     "PLAIN": f"{_SECURITY}plain.PlainLoginModule",
+    "OAUTHBEARER": f"{_SECURITY}oauthbearer.OAuthBearerLoginModule",
     "SCRAM-SHA-256": f"{_SECURITY}scram.ScramLoginModule",
     "SCRAM-SHA-512": f"{_SECURITY}scram.ScramLoginModule",
 }

@@ -95,5 +95,5 @@ class ReplicationQuotas:
 
     def use_config(self, config: Config) -> None:
         """Go by what the configs say now."""
-        for side, quota in (("leader", self.leader), ("follower", self.follower)):
-            quota.use_limit(config.int(f"{side}.replication.throttled.rate"))
+        self.leader.use_limit(config.int("leader.replication.throttled.rate"))
+        self.follower.use_limit(config.int("follower.replication.throttled.rate"))
