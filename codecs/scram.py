@@ -44,7 +44,12 @@ _CLIENT_FINAL: Final = re.compile(
     r"(?P<unproved>c=(?P<channel>[A-Za-z0-9+/=]+),r=(?P<nonce>[\x21-\x2b\x2d-\x7e]+)"
     r"(?:,[A-Za-z]+=[^,]+)*),p=(?P<proof>[A-Za-z0-9+/=]+)"
 )
-
+_SERVER_FIRST: Final = re.compile(
+    r"r=(?P<nonce>[\x21-\x2b\x2d-\x7e]+),s=(?P<salt>[A-Za-z0-9+/=]+),i=(?P<iterations>\d{1,7})"
+    r"(?:,[A-Za-z]+=[^,]+)*"
+)
+# What a server may have a client compute: a tenth of a second.
+_MOST_CLIENT_ITERATIONS: Final = 200_000
 
 # Of the number that a salt of Kafka's tools is.
 SALT_BITS: Final = 130
@@ -78,6 +83,22 @@ class ClientFinal(NamedTuple):
     proof: bytes
     # What proofs are made over: all before the proof.
     unproved: str
+
+
+class ServerFirst(NamedTuple):
+    """What a server answers to a client's first message."""
+
+    nonce: str
+    salt: bytes
+    iterations: int
+    text: str
+
+
+class ClientProof(NamedTuple):
+    """A client's last message, and the server's that has to follow."""
+
+    message: bytes
+    answer: bytes
 
 
 def salt_of(number: int) -> bytes:
@@ -182,6 +203,55 @@ def server_final(signature: bytes) -> str:
     return "v=" + base64.b64encode(signature).decode("ascii")
 
 
+def client_first(user: str, nonce: str) -> str:
+    """Return what a client begins with, without the header that stands before it (`n,,`)."""
+    return f"n={_escaped(user)},r={nonce}"
+
+
+def parse_server_first(message: bytes, nonce: str) -> ServerFirst:
+    """Read what a server answers to that.
+
+    Args:
+        message: The server's.
+        nonce: Ours, with which the server's has to begin.
+
+    Raises:
+        MalformedFrameError: It is no such message, or asks for more than a client may be asked for.
+    """
+    found = _SERVER_FIRST.fullmatch(_text(message))
+    if found is None:
+        raise MalformedFrameError("a SCRAM server begins with something else")
+    if not found["nonce"].startswith(nonce) or found["nonce"] == nonce:
+        raise MalformedFrameError("a SCRAM server answers somebody else")
+    iterations = int(found["iterations"])
+    if not LEAST_ITERATIONS <= iterations <= _MOST_CLIENT_ITERATIONS:
+        raise MalformedFrameError(
+            f"a SCRAM server wants {iterations} iterations; {LEAST_ITERATIONS} to "
+            f"{_MOST_CLIENT_ITERATIONS} are taken"
+        )
+    return ServerFirst(found["nonce"], _base64(found["salt"]), iterations, message.decode())
+
+
+def client_final(mechanism: int, salted: bytes, first: str, answer: ServerFirst) -> ClientProof:
+    """Return what a client proves itself with, and what the server then proves itself with.
+
+    Args:
+        mechanism: One of SCRAM_MECHANISMS.
+        salted: The salted password.
+        first: What `client_first` returned.
+        answer: The server's.
+    """
+    unproved = f"c=biws,r={answer.nonce}"
+    exchanged = f"{first},{answer.text},{unproved}".encode()
+    client_key = _hmac(mechanism, salted, b"Client Key")
+    signature = _hmac(mechanism, _hash(mechanism, client_key), exchanged)
+    proof = bytes(a ^ b for a, b in zip(client_key, signature, strict=True))
+    server_key = _hmac(mechanism, salted, b"Server Key")
+    expected = server_final(_hmac(mechanism, server_key, exchanged))
+    message = f"{unproved},p={base64.b64encode(proof).decode('ascii')}"
+    return ClientProof(message.encode(), expected.encode())
+
+
 def _text(message: bytes) -> str:
     if len(message) > _LONGEST_MESSAGE_BYTES:
         raise MalformedFrameError(f"a SCRAM message of {len(message)} bytes")
@@ -189,6 +259,10 @@ def _text(message: bytes) -> str:
         return message.decode()
     except UnicodeDecodeError:
         raise MalformedFrameError("a SCRAM message is not UTF-8") from None
+
+
+def _escaped(name: str) -> str:
+    return name.replace("=", "=3D").replace(",", "=2C")
 
 
 def _unescaped(name: str) -> str:

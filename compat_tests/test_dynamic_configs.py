@@ -14,7 +14,6 @@ from compat_tests.raw_requests import BROKER_RESOURCE, DELETE, SET, Requests
 from tests.support.ports import HOST, free_ports
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
-from wirebroker.config.listeners import SUPPORTED_PROTOCOLS
 from wirebroker.config.lookup import is_read_only, row_of
 from wirebroker.config.protection import asking_names
 from wirebroker.config.row import Mutability, OfListener
@@ -131,10 +130,10 @@ def test_a_listener_comes_and_goes_with_its_connections(own: Requests) -> None:
     assert listeners is not None
     assert protocols is not None
     if "CONTROLLER://" in listeners and "CONTROLLER:" not in protocols:
-        protocols += f",CONTROLLER:{SUPPORTED_PROTOCOLS[0]}"
+        protocols += ",CONTROLLER:PLAINTEXT"
     added = ("listeners", SET, f"{listeners},INSIDE://{HOST}:{port}")
     assert change(own, NODE, added, validate_only=False) is ErrorCode.INVALID_REQUEST
-    mapped = (MAP, SET, f"{protocols},INSIDE:{SUPPORTED_PROTOCOLS[0]}")
+    mapped = (MAP, SET, f"{protocols},INSIDE:PLAINTEXT")
     assert change(own, NODE, added, mapped, validate_only=False) is ErrorCode.NONE
     own.poll(lambda: accepts(port))
     with socket.create_connection((HOST, port), timeout=30) as inside:

@@ -80,8 +80,8 @@ def test_an_archive_holds_each_committed_record_once_and_leads_back_to_the_same_
 def test_an_archive_that_lacks_a_record_is_told(
     spark: SparkSession, broker: Broker, topic: str, tmp_path: Path
 ) -> None:
-    from wirebroker.pipelines.__main__ import _tell
     from wirebroker.pipelines.archive import NoArchiveError, archive, compare
+    from wirebroker.pipelines.command_line import _tell
 
     target, path = tmp_path / "archive", str(broker.data_dir)
     with pytest.raises(NoArchiveError):

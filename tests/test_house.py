@@ -49,6 +49,7 @@ DOORS = {
     "re2": {"wirebroker/patterns.py"},
     "h11": {"wirebroker/http/conversation.py"},
     "jwt": {"wirebroker/security/tokens.py"},
+    "cryptography": {"wirebroker/security/certificates.py", "wirebroker/security/pkcs12.py"},
     "kafka": set[str](),  # its definitions are used, when the package is built
     "kio": set[str](),
     # A package as well: what Spark calls, and the rows that it is given.

@@ -204,11 +204,13 @@ def _run_alone(
     config: Config, port_file: Path | None, first_users: list[MetadataRecord], *, test_mode: bool
 ) -> int:
     """Import what a broker is, now that its settings are known to be good, and run it."""
-    from wirebroker.garbage import uncollected  # noqa: PLC0415 - keeps --help quick
+    from wirebroker.config.listeners import opens_tls  # noqa: PLC0415 - keeps --help quick
+    from wirebroker.garbage import uncollected  # noqa: PLC0415
     from wirebroker.lean_asyncio import import_without_ssl  # noqa: PLC0415
 
     with uncollected():
-        import_without_ssl()
+        if not opens_tls(config):
+            import_without_ssl()
         from wirebroker.serving import run as run_server  # noqa: PLC0415
 
     build: Callable[..., Server | RestartableBroker] | None = None

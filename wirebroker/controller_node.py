@@ -29,6 +29,8 @@ from wirebroker.net.dispatch import Dispatcher
 from wirebroker.net.listener import Listener
 from wirebroker.net.settings import NetworkSettings
 from wirebroker.ready_lines import BoundListener, is_everywhere, shown_address
+from wirebroker.security.listener_tls import ListenerTls
+from wirebroker.security.sasl import SaslDoors
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -43,7 +45,14 @@ if TYPE_CHECKING:
 logger = logging.getLogger("wirebroker")
 
 # Modules whose handlers serve a controller listener.
-_API_MODULES: Final = ("describe_cluster", "envelope", "metadata_log", "requests", "versions")
+_API_MODULES: Final = (
+    "describe_cluster",
+    "envelope",
+    "metadata_log",
+    "requests",
+    "sasl",
+    "versions",
+)
 _SINGLE: Final = (
     "the controller at {} is the only one of its cluster: while it is down brokers go on serving, "
     "but none fails over and nothing is changed"
@@ -69,6 +78,7 @@ class ControllerNode:
         "_settings",
         "_sockets",
         "_table",
+        "_tls",
         "_wanted",
         "controller",
     )
@@ -80,6 +90,7 @@ class ControllerNode:
         self._wanted = controller_listeners_of(config)
         self._sockets: list[tuple[ListenerConfig, socket.socket]] = []
         self._listeners: list[Listener] = []
+        self._tls = ListenerTls(self._settings)
         self._table: ConnectionTable | None = None
         self._balancing: LeaderBalancing | None = None
         self.controller: QuorumController | None = None
@@ -88,7 +99,7 @@ class ControllerNode:
     def bound(self) -> list[BoundListener]:
         """Return the listeners that are bound, in the order in which they are written."""
         return [
-            BoundListener(each.name, *_address(sock), each.advertised)
+            BoundListener(each.name, *_address(sock), each.advertised, is_open=each.is_open)
             for each, sock in self._sockets
         ]
 
@@ -119,10 +130,14 @@ class ControllerNode:
             files=self._files,
             clock=self._clock,
             rules=rules,
-            endpoints=[_endpoint(each) for each in self.bound],
+            endpoints=[
+                _endpoint(told, listener.protocol_number)
+                for told, (listener, _) in zip(self.bound, self._sockets, strict=True)
+            ],
             first_users=first_users,
         )
         if self._sockets:
+            await self._tls.open(self._wanted)
             self.serve(controller)
             self._balancing = LeaderBalancing(controller)
             places = ", ".join(shown_address(each.host, each.port) for each in self.bound)
@@ -168,9 +183,14 @@ class ControllerNode:
         """Answer others from now on; `open` does it."""
         for module in _API_MODULES:
             importlib.import_module(f"wirebroker.controller_api.{module}")
+        dispatcher = Dispatcher(controller, CONTROLLER_REGISTRY)
+        sasl = SaslDoors(dispatcher, lambda: controller.follower.image, self._clock)
+        sasl.use_listeners(self._wanted)
         self._table = ConnectionTable(
             loop=asyncio.get_running_loop(),
-            dispatch=Dispatcher(controller, CONTROLLER_REGISTRY),
+            dispatch=dispatcher,
+            guards=sasl.guard,
+            secure=self._tls.secure,
             clock=self._clock,
             settings=self._settings,
             max_sockets=_MOST_CONNECTIONS,
@@ -186,10 +206,10 @@ def _address(sock: socket.socket) -> tuple[str, int]:
     return host, port
 
 
-def _endpoint(listener: BoundListener) -> Endpoint:
+def _endpoint(listener: BoundListener, protocol: int) -> Endpoint:
     """Return where others are told to reach a listener; for a wildcard, this machine's name."""
     told = listener.advertised
     if told is not None:
-        return Endpoint(listener.name, told.host, told.port or listener.port, 0)
+        return Endpoint(listener.name, told.host, told.port or listener.port, protocol)
     host = socket.gethostname() if is_everywhere(listener.host) else listener.host
-    return Endpoint(listener.name, host, listener.port, 0)
+    return Endpoint(listener.name, host, listener.port, protocol)

@@ -69,6 +69,7 @@ from wirebroker.ready_lines import (
     BoundListener,
     is_everywhere,
 )
+from wirebroker.security.listener_tls import ListenerTls
 from wirebroker.security.sasl import SaslDoors, check_tokens
 from wirebroker.storage.files import Files
 from wirebroker.threads import Work, in_thread, until_idle
@@ -123,6 +124,7 @@ class Server:
         self.listeners: OpenListeners | None = None
         self._table: ConnectionTable | None = None
         self._sasl: SaslDoors | None = None
+        self._tls = ListenerTls(self._settings)
         self._maintenance: Maintenance | None = None
         self._compactor: Compactor | None = None
         self._replication: Replication | None = None
@@ -167,7 +169,7 @@ class Server:
                 opened.host,
                 opened.port,
                 listener.advertised,
-                is_open=listener.sasl is None,
+                is_open=listener.is_open,
             )
             for listener, opened in ((each, self.listeners[each.name]) for each, _ in self._sockets)
         ]
@@ -208,6 +210,7 @@ class Server:
             check_tokens(listeners_of(self.config), self.clock)
             self._bind()
             self.quorum.bind()
+            await self._tls.open([each for each, _ in self._sockets])
             if self.config.list("wirebroker.http.listeners"):
                 await self._open_http()
             self._directories.open(await self.quorum.find_cluster_id())
@@ -234,6 +237,7 @@ class Server:
             loop=asyncio.get_running_loop(),
             dispatch=dispatcher,
             guards=self._sasl.guard,
+            secure=self._tls.secure,
             on_disk_failure=broker.replicas.file_failed,
             clock=self._network_clock,
             settings=self._settings,
@@ -336,6 +340,7 @@ class Server:
         assert self._sasl is not None
         self._compactor.config_changed()
         self._sasl.use_listeners(listeners_of(config))
+        await self._tls.use_listeners(listeners_of(config))
         await self.listeners.follow(config)
         self.broker.auto_listeners = _told_where_they_came(listeners_of(config))
 

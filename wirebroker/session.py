@@ -1,4 +1,4 @@
-"""What is known of one client's connection, whatever carries it (socket, memory, later TLS).
+"""What is known of one client's connection, whatever carries it (socket, memory, TLS).
 
 A connection of `net/` owns its session and tells it of the peer; handlers read it. The principal
 stays ANONYMOUS until there is authentication.

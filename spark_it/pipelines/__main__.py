@@ -1,86 +1,22 @@
-"""`python -m wirebroker.pipelines ingest | archive | verify | restore`."""
+"""`python -m wirebroker.pipelines NAME`, which says what to install where something is missing."""
 
 from __future__ import annotations
 
-import argparse
 import sys
-from pathlib import Path
-
-from pyspark.sql import SparkSession
-
-from wirebroker.pipelines.archive import NoArchiveError, PartitionSummary, archive, compare
-from wirebroker.pipelines.errors import PipelineError
-from wirebroker.pipelines.job_commands import JOBS, add_jobs, run_job
-from wirebroker.pipelines.job_run import StopWish
-from wirebroker.pipelines.restore import FolderExistsError, restore
+from importlib import import_module
 
 
 def main() -> int:
-    """Run what the arguments ask for; 1: the archive is not what the log is."""
-    options = _arguments()
-    if options.pipeline in JOBS:
-        return _run_job(options)
-    spark = SparkSession.builder.appName(f"wirebroker-{options.pipeline}").getOrCreate()
+    """Run what the arguments ask for; 2: what jobs need is not installed."""
     try:
-        return _run(spark, options)
-    except (NoArchiveError, FolderExistsError) as error:
-        sys.stderr.write(f"{error}\n")
-        return 1
-    finally:
-        spark.stop()
-
-
-def _run_job(options: argparse.Namespace) -> int:
-    try:
-        run_job(options.pipeline, options.file, stop=StopWish())
-    except PipelineError as error:
-        sys.stderr.write(f"{options.pipeline}: {error}\n")
-        return 1
-    return 0
-
-
-def _run(spark: SparkSession, options: argparse.Namespace) -> int:
-    if options.pipeline == "archive":
-        rows = archive(spark, options.path, options.topics, options.target)
-        sys.stdout.write(f"{rows} records archived\n")
-        if not rows and not (options.target / "records").exists():
-            return 0
-    if options.pipeline == "restore":
-        for place, count in restore(spark, options.target, options.into):
-            sys.stdout.write(f"{place}: {count} records\n")
-        return 0
-    return _tell(compare(spark, options.path, options.topics, options.target))
-
-
-def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m wirebroker.pipelines", description=__doc__)
-    verbs = parser.add_subparsers(dest="pipeline", required=True)
-    for name, sentence in (
-        ("archive", "bring an archive in Parquet up to date with topics, and verify it"),
-        ("verify", "compare an archive with the log, as far as both go"),
-    ):
-        verb = verbs.add_parser(name, help=sentence, description=sentence)
-        verb.add_argument("--path", required=True, help="log directories, comma between")
-        verb.add_argument("--topics", required=True, help="a pattern of topics, Python's")
-        verb.add_argument("--target", required=True, type=Path, help="the archive")
-    add_jobs(verbs)
-    sentence = "write an archive's records as partitions' logs, offsets and timestamps kept"
-    verb = verbs.add_parser("restore", help=sentence, description=sentence)
-    verb.add_argument("--target", required=True, type=Path, help="the archive")
-    verb.add_argument("--into", required=True, type=Path, help="a folder; what is there is kept")
-    return parser.parse_args()
-
-
-def _tell(pairs: list[tuple[PartitionSummary, PartitionSummary]]) -> int:
-    wrong = 0
-    for archived, logged in pairs:
-        is_same = archived == logged
-        wrong += not is_same
-        place = f"{archived.topic}-{archived.partition}"
-        sys.stdout.write(
-            f"{place}: {archived.told()}{'' if is_same else ' BUT ' + logged.told()}\n"
-        )
-    return 1 if wrong else 0
+        command_line = import_module("wirebroker.pipelines.command_line")
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.startswith("wirebroker"):
+            raise
+        text = f"a pipeline needs {error.name}: pip install 'wirebroker[spark]'\n"
+        sys.stderr.write(f"wirebroker: {text}")
+        return 2
+    return int(command_line.main())
 
 
 if __name__ == "__main__":

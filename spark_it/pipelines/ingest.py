@@ -133,6 +133,9 @@ class Ingest:
             return writer.trigger(availableNow=True).start()
         return writer.trigger(processingTime=f"{self._job.every} seconds").start()
 
+    def note(self, _: dict[str, Any]) -> None:
+        """What Spark says of a batch is known by its slices."""
+
     def handle(self, table: DataFrame, batch: int) -> None:
         """Do a batch: what a table of lines holds goes to Kafka, once."""
         began = self._clock.monotonic()

@@ -16,6 +16,7 @@ from wirebroker.pipelines.replay import Replay, ReplayJob
 from wirebroker.pipelines.reporter import Reporter
 from wirebroker.pipelines.source_table import packages_for
 from wirebroker.pipelines.spark_start import start_spark
+from wirebroker.pipelines.windows import Windows, WindowsJob
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -45,6 +46,11 @@ JOBS: Final = {
         "send a topic's records through a function into another topic, each once",
         ReplayJob,
         Replay,
+    ),
+    "windows": JobKind(
+        "add a topic's values up by windows of event time, joined with a table",
+        WindowsJob,
+        Windows,
     ),
 }
 
@@ -96,7 +102,12 @@ def run_job(kind: str, file: Path, *, stop: StopWish, spark: SparkSession | None
     try:
         work = pipeline(spark or own, job, target, checkpoint, reporter=reporter, clock=clock)
         run = JobRun(
-            work.handle, patience_s=job.patience, stop=stop, reporter=reporter, clock=clock
+            work.handle,
+            note=work.note,
+            patience_s=job.patience,
+            stop=stop,
+            reporter=reporter,
+            clock=clock,
         )
         if own is not None:
             # Behind Spark's own start, which has a handler, too.

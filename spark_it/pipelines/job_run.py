@@ -73,6 +73,7 @@ class JobRun:
 
     Args:
         handle: Does a batch: its table and number.
+        note: Is told what Spark says of each batch that is done.
         patience_s: How long it may fail without getting on, in seconds.
         stop: The wish for an end.
         reporter: Is told of faults.
@@ -83,17 +84,20 @@ class JobRun:
         self,
         handle: Callable[[DataFrame, int], None],
         *,
+        note: Callable[[dict[str, Any]], None],
         patience_s: float,
         stop: StopWish,
         reporter: Reporter,
         clock: Clock,
     ) -> None:
         self._handle = handle
+        self._note = note
         self._patience_s = patience_s
         self._stop = stop
         self._reporter = reporter
         self._clock = clock
         self._got_on = clock.monotonic()
+        self._noted = -1
         self._failure: Exception | None = None
         self._cause: Exception | None = None
 
@@ -112,6 +116,7 @@ class JobRun:
             try:
                 query = start(self._on_batch)
                 self._watch(query)
+                self._note_batches(query)
             except _OF_SPARK as error:
                 self._consider(error)
             except (Py4JError, ConnectionError) as error:
@@ -128,11 +133,19 @@ class JobRun:
         """Return when the query has ended, or is idle and no more is wanted."""
         idle = 0
         while not query.awaitTermination(_LOOK_S):
+            self._note_batches(query)
             idle = 0 if query.status["isTriggerActive"] else idle + 1
             # Twice: between the end of a batch and the next one it looks idle, too. Whatever
             # begins even so is refused by _on_batch.
             if self._stop.is_asked and idle > 1:
                 return
+
+    def _note_batches(self, query: StreamingQuery) -> None:
+        """Pass on what Spark says of batches; it keeps the last hundred."""
+        for progress in query.recentProgress:
+            if progress["batchId"] > self._noted:
+                self._noted = progress["batchId"]
+                self._note(dict(progress))
 
     def _on_batch(self, table: DataFrame, batch: int) -> None:
         if self._stop.is_asked:

@@ -86,6 +86,13 @@ class Positions:
         """Return what a producer commits them for."""
         return self._consumer.consumer_group_metadata()
 
+    def end_of(self, number: int) -> int:
+        """Return the offset behind the last committed record of a partition of the topic."""
+        _, end = self._consumer.get_watermark_offsets(
+            TopicPartition(self._topic, number), timeout=WAIT_S
+        )
+        return int(end)
+
     def partition_count(self, topic: str) -> int:
         """Return how many partitions a topic has; 0: there is none of the name.
 
@@ -99,6 +106,20 @@ class Positions:
                 return 0
             raise PipelineError(f"topic {topic}: {found.error.str()}")
         return len(found.partitions)
+
+
+def end_offsets(kafka: Mapping[str, str], topic: str) -> dict[str, int]:
+    """Return the offsets behind the last committed records, by the partitions' numbers.
+
+    Raises:
+        PipelineError: There is no such topic.
+        KafkaException: The broker.
+    """
+    with Positions(kafka, "none", topic, "") as positions:
+        count = positions.partition_count(topic)
+        if not count:
+            raise PipelineError(f"there is no topic {topic}")
+        return {str(number): positions.end_of(number) for number in range(count)}
 
 
 def _for_consumers(kafka: Mapping[str, str]) -> dict[str, str]:

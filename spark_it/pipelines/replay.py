@@ -135,6 +135,9 @@ class Replay:
             return writer.trigger(availableNow=True).start()
         return writer.trigger(processingTime=f"{job.every} seconds").start()
 
+    def note(self, _: dict[str, Any]) -> None:
+        """What Spark says of a batch is known by its slices."""
+
     def handle(self, table: DataFrame, batch: int) -> None:
         """Do a batch: what the function makes of a table of records goes to Kafka, once."""
         began = self._clock.monotonic()

@@ -65,6 +65,11 @@ class Reporter:
             f"{seconds:.1f} s, {rate:,.0f} records/s"
         )
 
+    def count(self, **counts: int) -> None:
+        """Add to what the summary tells beside batches."""
+        for name, count in counts.items():
+            self._totals[name] = self._totals.get(name, 0) + count
+
     def fault(self, why: str) -> None:
         """Tell that the query failed and is started again."""
         self._totals["faults"] += 1

@@ -7,6 +7,7 @@ jars; the data source over directories needs none.
 from __future__ import annotations
 
 import datetime
+import json
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import pyspark
@@ -56,6 +57,24 @@ def stream_of(
         reader = reader.option("startingOffsetsByTimestampStrategy", "latest")
     reader = reader.option("maxOffsetsPerTrigger", str(most))
     return reader.options(**_texts(wish.options)).load()
+
+
+def table_of(
+    spark: SparkSession, wish: SourceWish, topic: str, *, ends: Mapping[str, int]
+) -> DataFrame:
+    """Return a topic's committed records as a table, up to offsets.
+
+    Args:
+        spark: The session.
+        wish: Where it is read.
+        topic: Its name.
+        ends: Of each partition, by its number: the first offset that is too late.
+    """
+    reader = spark.read.format(_format(spark, wish)).options(**_options(wish, topic))
+    reader = reader.option("startingOffsets", "earliest")
+    # A compacted topic has lost records by nature.
+    reader = reader.option("failOnDataLoss", "false")
+    return reader.option("endingOffsets", json.dumps({topic: dict(ends)})).load()
 
 
 def packages_for(wish: SourceWish, settings: Mapping[str, Any]) -> dict[str, str]:

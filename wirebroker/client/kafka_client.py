@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from random import Random
 
     from wirebroker.clock import Clock
-    from wirebroker.net.client.connection import Body
+    from wirebroker.net.client.connection import Body, Handshake
     from wirebroker.net.client.transport import Dialer
 
 # How long what passes by itself is given, each time.
@@ -59,6 +59,7 @@ class KafkaClient:
         "_coordinators",
         "_dialer",
         "_first",
+        "_handshake",
         "_nodes",
         "_random",
         "_retry",
@@ -75,6 +76,7 @@ class KafkaClient:
         dialer: Dialer,
         clock: Clock,
         random: Random,
+        handshake: Handshake | None = None,
         client_id: str = _CLIENT_ID,
         retry: Backoff = _RETRY,
     ) -> None:
@@ -86,6 +88,7 @@ class KafkaClient:
             dialer: Makes connections.
             clock: What deadlines go by.
             random: For pauses.
+            handshake: What follows on each connection: a login.
             client_id: How brokers' logs call it.
             retry: The pauses before what passes by itself is tried again.
         """
@@ -94,6 +97,7 @@ class KafkaClient:
         self.clock = clock
         self._bootstrap = tuple(bootstrap)
         self._dialer = dialer
+        self._handshake = handshake
         self._random = random
         self._retry = retry
         self._settings = ClientSettings(
@@ -332,6 +336,7 @@ class KafkaClient:
                 settings=self._settings,
                 clock=self.clock,
                 random=self._random,
+                handshake=self._handshake,
             )
         return node
 

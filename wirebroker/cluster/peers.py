@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from wirebroker.clock import Clock
     from wirebroker.coordinator.controller.cluster_image import ClusterImage
+    from wirebroker.net.client.connection import Handshake
     from wirebroker.net.client.settings import ClientSettings
     from wirebroker.net.client.transport import Dialer
 
@@ -28,7 +29,16 @@ if TYPE_CHECKING:
 class Peers:
     """The brokers that one node talks to."""
 
-    __slots__ = ("_clock", "_dialer", "_image", "_listener", "_random", "_settings", "_shared")
+    __slots__ = (
+        "_clock",
+        "_dialer",
+        "_handshake",
+        "_image",
+        "_listener",
+        "_random",
+        "_settings",
+        "_shared",
+    )
 
     def __init__(
         self,
@@ -39,11 +49,13 @@ class Peers:
         settings: ClientSettings,
         clock: Clock,
         random: Random,
+        handshake: Handshake | None = None,
     ) -> None:
         """Look brokers up in what `image` returns, by their addresses on one listener."""
         self._image = image
         self._listener = listener
         self._dialer = dialer
+        self._handshake = handshake
         self._settings = settings
         self._clock = clock
         self._random = random
@@ -66,6 +78,7 @@ class Peers:
             settings=self._settings,
             clock=self._clock,
             random=self._random,
+            handshake=self._handshake,
         )
 
     def find(self, node_id: int) -> Node | None:

@@ -13,10 +13,11 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from wirebroker.clock import pause
 from wirebroker.cluster.isr_changes import IsrChanges
+from wirebroker.config.listeners import between_brokers, has_peers, inter_broker_listener
 from wirebroker.quotas.replication_quotas import ReplicationQuotas
 
 if TYPE_CHECKING:
@@ -33,11 +34,9 @@ if TYPE_CHECKING:
     from wirebroker.coordinator.controller.cluster_image import ClusterImage
     from wirebroker.net.client.node import Node
     from wirebroker.net.client.transport import Dialer
+    from wirebroker.security.outgoing import Way
 
 logger = logging.getLogger(__name__)
-
-# Where no listener is named for it, brokers use the one of this name.
-_INTER_BROKER_LISTENER: Final = "PLAINTEXT"
 
 
 class Replication:
@@ -60,6 +59,7 @@ class Replication:
         "_looking",
         "_peers",
         "_random",
+        "_way",
         "isr_changes",
         "quotas",
         "replicas",
@@ -87,6 +87,8 @@ class Replication:
         self._clock = clock
         self._dialer = dialer
         self._random = rng or random.Random()  # noqa: S311 - for pauses
+        # Found at the start, if keys have to be read: what is wrong with them is said then.
+        self._way = self._protected_way() if has_peers(config) else None
         self._peers: Peers | None = None
         self._fetchers: ReplicaFetchers | None = None
         self._looking: asyncio.Task[None] | None = None
@@ -121,6 +123,14 @@ class Replication:
         """Return another broker to ask something of; None if it cannot be found."""
         return None if self._is_stopped else self._all_peers().find(node_id)
 
+    def _protected_way(self) -> Way | None:
+        security = between_brokers(self._config)
+        if security.tls is None and security.login is None:
+            return None
+        from wirebroker.security.outgoing import way_of  # noqa: PLC0415 - where it is used
+
+        return way_of(security)
+
     def _follow(self, moved: Collection[Partition]) -> None:
         if self._is_stopped:
             return
@@ -151,13 +161,14 @@ class Replication:
             # Likewise.
             from wirebroker.cluster.peers import Peers  # noqa: PLC0415
             from wirebroker.net.client.settings import ClientSettings  # noqa: PLC0415
-            from wirebroker.net.client.transport import TcpDialer  # noqa: PLC0415
+            from wirebroker.security.outgoing import way_of  # noqa: PLC0415
 
-            listener = self._config.optional_str("inter.broker.listener.name")
+            way = self._way or way_of(between_brokers(self._config))
             self._peers = Peers(
                 self._image,
-                listener=(listener or _INTER_BROKER_LISTENER).upper(),
-                dialer=self._dialer or TcpDialer(),
+                listener=inter_broker_listener(self._config),
+                dialer=self._dialer or way.dialer,
+                handshake=way.handshake,
                 settings=ClientSettings(client_id=f"broker-{self._lifecycle.node_id}"),
                 clock=self._clock,
                 random=self._random,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from wirebroker.commands.security_flags import SECURITY_FLAG_NAMES
 from wirebroker.commands.table import VERBS
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ committed, says first what it would do, and does it with `--yes`.
 """
 
 # Names of the flags that running.py gives to all of them.
-_SHARED: Final = frozenset({"bootstrap", "timeout_s", "output"})
+_SHARED: Final = frozenset({"bootstrap", "timeout_s", "output"}) | SECURITY_FLAG_NAMES
 
 
 def verbs_as_markdown(root: click.Group) -> str:

@@ -10,7 +10,7 @@ import asyncio
 import os
 import random
 import signal
-from typing import TYPE_CHECKING, Final, TypedDict, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import click
 
@@ -19,7 +19,12 @@ from wirebroker.client.errors import ClientError
 from wirebroker.client.kafka_client import KafkaClient
 from wirebroker.clock import SystemClock
 from wirebroker.commands.output import Output, tell
-from wirebroker.net.client.transport import TcpDialer
+from wirebroker.commands.security_flags import (
+    SecurityFlags,
+    client_settings,
+    security_flags,
+    way_to_cluster,
+)
 from wirebroker.signals import on_signal
 
 if TYPE_CHECKING:
@@ -33,7 +38,7 @@ _DEFAULT: Final = f"127.0.0.1:{DEFAULT_PORT}"
 _Command = TypeVar("_Command", bound="Callable[..., int]")
 
 
-class ClusterFlags(TypedDict):
+class ClusterFlags(SecurityFlags):
     """The flags that every verb has that asks a cluster."""
 
     bootstrap: str | None
@@ -43,6 +48,7 @@ class ClusterFlags(TypedDict):
 
 def cluster_flags(command: _Command) -> _Command:
     """Add them to a command, which hands them on to `run_verb`."""
+    command = security_flags(command)
     for option in (
         click.option(
             "--output",
@@ -73,19 +79,23 @@ def run_verb(flags: ClusterFlags, work: Callable[[KafkaClient, Output], Awaitabl
     """Connect to the cluster, do the work, and return the exit status.
 
     Raises:
-        click.UsageError: The addresses are none.
+        click.UsageError: The addresses are none, or settings can't be used.
     """
+    settings = client_settings(flags)
+    named = flags["bootstrap"] or settings.get("bootstrap.servers") or os.environ.get(_VARIABLE)
     try:
-        addresses = addresses_of(flags["bootstrap"] or os.environ.get(_VARIABLE) or _DEFAULT)
+        addresses = addresses_of(named or _DEFAULT)
     except ValueError as error:
         raise click.UsageError(str(error)) from None
+    way = way_to_cluster(settings)
     output = Output(is_json=flags["output"] == "json")
 
     async def connected() -> None:
         async with KafkaClient(
             addresses,
             timeout_s=flags["timeout_s"],
-            dialer=TcpDialer(),
+            dialer=way.dialer,
+            handshake=way.handshake,
             clock=SystemClock(),
             random=random.Random(),  # noqa: S311 - for pauses
         ) as client:

@@ -50,6 +50,11 @@ VERBS: Final = (
         "Show what transactional producers are at.",
     ),
     Verb(
+        "certs",
+        "wirebroker.commands.certs:certs",
+        "Make an authority and certificates for a broker and clients, for development.",
+    ),
+    Verb(
         "share",
         "wirebroker.commands.share:share",
         "Show share groups, whose members read the same partitions (KIP-932).",
@@ -69,6 +74,11 @@ VERBS: Final = (
         "repair",
         "wirebroker.cli_inspect:repair",
         "Recover the data directories of a stopped broker.",
+    ),
+    Verb(
+        "pipeline",
+        "wirebroker.commands.pipeline:pipeline",
+        "Run a job on Spark, where wirebroker[spark] is installed.",
     ),
     Verb("commands", "wirebroker.cli:commands", "Print every verb with its flags."),
 )

@@ -25,6 +25,8 @@ LOGIN_MODULES: Final = {
     "SCRAM-SHA-256": f"{_SECURITY}scram.ScramLoginModule",
     "SCRAM-SHA-512": f"{_SECURITY}scram.ScramLoginModule",
 }
+# Those by which we log in elsewhere, too: a name and a password are enough.
+PASSWORD_MECHANISMS: Final = tuple(each for each in LOGIN_MODULES if each != "OAUTHBEARER")
 _TOKEN: Final = re.compile(
     r"""\s+|//[^\n]*|/\*.*?\*/          # nothing
     |"((?:[^"\\]|\\.)*)"                # 1: quoted

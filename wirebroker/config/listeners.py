@@ -17,15 +17,15 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from wirebroker.config.outgoing import PROTOCOLS, OutgoingSecurity, outgoing_security
 from wirebroker.config.quorum import is_controller_alone, is_member
 from wirebroker.config.row import ConfigError
 from wirebroker.config.sasl import SaslSettings, check_between_brokers, sasl_settings
+from wirebroker.config.tls import TlsSettings, tls_settings
 
 if TYPE_CHECKING:
     from wirebroker.config.values import Config
 
-SUPPORTED_PROTOCOLS: Final = ("PLAINTEXT", "SASL_PLAINTEXT")
-_PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 _LISTENER = re.compile(r"([^:/]+)://(?:\[([0-9a-fA-F:.%]*)\]|([^\[\]:/]*)):(-?[0-9]{1,6})")
 _EVERYWHERE: Final = ("", "0.0.0.0", "::")  # noqa: S104 - compared with, never bound by default
 
@@ -48,6 +48,7 @@ class ListenerConfig(NamedTuple):
         advertised: What clients are told; None for the address their connection arrived at. Port
             0 stands for the port that was bound.
         sasl: How clients authenticate; None if they need not.
+        tls: How they are spoken to; None if in plain text.
     """
 
     name: str
@@ -56,11 +57,18 @@ class ListenerConfig(NamedTuple):
     protocol: str
     advertised: Address | None
     sasl: SaslSettings | None = None
+    tls: TlsSettings | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether whoever reaches it is served."""
+        has_certificates = self.tls is not None and self.tls.client_auth == "required"
+        return self.sasl is None and not has_certificates
 
     @property
     def protocol_number(self) -> int:
         """Return the security protocol as registrations have it."""
-        return _PROTOCOLS.index(self.protocol)
+        return PROTOCOLS.index(self.protocol)
 
 
 def listeners_of(config: Config) -> tuple[ListenerConfig, ...]:
@@ -116,11 +124,8 @@ def _all_listeners(config: Config) -> tuple[ListenerConfig, ...]:
     for name, address in addresses.items():
         protocol = _protocol(name, protocols)
         sasl = sasl_settings(config, name) if protocol.startswith("SASL_") else None
-        if sasl is not None and name in controller:
-            raise ConfigError(
-                f"listeners: {name} is the controller's and uses {protocol}: only PLAINTEXT can be"
-            )
-        found.append(ListenerConfig(name, *address, protocol, told.get(name), sasl))
+        tls = tls_settings(config, name, protocol) if protocol.endswith("SSL") else None
+        found.append(ListenerConfig(name, *address, protocol, told.get(name), sasl, tls))
     return tuple(found)
 
 
@@ -177,7 +182,7 @@ def _protocol_map(config: Config, controller: set[str]) -> dict[str, str]:
         name, colon, protocol = (part.strip() for part in item.partition(":"))
         if not item.strip():
             continue
-        if not colon or protocol.upper() not in _PROTOCOLS:
+        if not colon or protocol.upper() not in PROTOCOLS:
             raise ConfigError(f"{name_of_map}: {item.strip()} cannot be used: write NAME:PLAINTEXT")
         protocols[name.upper()] = protocol.upper()
     return protocols
@@ -213,9 +218,6 @@ def _protocol(name: str, protocols: dict[str, str]) -> str:
         raise ConfigError(
             f"listeners: {name} is not in listener.security.protocol.map: add {name}:PLAINTEXT"
         )
-    if protocol not in SUPPORTED_PROTOCOLS:
-        supported = ", ".join(SUPPORTED_PROTOCOLS)
-        raise ConfigError(f"listeners: {name} uses {protocol}; supported: {supported}")
     return protocol
 
 
@@ -233,6 +235,43 @@ def inter_broker_listener(config: Config) -> str:
     """Return the name of the listener for other brokers, which need not be there."""
     by_protocol = config.str("security.inter.broker.protocol")
     return (config.optional_str("inter.broker.listener.name") or by_protocol).upper()
+
+
+def between_brokers(config: Config) -> OutgoingSecurity:
+    """Return how other brokers are spoken to.
+
+    Raises:
+        ConfigError: Something is missing, or not served.
+    """
+    name = inter_broker_listener(config)
+    mechanism = config.str("sasl.mechanism.inter.broker.protocol")
+    protocol = _protocol_map(config, set()).get(name, "PLAINTEXT")
+    return outgoing_security(config, listener=name, protocol=protocol, mechanism=mechanism)
+
+
+def to_controllers(config: Config) -> OutgoingSecurity:
+    """Return how controllers of other processes are spoken to.
+
+    Raises:
+        ConfigError: Something is missing, or not served.
+    """
+    names = config.list("controller.listener.names")
+    name = names[0].upper() if names else "CONTROLLER"
+    mechanism = config.str("sasl.mechanism.controller.protocol")
+    protocol = _protocol_map(config, {name}).get(name, "PLAINTEXT")
+    return outgoing_security(config, listener=name, protocol=protocol, mechanism=mechanism)
+
+
+def has_peers(config: Config) -> bool:
+    """Tell whether this node is one of a cluster of several, as far as it can know."""
+    return is_member(config) or bool(controller_listeners_of(config))
+
+
+def opens_tls(config: Config) -> bool:
+    """Tell whether connections that this node opens, if it is one of several, go over TLS."""
+    names = {inter_broker_listener(config), *_controller_names(config)}
+    protocols = _protocol_map(config, _controller_names(config))
+    return any(protocols.get(name, "").endswith("SSL") for name in names)
 
 
 def _check_inter_broker(config: Config, found: list[ListenerConfig]) -> None:

@@ -36,6 +36,8 @@ READ_PER_SASL_LISTENER: Final = (
     "sasl.oauthbearer.sub.claim.name",
     "sasl.server.callback.handler.class",
 )
+# Those that only listeners with TLS ask for.
+_READ_PER_TLS_LISTENER: Final = tuple(name for name in BROKER_ROWS if name.startswith("ssl."))
 # What a mechanism of a listener may have for itself (Kafka's ListenerMechanismConfigs).
 _OF_A_MECHANISM: Final = (
     "connections.max.reauth.ms",
@@ -83,7 +85,11 @@ def is_read(name: str) -> bool:
     """Tell whether some code here reads the config."""
     base = base_name(name)
     if is_of_a_listener(name):
-        return base in READ_PER_LISTENER or base in READ_PER_SASL_LISTENER
+        return base in (
+            *READ_PER_LISTENER,
+            *READ_PER_SASL_LISTENER,
+            *_READ_PER_TLS_LISTENER,
+        )
     return base in BROKER_ROWS
 
 

@@ -22,7 +22,12 @@ from wirebroker.cluster.metadata_follower import MetadataFollower
 from wirebroker.cluster.remote_channel import RemoteChannel
 from wirebroker.codecs.errors import KafkaError, MalformedFrameError
 from wirebroker.config import StartError
-from wirebroker.config.listeners import inter_broker_listener, is_auto, is_wildcard
+from wirebroker.config.listeners import (
+    inter_broker_listener,
+    is_auto,
+    is_wildcard,
+    to_controllers,
+)
 from wirebroker.config.protection import check_cluster
 from wirebroker.config.quorum import controllers_of
 from wirebroker.coordinator.controller.feature_control import (
@@ -36,7 +41,7 @@ from wirebroker.membership.observed_log import ObservedLog
 from wirebroker.net.client.active_controller import ActiveController
 from wirebroker.net.client.errors import PeerError
 from wirebroker.net.client.settings import ClientSettings, PeerAddress
-from wirebroker.net.client.transport import TcpDialer
+from wirebroker.security.outgoing import way_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -48,6 +53,7 @@ if TYPE_CHECKING:
     from wirebroker.config import Config
     from wirebroker.coordinator.controller.cluster_image import ClusterImage, Endpoint
     from wirebroker.ready_lines import BoundListener
+    from wirebroker.security.outgoing import Way
     from wirebroker.storage.files import Files
 
 LOGGER = logging.getLogger("wirebroker")
@@ -64,6 +70,7 @@ def controllers_at(
     addresses: Sequence[PeerAddress],
     clock: Clock,
     *,
+    way: Way,
     request_timeout_s: float = _REQUEST_S,
     node_id: int | None = None,
 ) -> ActiveController:
@@ -71,7 +78,8 @@ def controllers_at(
     name = "wirebroker" if node_id is None else f"broker-{node_id}"
     return ActiveController(
         addresses,
-        dialer=TcpDialer(),
+        dialer=way.dialer,
+        handshake=way.handshake,
         settings=ClientSettings(client_id=name, request_timeout_s=request_timeout_s),
         clock=clock,
         random=random.Random(),  # noqa: S311 - jitter, no secrets
@@ -159,6 +167,7 @@ class JoinedQuorum:
         "_local_host",
         "_log",
         "_on_failure",
+        "_way",
         "metadata",
     )
 
@@ -179,7 +188,8 @@ class JoinedQuorum:
         self._failure: str | None = None
         self._addresses = tuple(PeerAddress(*each) for each in controllers_of(config))
         node_id = config.node_id
-        self._controllers = controllers_at(self._addresses, clock, node_id=node_id)
+        self._way = way_of(to_controllers(config))
+        self._controllers = controllers_at(self._addresses, clock, way=self._way, node_id=node_id)
         self._channel = RemoteChannel(self._controllers)
         self._local_host = ""
         self._lifecycle: MemberLifecycle | None = None
@@ -229,7 +239,9 @@ class JoinedQuorum:
                 "remove that folder: it is fetched again from the controllers",
             ) from None
         self._fetcher = MetadataFetcher(
-            controllers_at(self._addresses, self._clock, node_id=self._config.node_id),
+            controllers_at(
+                self._addresses, self._clock, way=self._way, node_id=self._config.node_id
+            ),
             log,
             self.metadata,
             cluster_id=cluster_id,
@@ -249,6 +261,7 @@ class JoinedQuorum:
             make_controllers=lambda: controllers_at(
                 self._addresses,
                 self._clock,
+                way=self._way,
                 request_timeout_s=self._pace.session_s / 2,
                 node_id=self._config.node_id,
             ),

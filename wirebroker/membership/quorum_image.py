@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING
 from wirebroker.cluster.metadata_follower import MetadataFollower
 from wirebroker.cluster.metadata_snapshot import read_snapshot
 from wirebroker.codecs.errors import ErrorCode, KafkaError
+from wirebroker.config.outgoing import OutgoingSecurity
 from wirebroker.config.row import StartError
 from wirebroker.membership.joined_quorum import controllers_at, find_cluster
 from wirebroker.membership.metadata_fetcher import MetadataFetcher
 from wirebroker.membership.observed_log import FetchedBatch, image_of_snapshot
+from wirebroker.security.outgoing import way_of
 from wirebroker.threads import Work, in_thread
 
 if TYPE_CHECKING:
@@ -85,7 +87,7 @@ async def read_image(
     Raises:
         StartError: It cannot be had.
     """
-    controllers = controllers_at(addresses, clock)
+    controllers = controllers_at(addresses, clock, way=way_of(OutgoingSecurity()))
     failures: list[str] = []
     try:
         cluster_id, _ = await find_cluster(controllers, clock=clock, timeout_s=timeout_s)

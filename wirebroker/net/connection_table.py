@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from wirebroker.net.settings import NetworkSettings
     from wirebroker.net.transport import ConnectionTransport
 
+    Secure = Callable[[ConnectionTransport, Session], ConnectionTransport]
+
 logger = logging.getLogger("wirebroker.net")
 
 # How far apart sweeps are: precise enough for the shortest settings of tests, seldom in production.
@@ -56,6 +58,8 @@ class ConnectionTable:
         clock: Time for deadlines.
         dispatch: Serves a frame.
         guards: Makes by a listener's name what stands before the handlers of its connections.
+        secure: Puts what a connection goes over between it and its transport (TLS); a
+            ConnectionError refuses it.
         on_disk_failure: Told the path of a file that could not be sent because its disk failed.
         quotas: How many there may be.
         settings: Limits.
@@ -81,6 +85,7 @@ class ConnectionTable:
         "old_pages",
         "on_disk_failure",
         "quotas",
+        "secure",
         "settings",
         "sockets",
     )
@@ -95,6 +100,7 @@ class ConnectionTable:
         max_sockets: int | None = None,
         on_disk_failure: Callable[[str, OSError], None] = lambda _path, _error: None,
         guards: Callable[[str], Guard | None] = lambda _listener_name: None,
+        secure: Secure = lambda transport, _session: transport,
         metrics: Metrics | None = None,
     ) -> None:
         """Make an empty table; `max_sockets` is what the limit of open files leaves room for."""
@@ -108,6 +114,7 @@ class ConnectionTable:
         self.dispatch = dispatch
         self.on_disk_failure = on_disk_failure
         self.guards = guards
+        self.secure = secure
         self.settings = settings
         self.quotas = ConnectionQuotas(settings, max_sockets=max_sockets or 2**31 - 1)
         self.metrics = metrics or Metrics()
@@ -174,7 +181,7 @@ class ConnectionTable:
         return delay_s
 
     def open(self, sock: socket.socket, *, address: Any, listener_name: str) -> Connection | None:
-        """Serve an accepted socket, which is non-blocking; None if its peer has too many."""
+        """Serve an accepted socket, which is non-blocking; None if that is refused."""
         host, port = _host(address[0]), address[1]
         if self.quotas.is_too_many_of(host):
             logger.info(
@@ -187,12 +194,18 @@ class ConnectionTable:
             self.metrics.connections_refused[listener_name] += 1
             sock.close()
             return None
-        return self.adopt(
-            socket_transport(self.sockets, sock),
-            remote=(host, port),
-            local=sock.getsockname()[:2],
-            listener_name=listener_name,
-        )
+        try:
+            return self.adopt(
+                socket_transport(self.sockets, sock),
+                remote=(host, port),
+                local=sock.getsockname()[:2],
+                listener_name=listener_name,
+            )
+        except ConnectionError as error:
+            logger.info("refusing %s:%d on %s: %s", host, port, listener_name, error)
+            self.metrics.connections_refused[listener_name] += 1
+            sock.close()
+            return None
 
     def adopt(
         self,
@@ -209,6 +222,9 @@ class ConnectionTable:
             remote: The peer's address and port.
             local: Where it has reached us.
             listener_name: Of the listener that accepted it.
+
+        Raises:
+            ConnectionError: It is refused.
         """
         host, port = remote
         local_host, local_port = _host(local[0]), local[1]
@@ -222,7 +238,8 @@ class ConnectionTable:
         )
         guard = self.guards(listener_name)
         # Pyright takes a function in a slot for a method.
-        connection = Connection(self, transport, session, host, guard)  # pyright: ignore[reportArgumentType]
+        secured = self.secure(transport, session)
+        connection = Connection(self, secured, session, host, guard)  # pyright: ignore[reportArgumentType]
         self._connections[connection] = None
         if guard is not None:
             self._ask_who(connection, guard)

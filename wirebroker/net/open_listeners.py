@@ -92,7 +92,7 @@ class OpenListeners:
             opened.start()
             logger.info("%s listens on %s:%d", opened.name, opened.host, opened.port)
             bound = BoundListener(
-                each.name, opened.host, opened.port, each.advertised, is_open=each.sasl is None
+                each.name, opened.host, opened.port, each.advertised, is_open=each.is_open
             )
             warning = open_warning([bound])
             if warning is not None:

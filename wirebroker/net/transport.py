@@ -1,4 +1,4 @@
-"""What carries a connection's bytes: a socket, or memory (memory_transport.py); TLS has room here.
+"""What carries a connection's bytes: a socket, memory (memory_transport.py), TLS over either.
 
 A connection and its send queue know no socket. They are told of readiness by `sockets` under the
 transport's `descriptor`, and everything they call returns at once: what would have to wait raises

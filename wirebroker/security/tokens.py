@@ -115,10 +115,10 @@ class TokenChecks:
         scopes = _words(claims.get(settings.scope_claim), cut=True)
         if not set(settings.required_scopes) <= scopes:
             raise BadTokenError("a token without the scopes asked for", "insufficient_scope")
-        name = claims.get(settings.subject_claim)
-        if not isinstance(name, str) or not name.strip():
+        subject = claims.get(settings.subject_claim)
+        if not isinstance(subject, str) or not subject.strip():
             raise BadTokenError(f"a token without {settings.subject_claim}")
-        return TokenOwner(name, expires_ms)
+        return TokenOwner(subject, expires_ms)
 
     # --- who has signed it ---
 

@@ -50,6 +50,7 @@ class _OneAddressDialer(TcpDialer):
     __slots__ = ("_address",)
 
     def __init__(self, address: PeerAddress) -> None:
+        super().__init__()
         self._address = address
 
     async def dial(self, host: str, port: int, receiver: Receiver) -> Transport:

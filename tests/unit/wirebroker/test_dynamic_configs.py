@@ -16,7 +16,7 @@ from tests.support.ports import free_port
 from tests.support.raw_client import RawClient
 from tests.support.requests import create_topic, produce, produce_request
 from tests.support.servers import PATIENCE_S, until
-from tests.unit.wirebroker import sasl_probes  # noqa: F401 - registers probes
+from tests.unit.wirebroker import sasl_probes, tls_probes  # noqa: F401 - register probes
 from tests.unit.wirebroker.dynamic_config_kit import (
     DAY_MS,
     PROBES,

@@ -25,6 +25,7 @@ from wirebroker.config.table import (
     remote,
     replication,
     security,
+    tls,
     topics,
     transactions,
 )
@@ -42,6 +43,7 @@ _AREAS: Final = (
     replication,
     remote,
     security,
+    tls,
     own,
     http,
 )

@@ -1,4 +1,4 @@
-"""Authentication, authorization, encryption, policies."""
+"""Authentication, authorization, policies; TLS stands in tls.py."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ ROWS: Final = (
     text(
         "sasl.mechanism.inter.broker.protocol",
         "GSSAPI",
-        "SASL mechanism of other brokers; their listener must offer it.",
+        "SASL mechanism by which brokers log in to each other; their listener must offer it. Name "
+        "and password stand in listener.name.<listener>.<mechanism>.sasl.jaas.config.",
         mutability=PER_BROKER,
     ),
     text(
@@ -71,6 +72,11 @@ ROWS: Final = (
         "What of a signed token names its scopes.",
     ),
     text(
+        "sasl.mechanism.controller.protocol",
+        "GSSAPI",
+        "SASL mechanism by which brokers log in to controllers of other processes; likewise.",
+    ),
+    text(
         "security.inter.broker.protocol",
         "PLAINTEXT",
         "Security protocol, by which other brokers find their listener unless "
@@ -96,7 +102,7 @@ ROWS: Final = (
         0,
     ),
     *kept(
-        "Kerberos is not served, nor do brokers log in to each other.",
+        "Kerberos is not served, nor anything else that renews its login.",
         """
         sasl.kerberos.kinit.cmd string /usr/bin/kinit - per-broker
         sasl.kerberos.min.time.before.relogin long 60000 - per-broker
@@ -108,31 +114,6 @@ ROWS: Final = (
         sasl.login.refresh.min.period.seconds short 60 - per-broker
         sasl.login.refresh.window.factor double 0.8 - per-broker
         sasl.login.refresh.window.jitter double 0.05 - per-broker
-        """,
-    ),
-    *kept(
-        "Listeners with TLS are not served.",
-        """
-        ssl.cipher.suites list "" - per-broker
-        ssl.client.auth string none required,requested,none per-broker
-        ssl.enabled.protocols list TLSv1.2,TLSv1.3 - per-broker
-        ssl.endpoint.identification.algorithm string https - per-broker
-        ssl.engine.factory.class class - - per-broker class
-        ssl.key.password password - - per-broker only-each
-        ssl.keymanager.algorithm string SunX509 - per-broker
-        ssl.keystore.certificate.chain password - - per-broker only-each
-        ssl.keystore.key password - - per-broker only-each
-        ssl.keystore.location string - - per-broker only-each
-        ssl.keystore.password password - - per-broker only-each
-        ssl.keystore.type string JKS - per-broker only-each
-        ssl.protocol string TLSv1.3 - per-broker
-        ssl.provider string - - per-broker
-        ssl.secure.random.implementation string - - per-broker
-        ssl.trustmanager.algorithm string PKIX - per-broker
-        ssl.truststore.certificates password - - per-broker only-each
-        ssl.truststore.location string - - per-broker only-each
-        ssl.truststore.password password - - per-broker only-each
-        ssl.truststore.type string JKS - per-broker only-each
         """,
     ),
     *named("""
@@ -150,7 +131,6 @@ ROWS: Final = (
         sasl.login.read.timeout.ms
         sasl.login.retry.backoff.max.ms =10000
         sasl.login.retry.backoff.ms =100
-        sasl.mechanism.controller.protocol =GSSAPI
         sasl.oauthbearer.assertion.algorithm =RS256
         sasl.oauthbearer.assertion.claim.aud
         sasl.oauthbearer.assertion.claim.exp.seconds =300
@@ -171,8 +151,5 @@ ROWS: Final = (
         sasl.oauthbearer.scope
         sasl.oauthbearer.token.endpoint.url
         security.providers asks
-        ssl.allow.dn.changes =false
-        ssl.allow.san.changes =false
-        ssl.principal.mapping.rules =DEFAULT
     """),  # noqa: E501 - names of classes
 )

@@ -78,6 +78,7 @@ class PeerConnection:
         address: The peer's.
         versions: What it speaks.
         last_used: When the last request was sent, in the clock's monotonic seconds.
+        login_ends: When it had better be replaced, likewise: the peer would ask again who we are.
     """
 
     __slots__ = (
@@ -97,6 +98,7 @@ class PeerConnection:
         "_watched",
         "address",
         "last_used",
+        "login_ends",
     )
 
     # _end is not None => nothing is in flight and nothing will be.
@@ -119,6 +121,7 @@ class PeerConnection:
         # Who waits in `close` for the last answer or the end.
         self._quiet: asyncio.Future[None] | None = None
         self.last_used = clock.monotonic()
+        self.login_ends = float("inf")
 
     @classmethod
     async def open(
@@ -174,6 +177,10 @@ class PeerConnection:
     def in_flight(self) -> int:
         """How many requests wait for their answers, those that were given up included."""
         return len(self._requests)
+
+    def ends_after(self, lifetime_s: float) -> None:
+        """Note for how long this login may be used (told by the handshake)."""
+        self.login_ends = self._clock.monotonic() + lifetime_s
 
     # --- requests ---
 

@@ -119,7 +119,7 @@ class Node:
         if connection is not None:
             if self._is_fresh(connection):
                 return connection
-            connection.abort("idle for too long")
+            connection.abort("idle for too long, or its login ends")
             self._connection = None
         if self._is_closed:
             raise CannotConnectError(str(self.address), "closed by us")
@@ -162,7 +162,10 @@ class Node:
     def _is_fresh(self, connection: PeerConnection) -> bool:
         if not connection.is_open:
             return False
-        idle_s = self._clock.monotonic() - connection.last_used
+        now = self._clock.monotonic()
+        if connection.in_flight == 0 and now >= connection.login_ends:
+            return False
+        idle_s = now - connection.last_used
         return connection.in_flight > 0 or idle_s < self._settings.idle_s
 
     async def _connect(self) -> PeerConnection | PeerError:

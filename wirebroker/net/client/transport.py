@@ -1,13 +1,11 @@
-"""What a connection stands on: bytes out, bytes in, an end. TCP here; TLS and memory elsewhere.
+"""What a connection stands on: bytes out, bytes in, an end. TCP and TLS here; memory elsewhere.
 
     dialer.dial(host, port, receiver) -> transport
         transport.write(...)                            receiver.get_buffer(), buffer_updated(n)
         transport.close()                               receiver.lost(error), exactly once
 
-A TLS dialer dials TCP with a receiver of its own, which decrypts into the one that it was given,
-and returns a transport that encrypts; it returns when the TLS handshake is done. A simulation's
-dialer has no sockets at all. Above it stands the Handshake (connection.py), which speaks Kafka:
-SASL belongs there.
+With TLS `dial` returns when its handshake is done. A simulation's dialer has no sockets at all.
+Above it stands the Handshake (connection.py), which speaks Kafka: SASL belongs there.
 """
 
 from __future__ import annotations
@@ -16,6 +14,8 @@ import asyncio
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 if TYPE_CHECKING:
+    import ssl
+
     from wirebroker.codecs.primitives import Buffer
 
 
@@ -66,14 +66,40 @@ class Dialer(Protocol):
 
 
 class TcpDialer:
-    """Plain TCP on asyncio's own transports."""
+    """TCP on asyncio's own transports, with asyncio's TLS over it if there is a context."""
 
-    __slots__ = ()
+    __slots__ = ("_context",)
+
+    def __init__(self, context: ssl.SSLContext | None = None) -> None:
+        """Dial in plain text, or by TLS as a context says."""
+        self._context = context
 
     async def dial(self, host: str, port: int, receiver: Receiver) -> Transport:
-        """Connect to a peer, trying its addresses one after the other."""
+        """Connect to a peer, trying its addresses one after the other.
+
+        Raises:
+            OSError: As of any dialer; or TLS did not come about.
+        """
         loop = asyncio.get_running_loop()
-        _, protocol = await loop.create_connection(lambda: _TcpTransport(receiver), host, port)
+        if self._context is None:
+            _, protocol = await loop.create_connection(lambda: _TcpTransport(receiver), host, port)
+            return protocol
+        import ssl  # noqa: PLC0415 - it is there, where there is a context
+
+        try:
+            _, protocol = await loop.create_connection(
+                lambda: _TcpTransport(receiver),
+                host,
+                port,
+                ssl=self._context,
+                server_hostname=host,
+            )
+        except ssl.SSLError as error:
+            said = getattr(error, "verify_message", "") or str(error.reason or error).lower()
+            raise ConnectionError(f"there is no TLS with it: {said.replace('_', ' ')}") from error
+        except ConnectionError as error:
+            what = str(error) or "it closes the connection when TLS is spoken to it"
+            raise ConnectionError(what) from error
         return protocol
 
 

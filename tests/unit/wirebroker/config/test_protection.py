@@ -29,11 +29,10 @@ _AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
         ("password.encoder.secret", "hunter2"),
         ("create.topic.policy.class.name", "com.example.Policy"),
         ("alter.config.policy.class.name", "com.example.Policy"),
-        ("ssl.keystore.location", "/etc/kafka/keystore.jks"),
-        ("ssl.client.auth", "required"),
+        ("ssl.engine.factory.class", "com.example.Engine"),
         ("ssl.keystore.filename", "kafka.jks"),  # Kafka's container image
         ("sasl.jaas.config", "org.example.Login required;"),
-        ("listener.name.outside.ssl.keystore.location", "/etc/kafka/keystore.jks"),
+        ("listener.name.outside.ssl.engine.factory.class", "com.example.Engine"),
         ("listener.name.outside.principal.builder.class", "com.example.Builder"),
     ],
 )
@@ -74,6 +73,8 @@ def test_a_default_that_is_spelled_out_asks_for_nothing(name, value):
         ("connections.max.reauth.ms", "3600000"),
         ("security.inter.broker.protocol", "SASL_PLAINTEXT"),
         ("sasl.enabled.mechanisms", "SCRAM-SHA-512"),
+        ("ssl.client.auth", "required"),
+        ("listener.name.outside.ssl.keystore.location", "/etc/kafka/keystore.pem"),
         ("listener.name.outside.sasl.enabled.mechanisms", "PLAIN"),
         ("listener.name.outside.plain.connections.max.reauth.ms", "1"),
         ("listener.name.outside.scram-sha-256.sasl.jaas.config", "x required;"),

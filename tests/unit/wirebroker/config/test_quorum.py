@@ -51,9 +51,9 @@ def test_what_is_no_address_is_named(text):
         (
             {
                 "controller.quorum.bootstrap.servers": "c1:9093",
-                "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:SSL",
+                "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:TLS",
             },
-            "CONTROLLER uses SSL",
+            "CONTROLLER:TLS cannot be used",
         ),
     ],
 )

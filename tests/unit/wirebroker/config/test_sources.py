@@ -147,5 +147,5 @@ def test_a_comma_is_part_of_the_data_directorys_name(tmp_path):
 
 
 def test_an_address_that_cannot_be_used_is_found_before_anything_starts(tmp_path):
-    with pytest.raises(ConfigError, match="supported: PLAINTEXT"):
+    with pytest.raises(ConfigError, match=r"ssl\.keystore\.location is missing"):
         load(tmp_path, "listeners=SSL://:9092")

@@ -1,0 +1,173 @@
+r"""The name of a certificate's owner, as Java writes it, by which Kafka knows who a client is.
+
+    CN=alice,OU=Analysis,O=Example\, Inc.,C=DE
+
+RFC 2253: the last part first, types that it has a keyword for by that, any other by its number with
+its value's bytes behind `#`. The certificate is one that was verified; what can't be read of it is
+refused all the same.
+
+Source: RFC 2253, X.690 (DER), RFC 5280; compared with java.security's X500Principal.getName().
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from wirebroker.codecs.errors import MalformedFrameError
+
+_KEYWORDS: Final = {
+    "2.5.4.3": "CN",
+    "2.5.4.6": "C",
+    "2.5.4.7": "L",
+    "2.5.4.8": "ST",
+    "2.5.4.9": "STREET",
+    "2.5.4.10": "O",
+    "2.5.4.11": "OU",
+    "0.9.2342.19200300.100.1.1": "UID",
+    "0.9.2342.19200300.100.1.25": "DC",
+}
+_SEQUENCE: Final = 0x30
+_SET: Final = 0x31
+_OID: Final = 0x06
+_VERSION: Final = 0xA0
+_EXTENSIONS: Final = 0xA3
+_ALTERNATIVE_NAMES: Final = "2.5.29.17"
+_SPECIAL: Final = frozenset(',=+<>#;"\\')
+# UTF8String, PrintableString, T61String, IA5String, GeneralString, BMPString. Java reads the bytes
+# of all of them as UTF-8 here, and so do we: rules for names are written by what it shows.
+_TEXTS: Final = frozenset({0x0C, 0x13, 0x14, 0x16, 0x1B, 0x1E})
+
+
+class _Der:
+    """Values one behind the other."""
+
+    __slots__ = ("_data", "_position")
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self._position = 0
+
+    def __bool__(self) -> bool:
+        return self._position < len(self._data)
+
+    @property
+    def tag(self) -> int:
+        """Of the next value; -1 at the end."""
+        return self._data[self._position] if self else -1
+
+    def take(self, tag: int | None = None) -> bytes:
+        """Return what the next value holds.
+
+        Args:
+            tag: That it must have.
+
+        Raises:
+            MalformedFrameError: It has another, or there is none.
+        """
+        return self._next(tag)[0]
+
+    def take_whole(self) -> tuple[int, bytes, bytes]:
+        """Return the next value's tag, what it holds, and all of it."""
+        tag = self.tag
+        inside, whole = self._next(None)
+        return tag, inside, whole
+
+    def _next(self, tag: int | None) -> tuple[bytes, bytes]:
+        data, start = self._data, self._position
+        if start + 2 > len(data) or (tag is not None and data[start] != tag):
+            raise MalformedFrameError("a certificate is not what it should be")
+        length, position = data[start + 1], start + 2
+        if length & 0x80:
+            count = length & 0x7F
+            length = int.from_bytes(data[position : position + count])
+            position += count
+        end = position + length
+        if end > len(data):
+            raise MalformedFrameError("a certificate ends too soon")
+        self._position = end
+        return data[position:end], data[start:end]
+
+
+def subject_of(certificate: bytes) -> str:
+    """Return the name of the owner of a certificate, which is DER (X.509).
+
+    Raises:
+        MalformedFrameError: It is none.
+    """
+    fields = _Der(_Der(_Der(certificate).take(_SEQUENCE)).take(_SEQUENCE))
+    if fields.tag == _VERSION:
+        fields.take()
+    for _ in ("serial number", "algorithm", "issuer", "validity"):
+        fields.take()
+    names = _Der(fields.take(_SEQUENCE))
+    parts: list[str] = []
+    while names:
+        pairs = _Der(names.take(_SET))
+        texts: list[str] = []
+        while pairs:
+            pair = _Der(pairs.take(_SEQUENCE))
+            texts.append(_pair(_number(pair.take(_OID)), pair.take_whole()))
+        parts.insert(0, "+".join(texts))
+    return ",".join(parts)
+
+
+def alternative_names_of(certificate: bytes) -> frozenset[bytes]:
+    """Return the hosts and addresses that a certificate (DER) stands for, each as it is encoded.
+
+    Raises:
+        MalformedFrameError: It is none.
+    """
+    fields = _Der(_Der(_Der(certificate).take(_SEQUENCE)).take(_SEQUENCE))
+    while fields and fields.tag != _EXTENSIONS:
+        fields.take()
+    extensions = _Der(_Der(fields.take()).take(_SEQUENCE) if fields else b"")
+    found: set[bytes] = set()
+    while extensions:
+        extension = _Der(extensions.take(_SEQUENCE))
+        if _number(extension.take(_OID)) != _ALTERNATIVE_NAMES:
+            continue
+        value = b""
+        while extension:  # whether it is critical may stand before it
+            value = extension.take()
+        names = _Der(_Der(value).take(_SEQUENCE))
+        while names:
+            found.add(names.take_whole()[2])
+    return frozenset(found)
+
+
+def _number(data: bytes) -> str:
+    """Return an object identifier with dots."""
+    numbers: list[int] = []
+    number = 0
+    for byte in data:
+        number = number << 7 | byte & 0x7F
+        if not byte & 0x80:
+            numbers.append(number)
+            number = 0
+    if not numbers:
+        raise MalformedFrameError("a certificate has a type without a number")
+    first = min(numbers[0] // 40, 2)
+    return ".".join(map(str, (first, numbers[0] - 40 * first, *numbers[1:])))
+
+
+def _pair(number: str, value: tuple[int, bytes, bytes]) -> str:
+    tag, inside, whole = value
+    keyword = _KEYWORDS.get(number)
+    if keyword is None or tag not in _TEXTS:
+        return f"{keyword or number}=#{whole.hex()}"
+    return f"{keyword}={_escaped(inside.decode(errors='replace'))}"
+
+
+def _escaped(text: str) -> str:
+    """Escape what means something, and blanks at both ends."""
+    left = len(text) - len(text.lstrip(" "))
+    right = len(text.rstrip(" ")) if text.strip(" ") else len(text)
+    found: list[str] = []
+    for place, character in enumerate(text):
+        if character == "\0":
+            found.append("\\00")
+        elif character in _SPECIAL or (character == " " and not left <= place < right):
+            found.append("\\" + character)
+        else:
+            found.append(character)
+    return "".join(found)

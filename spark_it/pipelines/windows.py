@@ -1,0 +1,218 @@
+"""A topic's values added up by windows of event time, joined with a compacted topic as a table.
+
+    records ─► columns ─► windows by key ─► closed by the watermark ─► joined ─► a topic, Parquet
+                  └─ not of the schema, or too late: left out, and counted
+
+A window is told once, when the watermark (the latest event time less the delay) has passed its
+end. The table is what its topic held when the batch was planned: the same if it is done again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import functions
+
+from wirebroker.pipelines.delivery import Delivery, Target
+from wirebroker.pipelines.errors import JobFileError
+from wirebroker.pipelines.job_file import setting
+from wirebroker.pipelines.placed_batches import PlacingTask
+from wirebroker.pipelines.placed_rows import COLUMNS
+from wirebroker.pipelines.positions import end_offsets
+from wirebroker.pipelines.source_table import SourceWish, stream_of, table_of
+from wirebroker.pipelines.sql_columns import sql_schema
+from wirebroker.pipelines.typed_rows import parse_schema
+from wirebroker.pipelines.window_rows import WindowPlacer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming import StreamingQuery
+
+    from wirebroker.clock import Clock
+    from wirebroker.pipelines.job_folder import BatchPlan, JobFolder
+    from wirebroker.pipelines.reporter import Reporter
+
+_OWN: Final = ("window_start", "window_end")
+_COUNTS: Final = "rows"
+
+
+@dataclass(frozen=True, kw_only=True)
+class WindowsJob:
+    """The settings of windows, as their file has them."""
+
+    name: str = setting("text", "the job's name, and its group's, where positions are kept")
+    source: str = setting("text", "the topic that is read; values are JSON")
+    topic: str = setting("text", "the topic for closed windows; made if it isn't there")
+    checkpoint: str = setting("path", "a folder of the job's own, kept between runs")
+    kafka: dict[str, Any] = setting("table", "settings of librdkafka; bootstrap.servers at least")
+    schema: dict[str, Any] = setting("table", "the columns of a value: name = type")
+    key: str = setting("text", "the column that rows are grouped by, and the windows' key")
+    time: str = setting("text", "the column of the event time; none: the record's timestamp", "")
+    window: str = setting("text", "how long a window is", "1 minute")
+    slide: str = setting("text", "from one window's start to the next one's; none: its length", "")
+    delay: str = setting("text", "how late rows may come, by event time", "1 minute")
+    columns: dict[str, Any] = setting("table", "what is told of a window: name = SQL aggregate")
+    table: str = setting("text", "a compacted topic, joined by its records' keys; none: none", "")
+    table_schema: dict[str, Any] = setting("table", "the columns of its values: name = type", {})
+    parquet: str | None = setting("path", "a folder for the windows as well, batch by batch", None)
+    path: str = setting("text", "log directories to read instead of the broker", "")
+    partitions: int = setting("count", "of the topic, where it is made", 1)
+    records_per_batch: int = setting("count", "how many offsets make a batch at most", 1_000_000)
+    every: float | None = setting(
+        "seconds", "look for records so often; none: once, to the end", None
+    )
+    patience: float = setting("seconds", "how long it may fail before it gives up", 300.0)
+    metrics: str | None = setting("path", "a file that a line of JSON is added to each batch", None)
+    reader: dict[str, Any] = setting("table", "more options of Spark's reader", {})
+    spark: dict[str, Any] = setting("table", "settings of Spark", {})
+
+
+class Windows:
+    """One job of windows; the arguments are those of every pipeline (job_commands.py)."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        job: WindowsJob,
+        target: Target,
+        checkpoint: JobFolder,
+        *,
+        reporter: Reporter,
+        clock: Clock,
+    ) -> None:
+        self._spark = spark
+        self._job = job
+        self._target = target
+        self._source = self.source_of(job, target)
+        self._checkpoint = checkpoint
+        self._delivery = Delivery(target, checkpoint)
+        self._reporter = reporter
+        self._clock = clock
+
+    @staticmethod
+    def check(job: WindowsJob, target: Target) -> None:
+        """Find mistakes of the settings before anything is begun.
+
+        Raises:
+            JobFileError: Columns that aren't there, or are there twice.
+        """
+        types = {each.name: each.type_name for each in parse_schema(job.schema)}
+        if job.key not in types:
+            raise JobFileError(f"key = {job.key!r} is no column of [schema]")
+        if job.time and types.get(job.time) != "timestamp":
+            raise JobFileError(f"time = {job.time!r} is no timestamp of [schema]")
+        if not job.columns or not all(isinstance(each, str) for each in job.columns.values()):
+            raise JobFileError('[columns] is empty: name = "sum(price)", one a line')
+        joined = [each.name for each in parse_schema(job.table_schema)] if job.table else []
+        names = [*_OWN, job.key, *job.columns, *joined]
+        twice = {each for each in names if names.count(each) > 1}
+        if twice:
+            raise JobFileError(f"a window would have {', '.join(sorted(twice))} twice")
+        if target.topic in (job.source, job.table):
+            raise JobFileError(f"topic = {target.topic!r} is a topic that the job reads, too")
+
+    @staticmethod
+    def source_of(job: WindowsJob, target: Target) -> SourceWish:
+        """Return where the records come from."""
+        return SourceWish(target.kafka["bootstrap.servers"], job.path, job.reader)
+
+    def start(self, handle: Callable[[DataFrame, int], None]) -> StreamingQuery:
+        """Start the query.
+
+        Raises:
+            JobFileError: Spark does not understand a window or a column.
+        """
+        job = self._job
+        records = stream_of(
+            self._spark, self._source, job.source, start_ms=None, most=job.records_per_batch
+        )
+        try:
+            windows = self._windows(records)
+        except AnalysisException as error:
+            raise JobFileError(f"[columns], window, slide or delay: {error}") from error
+        writer = windows.writeStream.foreachBatch(handle).queryName(job.name).outputMode("append")
+        writer = writer.option("checkpointLocation", self._checkpoint.spark)
+        if job.every is None:
+            return writer.trigger(availableNow=True).start()
+        return writer.trigger(processingTime=f"{job.every} seconds").start()
+
+    def handle(self, table: DataFrame, batch: int) -> None:
+        """Do a batch: windows that were closed go to Kafka and Parquet, once."""
+        began = self._clock.monotonic()
+        job = self._job
+        plan = self._delivery.plan(batch, self._table_ends)
+        found = table.persist()
+        try:
+            joined = self._joined(found, plan)
+            text = functions.to_json(
+                functions.struct(*joined.columns), {"ignoreNullFields": "false"}
+            )
+            rows = joined.select(
+                functions.col(job.key).cast("string").cast("binary").alias("key"),
+                text.cast("binary").alias("value"),
+                functions.unix_millis("window_end").alias("timestamp"),
+            )
+            placer = WindowPlacer(self._target.topic, plan)
+            sent = self._delivery.send(rows.mapInArrow(PlacingTask(placer.rows), COLUMNS), plan)
+            if job.parquet is not None and not found.isEmpty():
+                folder = Path(job.parquet) / f"batch={batch:08d}"
+                joined.write.mode("overwrite").parquet(str(folder))
+        finally:
+            found.unpersist()
+        self._reporter.batch(batch, sent, began)
+
+    def note(self, progress: dict[str, Any]) -> None:
+        """Count what a batch has left out."""
+        counted = (progress.get("observedMetrics") or {}).get(_COUNTS)
+        if counted is not None:
+            self._reporter.count(rows=counted["all"], bad_rows=counted["bad"])
+        for each in progress.get("stateOperators") or ():
+            self._reporter.count(late_rows=each["numRowsDroppedByWatermark"])
+
+    def _windows(self, records: DataFrame) -> DataFrame:
+        job = self._job
+        columns = parse_schema(job.schema)
+        parsed = functions.from_json(records.value.cast("string"), sql_schema(columns))
+        rows = records.select("timestamp", parsed.alias("row"))
+        needed = [each.name for each in columns if not each.is_optional]
+        time = f"row.`{job.time}`" if job.time else "timestamp"
+        bad = functions.expr(
+            " OR ".join(f"{name} IS NULL" for name in [time, *(f"row.`{one}`" for one in needed)])
+        )
+        counts = [functions.count("*").alias("all"), functions.count_if(bad).alias("bad")]
+        good = rows.observe(_COUNTS, *counts).where(~bad)
+        timed = good.select(functions.expr(time).alias("event_time"), "row.*")
+        lengths = [job.window, *([job.slide] if job.slide else [])]
+        grouped = timed.withWatermark("event_time", job.delay).groupBy(
+            functions.window("event_time", *lengths).alias("window"), job.key
+        )
+        told = [functions.expr(text).alias(name) for name, text in job.columns.items()]
+        return grouped.agg(*told).select(
+            functions.col("window.start").alias(_OWN[0]),
+            functions.col("window.end").alias(_OWN[1]),
+            job.key,
+            *job.columns,
+        )
+
+    def _table_ends(self) -> dict[str, Any]:
+        job = self._job
+        return {"table": end_offsets(self._target.kafka, job.table)} if job.table else {}
+
+    def _joined(self, windows: DataFrame, plan: BatchPlan) -> DataFrame:
+        job = self._job
+        if not job.table:
+            return windows
+        records = table_of(self._spark, self._source, job.table, ends=plan.more["table"])
+        latest = records.groupBy("key").agg(functions.max_by("value", "offset").alias("value"))
+        schema = sql_schema(parse_schema(job.table_schema))
+        parsed = functions.from_json(functions.col("value").cast("string"), schema)
+        side = latest.where("value IS NOT NULL").select(
+            functions.col("key").cast("string").alias("_key"), parsed.alias("_row")
+        )
+        found = windows.join(side, functions.col(job.key).cast("string") == side["_key"], "left")
+        return found.select(*windows.columns, "_row.*")

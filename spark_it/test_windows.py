@@ -1,0 +1,98 @@
+"""Windows by event time, joined with a compacted topic, are a model's; each is told once."""
+
+from __future__ import annotations
+
+import datetime
+import json
+from collections import defaultdict
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from compat_tests import topics
+from compat_tests.clients import confluent
+from compat_tests.clients.message import WAIT_S
+from spark_it import job_kit, records
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+    from tests.support.brokers import Broker
+
+pytestmark = [pytest.mark.long, pytest.mark.java]
+
+WINDOW_MS = 60_000
+START_MS = records.START_MS // WINDOW_MS * WINDOW_MS
+
+
+def write(bootstrap: str, topic: str, rows: list[tuple[str | None, Any]]) -> None:
+    """Write records: key and value, None or what JSON is made of."""
+    producer = confluent.make_producer(bootstrap)
+    for key, value in rows:
+        text = None if value is None else json.dumps(value).encode()
+        producer.produce(topic, text, None if key is None else key.encode(), partition=0)
+    assert producer.flush(WAIT_S) == 0
+
+
+def event(at_ms: int, who: str, cents: int) -> tuple[None, dict[str, Any]]:
+    moment = datetime.datetime.fromtimestamp((START_MS + at_ms) / 1000, datetime.UTC)
+    return None, {"at": moment.isoformat(), "who": who, "price": f"{cents / 100:.2f}"}
+
+
+def test_windows_are_a_models_and_told_once(
+    spark: SparkSession, broker: Broker, topic: str, tmp_path: Path
+) -> None:
+    names = f"{topic}-names"
+    records.create_topic(broker.bootstrap, topic, partitions=1)
+    topics.create(broker.bootstrap, names, partitions=1, configs={"cleanup.policy": "compact"})
+    told = [("k0", {"city": "Old"}), ("k1", {"city": "Rome"}), ("k0", {"city": "Oslo"})]
+    write(broker.bootstrap, names, [*told, ("k1", None)])
+    job = job_kit.write_job(
+        tmp_path,
+        broker.bootstrap,
+        {
+            "schema": {"at": "timestamp", "who": "string", "price": "decimal(10,2)"},
+            "columns": {"orders": "count(*)", "total": "sum(price)"},
+            "table_schema": {"city": "string"},
+        },
+        name=f"job-{topic}",
+        source=topic,
+        topic=f"{topic}-sums",
+        key="who",
+        time="at",
+        window="1 minute",
+        delay="30 seconds",
+        table=names,
+        parquet="windows",
+        partitions=2,
+    )
+    events = [(each * 500, f"k{each % 3}", each) for each in range(1_000)]
+    write(broker.bootstrap, topic, [event(*each) for each in events])
+    first = job_kit.run("windows", job, spark)
+    write(broker.bootstrap, topic, [event(0, "k0", 1), (None, {"who": "k0"}), (None, "no row")])
+    end = (900_000, "k0", 7)
+    write(broker.bootstrap, topic, [event(*end)])
+    second = job_kit.run("windows", job, spark)
+    job_kit.forget_last_commit(tmp_path)
+    again = job_kit.run("windows", job, spark)
+    assert (again["records"], again["slices_sent_before"]) == (0, 2)
+
+    model: dict[tuple[int, str], list[int]] = defaultdict(list)
+    for at_ms, who, cents in events:
+        model[at_ms // WINDOW_MS, who].append(cents)
+    assert first["records"] + second["records"] == len(model)
+    assert (second["rows"], second["bad_rows"], second["late_rows"]) == (4, 2, 1)
+    found = job_kit.read_all(broker.bootstrap, f"{topic}-sums", len(model), partitions=2)
+    cities = {"k0": "Oslo", "k1": None, "k2": None}
+    for record in found:
+        row = json.loads(record.value())
+        number = (record.timestamp()[1] - START_MS) // WINDOW_MS - 1
+        prices = model.pop((number, row["who"]))
+        assert (row["orders"], round(row["total"] * 100)) == (len(prices), sum(prices))
+        assert (record.key().decode(), cities[row["who"]]) == (row["who"], row["city"])
+    assert not model
+    table = spark.read.parquet(str(tmp_path / "windows"))
+    assert table.count() == len(found)
+    assert table.selectExpr("sum(orders)").collect() == [(1_000,)]

@@ -1,0 +1,112 @@
+"""What listeners with TLS are told, and what of it is refused."""
+
+from __future__ import annotations
+
+import pytest
+
+from wirebroker.config import Config, ConfigError
+from wirebroker.config.cipher_suites import suites_for_openssl
+from wirebroker.config.listeners import listeners_of
+from wirebroker.config.principal_rules import principal_name, principal_rules
+from wirebroker.config.tls import VERSIONS
+
+BOTH = {"listeners": "SSL://:1,SASL_SSL://:2", "sasl.enabled.mechanisms": "SCRAM-SHA-256"}
+FILE = {"ssl.keystore.location": "/broker.pem", "ssl.keystore.type": "pem"}
+
+
+def test_a_listeners_own_values_come_before_the_brokers() -> None:
+    own = {
+        "listener.name.sasl_ssl.ssl.keystore.location": "/other.p12",
+        "listener.name.sasl_ssl.ssl.keystore.type": "PKCS12",
+        "listener.name.sasl_ssl.ssl.enabled.protocols": "TLSv1.3",
+    }
+    first, second = (each.tls for each in listeners_of(Config({**BOTH, **FILE, **own})))
+    assert first is not None
+    assert second is not None
+    assert (first.keystore.type, first.keystore.location) == ("PEM", "/broker.pem")
+    assert (second.keystore.type, second.keystore.location) == ("PKCS12", "/other.p12")
+    assert (first.versions, second.versions) == (VERSIONS, ("TLSv1.3",))
+
+
+def test_with_sasl_only_a_listeners_own_wish_asks_for_certificates() -> None:
+    settings = {**BOTH, **FILE, "ssl.client.auth": "required"}
+    first, second = listeners_of(Config(settings))
+    assert first.tls is not None
+    assert second.tls is not None
+    assert (first.tls.client_auth, second.tls.client_auth) == ("required", "none")
+    assert (first.is_open, second.is_open) == (False, False)
+    settings["listener.name.sasl_ssl.ssl.client.auth"] = "requested"
+    second = listeners_of(Config(settings))[1]
+    assert second.tls is not None
+    assert second.tls.client_auth == "requested"
+
+
+def test_tls_alone_leaves_a_listener_open() -> None:
+    (listener,) = listeners_of(Config({"listeners": "SSL://:1", **FILE}))
+    assert listener.is_open
+    assert listener.protocol_number == 1
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({}, "listener.name.ssl.ssl.keystore.location is missing"),
+        ({"ssl.keystore.certificate.chain": "x"}, "a certificate and no key"),
+        ({**FILE, "ssl.keystore.type": "BKS"}, "can be PEM, PKCS12, JKS"),
+        ({**FILE, "ssl.cipher.suites": "TLS_NULL"}, "there is no suite TLS_NULL"),
+        ({**FILE, "ssl.cipher.suites": "TLS_AES_128_GCM_SHA256"}, "one by one"),
+        ({**FILE, "ssl.principal.mapping.rules": "RULE:("}, "write RULE:pattern"),
+        ({**FILE, "ssl.principal.mapping.rules": "RULE:(/x/"}, "is no pattern"),
+        ({**FILE, "ssl.principal.mapping.rules": "RULE:a/$1/"}, "has no group 1"),
+    ],
+)
+def test_what_cannot_be_used_is_said_in_one_line(settings, words) -> None:
+    with pytest.raises(ConfigError) as caught:
+        listeners_of(Config({"listeners": "SSL://:1", **settings}))
+    assert words in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["ssl.enabled.protocols", "listener.name.ssl.ssl.client.auth"])
+def test_values_that_there_are_none_of_are_refused(name) -> None:
+    with pytest.raises(ConfigError, match="cannot be used"):
+        Config({name: "SSLv3"})
+
+
+def test_suites_are_named_as_java_names_them() -> None:
+    names = (
+        "TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384",
+        "TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256",
+        "TLS_DHE_RSA_WITH_AES_128_CBC_SHA",
+        "TLS_RSA_WITH_AES_128_GCM_SHA256",
+    )
+    suites = (
+        "ECDHE-RSA-AES256-GCM-SHA384",
+        "ECDHE-ECDSA-CHACHA20-POLY1305",
+        "DHE-RSA-AES128-SHA",
+        "AES128-GCM-SHA256",
+    )
+    assert suites_for_openssl(names, VERSIONS) == (suites, ("TLSv1.2",))
+    of_13 = ("TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256")
+    assert suites_for_openssl(of_13, VERSIONS) == ((), ("TLSv1.3",))
+    assert suites_for_openssl((), VERSIONS) == (None, VERSIONS)
+    with pytest.raises(ValueError, match=r"of none of ssl\.enabled\.protocols"):
+        suites_for_openssl(names, ("TLSv1.3",))
+
+
+@pytest.mark.parametrize(
+    ("rules", "subject", "name"),
+    [
+        ("DEFAULT", "CN=a,O=b", "CN=a,O=b"),
+        ("RULE:^CN=(.*?),OU=ServiceUsers.*$/$1/", "CN=svc,OU=ServiceUsers,O=x", "svc"),
+        ("RULE:^CN=(.*?),OU=(.*?),.*$/$1@$2/L,DEFAULT", "CN=Al,OU=Ops,O=x", "al@ops"),
+        ("RULE:^.*[Cc][Nn]=([a-zA-Z0-9.]*).*$/$1/U", "OU=x,CN=al", "AL"),
+        ("RULE:^CN=x$/y/, DEFAULT", "CN=z", "CN=z"),
+        ("RULE:^CN=x$/y/", "CN=z", None),
+        (r"RULE:^CN=a\/(.*)$/$1/", "CN=a/b", "b"),
+        ("RULE:^CN=(a,b)$/$1/,DEFAULT", "CN=a,b", "a,b"),
+        ("", "CN=a", "CN=a"),
+    ],
+)
+def test_rules_make_users_of_names(rules, subject, name) -> None:
+    assert principal_name(principal_rules(rules), subject) == name

@@ -1,0 +1,105 @@
+"""How we show others who we are: brokers, controllers, and (for the command line) any Kafka.
+
+    security.inter.broker.protocol=SASL_SSL
+    sasl.mechanism.inter.broker.protocol=SCRAM-SHA-512
+    listener.name.sasl_ssl.scram-sha-512.sasl.jaas.config=… username="broker" password="…";
+
+Of a broker the listener that others are reached by tells protocol, keys and login, as Kafka has it:
+that of inter.broker.listener.name between brokers, the first of controller.listener.names to
+controllers.
+
+A leaf.  Source: Kafka's ChannelBuilders, BrokerSecurityConfigs, JaasContext.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from wirebroker.config.jaas import PASSWORD_MECHANISMS, login_options
+from wirebroker.config.lookup import listener_config
+from wirebroker.config.row import ConfigError
+from wirebroker.config.tls import TlsSettings, outgoing_tls_settings
+
+if TYPE_CHECKING:
+    from wirebroker.config.values import Config
+
+PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+
+
+@dataclass(slots=True, frozen=True, kw_only=True)
+class Login:
+    """Who we say we are.
+
+    Attributes:
+        mechanism: Of SASL.
+        user: Our name.
+        password: Ours.
+    """
+
+    mechanism: str
+    user: str
+    password: str = field(repr=False)
+
+
+@dataclass(slots=True, frozen=True, kw_only=True)
+class OutgoingSecurity:
+    """How connections that we open are protected; without anything, not at all.
+
+    Attributes:
+        tls: None for plain text.
+        login: None if nobody asks who we are.
+    """
+
+    tls: TlsSettings | None = None
+    login: Login | None = None
+
+
+def outgoing_security(
+    config: Config, *, listener: str, protocol: str, mechanism: str
+) -> OutgoingSecurity:
+    """Return how others' listeners of a name are spoken to.
+
+    Args:
+        config: This node's.
+        listener: The name, in capitals.
+        protocol: One of PROTOCOLS.
+        mechanism: Of SASL, if the protocol has it.
+
+    Raises:
+        ConfigError: Something is missing, or not served.
+    """
+    tls = outgoing_tls_settings(config, listener) if protocol.endswith("SSL") else None
+    login = _login(config, listener, mechanism) if protocol.startswith("SASL_") else None
+    return OutgoingSecurity(tls=tls, login=login)
+
+
+def _login(config: Config, listener: str, mechanism: str) -> Login:
+    name = listener_config(listener, f"{mechanism.lower()}.sasl.jaas.config")
+    if mechanism not in PASSWORD_MECHANISMS:
+        served = ", ".join(PASSWORD_MECHANISMS)
+        raise ConfigError(f"{listener}: others are logged in to by {served}, not by {mechanism}")
+    text = config.listener_value(listener, "sasl.jaas.config", mechanism=mechanism)
+    if not isinstance(text, str) or not config.is_set(name):
+        raise ConfigError(f"{name} is missing: it has our username and password")
+    return login_of(text, mechanism, name)
+
+
+def login_of(text: str, mechanism: str, name: str) -> Login:
+    """Return who a JAAS line says that we are.
+
+    Args:
+        text: The line; nothing of it is in what is raised.
+        mechanism: Of SASL, one of PASSWORD_MECHANISMS.
+        name: Of the setting, for the error.
+
+    Raises:
+        ConfigError: It has another form, or no username and password.
+    """
+    try:
+        options = login_options(text, mechanism)
+    except ValueError as error:
+        raise ConfigError(f"{name} cannot be used: {error}") from None
+    if "username" not in options or "password" not in options:
+        raise ConfigError(f"{name} cannot be used: username and password are missing")
+    return Login(mechanism=mechanism, user=options["username"], password=options["password"])

@@ -1,0 +1,169 @@
+"""What a side of TLS is told: key, certificates, whom to trust, versions, ciphers.
+
+    ssl.keystore.type=PEM
+    ssl.keystore.location=/etc/kafka/broker.pem                 key and certificates, or
+    ssl.keystore.key=-----BEGIN PRIVATE KEY----- …              both as they are
+    ssl.keystore.certificate.chain=-----BEGIN CERTIFICATE----- …
+    listener.name.outside.ssl.keystore.location=…               of one listener
+
+What lies in files is read by security/key_stores.py; here it is only said where. With SASL_SSL a
+client's certificate is asked for only if the listener says so for itself (KIP-684).
+
+A leaf.  Source: Kafka's SslConfigs, BrokerSecurityConfigs, DefaultSslEngineFactory.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from wirebroker.config.cipher_suites import suites_for_openssl
+from wirebroker.config.lookup import listener_config
+from wirebroker.config.principal_rules import DEFAULT_RULES, PrincipalRule, principal_rules
+from wirebroker.config.row import ConfigError
+
+if TYPE_CHECKING:
+    from wirebroker.config.values import Config
+
+STORE_TYPES: Final = ("PEM", "PKCS12", "JKS")
+VERSIONS: Final = ("TLSv1.2", "TLSv1.3")
+_NO_AUTH: Final = "none"
+
+
+@dataclass(slots=True, frozen=True, kw_only=True)
+class StoreSettings:
+    """Where keys or certificates are.
+
+    Attributes:
+        type: One of STORE_TYPES; PKCS12 may stand in a store that calls itself JKS, as in Java.
+        location: A file; empty if there is none.
+        password: Of the file; of the key where that has no own.
+        certificates: PEM in place of a file: of a keystore its chain, of a truststore what is
+            trusted.
+        key: PEM in place of a file, of a keystore.
+        key_password: Of the key.
+        name: What the settings of this store begin with, for people.
+    """
+
+    type: str = "PEM"
+    location: str = ""
+    password: str = field(default="", repr=False)
+    certificates: str = ""
+    key: str = field(default="", repr=False)
+    key_password: str = field(default="", repr=False)
+    name: str = "ssl.keystore"
+
+    @property
+    def is_there(self) -> bool:
+        """Whether there is anything."""
+        return bool(self.location or self.certificates)
+
+
+@dataclass(slots=True, frozen=True, kw_only=True)
+class TlsSettings:
+    """One side of TLS.
+
+    Attributes:
+        keystore: Ours.
+        truststore: Whom we believe; if there is none, whom the system does.
+        client_auth: "none", "requested" or "required": a client's certificate.
+        versions: Of VERSIONS.
+        cipher_suites: Names as OpenSSL has them, of TLS 1.2; None for its own choice.
+        checks_host: Whether a server's certificate has to name it (our own connections).
+        rules: From certificates to users.
+        may_change_subject: Whether another certificate may name another owner while we run.
+        may_change_names: Whether it may name other hosts.
+    """
+
+    keystore: StoreSettings = StoreSettings()
+    truststore: StoreSettings = StoreSettings(name="ssl.truststore")
+    client_auth: str = _NO_AUTH
+    versions: tuple[str, ...] = VERSIONS
+    cipher_suites: tuple[str, ...] | None = None
+    checks_host: bool = True
+    rules: tuple[PrincipalRule, ...] = DEFAULT_RULES
+    may_change_subject: bool = False
+    may_change_names: bool = False
+
+
+def tls_settings(config: Config, listener: str, protocol: str) -> TlsSettings:
+    """Return how a listener speaks TLS: its own values, else the broker's.
+
+    Raises:
+        ConfigError: They can't be used.
+    """
+    settings = _settings(config, listener)
+    if not settings.keystore.is_there:
+        name = listener_config(listener, "ssl.keystore.location")
+        raise ConfigError(
+            f"{name} is missing: {listener} needs a key and a certificate "
+            "(`wirebroker certs DIR` makes some to try with)"
+        )
+    if settings.keystore.certificates and not settings.keystore.key:
+        name = listener_config(listener, "ssl.keystore.key")
+        raise ConfigError(f"{name} is missing: {listener} has a certificate and no key")
+    if settings.keystore.type not in STORE_TYPES or settings.truststore.type not in STORE_TYPES:
+        raise ConfigError(
+            f"ssl.keystore.type and ssl.truststore.type can be {', '.join(STORE_TYPES)}"
+        )
+    if protocol != "SASL_SSL" or config.is_set(listener_config(listener, "ssl.client.auth")):
+        return settings
+    return _without_client_auth(settings)
+
+
+def outgoing_tls_settings(config: Config, listener: str) -> TlsSettings:
+    """Return how we speak TLS to others' listeners of that name.
+
+    Raises:
+        ConfigError: The settings can't be used.
+    """
+    return _settings(config, listener)
+
+
+def _settings(config: Config, listener: str) -> TlsSettings:
+    def text(name: str) -> str:
+        value = config.listener_value(listener, name)
+        return value if isinstance(value, str) else ""
+
+    def items(name: str) -> tuple[str, ...]:
+        value = config.listener_value(listener, name)
+        return value if isinstance(value, tuple) else ()
+
+    try:
+        rules = principal_rules(text("ssl.principal.mapping.rules"))
+    except ValueError as error:
+        raise ConfigError(f"ssl.principal.mapping.rules cannot be used: {error}") from None
+    versions = items("ssl.enabled.protocols")
+    try:
+        suites, versions = suites_for_openssl(items("ssl.cipher.suites"), versions)
+    except ValueError as error:
+        raise ConfigError(f"ssl.cipher.suites cannot be used: {error}") from None
+    return TlsSettings(
+        keystore=StoreSettings(
+            type=text("ssl.keystore.type").upper(),
+            location=text("ssl.keystore.location"),
+            password=text("ssl.keystore.password"),
+            certificates=text("ssl.keystore.certificate.chain"),
+            key=text("ssl.keystore.key"),
+            key_password=text("ssl.key.password"),
+        ),
+        truststore=StoreSettings(
+            type=text("ssl.truststore.type").upper(),
+            location=text("ssl.truststore.location"),
+            password=text("ssl.truststore.password"),
+            certificates=text("ssl.truststore.certificates"),
+            name="ssl.truststore",
+        ),
+        client_auth=text("ssl.client.auth"),
+        versions=versions,
+        cipher_suites=suites,
+        checks_host=text("ssl.endpoint.identification.algorithm").lower() == "https",
+        rules=rules,
+        may_change_subject=config.listener_value(listener, "ssl.allow.dn.changes") is True,
+        may_change_names=config.listener_value(listener, "ssl.allow.san.changes") is True,
+    )
+
+
+def _without_client_auth(settings: TlsSettings) -> TlsSettings:
+    fields = {name: getattr(settings, name) for name in TlsSettings.__slots__}
+    return TlsSettings(**{**fields, "client_auth": _NO_AUTH})

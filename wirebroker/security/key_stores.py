@@ -1,0 +1,116 @@
+"""Keys and certificates: read from where the settings say, and made PEM, which Python's ssl takes.
+
+PEM is read as Kafka does: entries may be on one line, and other text between them is passed over.
+PKCS12 needs the library `cryptography` (pkcs12.py). What Java wrote in its own form, JKS, is
+refused with the command that converts it: no library that is kept up reads it.
+
+Nothing that is raised or logged has a key or a password in it.
+
+Source: Kafka's DefaultSslEngineFactory (KIP-651).
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from wirebroker.config.row import ConfigError
+
+if TYPE_CHECKING:
+    from wirebroker.config.tls import StoreSettings
+
+_ENTRY: Final = re.compile(r"-----BEGIN ([A-Z0-9 ]+)-----([A-Za-z0-9+/=\s]+)-----END \1-----")
+_CERTIFICATE: Final = "CERTIFICATE"
+_KEYS: Final = ("PRIVATE KEY", "ENCRYPTED PRIVATE KEY", "RSA PRIVATE KEY", "EC PRIVATE KEY")
+_LINE: Final = 64
+_JKS_STARTS: Final = (b"\xfe\xed\xfe\xed", b"\xce\xce\xce\xce")
+# Larger files are none: system-wide lists of authorities have a tenth of it.
+_MOST_BYTES: Final = 4 << 20
+_EXTRA: Final = "reading PKCS12 needs the library cryptography: pip install wirebroker[tls]"
+
+
+class KeyMaterial(NamedTuple):
+    """What a store holds, as PEM; its text form tells nothing.
+
+    Attributes:
+        key: A private key; empty if there is none.
+        certificates: Those of the key first; of a truststore, who is believed.
+        password: Of the key, if it is encrypted.
+    """
+
+    key: str
+    certificates: str
+    password: str
+
+    def __repr__(self) -> str:
+        return "KeyMaterial(…)"
+
+
+def read_store(store: StoreSettings) -> KeyMaterial:
+    """Read a keystore or a truststore, whose settings say that there is one.
+
+    Raises:
+        ConfigError: It can't be read, or isn't what it is said to be.
+    """
+    if not store.location:
+        return _of_pem(store.certificates + "\n" + store.key, store, store.name)
+    try:
+        with Path(store.location).open("rb") as file:
+            data = file.read(_MOST_BYTES + 1)
+    except OSError as error:
+        raise ConfigError(
+            f"{store.name}.location: {store.location} cannot be read: {error.strerror}"
+        ) from None
+    if len(data) > _MOST_BYTES:
+        raise ConfigError(f"{store.name}.location: {store.location} is too large for what it is")
+    if store.type == "PEM":
+        return _of_pem(data.decode("utf-8", "replace"), store, store.location)
+    if data.startswith(_JKS_STARTS):
+        raise ConfigError(
+            f"{store.name}.location: {store.location} has Java's own form; convert it, and give "
+            f"the new file with {store.name}.type=PKCS12: keytool -importkeystore -srckeystore "
+            f"{store.location} -destkeystore {store.location}.p12 -deststoretype pkcs12"
+        )
+    return _of_pkcs12(data, store)
+
+
+def _of_pem(text: str, store: StoreSettings, where: str) -> KeyMaterial:
+    keys: list[str] = []
+    certificates: list[str] = []
+    for kind, body in _ENTRY.findall(text):
+        if kind == _CERTIFICATE:
+            certificates.append(_entry(kind, body))
+        elif kind in _KEYS:
+            keys.append(_entry(kind, body))
+    if not certificates:
+        raise ConfigError(f"{store.name}: {where} has no certificate in the form of PEM")
+    return KeyMaterial(
+        key=keys[0] if keys else "",
+        certificates="".join(certificates),
+        password=store.key_password or store.password,
+    )
+
+
+def _entry(kind: str, body: str) -> str:
+    """Return an entry in lines, as OpenSSL wants it."""
+    data = "".join(body.split())
+    lines = "\n".join(data[place : place + _LINE] for place in range(0, len(data), _LINE))
+    return f"-----BEGIN {kind}-----\n{lines}\n-----END {kind}-----\n"
+
+
+def _of_pkcs12(data: bytes, store: StoreSettings) -> KeyMaterial:
+    try:
+        from wirebroker.security.pkcs12 import pem_of_pkcs12  # noqa: PLC0415 - an extra
+    except ModuleNotFoundError:
+        raise ConfigError(f"{store.name}.location: {_EXTRA}, or give PEM") from None
+    try:
+        key, certificates = pem_of_pkcs12(data, store.password)
+    except ValueError as error:
+        raise ConfigError(
+            f"{store.name}.location: {store.location} is no PKCS12, or {store.name}.password is "
+            f"another: {error}"
+        ) from None
+    if not certificates:
+        raise ConfigError(f"{store.name}.location: {store.location} has no certificate")
+    return KeyMaterial(key, certificates, "")

@@ -1,0 +1,31 @@
+"""PKCS12 files, as keytool and OpenSSL write them; cryptography's door besides certificates.py."""
+
+from __future__ import annotations
+
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    pkcs12,
+)
+
+
+def pem_of_pkcs12(data: bytes, password: str) -> tuple[str, str]:
+    """Return key and certificates as PEM, the key's own certificate first.
+
+    Raises:
+        ValueError: It is none, or the password is another.
+    """
+    # An empty password is not the same as none; keytool demands one, OpenSSL writes either.
+    found = pkcs12.load_pkcs12(data, password.encode() or None)
+    key = ""
+    if found.key is not None:
+        form = (Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+        key = found.key.private_bytes(*form).decode("ascii")
+    chain = [found.cert, *found.additional_certs]
+    certificates = [
+        each.certificate.public_bytes(Encoding.PEM).decode("ascii")
+        for each in chain
+        if each is not None
+    ]
+    return key, "".join(certificates)
