@@ -148,6 +148,12 @@ STEPS = (
         "Spark's own suites, six more",
     ),
     Step(
+        "spark-faults",
+        _tests("spark_it/nightly_faults.py", "--long"),
+        15,
+        "pipelines whose brokers, drivers and workers are killed, counted to the record",
+    ),
+    Step(
         "dist",
         ("compiling.release", "--output", ".venv/nightly/dist"),
         3,

@@ -45,10 +45,16 @@ DOORS = {
     "cramjam": {"codecs/records/compression.py"},
     "zlib": {"codecs/records/compression.py"},
     # A package besides the two: each verb's flags stand beside the verb, and `serve` stays small.
-    "click": {"wirebroker/cli.py", "wirebroker/cli_inspect.py", "wirebroker/commands/"},
+    "click": {
+        "wirebroker/cli.py",
+        "wirebroker/cli_inspect.py",
+        "wirebroker/commands/",
+        "wirebroker/scripts/",
+    },
     "re2": {"wirebroker/patterns.py"},
     "h11": {"wirebroker/http/conversation.py"},
     "jwt": {"wirebroker/security/tokens.py"},
+    "testcontainers": {"wirebroker/testing/engine.py"},
     "cryptography": {"wirebroker/security/certificates.py", "wirebroker/security/pkcs12.py"},
     "kafka": set[str](),  # its definitions are used, when the package is built
     "kio": set[str](),

@@ -1,7 +1,7 @@
 """What product code defines, product code uses: tests alone are no callers.
 
-What `wirebroker.testing` exports (`__all__`) is for others: they use its methods, and pytest the
-hooks and fixtures of its plugin.
+What `wirebroker.testing` and its `testcontainers` export (`__all__`) is for others: they use its
+methods, and pytest the hooks and fixtures of its plugin.
 
 A name counts as used if it stands anywhere else in the product: as a name, an attribute, a keyword,
 an import, or in C. So a method that shares its name with one that is used goes unnoticed; what is
@@ -20,6 +20,7 @@ import pytest
 from tests.project_files import ROOT
 from tests.test_house import PRODUCT, imports_of, name_of, parsed, python_files
 from wirebroker import testing
+from wirebroker.testing import testcontainers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -147,8 +148,9 @@ def test_no_module_imports_both_of_two_homonyms(name):
 
 
 def exported_names() -> set[str]:
-    """Return what exported classes of `wirebroker.testing` and their bases have for others."""
-    names = {base.__name__ for name in testing.__all__ for base in getattr(testing, name).__mro__}
+    """Return what exported classes and their bases have for others."""
+    exported = [getattr(home, name) for home in (testing, testcontainers) for name in home.__all__]
+    names = {base.__name__ for each in exported for base in each.__mro__}
     classes = [
         node
         for path in python_files("wirebroker/testing")

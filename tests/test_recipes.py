@@ -14,7 +14,7 @@ import pytest
 
 from tests.project_files import ROOT
 
-PAGES = (ROOT / "README.md", ROOT / "docs" / "testing.md")
+PAGES = tuple(ROOT / name for name in ("README.md", "docs/testing.md", "docs/containers.md"))
 RECIPE_S = 120
 
 
@@ -58,4 +58,4 @@ def test_a_recipe_works(recipe, tmp_path):
 
 
 def test_each_page_has_recipes():
-    assert {recipe.page for recipe in recipes()} == {"README.md", "docs/testing.md"}
+    assert {ROOT / recipe.page for recipe in recipes()} == set(PAGES)

@@ -14,7 +14,6 @@ import shutil
 import subprocess
 import sys
 import threading
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 HERE = Path(__file__).parent
-PYTHON_PACKAGES = ("testcontainers>=4.15,<5", "packaging")
 JAVA_JARS = ("org.testcontainers:testcontainers-kafka:2.0.2", "org.slf4j:slf4j-simple:1.7.36")
 # Pulling, linking and starting on a busy machine.
 START_S = 120
@@ -67,20 +65,8 @@ def started(language: str, image: str, variant: str) -> Iterator[str]:
     assert program.returncode == 0, errors
 
 
-@cache
-def python_packages() -> Path:
-    """Return the folder with testcontainers for Python."""
-    return tools._installed("testcontainers", _install_python_packages)
-
-
-def _install_python_packages(folder: Path) -> None:
-    for package in PYTHON_PACKAGES:
-        tools._pip_install(package, folder)
-
-
 def _python() -> tuple[list[str], dict[str, str]]:
-    program = [sys.executable, str(HERE / "python" / "start.py")]
-    return program, {"PYTHONPATH": str(python_packages())}
+    return [sys.executable, str(HERE / "python" / "start.py")], {}
 
 
 def _go() -> tuple[list[str], dict[str, str]]:

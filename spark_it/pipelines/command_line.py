@@ -5,13 +5,17 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
+from typing import Any
 
 from pyspark.sql import SparkSession
 
 from wirebroker.pipelines.archive import NoArchiveError, PartitionSummary, archive, compare
 from wirebroker.pipelines.errors import PipelineError
+from wirebroker.pipelines.group_lag import lags_of
 from wirebroker.pipelines.job_commands import JOBS, add_jobs, run_job
 from wirebroker.pipelines.job_run import StopWish
+from wirebroker.pipelines.quality import look_at
+from wirebroker.pipelines.quality_report import lines_of_quality, table_of_quality
 from wirebroker.pipelines.restore import FolderExistsError, restore
 
 
@@ -49,6 +53,8 @@ def _run(spark: SparkSession, options: argparse.Namespace) -> int:
         for place, count in restore(spark, options.target, options.into):
             sys.stdout.write(f"{place}: {count} records\n")
         return 0
+    if options.pipeline == "quality":
+        return _run_quality(spark, options)
     return _tell(compare(spark, options.path, options.topics, options.target))
 
 
@@ -64,11 +70,32 @@ def _arguments() -> argparse.Namespace:
         verb.add_argument("--topics", required=True, help="a pattern of topics, Python's")
         verb.add_argument("--target", required=True, type=Path, help="the archive")
     add_jobs(verbs)
+    _add_quality(verbs)
     sentence = "write an archive's records as partitions' logs, offsets and timestamps kept"
     verb = verbs.add_parser("restore", help=sentence, description=sentence)
     verb.add_argument("--target", required=True, type=Path, help="the archive")
     verb.add_argument("--into", required=True, type=Path, help="a folder; what is there is kept")
     return parser.parse_args()
+
+
+def _add_quality(verbs: Any) -> None:
+    sentence = "tell rates, gaps, duplicates, skew and lag of topics"
+    verb = verbs.add_parser("quality", help=sentence, description=sentence)
+    verb.add_argument("--path", required=True, help="log directories, comma between")
+    verb.add_argument("--topics", required=True, help="a pattern of topics, Python's")
+    verb.add_argument("--bootstrap", default="", help="a broker, to tell the lag of groups")
+    verb.add_argument("--metrics", type=Path, help="a file that lines of JSON are written to")
+
+
+def _run_quality(spark: SparkSession, options: argparse.Namespace) -> int:
+    found = look_at(spark, options.path, options.topics)
+    names = {each.topic for each in found}
+    lags = lags_of(options.bootstrap, names) if options.bootstrap else []
+    sys.stdout.writelines(f"{line}\n" for line in table_of_quality(found, lags))
+    if options.metrics is not None:
+        lines = "".join(f"{line}\n" for line in lines_of_quality(found, lags))
+        options.metrics.write_text(lines, encoding="utf-8")
+    return 1 if any(each.resent for each in found) else 0
 
 
 def _tell(pairs: list[tuple[PartitionSummary, PartitionSummary]]) -> int:

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 # Resource types of the protocol.
 TOPIC: Final = 2
 BROKER: Final = 4
+BROKER_LOGGER: Final = 8
+CLIENT_METRICS: Final = 16
+GROUP: Final = 32
 
 _SET: Final = 0
 _DELETE: Final = 1
@@ -27,10 +30,30 @@ _SOURCES: Final = {
     4: "file",
     5: "default",
     6: "logger",
+    7: "client metrics",
     8: "group",
 }
+# As Kafka's own tools name them.
+_NAMES: Final = {
+    1: "DYNAMIC_TOPIC_CONFIG",
+    2: "DYNAMIC_BROKER_CONFIG",
+    3: "DYNAMIC_DEFAULT_BROKER_CONFIG",
+    4: "STATIC_BROKER_CONFIG",
+    5: "DEFAULT_CONFIG",
+    6: "DYNAMIC_BROKER_LOGGER_CONFIG",
+    7: "DYNAMIC_CLIENT_METRICS_CONFIG",
+    8: "DYNAMIC_GROUP_CONFIG",
+}
 # Those that AlterConfigs has set.
-_SET_SOURCES: Final = frozenset({1, 2, 3, 6, 8})
+_SET_SOURCES: Final = frozenset({1, 2, 3, 6, 7, 8})
+
+
+class ConfigSynonym(NamedTuple):
+    """One of the places that a config's value may come from, the first that counts."""
+
+    source: str  # as Kafka's own tools name it
+    name: str
+    value: str | None
 
 
 class ConfigEntry(NamedTuple):
@@ -41,25 +64,34 @@ class ConfigEntry(NamedTuple):
     source: str
     is_set: bool  # by whoever altered it, not by a file or default
     is_read_only: bool
+    is_sensitive: bool
+    synonyms: tuple[ConfigSynonym, ...]  # none unless they were asked for
 
 
 async def configs_of(
-    client: KafkaClient, kind: int, name: str, *, names: Sequence[str] | None = None
+    client: KafkaClient,
+    kind: int,
+    name: str,
+    *,
+    names: Sequence[str] | None = None,
+    synonyms: bool = False,
 ) -> list[ConfigEntry]:
     """Return the configs of a topic or broker, in order of their names.
 
     Args:
         client: The cluster.
-        kind: TOPIC or BROKER.
+        kind: TOPIC, BROKER or another of the resource types.
         name: The topic's name; the broker's id, or "" for the defaults of all brokers.
         names: Which configs; None is all.
+        synonyms: Whether each comes with its other values, which it would have otherwise.
 
     Raises:
         ClientError: There is none of that name.
     """
     keys = None if names is None else list(names)
     resource = {"resource_type": kind, "resource_name": name, "configuration_keys": keys}
-    answer = await _ask(client, ApiKey.DESCRIBE_CONFIGS, kind, name, {"resources": [resource]})
+    body = {"resources": [resource], "include_synonyms": synonyms}
+    answer = await _ask(client, ApiKey.DESCRIBE_CONFIGS, kind, name, body)
     (result,) = answer.results
     check(
         result.error_code,
@@ -73,6 +105,11 @@ async def configs_of(
             _SOURCES.get(each.config_source, "unknown"),
             each.config_source in _SET_SOURCES,
             each.read_only,
+            each.is_sensitive,
+            tuple(
+                ConfigSynonym(_NAMES.get(other.source, "UNKNOWN"), other.name, other.value)
+                for other in each.synonyms
+            ),
         )
         for each in result.configs
     ]
@@ -106,12 +143,16 @@ def label(kind: int, name: str) -> str:
     """Return how a resource is called in a sentence."""
     if kind == TOPIC:
         return f"topic {name}"
+    if kind == GROUP:
+        return f"group {name}"
+    if kind == CLIENT_METRICS:
+        return f"client metrics {name}"
     return f"broker {name}" if name else "all brokers"
 
 
 async def _ask(
     client: KafkaClient, key: ApiKey, kind: int, name: str, body: Mapping[str, Any]
 ) -> Any:
-    if kind == BROKER and name:  # only it knows its file
+    if kind in {BROKER, BROKER_LOGGER} and name:  # only it knows its file
         return await client.request_of(int(name), key, body)
     return await client.request(key, body)

@@ -19,11 +19,13 @@ class ClientError(Exception):
 
     Attributes:
         code: The error code that it has answered; 0 if it is none of a cluster's answers.
+        told: The answer's own message, if it had one.
     """
 
-    def __init__(self, message: str, *, code: int = 0) -> None:
+    def __init__(self, message: str, *, code: int = 0, told: str | None = None) -> None:
         super().__init__(message)
         self.code = code
+        self.told = told
 
 
 class UnservedError(ClientError):
@@ -87,7 +89,7 @@ def check(code: int, what: str, message: str | None = None) -> None:
         ClientError: The code is not 0.
     """
     if code:
-        raise ClientError(f"{what}: {explained(code, message)}", code=code)
+        raise ClientError(f"{what}: {explained(code, message)}", code=code, told=message)
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 _FETCH_OF_ONE_GROUP: Final = 7
 _COMMIT_BY_NAME: Final = 9
 _NO_OFFSET: Final = -1
+_NO_EPOCH: Final = -1
 # What classic coordinators say of a group that isn't there.
 _DEAD: Final = "Dead"
 
@@ -34,22 +35,26 @@ class ListedGroup(NamedTuple):
 
 
 class GroupMember(NamedTuple):
-    """A member with its partitions."""
+    """A member with its partitions; groups of the new protocol have epochs, and targets."""
 
     member_id: str
     instance_id: str | None
     client_id: str
     host: str
     partitions: list[TopicPartition]
+    epoch: int | None = None
+    target: list[TopicPartition] | None = None
 
 
 class DescribedConsumers(NamedTuple):
-    """A group with its members."""
+    """A group with its members; groups of the new protocol have epochs."""
 
     name: str
     state: str
     assignor: str
     members: list[GroupMember]
+    epoch: int | None = None
+    assignment_epoch: int | None = None
 
 
 class GroupProgress(NamedTuple):
@@ -116,7 +121,10 @@ async def describe_group(client: KafkaClient, name: str) -> DescribedConsumers:
     found = await _describe_new(client, name)
     if found is None:
         others = [each.name for each in await list_groups(client)]
-        raise ClientError(f"there is no group {name}{did_you_mean(name, others)}")
+        raise ClientError(
+            f"there is no group {name}{did_you_mean(name, others)}",
+            code=ErrorCode.GROUP_ID_NOT_FOUND,
+        )
     return found
 
 
@@ -141,19 +149,39 @@ async def _describe_new(client: KafkaClient, name: str) -> DescribedConsumers | 
             each.instance_id,
             each.client_id,
             each.client_host.removeprefix("/"),
-            [
-                TopicPartition(topic.topic_name, partition)
-                for topic in each.assignment.topic_partitions
-                for partition in topic.partitions
-            ],
+            _places_of(each.assignment),
+            each.member_epoch,
+            _places_of(each.target_assignment),
         )
         for each in row.members
     ]
-    return DescribedConsumers(name, row.group_state, row.assignor_name, members)
+    return DescribedConsumers(
+        name, row.group_state, row.assignor_name, members, row.group_epoch, row.assignment_epoch
+    )
+
+
+def _places_of(assignment: Any) -> list[TopicPartition]:
+    return [
+        TopicPartition(topic.topic_name, partition)
+        for topic in assignment.topic_partitions
+        for partition in topic.partitions
+    ]
 
 
 async def committed_of(client: KafkaClient, name: str) -> dict[TopicPartition, int]:
     """Return what a group has committed, by partition.
+
+    Raises:
+        ClientError: It is refused.
+    """
+    found = await committed_with_epochs(client, name)
+    return {place: offset for place, (offset, _) in found.items()}
+
+
+async def committed_with_epochs(
+    client: KafkaClient, name: str
+) -> dict[TopicPartition, tuple[int, int | None]]:
+    """Return the same with the leader epoch of the last record read, None if it wasn't told.
 
     Raises:
         ClientError: It is refused.
@@ -166,12 +194,16 @@ async def committed_of(client: KafkaClient, name: str) -> dict[TopicPartition, i
         at_most=_FETCH_OF_ONE_GROUP,
     )
     check(answer.error_code, f"the offsets of group {name} cannot be read")
-    found: dict[TopicPartition, int] = {}
+    found: dict[TopicPartition, tuple[int, int | None]] = {}
     for topic in answer.topics:
         for each in topic.partitions:
             check(each.error_code, f"the offset of group {name} in {topic.name} cannot be read")
             if each.committed_offset != _NO_OFFSET:
-                found[TopicPartition(topic.name, each.partition_index)] = each.committed_offset
+                epoch = getattr(each, "committed_leader_epoch", _NO_EPOCH)
+                found[TopicPartition(topic.name, each.partition_index)] = (
+                    each.committed_offset,
+                    None if epoch == _NO_EPOCH else epoch,
+                )
     return dict(sorted(found.items()))
 
 
@@ -242,3 +274,31 @@ async def delete_group(client: KafkaClient, name: str) -> None:
         error_of=lambda answer: int(answer.results[0].error_code),
     )
     check(answer.results[0].error_code, f"group {name} cannot be deleted")
+
+
+async def delete_offsets(
+    client: KafkaClient, name: str, places: Iterable[TopicPartition]
+) -> tuple[int, dict[TopicPartition, int]]:
+    """Delete what a group has committed for some partitions.
+
+    Returns:
+        The group's error code, and each partition's; those of partitions only if the first is 0.
+
+    Raises:
+        ClientError: The coordinator does not answer.
+    """
+    topics: dict[str, list[dict[str, int]]] = defaultdict(list)
+    for place in places:
+        topics[place.topic].append({"partition_index": place.partition})
+    rows = [{"name": topic, "partitions": each} for topic, each in topics.items()]
+    answer = await client.request_of_coordinator(
+        name,
+        ApiKey.OFFSET_DELETE,
+        {"group_id": name, "topics": rows},
+        error_of=lambda answer: int(answer.error_code),
+    )
+    return answer.error_code, {
+        TopicPartition(topic.name, each.partition_index): each.error_code
+        for topic in answer.topics
+        for each in topic.partitions
+    }

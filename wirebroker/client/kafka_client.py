@@ -250,6 +250,15 @@ class KafkaClient:
             del self._coordinators[group]
         return answer
 
+    async def coordinator_of(self, group: str) -> tuple[int, PeerAddress]:
+        """Return the broker that coordinates a group, and its address.
+
+        Raises:
+            ClientError: There is none.
+        """
+        broker_id = self._coordinators[group] = await self._find_coordinator(group)
+        return broker_id, self._brokers[broker_id]
+
     async def broker_ids(self) -> list[int]:
         """Return the ids of all brokers.
 

@@ -68,15 +68,30 @@ async def offsets_at(
     Raises:
         ClientError: As of `ask_leaders`.
     """
-    rows = {place: {"timestamp": timestamp} for place, timestamp in timestamps.items()}
-    shared = {"replica_id": -1, "isolation_level": int(read_committed)}
-    answers = await _ask_leaders(client, ApiKey.LIST_OFFSETS, rows, shared)
-    found = {place: int(answer.offset) for place, answer in answers.items()}
-    later = [place for place, offset in found.items() if offset == _NO_OFFSET]
+    found = await offsets_found(client, timestamps, read_committed=read_committed)
+    later = [place for place in timestamps if place not in found]
     if later:
         ends = dict.fromkeys(later, LATEST)
         found |= await offsets_at(client, ends, read_committed=read_committed)
     return found
+
+
+async def offsets_found(
+    client: KafkaClient,
+    timestamps: Mapping[TopicPartition, int],
+    *,
+    read_committed: bool = False,
+) -> dict[TopicPartition, int]:
+    """Return the same, without the partitions in which nothing is so late.
+
+    Raises:
+        ClientError: As of `ask_leaders`.
+    """
+    rows = {place: {"timestamp": timestamp} for place, timestamp in timestamps.items()}
+    shared = {"replica_id": -1, "isolation_level": int(read_committed)}
+    answers = await _ask_leaders(client, ApiKey.LIST_OFFSETS, rows, shared)
+    found = {place: int(answer.offset) for place, answer in answers.items()}
+    return {place: offset for place, offset in found.items() if offset != _NO_OFFSET}
 
 
 async def delete_records(

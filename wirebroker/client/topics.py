@@ -24,6 +24,7 @@ async def create_topics(
     *,
     replication_factor: int = -1,
     configs: Mapping[str, str],
+    assignment: Sequence[Sequence[int]] = (),
     may_exist: bool = False,
 ) -> list[str]:
     """Make topics, and return when they have leaders.
@@ -33,6 +34,8 @@ async def create_topics(
         partitions: How many each gets, by name; -1 is the brokers' num.partitions.
         replication_factor: -1 is the brokers' default.replication.factor.
         configs: Of each.
+        assignment: The brokers of each partition, the preferred leader first, where they are to be
+            others than the cluster chooses; both numbers above are -1 then.
         may_exist: Whether those that are there already are no mistake.
 
     Returns:
@@ -46,6 +49,10 @@ async def create_topics(
             "name": name,
             "num_partitions": count,
             "replication_factor": replication_factor,
+            "assignments": [
+                {"partition_index": index, "broker_ids": list(brokers)}
+                for index, brokers in enumerate(assignment)
+            ],
             "configs": [{"name": key, "value": value} for key, value in configs.items()],
         }
         for name, count in partitions.items()
@@ -76,16 +83,26 @@ async def list_topics(client: KafkaClient) -> dict[str, int]:
     return {each.name: len(each.partitions) for each in sorted(found, key=lambda each: each.name)}
 
 
-async def add_partitions(client: KafkaClient, topic: str, count: int) -> None:
+async def add_partitions(
+    client: KafkaClient, topic: str, count: int, *, assignment: Sequence[Sequence[int]] = ()
+) -> None:
     """Let a topic have `count` partitions, more than it has.
+
+    Args:
+        client: The cluster.
+        topic: Its name.
+        count: How many it shall have.
+        assignment: The brokers of each new partition, if they are to be others than the cluster
+            chooses.
 
     Raises:
         ClientError: It is refused.
     """
+    rows = [{"broker_ids": list(brokers)} for brokers in assignment]
     answer = await client.request_of_controller(
         ApiKey.CREATE_PARTITIONS,
         {
-            "topics": [{"name": topic, "count": count, "assignments": None}],
+            "topics": [{"name": topic, "count": count, "assignments": rows or None}],
             "timeout_ms": _timeout_ms(client),
         },
     )

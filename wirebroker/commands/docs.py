@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from wirebroker.commands.security_flags import SECURITY_FLAG_NAMES
-from wirebroker.commands.table import VERBS
+from wirebroker.commands.table import SCRIPTS, VERBS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -32,6 +32,18 @@ They work against any Kafka from 2.4 on, and have these flags. What deletes, or 
 committed, says first what it would do, and does it with `--yes`.
 """
 
+_SCRIPTS: Final = """
+## Kafka's own tools
+
+By their names and flags, so that Apache Kafka's documentation can be followed: write
+`wirebroker kafka-topics …` for `bin/kafka-topics.sh …`. What they print to standard output is what
+Apache Kafka 4.3's print (compared by transcripts); exit status 0, or 1 for whatever went wrong;
+flags may be cut short as there. Nothing is asked before something is deleted, as there.
+
+| script | what it does |
+| --- | --- |
+"""
+
 # Names of the flags that running.py gives to all of them.
 _SHARED: Final = frozenset({"bootstrap", "timeout_s", "output"}) | SECURITY_FLAG_NAMES
 
@@ -41,8 +53,11 @@ def verbs_as_markdown(root: click.Group) -> str:
     parts = [_INTRODUCTION]
     parts += [f"| [{verb.name}](#{verb.name}) | {verb.help} |\n" for verb in VERBS]
     parts += [_CLUSTER, _flags(click.Context(root), list(_shared_flags(root)))]
+    scripts = {each.name for each in SCRIPTS}
     for context in _contexts(root):
         command = context.command
+        if command.name in scripts:
+            continue
         level = "##" if context.parent is not None and context.parent.parent is None else "###"
         name = context.command_path.partition(" ")[2]
         parts.append(f"\n{level} {name}\n\n{_prose(command)}\n")
@@ -54,6 +69,11 @@ def verbs_as_markdown(root: click.Group) -> str:
         parts.append(_flags(context, shown))
         if asks_cluster:
             parts.append("\nIt asks [a cluster](#verbs-that-ask-a-cluster).\n")
+    parts += [_SCRIPTS, *(f"| [{each.name}](#{each.name}) | {each.help} |\n" for each in SCRIPTS)]
+    for context in _contexts(root):
+        if context.command.name in scripts:
+            parts.append(f"\n### {context.command.name}\n\n{_prose(context.command)}\n")
+            parts.append(_flags(context, context.command.params))
     return "".join(parts)
 
 

@@ -16,8 +16,8 @@ import click
 def pipeline(words: tuple[str, ...]) -> None:
     """Run a job on Spark, where wirebroker[spark] is installed.
 
-    ingest, replay, windows, archive, verify or restore; `wirebroker pipeline NAME --help` tells
-    what a job's file says. Java 17 must be there.
+    ingest, replay, windows, quality, archive, verify or restore; `wirebroker pipeline NAME
+    --help` tells what a job's file says. Java 17 must be there.
     """
     arguments = [sys.executable, "-m", "wirebroker.pipelines", *(words or ("--help",))]
     # In this process's place, so that signals are the job's.

@@ -68,6 +68,11 @@ VERBS: Final = (
         "wirebroker.commands.elect:elect",
         "Have leaders of partitions elected anew.",
     ),
+    Verb(
+        "shadow",
+        "wirebroker.commands.shadow:shadow",
+        "Copy partitions of a cluster, byte for byte, and verify them on the way.",
+    ),
     Verb("dump", "wirebroker.cli_inspect:dump", "Print what the files of a data directory hold."),
     Verb("verify", "wirebroker.cli_inspect:verify", "Say what is wrong in data directories."),
     Verb(
@@ -81,4 +86,53 @@ VERBS: Final = (
         "Run a job on Spark, where wirebroker[spark] is installed.",
     ),
     Verb("commands", "wirebroker.cli:commands", "Print every verb with its flags."),
+)
+
+# Kafka's own tools by their names; apart, as help and docs/cli.md name them.
+SCRIPTS: Final = (
+    Verb(
+        "kafka-topics",
+        "wirebroker.scripts.topics:kafka_topics",
+        "List, make, change and delete topics, as kafka-topics.sh.",
+    ),
+    Verb(
+        "kafka-console-producer",
+        "wirebroker.scripts.console_producer:kafka_console_producer",
+        "Write the lines of standard input to a topic, as kafka-console-producer.sh.",
+    ),
+    Verb(
+        "kafka-console-consumer",
+        "wirebroker.scripts.console_consumer:kafka_console_consumer",
+        "Print the records of a topic, as kafka-console-consumer.sh.",
+    ),
+    Verb(
+        "kafka-consumer-groups",
+        "wirebroker.scripts.consumer_groups:kafka_consumer_groups",
+        "List, describe, move and delete consumer groups, as kafka-consumer-groups.sh.",
+    ),
+    Verb(
+        "kafka-get-offsets",
+        "wirebroker.scripts.get_offsets:kafka_get_offsets",
+        "Print offsets of partitions, as kafka-get-offsets.sh.",
+    ),
+    Verb(
+        "kafka-delete-records",
+        "wirebroker.scripts.delete_records:kafka_delete_records",
+        "Delete the records before given offsets, as kafka-delete-records.sh.",
+    ),
+    Verb(
+        "kafka-configs",
+        "wirebroker.scripts.configs:kafka_configs",
+        "Show and change configs, as kafka-configs.sh.",
+    ),
+    Verb(
+        "kafka-acls",
+        "wirebroker.scripts.acls:kafka_acls",
+        "List, add and remove ACLs, as kafka-acls.sh.",
+    ),
+    Verb(
+        "kafka-dump-log",
+        "wirebroker.scripts.dump_log:kafka_dump_log",
+        "Print what the files of a partition hold, as kafka-dump-log.sh.",
+    ),
 )

@@ -10,7 +10,7 @@ from typing import cast
 
 import click
 
-from wirebroker.commands.table import VERBS
+from wirebroker.commands.table import SCRIPTS, VERBS
 
 
 class VerbGroup(click.Group):
@@ -19,12 +19,12 @@ class VerbGroup(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names, in the table's order."""
         del ctx
-        return [verb.name for verb in VERBS]
+        return [verb.name for verb in (*VERBS, *SCRIPTS)]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import one verb."""
         del ctx
-        for verb in VERBS:
+        for verb in (*VERBS, *SCRIPTS):
             if verb.name == cmd_name:
                 module, _, attribute = verb.place.partition(":")
                 return cast("click.Command", getattr(import_module(module), attribute))
@@ -35,3 +35,5 @@ class VerbGroup(click.Group):
         del ctx
         with formatter.section("Commands"):
             formatter.write_dl([(verb.name, verb.help) for verb in VERBS])
+        with formatter.section("As Kafka's own scripts"):
+            formatter.write_dl([(script.name, script.help) for script in SCRIPTS])

@@ -71,16 +71,22 @@ class Broker(Contents):
         Raises:
             ValueError: The snapshot is no data directory, or a directory is given besides.
         """
-        self._life = BrokerLife(
-            config=config or {},
-            directory=None if directory is None else Path(directory),
-            port=port,
-            is_child=own_process,
-            origin=None if snapshot is None else _place_of(snapshot),
+        self._live(
+            BrokerLife(
+                config=config or {},
+                directory=None if directory is None else Path(directory),
+                port=port,
+                is_child=own_process,
+                origin=None if snapshot is None else snapshot_place(snapshot),
+            )
         )
-        self.clock = BrokerClock(self._life)
-        self.faults = BrokerFaults(self._life)
-        super().__init__(self._life, self.clock.now_ms)
+
+    def _live(self, life: BrokerLife) -> None:
+        """Have all methods ask the broker that leads this life."""
+        self._life = life
+        self.clock = BrokerClock(life)
+        self.faults = BrokerFaults(life)
+        super().__init__(life, self.clock.now_ms)
 
     @classmethod
     def spawn(
@@ -198,7 +204,7 @@ class Broker(Contents):
             wirebroker.config.StartError: Likewise.
         """
         self._sender = Sender()
-        self._life.restore(_place_of(snapshot))
+        self._life.restore(snapshot_place(snapshot))
 
     def reset(self, *, config: Mapping[str, Setting] | None = None) -> None:
         """Put a new, empty broker in its place.
@@ -350,5 +356,6 @@ class Broker(Contents):
         self._life.instruct("forget-requests", {})
 
 
-def _place_of(snapshot: Snapshot | str | Path) -> Path:
+def snapshot_place(snapshot: Snapshot | str | Path) -> Path:
+    """Return the directory that is meant."""
     return snapshot.directory if isinstance(snapshot, Snapshot) else Path(snapshot)

@@ -51,6 +51,7 @@ class BrokerLife:
         port: int,
         is_child: bool,
         origin: Path | None,
+        host: Host | None = None,
     ) -> None:
         if origin is not None:
             if directory is not None:
@@ -64,7 +65,9 @@ class BrokerLife:
         # None where the listeners of the configuration say it.
         self._wanted_port = None if "listeners" in config else port
         self._folder = new_folder()
-        self.host: Host = ChildProcess(self._folder / "broker.log") if is_child else SameProcess()
+        if host is None:
+            host = ChildProcess(self._folder / "broker.log") if is_child else SameProcess()
+        self.host: Host = host
         self._number = 0
         self._snapshot_count = 0
         self._thread: LoopThread | None = None

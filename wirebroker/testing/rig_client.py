@@ -19,8 +19,16 @@ _TIMEOUT_S: Final = 60.0
 _OK: Final = 200
 
 
-def ask_rig(address: PeerAddress, command: str, arguments: Mapping[str, Any]) -> Any:
+def ask_rig(
+    address: PeerAddress, command: str, arguments: Mapping[str, Any], token: str | None = None
+) -> Any:
     """Send a command, and return its answer. Blocks: call it in a thread.
+
+    Args:
+        address: Where it is served.
+        command: One of the rig's (openapi.py).
+        arguments: Of that; None stands for one that is not given.
+        token: What the broker asks for beyond loopback.
 
     Raises:
         ValueError: An argument does not fit; the text says which.
@@ -35,7 +43,8 @@ def ask_rig(address: PeerAddress, command: str, arguments: Mapping[str, Any]) ->
         path += "?" + urlencode(given)
     connection = http.client.HTTPConnection(address.host, address.port, timeout=_TIMEOUT_S)
     try:
-        connection.request(endpoint.method, path, body)
+        headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+        connection.request(endpoint.method, path, body, headers)
         answer = connection.getresponse()
         text = answer.read()
     except (OSError, http.client.HTTPException) as error:

@@ -42,6 +42,7 @@ class ScriptedCluster(KafkaClient):
                     is_sensitive=False,
                     config_source=5,
                     read_only=True,
+                    synonyms=[],
                 )
             ],
         )

@@ -26,9 +26,9 @@ def shake_hands(folder: Path, host: str) -> str:
     up, down = ssl.MemoryBIO(), ssl.MemoryBIO()
     server = ours.wrap_bio(up, down, server_side=True)
     peer = theirs.wrap_bio(down, up, server_hostname=host)
-    for side in (peer, server, peer, server):
+    for each in (peer, server, peer, server):
         try:
-            side.do_handshake()
+            each.do_handshake()
         except ssl.SSLWantReadError:
             continue
     certificate = server.getpeercert(binary_form=True)

@@ -1,0 +1,77 @@
+"""`WirebrokerContainer` and `KafkaContainer` with an engine: the kit's methods reach inside."""
+
+from __future__ import annotations
+
+import pytest
+from confluent_kafka import Producer
+
+from wirebroker.config import StartError
+from wirebroker.testing.testcontainers import KafkaContainer, WirebrokerContainer
+
+pytestmark = [pytest.mark.engine, pytest.mark.timeout(600)]
+
+
+@pytest.fixture(scope="module")
+def container(images):
+    with WirebrokerContainer(images["8.0.0"]) as broker:
+        yield broker
+
+
+def test_records_requests_clock_and_faults_are_the_kits(container):
+    container.create_topic("orders", config={"retention.ms": 3_600_000})
+    fault = container.faults.error("PRODUCE", "NOT_LEADER_OR_FOLLOWER").times(1)
+    producer = Producer(container.client_config("confluent") | {"client.id": "shop"})
+    producer.produce("orders", b"a book")
+    assert producer.flush(30) == 0
+    assert fault.acted == 1
+    assert len(container.requests("PRODUCE", client_id="shop")) == 2
+    container.assert_produced("orders", "a book")
+    container.clock.advance(hours=2)
+    assert container.records("orders") == []
+    container.faults.clear()
+
+
+def test_it_is_found_at_the_same_address_after_its_end(container):
+    container.produce("kept", "one")
+    address = container.bootstrap_servers
+    for end in (container.stop, container.kill):
+        end()
+        container.start()
+        assert container.bootstrap_servers == address
+        assert [record.value for record in container.records("kept")] == [b"one"]
+
+
+def test_a_snapshot_is_taken_and_put_back_and_begins_another(container, images):
+    container.produce("snapped", "one")
+    snapshot = container.snapshot()
+    container.produce("snapped", "two")
+    container.restore(snapshot)
+    assert [record.value for record in container.records("snapped")] == [b"one"]
+    with WirebrokerContainer(images["8.0.0"], snapshot=snapshot) as other:
+        assert [record.value for record in other.records("snapped")] == [b"one"]
+
+
+def test_a_reset_leaves_nothing(container):
+    container.produce("gone", "one")
+    container.reset()
+    assert container.topics() == {}
+    assert container.log_lines()
+
+
+def test_what_keeps_it_from_starting_is_said(images):
+    with pytest.raises(StartError, match=r"num\.partitions"):
+        WirebrokerContainer(images["8.0.0"], config={"num.partitions": -7}).start()
+    with pytest.raises(StartError, match="does not start"):
+        WirebrokerContainer("wirebroker-that-is-not-there:1").start()
+
+
+def test_kafka_container_is_a_container(images):
+    with (
+        KafkaContainer(images["8.0.0"]).with_kraft().with_env("KAFKA_NUM_PARTITIONS", "3") as kafka
+    ):
+        assert kafka.is_container
+        assert kafka.broker is not None
+        kafka.broker.produce("orders", "a book")
+        assert kafka.broker.topics() == {"orders": 3}
+        host, port = kafka.get_container_host_ip(), kafka.get_exposed_port(9093)
+        assert kafka.get_bootstrap_server() == f"{host}:{port}"

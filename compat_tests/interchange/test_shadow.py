@@ -1,0 +1,83 @@
+"""A shadow of Apache Kafka: both brokers serve the copy as the source was served."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from confluent_kafka import Producer
+
+from compat_tests.interchange.contents import Contents, contents_of
+from compat_tests.interchange.history import History
+from compat_tests.interchange.shared_folder import SharedFolder, address
+from compat_tests.raw_requests import Requests
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = pytest.mark.java
+
+PATIENCE_S = 60
+
+
+def transact(bootstrap: str) -> None:
+    """Commit a transaction, and abort one."""
+    producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": "copied"})
+    producer.init_transactions(PATIENCE_S)
+    for end in (producer.commit_transaction, producer.abort_transaction):
+        producer.begin_transaction()
+        producer.produce("codecs", "value", partition=1)
+        producer.flush(PATIENCE_S)
+        end()
+
+
+def shadow(bootstrap: str, folder: Path) -> dict[str, Any]:
+    command = [sys.executable, "-m", "wirebroker", "shadow", bootstrap, "--once"]
+    command += ["--topics", ".*", "--topics", "__consumer_offsets"]
+    command += ["--data-dir", str(folder), "--output", "json"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def test_a_copy_of_apache_kafka_is_served_as_its_source_was(tmp_path: Path) -> None:
+    source, copy = SharedFolder(tmp_path / "source"), SharedFolder(tmp_path / "copy")
+    history = History(source)
+    with (
+        source.run("apache") as broker,
+        contextlib.closing(Requests(address(broker))) as requests,
+    ):
+        history.add(requests)
+        first = shadow(broker.bootstrap, copy.log_dirs[0])
+        assert first["fault_count"] == 0
+        history.add(requests)
+        transact(broker.bootstrap)
+        second = shadow(broker.bootstrap, copy.log_dirs[0])
+        expected = contents_of(requests)
+    assert second["fault_count"] == 0
+    assert second["copied_bytes"] > 0
+    for kind in ("apache", "wirebroker"):
+        with (
+            copy.run(kind) as broker,
+            contextlib.closing(Requests(address(broker))) as requests,
+        ):
+            assert_copied(contents_of(requests), expected)
+
+
+def assert_copied(found: Contents, expected: Contents) -> None:
+    assert found.topics.keys() == expected.topics.keys()
+    for name, topic in found.topics.items():
+        other = expected.topics[name]
+        assert (topic.topic_id, topic.configs) == (other.topic_id, other.configs), name
+        for index, partition in topic.partitions.items():
+            known = other.partitions[index]
+            # A copy keeps what retention takes from the source between two runs.
+            assert partition.latest == known.latest
+            assert partition.earliest <= known.earliest
+            assert partition.batches.endswith(known.batches), f"{name}-{index}"
+    assert found.offsets == expected.offsets

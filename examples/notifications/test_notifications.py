@@ -1,0 +1,30 @@
+"""Everybody is greeted; what is no sign-up stands in nobody's way; an outage only delays."""
+
+import json
+
+SIGNUPS = [{"name": "Anna", "address": "anna@example.org"}, {"name": "Bert", "address": "nowhere"}]
+ANNA = b"anna@example.org: Welcome, Anna!"
+
+
+def test_who_signs_up_is_greeted_and_what_cannot_be_mailed_is_set_aside(wirebroker, start_service):
+    wirebroker.create_topics({"signups": 1, "mails": 1, "signups.failed": 1})
+    start_service("mailer.py", wirebroker.bootstrap_servers)
+    lines = "\n".join(["no JSON", *map(json.dumps, SIGNUPS[::-1])])
+    signup = start_service("signup.py", wirebroker.bootstrap_servers, SIGNUPS=lines)
+    assert signup.process.wait(30) == 0
+
+    wirebroker.assert_produced("mails", ANNA, timeout=30)
+    bad, nowhere = wirebroker.wait_for("signups.failed", 2, timeout=30)
+    assert bad.value == b"no JSON"
+    assert json.loads(nowhere.value) == SIGNUPS[1]
+    assert "should match pattern" in dict(nowhere.headers)["reason"].decode()
+
+
+def test_a_broker_that_serves_no_reads_for_a_while_only_delays(wirebroker, start_service):
+    wirebroker.create_topics({"signups": 1, "mails": 1, "signups.failed": 1})
+    outage = wirebroker.faults.error("FETCH", "NOT_LEADER_OR_FOLLOWER", topic="signups").times(3)
+    start_service("mailer.py", wirebroker.bootstrap_servers)
+    line = json.dumps(SIGNUPS[0])
+    start_service("signup.py", wirebroker.bootstrap_servers, SIGNUPS=line)
+    wirebroker.assert_produced("mails", ANNA, timeout=60)
+    assert outage.acted == 3

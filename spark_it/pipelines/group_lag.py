@@ -1,0 +1,59 @@
+"""How far consumer groups are behind: the log's ends less their committed offsets."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from confluent_kafka import ConsumerGroupTopicPartitions
+from confluent_kafka.admin import AdminClient
+
+from wirebroker.pipelines.positions import WAIT_S, end_offsets
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+
+class PartitionLag(NamedTuple):
+    """A group's lag in a partition.
+
+    Attributes:
+        group: The group.
+        topic: The topic.
+        partition: Its number.
+        committed: The group's offset.
+        end: The offset behind the last committed record.
+    """
+
+    group: str
+    topic: str
+    partition: int
+    committed: int
+    end: int
+
+    @property
+    def lag(self) -> int:
+        """How many offsets are still to be read."""
+        return max(0, self.end - self.committed)
+
+
+def lags_of(bootstrap: str, topics: Collection[str]) -> list[PartitionLag]:
+    """Return the lag of each group that has offsets in topics.
+
+    Raises:
+        KafkaException: The broker.
+    """
+    kafka = {"bootstrap.servers": bootstrap}
+    admin = AdminClient(dict(kafka))
+    groups = [each.group_id for each in admin.list_consumer_groups().result(WAIT_S).valid]
+    found: list[PartitionLag] = []
+    ends: dict[str, dict[str, int]] = {}
+    for group in sorted(groups):
+        asked = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)])
+        for each in asked[group].result(WAIT_S).topic_partitions:
+            if each.topic not in topics or each.offset < 0:
+                continue
+            if each.topic not in ends:
+                ends[each.topic] = end_offsets(kafka, each.topic)
+            end = ends[each.topic].get(str(each.partition), 0)
+            found.append(PartitionLag(group, each.topic, each.partition, each.offset, end))
+    return found

@@ -1,0 +1,108 @@
+"""What topics are like: counts, rates, gaps and duplicates of each partition.
+
+Read from log directories by the data source, which knows producers and their sequences; records of
+aborted transactions are counted, as they lie there.
+
+    resent      records of one producer id, epoch and sequence more than once; a broker refuses
+                such, so there are none unless files were copied or are damaged
+    gaps        offsets between first and last that have no record: compaction took them
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from pyspark.sql import functions
+
+from wirebroker.segments import SegmentDataSource
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_PLACE: Final = ("topic", "partition")
+
+
+class PartitionQuality(NamedTuple):
+    """What a partition is like.
+
+    Attributes:
+        topic: Its topic.
+        partition: Its number.
+        records: How many, without transactions' markers.
+        value_bytes: Of all values and keys.
+        first_offset: Of the first record.
+        last_offset: Of the last.
+        markers: Offsets that transactions' markers have.
+        seconds: Between the earliest and the latest timestamp.
+        resent: Records of a producer's sequence that another has, too.
+        keys: How many different keys there are.
+        keyed: Records with a key.
+    """
+
+    topic: str
+    partition: int
+    records: int
+    value_bytes: int
+    first_offset: int
+    last_offset: int
+    markers: int
+    seconds: float
+    resent: int
+    keys: int
+    keyed: int
+
+    @property
+    def gaps(self) -> int:
+        """How many offsets between first and last are neither record nor marker."""
+        if self.first_offset < 0:
+            return 0
+        return self.last_offset - self.first_offset + 1 - self.records - self.markers
+
+    @property
+    def rate(self) -> float:
+        """Records a second, by their timestamps."""
+        return self.records / self.seconds if self.seconds else 0.0
+
+
+def look_at(spark: SparkSession, path: str, topics: str) -> list[PartitionQuality]:
+    """Return what each partition is like, by topic and number.
+
+    Args:
+        spark: The session; the data source is registered in it.
+        path: Log directories, comma between.
+        topics: A pattern.
+    """
+    spark.dataSource.register(SegmentDataSource)
+    options = {"subscribePattern": topics, "includeControlRecords": "true"}
+    table = spark.read.format(SegmentDataSource.name()).options(**options).load(path)
+    counted = _counted(table).join(_resent(table), [*_PLACE], "left").na.fill(0, ["resent"])
+    rows = counted.orderBy(*_PLACE).select(*PartitionQuality._fields).collect()
+    return [PartitionQuality(*row) for row in rows]
+
+
+def _counted(table: DataFrame) -> DataFrame:
+    where = "FILTER (WHERE NOT control)"
+    size = "ifnull(length(key), 0) + ifnull(length(value), 0)"
+    time = "unix_millis(timestamp)"
+    wanted = {
+        "records": "count_if(NOT control)",
+        "value_bytes": f"coalesce(sum({size}) {where}, 0)",
+        "first_offset": f"coalesce(min(offset) {where}, -1)",
+        "last_offset": f"coalesce(max(offset) {where}, -1)",
+        "seconds": f"coalesce(max({time}) {where} - min({time}) {where}, 0) / 1000D",
+        "keys": f"count(DISTINCT key) {where}",
+        "keyed": "count_if(NOT control AND key IS NOT NULL)",
+    }
+    counts = [functions.expr(text).alias(name) for name, text in wanted.items()]
+    counted = table.groupBy(*_PLACE).agg(*counts)
+    bounds = counted.select(*_PLACE, "first_offset", "last_offset")
+    inside = table.where("control").join(functions.broadcast(bounds), [*_PLACE])
+    inside = inside.where("offset BETWEEN first_offset AND last_offset")
+    markers = inside.groupBy(*_PLACE).agg(functions.count("*").alias("markers"))
+    return counted.join(markers, [*_PLACE], "left").na.fill(0, ["markers"])
+
+
+def _resent(table: DataFrame) -> DataFrame:
+    produced = table.where("NOT control AND producerId >= 0")
+    each = produced.groupBy(*_PLACE, "producerId", "producerEpoch", "sequence").count()
+    return each.groupBy(*_PLACE).agg(functions.expr("sum(count - 1)").alias("resent"))

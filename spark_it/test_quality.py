@@ -1,0 +1,73 @@
+"""What is told of topics: counts, gaps, duplicates, skew, lag."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from typing import TYPE_CHECKING
+
+import pytest
+from confluent_kafka import TopicPartition
+
+from compat_tests.clients import confluent
+from spark_it import records
+from spark_it.test_pipelines import abort_some
+from wirebroker.pipelines.quality_report import skew_of, table_of_quality
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+    from tests.support.brokers import Broker
+
+pytestmark = [pytest.mark.long, pytest.mark.java]
+
+
+def test_a_topic_is_told_with_its_lag_and_its_duplicates(
+    spark: SparkSession, broker: Broker, topic: str, tmp_path: Path
+) -> None:
+    from wirebroker.pipelines.group_lag import lags_of
+    from wirebroker.pipelines.quality import look_at
+    from wirebroker.pipelines.quality_report import lines_of_quality
+
+    records.create_topic(broker.bootstrap, topic, partitions=3)
+    # Two of three partitions, and a transaction that was aborted: markers are no gaps.
+    records.write(broker.bootstrap, topic, [n for n in range(900) if n % 3], partitions=3)
+    abort_some(broker.bootstrap, topic)
+    records.write(broker.bootstrap, topic, range(900, 903), partitions=3)
+    consumer = confluent.make_consumer(broker.bootstrap, {"group.id": topic})
+    consumer.commit(offsets=[TopicPartition(topic, 1, 100)], asynchronous=False)
+    consumer.close()
+
+    found = look_at(spark, str(broker.data_dir), topic)
+    assert [(each.partition, each.records, each.gaps, each.resent) for each in found] == [
+        *((0, 51, 0, 0), (1, 351, 0, 0), (2, 301, 0, 0)),
+    ]
+    one = found[1]
+    assert (one.first_offset, one.last_offset, one.markers, one.keyed, one.keys) == (
+        *(0, 351, 1, 351, 11),
+    )
+    (lag,) = lags_of(broker.bootstrap, {topic})
+    assert (lag.group, lag.partition, lag.lag) == (topic, 1, 252)
+    assert skew_of(found) == 351 * 3 / 703
+    lines = list(table_of_quality(found, [lag]))
+    assert lines[0] == f"{topic}: 703 records, skew 1.50"
+    assert lines[3].endswith("#" * 30)
+    assert f"  group {topic}, partition 1: lag 252" in lines
+    told = [json.loads(line) for line in lines_of_quality(found, [lag])]
+    assert [each["kind"] for each in told] == [*["partition"] * 3, "topic", "lag"]
+
+    # The first segment (time rolled the log behind it) twice: other offsets, the same sequences.
+    (tmp_path / f"{topic}-0").mkdir()
+    name = "00000000000000000000.log"
+    shutil.copy(broker.data_dir / f"{topic}-1" / name, tmp_path / f"{topic}-0" / name)
+    segment = bytearray((tmp_path / f"{topic}-0" / name).read_bytes())
+    position = 0
+    while position < len(segment):
+        offset = int.from_bytes(segment[position : position + 8])
+        segment[position : position + 8] = (offset + 1_000).to_bytes(8)
+        position += 12 + int.from_bytes(segment[position + 8 : position + 12])
+    (tmp_path / f"{topic}-0" / f"{1_000:020}.log").write_bytes(segment)
+    (again,) = look_at(spark, str(tmp_path), topic)
+    assert (again.records, again.resent, again.gaps) == (600, 300, 700)

@@ -1,0 +1,44 @@
+"""Each project of examples/ passes its tests, run as its author would: by pytest in its folder."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from tests.project_files import ROOT
+from tests.support import tools
+
+EXAMPLES = ROOT / "examples"
+# What is not among the tests' own packages: it wants another confluent-kafka than they have.
+APART = {"sensors": ("quixstreams", "quixstreams>=3.28,<4")}
+PROJECTS = ("notifications", "orders", "payments", "sensors")
+
+
+def test_each_example_is_tried():
+    assert {path.parent.name for path in EXAMPLES.glob("*/test_*.py")} == set(PROJECTS)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("project", PROJECTS)
+def test_an_example_passes_its_tests(project):
+    outer = {name: text for name, text in os.environ.items() if not name.startswith("PYTEST_")}
+    environment = {**outer, "PYTHONDONTWRITEBYTECODE": "1"}
+    if project in APART:
+        name, package = APART[project]
+        folder = tools._installed(name, lambda target: tools._pip_install(package, target))
+        environment["PYTHONPATH"] = str(folder)
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+    done = subprocess.run(
+        command,
+        cwd=EXAMPLES / project,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert " passed" in done.stdout

@@ -1,0 +1,179 @@
+"""What the audit of a shadow calls a fault, and what it doesn't."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.support.batches import TIMESTAMP_MS, batch
+from wirebroker.codecs.records.batch import (
+    build_batch,
+    read_batch_header,
+    set_base_offset_and_epoch,
+)
+from wirebroker.codecs.records.control import EndTransactionMarker, encode_control_record
+from wirebroker.shadow.audit import MOST_KEPT, Audit
+from wirebroker.storage.log.producer_entry import ProducedBatch, ProducerEntry
+
+PRODUCER = {"producer_id": 7, "producer_epoch": 0}
+DAY_MS = 86_400_000
+
+
+class Checked:
+    """An audit that is given batches by their values."""
+
+    def __init__(self, *, is_compacted: bool = False, known: ProducerEntry | None = None) -> None:
+        self.audit = Audit(0, is_compacted=is_compacted, known=lambda _: known)
+
+    def take(
+        self, *values: bytes, at: int | None = None, epoch: int = 0, **header: Any
+    ) -> list[str]:
+        """Return what is wrong with a batch that is taken now."""
+        return self._take(batch(*values, **header), at, epoch)
+
+    def mark(self, coordinator_epoch: int = 0, **header: Any) -> list[str]:
+        key, value = encode_control_record(EndTransactionMarker(True, coordinator_epoch))
+        data = build_batch(
+            [(key, value, ())],
+            timestamp_ms=TIMESTAMP_MS,
+            is_control=True,
+            is_transactional=True,
+            **header,
+        )
+        return self._take(bytes(data), None, 0)
+
+    def _take(self, data: bytes, at: int | None, epoch: int) -> list[str]:
+        placed = bytearray(data)
+        where = self.audit.next_offset if at is None else at
+        set_base_offset_and_epoch(placed, 0, where, epoch)
+        before = len(self.audit.faults)
+        self.audit.take(read_batch_header(placed), memoryview(placed))
+        return self.audit.faults[before:]
+
+
+def test_what_is_as_it_should_be_is_counted():
+    checked = Checked()
+    assert checked.take(b"a", b"b") == []
+    assert checked.take(b"c", epoch=3) == []
+    audit = checked.audit
+    assert (audit.records, audit.batches, audit.next_offset) == (3, 2, 3)
+    assert (audit.gap_count, audit.fault_count, audit.open_transactions) == (0, 0, 0)
+
+
+def test_missing_offsets_are_gaps_and_no_faults():
+    checked = Checked()
+    checked.take(b"a")
+    assert checked.take(b"b", at=10) == []
+    checked.audit.skip_to(20)
+    checked.audit.skip_to(15)
+    assert checked.audit.gaps == [(1, 10), (11, 20)]
+    assert checked.audit.next_offset == 20
+
+
+def test_epochs_of_leaders_that_fall_are_a_fault():
+    checked = Checked()
+    checked.take(b"a", epoch=5)
+    assert checked.take(b"b", epoch=4) == ["the batch at 1: its leader epoch 4 is below 5"]
+
+
+def test_records_that_cannot_be_read_are_a_fault():
+    broken = bytearray(batch(b"a" * 20))
+    broken[61] = 0xFF
+    checked = Checked()
+    (fault,) = checked._take(bytes(broken), None, 0)
+    assert fault.startswith("the batch at 0: its records cannot be read: ")
+
+
+def test_fewer_records_than_offsets_are_for_compacted_topics_alone():
+    records = bytearray(batch(b"a", b"b"))
+    records[23:27] = (5).to_bytes(4)  # last_offset_delta
+    wrong = "the batch at 0: it has 2 records for 6 offsets"
+    assert Checked()._take(bytes(records), None, 0) == [wrong]
+    assert Checked(is_compacted=True)._take(bytes(records), None, 0) == []
+
+
+def test_sequences_of_a_producer_have_no_hole():
+    checked = Checked()
+    assert checked.take(b"a", b"b", base_sequence=4, **PRODUCER) == []  # nobody knows it yet
+    assert checked.take(b"c", base_sequence=6, **PRODUCER) == []
+    said = ["the batch at 3: producer 7 goes on with sequence 8 instead of 7"]
+    assert checked.take(b"d", base_sequence=8, **PRODUCER) == said
+    assert checked.take(b"e", base_sequence=9, **PRODUCER) == []
+
+
+def test_sequences_begin_anew_behind_the_last():
+    checked = Checked()
+    checked.take(b"a", base_sequence=2**31 - 1, **PRODUCER)
+    assert checked.take(b"b", base_sequence=0, **PRODUCER) == []
+
+
+def test_a_hole_is_none_where_compaction_took_batches_or_a_producer_was_forgotten_or_a_gap_lies():
+    compacted = Checked(is_compacted=True)
+    compacted.take(b"a", base_sequence=0, **PRODUCER)
+    assert compacted.take(b"b", base_sequence=5, **PRODUCER) == []
+    forgotten = Checked()
+    forgotten.take(b"a", base_sequence=0, **PRODUCER)
+    later = TIMESTAMP_MS + DAY_MS
+    assert forgotten.take(b"b", base_sequence=5, timestamp_ms=later, **PRODUCER) == []
+    gap = Checked()
+    gap.take(b"a", base_sequence=0, **PRODUCER)
+    assert gap.take(b"b", at=9, base_sequence=5, **PRODUCER) == []
+
+
+def test_a_new_epoch_begins_at_0_and_an_older_one_is_over():
+    checked = Checked()
+    checked.take(b"a", base_sequence=3, **PRODUCER)
+    new = {"producer_id": 7, "producer_epoch": 1}
+    assert checked.take(b"b", base_sequence=0, **new) == []
+    assert checked.take(b"c", base_sequence=4, **PRODUCER) == [
+        "the batch at 2: producer 7 writes in epoch 0 after 1",
+        "the batch at 2: producer 7 goes on with sequence 4 instead of 0",
+    ]
+
+
+def test_what_the_log_knows_of_a_producer_goes_on():
+    entry = ProducerEntry(0)
+    entry.last_timestamp_ms = TIMESTAMP_MS
+    entry.batches.append(ProducedBatch(9, 9, 0, TIMESTAMP_MS))
+    assert Checked(known=entry).take(b"a", base_sequence=10, **PRODUCER) == []
+    (fault,) = Checked(known=entry).take(b"a", base_sequence=11, **PRODUCER)
+    assert fault.endswith("goes on with sequence 11 instead of 10")
+
+
+def test_a_transaction_is_open_until_its_marker():
+    checked = Checked()
+    checked.take(b"a", base_sequence=0, is_transactional=True, **PRODUCER)
+    assert checked.audit.open_transactions == 1
+    assert checked.take(b"b", base_sequence=1, **PRODUCER) == [
+        "the batch at 1: producer 7 writes beside its open transaction"
+    ]
+    assert checked.mark(**PRODUCER) == []
+    assert checked.audit.open_transactions == 0
+    assert checked.take(b"c", base_sequence=2, **PRODUCER) == []
+
+
+def test_markers_of_older_coordinators_and_older_epochs_are_faults():
+    checked = Checked()
+    assert checked.mark(4, **PRODUCER) == []
+    (fault,) = checked.mark(3, **PRODUCER)
+    assert fault == "the batch at 1: the marker of producer 7 is of coordinator epoch 3 after 4"
+    checked.mark(4, producer_id=7, producer_epoch=2)
+    (fault,) = checked.mark(4, producer_id=7, producer_epoch=1)
+    assert fault == "the batch at 3: producer 7 writes in epoch 1 after 2"
+
+
+def test_faults_are_kept_up_to_a_bound_and_counted_all():
+    checked = Checked()
+    checked.take(b"a", epoch=1)
+    for _ in range(MOST_KEPT + 5):
+        checked.take(b"b", epoch=0)
+    assert len(checked.audit.faults) == MOST_KEPT
+    assert checked.audit.fault_count == MOST_KEPT + 5
+
+
+@pytest.mark.parametrize("sequence", [-1])
+def test_coordinators_write_for_producers_without_sequences(sequence):
+    checked = Checked()
+    checked.take(b"a", base_sequence=0, is_transactional=True, **PRODUCER)
+    assert checked.take(b"b", base_sequence=sequence, is_transactional=True, **PRODUCER) == []

@@ -1,0 +1,237 @@
+"""`wirebroker shadow`: what it copies, where it goes on, and what it says."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+
+from tests.support.servers import ThreadedServer, config_of
+from tests.support.waiting import eventually
+from wirebroker import cli
+
+if TYPE_CHECKING:
+    from tests.support.verbs import Verbs
+
+PATIENCE_S = 60
+
+
+class Shadows:
+    """Copies of one cluster in one folder."""
+
+    def __init__(self, address: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        self.address = address
+        self.folder = folder
+        self._capsys = capsys
+
+    def command(self, *topics: str, once: bool = True) -> list[str]:
+        flags = [each for topic in topics for each in ("--topics", topic)]
+        return [
+            *("shadow", self.address, *flags, "--data-dir", str(self.folder)),
+            *("--output", "json", *(["--once"] if once else [])),
+        ]
+
+    def run(self, *topics: str, status: int = 0) -> dict[str, Any]:
+        """Copy up to where topics end; return the report."""
+        self._capsys.readouterr()
+        assert cli.run(self.command(*topics)) == status
+        found: dict[str, Any] = json.loads(self._capsys.readouterr().out)
+        return found
+
+    def refused(self, *topics: str) -> str:
+        self._capsys.readouterr()
+        assert cli.run(self.command(*topics)) == 1
+        return self._capsys.readouterr().err
+
+    def stored(self, partition: str) -> bytes:
+        return stored(self.folder / partition)
+
+
+def stored(folder: Path) -> bytes:
+    return b"".join(each.read_bytes() for each in sorted(folder.glob("*.log")))
+
+
+@pytest.fixture
+def shadows(address: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Shadows:
+    return Shadows(address, tmp_path / "copy", capsys)
+
+
+@pytest.fixture
+def data(source: ThreadedServer) -> Path:
+    return Path(source.server.data_directories[0])
+
+
+def fill(verbs: Verbs, topic: str, *values: str, partition: int = 0) -> None:
+    lines = "".join(f"{each}\n" for each in values).encode()
+    assert verbs.feed(lines, "produce", topic, "-p", str(partition)).status == 0
+
+
+def row_of(report: dict[str, Any], topic: str, partition: int = 0) -> dict[str, Any]:
+    (found,) = [
+        row
+        for row in report["partitions"]
+        if (row["topic"], row["partition"]) == (topic, partition)
+    ]
+    return found
+
+
+def test_a_copy_has_the_sources_bytes_ids_and_configs_and_is_served(
+    verbs: Verbs, shadows: Shadows, data: Path
+) -> None:
+    verbs.do("topic", "create", "copied", "-p", "2", "-c", "retention.ms=123456789")
+    fill(verbs, "copied", "a", "b")
+    fill(verbs, "copied", "c", partition=1)
+    report = shadows.run("cop.*")
+    assert [row["state"] for row in report["partitions"]] == ["done", "done"]
+    assert report["copied_records"] == 3
+    fill(verbs, "copied", "d")
+    assert shadows.run("cop.*")["copied_records"] == 1
+    for partition in ("copied-0", "copied-1"):
+        assert shadows.stored(partition) == stored(data / partition) != b""
+        ours, theirs = (each / partition / "partition.metadata" for each in (shadows.folder, data))
+        assert ours.read_bytes() == theirs.read_bytes()
+
+    with ThreadedServer(config_of(shadows.folder)) as copy:
+        there = type(verbs)("{}:{}".format(*copy.address), verbs._capsys)
+        assert there.do("consume", "copied", "-p", "0", "-o", "start", "-e").lines == [
+            "a",
+            "b",
+            "d",
+        ]
+        settings = there.json("config", "list", "topic", "copied")
+        assert {row["name"]: row["value"] for row in settings} == {"retention.ms": "123456789"}
+        fill(there, "copied", "e")  # in an epoch of its own
+    assert cli.run(["verify", str(shadows.folder)]) == 0
+    assert "was served by a broker since it was copied" in shadows.refused("copied")
+
+
+def test_transactions_are_copied_with_their_markers(
+    address: str, verbs: Verbs, shadows: Shadows, data: Path
+) -> None:
+    verbs.do("topic", "create", "decided")
+    producer = Producer({"bootstrap.servers": address, "transactional.id": "shadowed"})
+    producer.init_transactions(PATIENCE_S)
+    for ends in (producer.commit_transaction, producer.abort_transaction):
+        producer.begin_transaction()
+        producer.produce("decided", "value")
+        producer.flush(PATIENCE_S)
+        ends()
+    producer.begin_transaction()
+    producer.produce("decided", "open")
+    producer.flush(PATIENCE_S)
+    report = shadows.run("decided")
+    producer.abort_transaction()
+    row = row_of(report, "decided")
+    assert row["fault_count"] == row["gap_count"] == 0
+    assert (row["log_end_offset"], row["open_transactions"]) == (5, 1)
+    assert shadows.stored("decided-0") == stored(data / "decided-0")[: row["copied_bytes"]]
+
+
+def test_a_copy_begins_where_the_source_does_and_tells_what_was_deleted_meanwhile(
+    verbs: Verbs, shadows: Shadows
+) -> None:
+    verbs.do("topic", "create", "cut")
+    fill(verbs, "cut", *"abcdef")  # one batch
+    verbs.do("topic", "trim", "cut", "--before-offset", "2", "--yes")
+    row = row_of(shadows.run("cut"), "cut")
+    assert (row["log_start_offset"], row["log_end_offset"], row["gap_count"]) == (2, 6, 0)
+    fill(verbs, "cut", "g")
+    fill(verbs, "cut", "h")
+    verbs.do("topic", "trim", "cut", "--before-offset", "7", "--yes")
+    row = row_of(shadows.run("cut"), "cut")
+    assert (row["gaps"], row["fault_count"], row["state"]) == ([[6, 7]], 0, "done")
+    assert (row["log_start_offset"], row["log_end_offset"]) == (2, 8)
+
+
+def test_internal_topics_are_copied_only_by_their_names(verbs: Verbs, shadows: Shadows) -> None:
+    verbs.do("topic", "create", "committed")
+    fill(verbs, "committed", "a")
+    consumer = Consumer({"bootstrap.servers": shadows.address, "group.id": "g"})
+    consumer.commit(offsets=[TopicPartition("committed", 0, 1)], asynchronous=False)
+    consumer.close()
+    report = shadows.run(".*commit.*|__consumer_offsets")
+    assert {row["topic"] for row in report["partitions"]} == {"committed"}
+    report = shadows.run("committed", "__consumer_offsets")
+    assert row_of(report, "__consumer_offsets")["copied_records"] > 0
+
+
+def test_a_topic_that_was_made_anew_is_not_taken_for_the_old_one(
+    verbs: Verbs, shadows: Shadows
+) -> None:
+    verbs.do("topic", "create", "anew")
+    fill(verbs, "anew", "old")
+    shadows.run("anew")
+    before = shadows.stored("anew-0")
+    verbs.do("topic", "delete", "anew", "--yes")
+    verbs.do("topic", "create", "anew")
+    fill(verbs, "anew", "new", "er")
+    assert "topic anew was made anew since it was copied" in shadows.refused("anew")
+    assert shadows.stored("anew-0") == before
+
+
+def test_a_copy_that_is_killed_goes_on_where_it_was(
+    verbs: Verbs, shadows: Shadows, data: Path
+) -> None:
+    verbs.do("topic", "create", "killed")
+    fill(verbs, "killed", *map(str, range(500)))
+    command = [sys.executable, "-m", "wirebroker", *shadows.command("killed", "later", once=False)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as shadow:
+        whole = stored(data / "killed-0")
+        eventually(lambda: shadows.stored("killed-0") == whole, timeout_s=PATIENCE_S)
+        # A topic that comes later is followed as well.
+        verbs.do("topic", "create", "later")
+        fill(verbs, "later", "a")
+        eventually(lambda: shadows.stored("later-0") != b"", timeout_s=PATIENCE_S)
+        shadow.kill()
+    fill(verbs, "killed", *map(str, range(500)))
+    assert row_of(shadows.run("killed", "later"), "killed")["copied_records"] == 500
+    assert shadows.stored("killed-0") == stored(data / "killed-0")
+    assert cli.run(["verify", str(shadows.folder)]) == 0
+
+
+def test_a_shadow_that_is_stopped_tells_its_report(verbs: Verbs, shadows: Shadows) -> None:
+    verbs.do("topic", "create", "stopped")
+    fill(verbs, "stopped", "a")
+    command = [sys.executable, "-m", "wirebroker", *shadows.command("stopped", once=False)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as shadow:
+        eventually(lambda: shadows.stored("stopped-0") != b"", timeout_s=PATIENCE_S)
+        shadow.terminate()
+        out, _ = shadow.communicate(timeout=PATIENCE_S)
+        assert shadow.returncode == 143
+    assert row_of(json.loads(out), "stopped")["state"] == "followed"
+    assert (shadows.folder / ".kafka_cleanshutdown").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--topics", "("], "is no regular expression"),
+        (["--topics", "a", "-b", "127.0.0.1:1"], "name the brokers once"),
+        ([], "--topics"),
+    ],
+)
+def test_a_mistake_is_one_line(
+    shadows: Shadows, capsys: pytest.CaptureFixture[str], arguments: list[str], words: str
+) -> None:
+    command = ["shadow", shadows.address, "--data-dir", str(shadows.folder), *arguments]
+    assert cli.run(command) == 2
+    assert words in capsys.readouterr().err
+    assert not shadows.folder.exists()
+
+
+def test_a_table_tells_the_same(
+    verbs: Verbs, shadows: Shadows, capsys: pytest.CaptureFixture[str]
+) -> None:
+    verbs.do("topic", "create", "shown")
+    fill(verbs, "shown", "a", "b")
+    command = [each for each in shadows.command("shown") if each not in {"--output", "json"}]
+    capsys.readouterr()
+    assert cli.run(command) == 0
+    out = capsys.readouterr().out
+    assert out.splitlines()[1].split()[:6] == ["shown", "0", "0", "2", "2", "2"]
+    assert out.endswith("bytes copied; 0 gaps, 0 faults\n")

@@ -1,0 +1,20 @@
+"""Rows as Kafka's scripts print them: each column as wide as what stands in it, or wider."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_LEAST: Final = 15
+
+
+def columns(rows: Sequence[Sequence[object]], *, least: int = _LEAST) -> list[str]:
+    """Return rows, titles first, as lines; None is a dash."""
+    texts = [["-" if each is None else str(each) for each in row] for row in rows]
+    widths = [max(least, *map(len, column)) for column in zip(*texts, strict=True)]
+    return [
+        " ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip()
+        for row in texts
+    ]

@@ -1,0 +1,120 @@
+"""What `kafka-configs` names by --entity-type and --entity-name, or by flags of their own."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import click
+
+from wirebroker.client.configs import BROKER, CLIENT_METRICS, GROUP, TOPIC
+from wirebroker.client.errors import ClientError
+from wirebroker.client.groups import list_groups
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from wirebroker.client.kafka_client import KafkaClient
+
+# The name of what all brokers have.
+DEFAULT: Final = ""
+BROKERS: Final = "brokers"
+
+
+class EntityKind(NamedTuple):
+    """A type of entity.
+
+    Attributes:
+        resource: Its resource type in the protocol.
+        source: Where a value comes from that was set of one.
+        default_source: Where one comes from that was set for all of them.
+    """
+
+    resource: int
+    source: str
+    default_source: str = ""
+
+
+KINDS: Final = {
+    "topics": EntityKind(TOPIC, "topic"),
+    BROKERS: EntityKind(BROKER, "this broker", "all brokers"),
+    "groups": EntityKind(GROUP, "group"),
+    "client-metrics": EntityKind(CLIENT_METRICS, "client metrics"),
+}
+
+
+class Entity(NamedTuple):
+    """One entity; `name` is None for all of its type."""
+
+    kind: str
+    name: str | None
+
+    @property
+    def is_default(self) -> bool:
+        """Whether it is what all brokers have."""
+        return self.kind == BROKERS and self.name == DEFAULT
+
+    @property
+    def resource_name(self) -> str:
+        """Its name in the protocol."""
+        return self.name or ""
+
+
+def entities_of(
+    kinds: Sequence[str],
+    names: Sequence[str],
+    *,
+    defaults: bool,
+    named: Mapping[str, str | None],
+    is_changed: bool,
+) -> list[Entity]:
+    """Return what was named.
+
+    Args:
+        kinds: --entity-type.
+        names: --entity-name.
+        defaults: --entity-default.
+        named: What flags of their own name, by its type.
+        is_changed: Whether it is to be changed, for which one entity must be named.
+
+    Raises:
+        click.UsageError: Nothing was, or what can't be.
+    """
+    found = [Entity(kind, name) for kind, name in named.items() if name is not None]
+    if found and (kinds or names):
+        raise click.UsageError("give --entity-type with --entity-name, or one of the other flags")
+    for kind in kinds:
+        if kind not in KINDS:
+            raise click.UsageError(f"Invalid entity type {kind}: write one of {', '.join(KINDS)}")
+    if len(kinds) == 1:
+        texts: list[str | None] = [*names, *([DEFAULT] if defaults else [])]
+        found = [Entity(kinds[0], each) for each in texts or [None]]
+    if len(found) != 1:
+        raise click.UsageError("name one entity: by --entity-type, --topic, --broker, …")
+    (entity,) = found
+    if entity.name == DEFAULT and entity.kind != BROKERS:
+        raise click.UsageError(f"there are no defaults of {entity.kind}")
+    if entity.kind == BROKERS and entity.name and not entity.name.isdecimal():
+        raise click.UsageError(f"{entity.name} is no broker's id")
+    if is_changed and entity.name is None:
+        raise click.UsageError(f"say which of the {entity.kind}")
+    return found
+
+
+async def described_entities(client: KafkaClient, entities: Sequence[Entity]) -> list[Entity]:
+    """Return what is to be described: one entity, or all of a type.
+
+    Raises:
+        ClientError: They can't be listed.
+    """
+    (entity,) = entities
+    if entity.name is not None:
+        return [entity]
+    if entity.kind == BROKERS:
+        names = [*map(str, await client.broker_ids()), DEFAULT]
+    elif entity.kind == "topics":
+        names = sorted(each.name for each in (await client.metadata()).topics)
+    elif entity.kind == "groups":
+        names = [each.name for each in await list_groups(client)]
+    else:
+        raise ClientError("name the subscription by --entity-name")
+    return [Entity(entity.kind, each) for each in names]

@@ -1,0 +1,67 @@
+"""Errors as Java's clients name them, for scripts that print these names."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from wirebroker.codecs.errors import ErrorCode
+from wirebroker.net.client.errors import error_name
+
+if TYPE_CHECKING:
+    from wirebroker.client.errors import ClientError
+
+_PACKAGE: Final = "org.apache.kafka.common.errors"
+
+# The name, and what it says where the broker says nothing.
+_WORDS: Final[dict[int, tuple[str, str]]] = {
+    ErrorCode.OFFSET_OUT_OF_RANGE: (
+        "OffsetOutOfRangeException",
+        "The requested offset is not within the range of offsets maintained by the server.",
+    ),
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: (
+        "UnknownTopicOrPartitionException",
+        "This server does not host this topic-partition.",
+    ),
+    ErrorCode.GROUP_ID_NOT_FOUND: ("GroupIdNotFoundException", "The group id does not exist."),
+    ErrorCode.NON_EMPTY_GROUP: ("GroupNotEmptyException", "The group is not empty."),
+    ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC: (
+        "GroupSubscribedToTopicException",
+        "Deleting offsets of a topic is forbidden while the consumer group is actively subscribed"
+        " to it.",
+    ),
+    ErrorCode.POLICY_VIOLATION: (
+        "PolicyViolationException",
+        "Request parameters do not satisfy the configured policy.",
+    ),
+    ErrorCode.TOPIC_AUTHORIZATION_FAILED: (
+        "TopicAuthorizationException",
+        "Topic authorization failed.",
+    ),
+    ErrorCode.GROUP_AUTHORIZATION_FAILED: (
+        "GroupAuthorizationException",
+        "Group authorization failed.",
+    ),
+    ErrorCode.CLUSTER_AUTHORIZATION_FAILED: (
+        "ClusterAuthorizationException",
+        "Cluster authorization failed.",
+    ),
+}
+
+
+def thrown(error: ClientError) -> str:
+    """Return an error as Java prints it: its class and what it says."""
+    return thrown_for(error.code, error.told or (None if error.code in _WORDS else str(error)))
+
+
+def thrown_for(code: int, told: str | None = None) -> str:
+    """Return the same for an answer's code and its message, if it had one."""
+    words = _WORDS.get(code)
+    if words is None:
+        return f"{_PACKAGE}.ApiException: {told or error_name(code)}"
+    return f"{_PACKAGE}.{words[0]}: {told or words[1]}"
+
+
+def meaning(code: int) -> str:
+    """Return what a code says, as Java's clients say it."""
+    words = _WORDS.get(code)
+    return words[1] if words else error_name(code)

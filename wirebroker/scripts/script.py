@@ -1,0 +1,142 @@
+"""What all scripts share: flags as Kafka's parser takes them, the cluster, how they end.
+
+Exit status: 0 done, 1 anything else, as Kafka's.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypedDict, TypeVar
+
+import click
+
+from wirebroker.client.errors import ClientError
+from wirebroker.commands.running import FAILED, ClusterFlags, run_verb
+from wirebroker.version import version_text
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from wirebroker.client.kafka_client import KafkaClient
+    from wirebroker.commands.output import Output
+
+_Command = TypeVar("_Command", bound="Callable[..., int]")
+
+# Kafka's default.api.timeout.ms is longer; nobody watches a silent tool for a minute.
+TIMEOUT_S: Final = 30.0
+
+
+class ScriptCommand(click.Command):
+    """A command whose flags may be cut short, and whose mistakes end it with status 1."""
+
+    def make_context(
+        self,
+        info_name: str | None,
+        args: list[str],
+        parent: click.Context | None = None,
+        **extra: Any,
+    ) -> click.Context:
+        """Read the flags."""
+        try:
+            return super().make_context(info_name, args, parent, **extra)
+        except click.UsageError as error:
+            raise _refused(error, info_name) from None
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read the flags; one that is cut short means the only one that begins so."""
+        if not args and any(each.required for each in self.params):
+            raise click.UsageError("flags are missing")
+        return super().parse_args(ctx, [self._whole(each) for each in args])
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the script."""
+        try:
+            return super().invoke(ctx)
+        except click.UsageError as error:
+            raise _refused(error, ctx.info_name) from None
+
+    def _whole(self, argument: str) -> str:
+        name, equals, value = argument.partition("=")
+        flags = [flag for each in self.params for flag in each.opts]
+        if not name.startswith("--") or name in flags:
+            return argument
+        longer = [each for each in flags if each.startswith(name)]
+        return f"{longer[0]}{equals}{value}" if len(longer) == 1 else argument
+
+
+def _refused(error: click.UsageError, name: str | None) -> click.exceptions.Exit:
+    click.echo(f"{error.format_message()} (see wirebroker {name} --help)", err=True)
+    return click.exceptions.Exit(FAILED)
+
+
+class ScriptFlags(TypedDict):
+    """The flags that all scripts have that ask a cluster."""
+
+    bootstrap_server: str
+    command_config: Path | None
+
+
+def script_flags(command: _Command) -> _Command:
+    """Add them to a command, which hands them on to `run_script`."""
+    for option in (
+        click.version_option(version_text(), message="%(version)s"),
+        click.option(
+            "--command-config",
+            type=click.Path(path_type=Path, exists=True, dir_okay=False),
+            metavar="FILE",
+            help="A client's properties.",
+        ),
+        click.option(
+            "--bootstrap-server",
+            required=True,
+            metavar="HOST:PORT,...",
+            help="Brokers to begin with.",
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+def run_script(
+    flags: ScriptFlags,
+    work: Callable[[KafkaClient, Output], Awaitable[None]],
+    *,
+    failed: Callable[[str], str],
+    timeout_s: float = TIMEOUT_S,
+    to_stderr: bool = False,
+) -> int:
+    """Do a script's work on the cluster, and return the exit status.
+
+    Args:
+        flags: Which cluster.
+        work: What is to be done.
+        failed: Makes of what went wrong the line that Kafka's script prints.
+        timeout_s: How long a request may take.
+        to_stderr: Whether it prints it to standard error.
+    """
+    status = 0
+
+    async def told(client: KafkaClient, out: Output) -> None:
+        nonlocal status
+        try:
+            await work(client, out)
+        except ClientError as error:
+            status = FAILED
+            line = failed(error.told or str(error))
+            if to_stderr:
+                click.echo(line, err=True)
+            else:
+                out.line(line)
+
+    cluster = ClusterFlags(
+        bootstrap=flags["bootstrap_server"],
+        timeout_s=timeout_s,
+        output="table",
+        client_config=flags["command_config"],
+        sasl_mechanism=None,
+        sasl_user=None,
+        tls=False,
+        tls_ca=None,
+        tls_cert=None,
+    )
+    return run_verb(cluster, told) or status

@@ -1,0 +1,242 @@
+"""Verifies the batches of one partition as they come. Pure; what it has seen is all it knows.
+
+Of every batch: the checksum (client/fetched_batches.py), offsets that go on where the last batch
+ended, epochs that never fall, every record decoded, its offset within the batch and above the last.
+Of producers: sequences without a hole, epochs that never fall, a new epoch from sequence 0 on.
+Of transactions: nothing else of a producer while one is open, markers of no older epoch and of no
+older coordinator.
+
+What compaction may do is no fault: batches of a compacted topic may lack records and sequences.
+Missing offsets are gaps, told apart: retention and compaction make them, and who made one can't be
+seen here.
+
+Source: KIP-98, KIP-360, KIP-890; Kafka's ProducerAppendInfo.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from wirebroker.codecs.errors import KafkaError, MalformedFrameError
+from wirebroker.codecs.records.batch import NO_PRODUCER_ID, NO_SEQUENCE, iterate_records
+from wirebroker.codecs.records.control import EndTransactionMarker, decode_control_record
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from wirebroker.codecs.records.batch import BatchHeader
+    from wirebroker.storage.log.producer_entry import ProducerEntry
+
+# What a report holds of each partition; all are counted.
+MOST_KEPT: Final = 20
+# Producers of a partition that are remembered here; of others the log still knows.
+_MOST_PRODUCERS: Final = 100_000
+# After so long a broker may have forgotten a producer, and takes any sequence (Kafka's default of
+# producer.id.expiration.ms).
+_FORGOTTEN_MS: Final = 86_400_000
+_SEQUENCES: Final = 1 << 31
+
+
+def _nobody(_producer_id: int) -> None:
+    return None
+
+
+class Producer(NamedTuple):
+    """What is known of a producer: its last batch, and its transaction if one is open."""
+
+    epoch: int
+    last_sequence: int  # NO_SEQUENCE: none of this epoch
+    timestamp_ms: int
+    coordinator_epoch: int
+    is_in_transaction: bool
+
+
+class Audit:
+    """One partition.
+
+    Args:
+        next_offset: Where it goes on.
+        leader_epoch: Of the last batch before that; -1 if there is none.
+        is_compacted: Whether records and whole batches may be missing.
+        known: Finds what the log knows of a producer from before.
+
+    Attributes:
+        next_offset: The first offset that has not been seen.
+        records: How many were seen.
+        batches: The same of batches.
+        gaps: The first offsets that were missing, each as [first, behind the last].
+        gap_count: How many such there were.
+        faults: The first sentences about what is wrong.
+        fault_count: How many there were.
+    """
+
+    __slots__ = (
+        "_is_compacted",
+        "_known",
+        "_leader_epoch",
+        "_producers",
+        "batches",
+        "fault_count",
+        "faults",
+        "gap_count",
+        "gaps",
+        "next_offset",
+        "records",
+    )
+
+    def __init__(
+        self,
+        next_offset: int,
+        *,
+        leader_epoch: int = -1,
+        is_compacted: bool,
+        known: Callable[[int], ProducerEntry | None],
+    ) -> None:
+        self.next_offset = next_offset
+        self.records = 0
+        self.batches = 0
+        self.gaps: list[tuple[int, int]] = []
+        self.gap_count = 0
+        self.faults: list[str] = []
+        self.fault_count = 0
+        self._leader_epoch = leader_epoch
+        self._is_compacted = is_compacted
+        self._known = known
+        self._producers: dict[int, Producer] = {}
+
+    @property
+    def open_transactions(self) -> int:
+        """How many of the producers seen have a transaction that is not decided."""
+        return sum(each.is_in_transaction for each in self._producers.values())
+
+    def take(self, header: BatchHeader, batch: memoryview) -> None:
+        """Look at the batch that comes next."""
+        if header.base_offset > self.next_offset:
+            self._note_gap(self.next_offset, header.base_offset)
+        if header.leader_epoch < self._leader_epoch:
+            self._fault(
+                header, f"its leader epoch {header.leader_epoch} is below {self._leader_epoch}"
+            )
+        self._leader_epoch = max(self._leader_epoch, header.leader_epoch)
+        try:
+            marker = self._read(header, batch)
+        except (KafkaError, MalformedFrameError) as error:
+            self._fault(header, f"its records cannot be read: {error}")
+            marker = None
+        if header.producer_id != NO_PRODUCER_ID:
+            self._take_producer(header, marker)
+        self.batches += 1
+        self.records += header.record_count
+        self.next_offset = header.last_offset + 1
+
+    def skip_to(self, offset: int) -> None:
+        """Note that nothing below an offset can be had any more."""
+        if offset > self.next_offset:
+            self._note_gap(self.next_offset, offset)
+            self.next_offset = offset
+
+    def _note_gap(self, first: int, behind: int) -> None:
+        # Whose batches were in it, nobody knows: their sequences begin anew.
+        self._producers.clear()
+        self._known = _nobody
+        self.gap_count += 1
+        if len(self.gaps) < MOST_KEPT:
+            self.gaps.append((first, behind))
+
+    def _fault(self, header: BatchHeader, what: str) -> None:
+        self.fault_count += 1
+        if len(self.faults) < MOST_KEPT:
+            self.faults.append(f"the batch at {header.base_offset}: {what}")
+
+    def _read(self, header: BatchHeader, batch: memoryview) -> EndTransactionMarker | None:
+        """Decode every record; return the marker, if the batch holds one."""
+        marker = None
+        last, count = header.base_offset - 1, 0
+        for record in iterate_records(batch, header):
+            if not last < record.offset <= header.last_offset:
+                self._fault(header, f"a record has offset {record.offset} behind {last}")
+            last = record.offset
+            count += 1
+            if header.is_control:
+                control = decode_control_record(record.key, record.value)
+                marker = control if isinstance(control, EndTransactionMarker) else marker
+        if not self._is_compacted and count != header.last_offset_delta + 1:
+            self._fault(
+                header, f"it has {count} records for {header.last_offset_delta + 1} offsets"
+            )
+        return marker
+
+    # -- producers -------------------------------------------------------------------------
+
+    def _take_producer(self, header: BatchHeader, marker: EndTransactionMarker | None) -> None:
+        before = self._producers.pop(header.producer_id, None) or self._from_log(header)
+        if before is not None and header.producer_epoch < before.epoch:
+            self._fault(
+                header,
+                f"producer {header.producer_id} writes in epoch {header.producer_epoch} after"
+                f" {before.epoch}",
+            )
+        if marker is not None:
+            after = self._after_marker(header, marker, before)
+        else:
+            after = self._after_data(header, before)
+        self._producers[header.producer_id] = after
+        if len(self._producers) > _MOST_PRODUCERS:
+            del self._producers[next(iter(self._producers))]
+
+    def _after_marker(
+        self, header: BatchHeader, marker: EndTransactionMarker, before: Producer | None
+    ) -> Producer:
+        known = -1 if before is None else before.coordinator_epoch
+        if marker.coordinator_epoch < known:
+            self._fault(
+                header,
+                f"the marker of producer {header.producer_id} is of coordinator epoch"
+                f" {marker.coordinator_epoch} after {known}",
+            )
+        is_same = before is not None and before.epoch == header.producer_epoch
+        return Producer(
+            header.producer_epoch,
+            before.last_sequence if before is not None and is_same else NO_SEQUENCE,
+            header.max_timestamp,
+            max(known, marker.coordinator_epoch),
+            is_in_transaction=False,
+        )
+
+    def _after_data(self, header: BatchHeader, before: Producer | None) -> Producer:
+        if before is not None and header.base_sequence != NO_SEQUENCE:
+            self._check_sequence(header, before)
+        if before is not None and before.is_in_transaction and not header.is_transactional:
+            self._fault(header, f"producer {header.producer_id} writes beside its open transaction")
+        return Producer(
+            header.producer_epoch,
+            header.last_sequence,
+            header.max_timestamp,
+            -1 if before is None else before.coordinator_epoch,
+            header.is_transactional,
+        )
+
+    def _check_sequence(self, header: BatchHeader, before: Producer) -> None:
+        if header.max_timestamp - before.timestamp_ms >= _FORGOTTEN_MS:
+            return
+        is_first = header.producer_epoch != before.epoch or before.last_sequence == NO_SEQUENCE
+        expected = 0 if is_first else (before.last_sequence + 1) % _SEQUENCES
+        if header.base_sequence == expected or (self._is_compacted and header.base_sequence > 0):
+            return
+        self._fault(
+            header,
+            f"producer {header.producer_id} goes on with sequence {header.base_sequence} instead"
+            f" of {expected}",
+        )
+
+    def _from_log(self, header: BatchHeader) -> Producer | None:
+        entry = self._known(header.producer_id)
+        if entry is None:
+            return None
+        return Producer(
+            entry.producer_epoch,
+            entry.last_sequence,
+            entry.last_timestamp_ms,
+            entry.coordinator_epoch,
+            entry.current_txn_first_offset >= 0,
+        )

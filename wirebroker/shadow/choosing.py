@@ -1,0 +1,35 @@
+"""Which topics are copied."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wirebroker.client.errors import ClientError
+from wirebroker.codecs.errors import KafkaError
+from wirebroker.patterns import compile_pattern
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+
+def topic_filter(patterns: Sequence[str]) -> Callable[[str, bool], bool]:
+    """Return what tells by a topic's name, and whether it is internal, if it is wanted.
+
+    Args:
+        patterns: Regular expressions of whole names; internal topics are wanted only where one is
+            the very name.
+
+    Raises:
+        ClientError: One is no regular expression.
+    """
+    try:
+        compiled = [compile_pattern(each) for each in patterns]
+    except KafkaError as error:
+        raise ClientError(f"{' '.join(patterns)} is no regular expression: {error}") from None
+
+    def is_wanted(name: str, is_internal: bool) -> bool:
+        if is_internal or name.startswith("__"):
+            return name in patterns
+        return any(each.fullmatch(name) for each in compiled)
+
+    return is_wanted

@@ -1,0 +1,220 @@
+"""The data directory that a shadow fills: of one node, in the source's cluster, with its topics.
+
+Its metadata is a log of Kafka's, written by a controller of this process: topics under their ids,
+their configs, each partition with the one replica that lies here, without a leader and in the
+source's leader epoch. A broker that opens it elects itself, in a higher epoch.
+
+Whatever is appended stands below an epoch that the metadata knows: where the source's rises, the
+metadata's does first.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from wirebroker.cluster.quorum_controller import QuorumController
+from wirebroker.codecs.metadata_records import RecordType, metadata_record
+from wirebroker.config import StartError
+from wirebroker.coordinator.controller.cluster_image import (
+    NO_LEADER,
+    PartitionImage,
+    ResourceType,
+    config_record,
+    partition_record,
+)
+from wirebroker.coordinator.controller.controller import Controller
+from wirebroker.coordinator.controller.operation import MAX_RECORDS, ControllerResult
+from wirebroker.storage.log.log import Log
+from wirebroker.storage.log_directory import LogDirectory, LogDirectoryError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from wirebroker.clock import Clock
+    from wirebroker.codecs.metadata_records import MetadataRecord
+    from wirebroker.config import Config
+    from wirebroker.coordinator.controller.cluster_image import ClusterImage, TopicImage
+    from wirebroker.coordinator.controller.operation import Operation
+    from wirebroker.shadow.source import SourceTopic
+    from wirebroker.storage.files import Files
+
+_METADATA_TOPIC: Final = "__cluster_metadata"
+
+
+class CopyDirectory:
+    """The directory, while a shadow has it. Made by `open`."""
+
+    def __init__(
+        self,
+        directory: LogDirectory,
+        controller: QuorumController,
+        *,
+        config: Config,
+        clock: Clock,
+        files: Files,
+    ) -> None:
+        self._directory = directory
+        self._controller = controller
+        self._config = config
+        self._clock = clock
+        self._files = files
+        self._recovery_points = directory.read_recovery_points()
+        self._log_starts = directory.read_log_start_offsets()
+        self._was_clean = directory.was_clean
+        self._found = {(each.topic, each.partition): each.path for each in directory.partitions}
+        self._logs: list[Log] = []
+        directory.remove_clean_shutdown_marker()
+
+    @classmethod
+    async def open(
+        cls, path: str, *, cluster_id: str, config: Config, clock: Clock, files: Files
+    ) -> CopyDirectory:
+        """Open a directory that is new, or a copy of the same cluster.
+
+        Raises:
+            StartError: It is another's, or a broker has served it since.
+            OSError: The disk.
+        """
+        try:
+            directory = LogDirectory.open(
+                path, files, node_id=config.node_id, cluster_id=cluster_id
+            )
+        except LogDirectoryError as error:
+            what, _, mend = str(error).partition("; ")
+            raise StartError(what, mend) from error
+        try:
+            rules = Controller(config, node_id=config.node_id, cluster_id=cluster_id)
+            controller = await QuorumController.open(path, files=files, clock=clock, rules=rules)
+        except BaseException:
+            directory.close()
+            raise
+        copy = cls(directory, controller, config=config, clock=clock, files=files)
+        if controller.follower.image.brokers:
+            await copy.close()
+            raise StartError(
+                f"{path} was served by a broker since it was copied: its records may be others",
+                "copy into a new directory",
+            )
+        return copy
+
+    @property
+    def image(self) -> ClusterImage:
+        """What the copy knows of topics."""
+        return self._controller.follower.image
+
+    async def put_topics(self, topics: Sequence[SourceTopic]) -> None:
+        """Have topics in the metadata as the source has them: ids, partitions, configs, epochs.
+
+        Args:
+            topics: Those whose names the copy doesn't have, or has under the same id.
+        """
+        records: list[MetadataRecord] = []
+        for topic in topics:
+            records += self._records_of(topic)
+        for begin in range(0, len(records), MAX_RECORDS):
+            await self._controller.submit(partial(_write, records[begin : begin + MAX_RECORDS]))
+
+    async def raise_epoch(self, topic_id: bytes, partition: int, leader_epoch: int) -> None:
+        """Have the metadata know a leader epoch before batches of it are appended."""
+        known = self.image.topics_by_id[topic_id].partitions[partition]
+        if leader_epoch > known.leader_epoch:
+            raised = self._partition(partition, leader_epoch, known)
+            await self._controller.submit(partial(_write, [partition_record(topic_id, raised)]))
+
+    def open_log(self, topic: TopicImage, partition: int) -> Log:
+        """Open the log of a partition, or begin it.
+
+        Raises:
+            OSError: The disk.
+            KafkaError: It cannot be read.
+        """
+        key = (topic.name, partition)
+        path = self._found.get(key)
+        if path is None:
+            path = self._directory.create_partition_directory(*key, topic.topic_id)
+        log = Log(
+            path,
+            self._files,
+            topic=topic.name,
+            partition=partition,
+            topic_id=topic.topic_id,
+            settings=self._config.topic_settings(self.image.topic_config(topic.name)),
+        )
+        log.load(
+            recovery_point=self._recovery_points.get(key, 0),
+            clean=self._was_clean,
+            now_ms=self._clock.now_ms(),
+            log_start_offset=self._log_starts.get(key, 0),
+        )
+        log.set_high_watermark(log.log_end_offset)
+        self._logs.append(log)
+        return log
+
+    def note_log_starts(self) -> None:
+        """Write down where logs begin: some do so within a batch, which a kill must not undo."""
+        starts = {
+            (log.topic, log.partition): log.log_start_offset
+            for log in self._logs
+            if log.log_start_offset
+        }
+        if starts != self._log_starts:
+            self._directory.write_log_start_offsets(starts)
+            self._log_starts = starts
+
+    async def close(self) -> None:
+        """Leave it as after a clean stop; blocks for the disk."""
+        await self._controller.close()
+        self._directory.sync_names()
+        for log in self._logs:
+            log.close(clean=True)
+        places = {(log.topic, log.partition): log for log in self._logs}
+        self._directory.write_recovery_points(
+            {key: log.recovery_point for key, log in places.items()}
+        )
+        self._directory.write_high_watermarks(
+            {key: log.high_watermark for key, log in places.items()}
+        )
+        self.note_log_starts()
+        unopened = self._found.keys() - places.keys() - {(_METADATA_TOPIC, 0)}
+        if self._was_clean or not unopened:
+            self._directory.mark_clean_shutdown(broker_epoch=-1)
+        self._directory.close()
+        self._files.close_all()
+
+    def _records_of(self, topic: SourceTopic) -> Iterable[MetadataRecord]:
+        image = self.image
+        known = image.topics_by_id.get(topic.topic_id)
+        if known is None:
+            yield metadata_record(RecordType.TOPIC, name=topic.name, topic_id=topic.topic_id)
+        before: Mapping[str, str] = image.topic_config(topic.name)
+        for name in before.keys() - topic.configs.keys():
+            yield config_record(ResourceType.TOPIC, topic.name, name, None)
+        for name, value in topic.configs.items():
+            if before.get(name) != value:
+                yield config_record(ResourceType.TOPIC, topic.name, name, value)
+        for partition, epoch in sorted(topic.leader_epochs.items()):
+            old = None if known is None else known.partitions.get(partition)
+            if old is None or old.leader_epoch < epoch:
+                raised = self._partition(partition, epoch, old)
+                yield partition_record(topic.topic_id, raised)
+
+    def _partition(
+        self, index: int, leader_epoch: int, before: PartitionImage | None
+    ) -> PartitionImage:
+        replicas = (self._config.node_id,)
+        return PartitionImage(
+            index=index,
+            replicas=replicas,
+            isr=replicas,
+            leader=NO_LEADER,
+            leader_epoch=leader_epoch,
+            partition_epoch=0 if before is None else before.partition_epoch + 1,
+            directories=(self._directory.directory_id,),
+        )
+
+
+def _write(records: list[MetadataRecord], image: ClusterImage, now_ms: int) -> Operation[None]:
+    del image, now_ms
+    yield
+    return ControllerResult(None, records)

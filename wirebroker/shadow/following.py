@@ -1,0 +1,291 @@
+"""Follows the partitions of a source: from all its leaders at once, by Fetch as a consumer.
+
+What moves is looked up again; what is new is taken on; what is gone, recreated, or has lost records
+that the copy has, ends with a sentence. A source that can't be reached is tried again: for as long
+as a request may take if the copy is to end, else for ever.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import defaultdict
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+from wirebroker.client.errors import PASSING, ClientError, explained
+from wirebroker.client.leaders import EARLIEST, LATEST, TopicPartition, offsets_at
+from wirebroker.clock import pause
+from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.codecs.errors import ErrorCode
+from wirebroker.config import StartError
+from wirebroker.shadow.copied_partition import CopiedPartition
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from wirebroker.clock import Clock
+    from wirebroker.shadow.copy_directory import CopyDirectory
+    from wirebroker.shadow.source import Source, SourceTopic
+
+LOGGER = logging.getLogger("wirebroker")
+
+_ANSWER_BYTES: Final = 8 << 20
+_PARTITION_BYTES: Final = 1 << 20
+_WAIT_MS: Final = 500
+_AGAIN_S: Final = 0.2
+# How often topics, partitions and leaders are looked at anew.
+_LOOK_S: Final = 5.0
+_FIRST_BY_ID: Final = 13
+_MOVED: Final = PASSING | {
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    ErrorCode.UNKNOWN_TOPIC_ID,
+    ErrorCode.INCONSISTENT_TOPIC_ID,
+    ErrorCode.KAFKA_STORAGE_ERROR,
+}
+
+
+class Following:
+    """All partitions that one shadow follows.
+
+    Args:
+        source: The cluster.
+        directory: The copy.
+        clock: For deadlines.
+        is_once: Whether each partition ends where the source ended at first.
+        cluster_id: The source's.
+
+    Attributes:
+        cluster_id: The source's.
+        partitions: What is copied, by place.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        directory: CopyDirectory,
+        *,
+        clock: Clock,
+        is_once: bool,
+        cluster_id: str,
+    ) -> None:
+        self.cluster_id = cluster_id
+        self.partitions: dict[TopicPartition, CopiedPartition] = {}
+        self._source = source
+        self._directory = directory
+        self._clock = clock
+        self._is_once = is_once
+        self._ids: dict[str, bytes] = {}
+        self._failing_since: float | None = None
+        self._is_told = False
+
+    async def run(self) -> None:
+        """Follow until every partition has ended; without `is_once`, new ones are waited for.
+
+        Raises:
+            ClientError: The source can't be reached, or refuses.
+            StartError: The copy is of another topic of the same name.
+            OSError, KafkaError: The disk; a log that cannot be read.
+        """
+        while True:
+            try:
+                topics = await self._source.topics()
+                await self._take_on(topics)
+                if self._is_once and not self._followed():
+                    return
+                await self._follow(topics)
+                self._failing_since = None
+            except ClientError as error:
+                if not self._goes_on():
+                    raise
+                LOGGER.info("trying again: %s", error)
+                await pause(_AGAIN_S)
+
+    def _followed(self) -> list[CopiedPartition]:
+        return [each for each in self.partitions.values() if each.is_followed]
+
+    def _goes_on(self) -> bool:
+        now = self._clock.monotonic()
+        if self._failing_since is None:
+            self._failing_since = now
+        return not self._is_once or now - self._failing_since < self._source.client.timeout_s
+
+    # -- what there is ---------------------------------------------------------------------
+
+    async def _take_on(self, topics: Iterable[SourceTopic]) -> None:
+        """Begin with what is new, and end what is gone or another by now."""
+        by_name = {each.name: each for each in topics}
+        for copied in self._followed():
+            topic = by_name.get(copied.place.topic)
+            if topic is None:
+                if not self._is_once:
+                    copied.state = "its topic is deleted, or cannot be seen any more"
+            elif topic.topic_id != self._ids[topic.name]:
+                copied.state = (
+                    "its topic was deleted and made anew: this is the copy of the old one"
+                )
+        fresh = [each for each in by_name.values() if self._is_new(each)]
+        if not fresh:
+            return
+        described = [await self._source.with_configs(each) for each in fresh]
+        known = self._directory.image.topics
+        kept: list[SourceTopic] = []
+        for topic in described:
+            if topic.name in known and known[topic.name].topic_id != topic.topic_id:
+                raise StartError(
+                    f"topic {topic.name} was made anew since it was copied",
+                    "copy it into another directory, or leave it out",
+                )
+            kept.append(topic)
+        await self._directory.put_topics(kept)
+        await self._open(kept)
+
+    def _is_new(self, topic: SourceTopic) -> bool:
+        known = self._ids.get(topic.name)
+        if known is not None and known != topic.topic_id:
+            return False
+        return any(
+            TopicPartition(topic.name, each) not in self.partitions for each in topic.leaders
+        )
+
+    async def _open(self, topics: Iterable[SourceTopic]) -> None:
+        places = [
+            TopicPartition(topic.name, index)
+            for topic in topics
+            for index in sorted(topic.leaders)
+            if TopicPartition(topic.name, index) not in self.partitions
+        ]
+        client = self._source.client
+        starts = await offsets_at(client, dict.fromkeys(places, EARLIEST))
+        ends = await offsets_at(client, dict.fromkeys(places, LATEST))
+        for topic in topics:
+            self._ids[topic.name] = topic.topic_id
+        image = self._directory.image
+        for place in places:
+            of_copy = image.topics[place.topic]
+            copied = CopiedPartition(
+                self._directory.open_log(of_copy, place.partition),
+                clock=self._clock,
+                leader_epoch=of_copy.partitions[place.partition].leader_epoch,
+                until=ends[place] if self._is_once else None,
+            )
+            copied.high_watermark = ends[place]
+            copied.begin_at(starts[place])
+            self.partitions[place] = copied
+        self._directory.note_log_starts()
+
+    # -- records ---------------------------------------------------------------------------
+
+    async def _follow(self, topics: Iterable[SourceTopic]) -> None:
+        """Read from all leaders until it is time to look at them anew."""
+        leaders = {
+            TopicPartition(topic.name, index): leader
+            for topic in topics
+            for index, leader in topic.leaders.items()
+        }
+        by_leader: dict[int, list[CopiedPartition]] = defaultdict(list)
+        for copied in self._followed():
+            by_leader[leaders.get(copied.place, -1)].append(copied)
+        by_leader.pop(-1, None)
+        if not by_leader:
+            await pause(_AGAIN_S if self._followed() else _LOOK_S)
+            return
+        until = self._clock.monotonic() + _LOOK_S
+        work = [self._read_from(leader, rows, until) for leader, rows in by_leader.items()]
+        await self._source.client.together(*work)
+
+    async def _read_from(self, leader: int, copies: list[CopiedPartition], until: float) -> None:
+        """Read from one leader until then, or until it has lost a partition."""
+        while copies and self._clock.monotonic() < until:
+            question = partial(self._question, copies)
+            answer = await self._source.client.request_of(leader, ApiKey.FETCH, question)
+            if answer.error_code:
+                raise ClientError(f"fetching is refused: {explained(answer.error_code)}")
+            names = {topic_id: name for name, topic_id in self._ids.items()}
+            for topic in answer.responses:
+                name = topic.topic or names.get(bytes(topic.topic_id), "")
+                for row in topic.partitions:
+                    copied = self.partitions[TopicPartition(name, row.partition_index)]
+                    if copied.is_followed and not await self._took(copied, row):
+                        await pause(_AGAIN_S)
+                        return
+            # Who stands first gets a batch of any size: each in turn.
+            copies = [each for each in (*copies[1:], copies[0]) if each.is_followed]
+            self._tell_once()
+
+    def _tell_once(self) -> None:
+        behind = any(each.audit.next_offset < each.high_watermark for each in self._followed())
+        if not behind and not self._is_told and not self._is_once:
+            self._is_told = True
+            LOGGER.info("the copy has caught up with %d partitions", len(self.partitions))
+
+    def _question(self, copies: Iterable[CopiedPartition], version: int) -> Mapping[str, Any]:
+        topics: dict[str, list[dict[str, int]]] = defaultdict(list)
+        for copied in copies:
+            topics[copied.place.topic].append(
+                {
+                    "partition": copied.place.partition,
+                    "current_leader_epoch": -1,
+                    "fetch_offset": copied.audit.next_offset,
+                    # So that a source that has lost records says where it does.
+                    "last_fetched_epoch": copied.latest_epoch,
+                    "partition_max_bytes": _PARTITION_BYTES,
+                }
+            )
+        by_id = version >= _FIRST_BY_ID
+        rows = [
+            {
+                "topic_id" if by_id else "topic": self._ids[name] if by_id else name,
+                "partitions": each,
+            }
+            for name, each in topics.items()
+        ]
+        return {
+            "max_wait_ms": _WAIT_MS,
+            "min_bytes": 1,
+            "max_bytes": _ANSWER_BYTES,
+            "isolation_level": 0,
+            "topics": rows,
+        }
+
+    async def _took(self, copied: CopiedPartition, row: Any) -> bool:
+        """Take what a leader has answered for a partition; say if it is another's by now."""
+        if row.error_code in _MOVED:
+            return False
+        if row.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
+            await self._find_place(copied)
+            return True
+        if row.error_code:
+            copied.state = f"fetching is refused: {explained(row.error_code)}"
+            return True
+        diverging = getattr(row, "diverging_epoch", None)
+        if diverging is not None and diverging.end_offset >= 0:
+            copied.state = (
+                f"the source has lost records: its epoch {diverging.epoch} ends at"
+                f" {diverging.end_offset}, and the copy goes on to {copied.audit.next_offset}"
+            )
+            return True
+        copied.high_watermark = row.high_watermark
+        records = memoryview(row.records or b"")
+        await self._raise_epoch(copied, records)
+        copied.take(records)
+        return True
+
+    async def _raise_epoch(self, copied: CopiedPartition, records: memoryview) -> None:
+        epoch = copied.latest_epoch_in(records)
+        if epoch > copied.leader_epoch:
+            topic_id = self._ids[copied.place.topic]
+            await self._directory.raise_epoch(topic_id, copied.place.partition, epoch)
+            copied.leader_epoch = epoch
+
+    async def _find_place(self, copied: CopiedPartition) -> None:
+        """Go on where the source begins by now, if it has deleted what would come next."""
+        place, client = copied.place, self._source.client
+        start = (await offsets_at(client, {place: EARLIEST}))[place]
+        end = (await offsets_at(client, {place: LATEST}))[place]
+        if end < copied.audit.next_offset:
+            copied.state = (
+                f"the source has lost records: it ends at {end}, the copy at"
+                f" {copied.audit.next_offset}"
+            )
+            return
+        copied.begin_at(start)

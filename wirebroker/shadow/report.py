@@ -1,0 +1,64 @@
+"""What a shadow says in the end: a line for each partition, and sentences about what is wrong."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from wirebroker.shadow.copied_partition import DONE, FOLLOWED
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from wirebroker.shadow.copied_partition import CopiedPartition
+
+# Of the table for people.
+COLUMNS: Final = (
+    "topic",
+    "partition",
+    "log_start_offset",
+    "log_end_offset",
+    "high_watermark",
+    "copied_records",
+    "copied_bytes",
+    "gap_count",
+    "fault_count",
+)
+
+
+def summary(partitions: Iterable[CopiedPartition], *, cluster_id: str) -> dict[str, Any]:
+    """Return the report as it is printed in JSON."""
+    rows = [each.report() for each in sorted(partitions, key=lambda each: each.place)]
+    return {
+        "cluster_id": cluster_id,
+        "partitions": rows,
+        "copied_records": sum(row["copied_records"] for row in rows),
+        "copied_bytes": sum(row["copied_bytes"] for row in rows),
+        "gap_count": sum(row["gap_count"] for row in rows),
+        "fault_count": sum(row["fault_count"] for row in rows),
+        "ended_count": sum(not _is_fine(row["state"]) for row in rows),
+    }
+
+
+def remarks(report: dict[str, Any]) -> Iterator[str]:
+    """Yield what there is to say besides the table, for people."""
+    for row in report["partitions"]:
+        place = f"{row['topic']}-{row['partition']}"
+        if not _is_fine(row["state"]):
+            yield f"{place} has ended: {row['state']}"
+        for first, behind in row["gaps"]:
+            yield f"{place}: nothing from {first} to {behind - 1}"
+        for fault in row["faults"]:
+            yield f"{place}: {fault}"
+    yield (
+        f"{report['copied_records']} records, {report['copied_bytes']} bytes copied;"
+        f" {report['gap_count']} gaps, {report['fault_count']} faults"
+    )
+
+
+def is_fine(report: dict[str, Any]) -> bool:
+    """Whether everything was copied and nothing is wrong; gaps are none."""
+    return not report["fault_count"] and not report["ended_count"]
+
+
+def _is_fine(state: str) -> bool:
+    return state in {FOLLOWED, DONE}

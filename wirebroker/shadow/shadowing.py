@@ -1,0 +1,54 @@
+"""A shadow put together: the directory opened, the source followed, both let go of in order."""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Final
+
+from wirebroker.clock import SystemClock
+from wirebroker.config.sources import load_config
+from wirebroker.shadow.copy_directory import CopyDirectory
+from wirebroker.shadow.following import Following
+from wirebroker.shadow.source import Source
+from wirebroker.storage.files import Files
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Callable
+
+    from wirebroker.client.kafka_client import KafkaClient
+
+# Segments that are open at a time; others are opened when they are needed.
+_OPEN_FILES: Final = 256
+
+
+@asynccontextmanager
+async def shadowed(
+    client: KafkaClient, is_wanted: Callable[[str, bool], bool], *, path: str, is_once: bool
+) -> AsyncGenerator[Following]:
+    """Open a copy; when it is left, the directory is as after a clean stop.
+
+    Args:
+        client: The source.
+        is_wanted: See Source.
+        path: Of the directory, absolute.
+        is_once: See Following.
+
+    Raises:
+        ClientError: The source cannot be reached.
+        StartError: The directory cannot be used.
+    """
+    clock = SystemClock()
+    source = Source(client, is_wanted)
+    cluster_id = await source.cluster_id()
+    config = load_config(file=None, environment={}, flags={}, data_directory=path)
+    directory = await CopyDirectory.open(
+        path,
+        cluster_id=cluster_id,
+        config=config,
+        clock=clock,
+        files=Files(max_open_files=_OPEN_FILES),
+    )
+    try:
+        yield Following(source, directory, clock=clock, is_once=is_once, cluster_id=cluster_id)
+    finally:
+        await directory.close()

@@ -1,0 +1,210 @@
+"""The door to container engines: one container, by testcontainers for Python.
+
+testcontainers finds the engine, knows by which address its ports are reached, and removes what a
+test run that was killed has left. It is asked for when a container is: `pip install
+wirebroker[testcontainers]`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import io
+import shutil
+import tarfile
+import warnings
+from typing import TYPE_CHECKING, Any, Final
+
+from wirebroker.config import StartError
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Mapping, Sequence
+    from pathlib import Path
+
+_NOT_HERE: Final = "testcontainers is not installed"
+_INSTALL: Final = "pip install wirebroker[testcontainers]"
+_STOP_S: Final = 30
+# Who the image runs as.
+_USER: Final = 1000
+
+
+def why_no_engine() -> str | None:
+    """Return why no container can be started here; None if one can."""
+    try:
+        from testcontainers.core.docker_client import DockerClient  # noqa: PLC0415 - an extra
+    except ImportError:
+        return f"{_NOT_HERE} ({_INSTALL})"
+    with _collected():
+        try:
+            client: Any = DockerClient()
+            client.client.ping()
+            client.client.close()
+        except Exception as error:  # noqa: BLE001 - docker's, requests', urllib's: all say the same
+            return f"no container engine answers: {error}"
+    return None
+
+
+@contextlib.contextmanager
+def _collected() -> Generator[None, None, None]:
+    """Let sockets go that docker's library leaves open when no engine answers.
+
+    Else the interpreter warns of them, in whichever test comes next.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)
+        yield
+        gc.collect()
+
+
+class Container:
+    """One container, from its start to its removal. Its methods block.
+
+    Raises:
+        StartError: Of every method: there is no engine, or it refuses.
+    """
+
+    def __init__(
+        self,
+        image: str,
+        *,
+        command: Sequence[str],
+        environment: Mapping[str, str],
+        bound_ports: Mapping[int, int],
+        exposed_ports: Sequence[int],
+        network: Any = None,
+        alias: str,
+    ) -> None:
+        """Start a container.
+
+        Args:
+            image: What the engine has, or can pull.
+            command: What runs in it.
+            environment: Of that.
+            bound_ports: Port in the container to port of the engine's machine.
+            exposed_ports: Ports in the container for which the engine chooses.
+            network: testcontainers' Network, None for the engine's own.
+            alias: By which others in that network find it.
+        """
+        try:
+            from testcontainers.core.container import DockerContainer  # noqa: PLC0415 - an extra
+        except ImportError:
+            raise StartError(_NOT_HERE, _INSTALL) from None
+        refusal: str | None = None
+        with _collected():
+            try:
+                self._container: Any = DockerContainer(image).with_command(list(command))
+            except Exception as error:  # noqa: BLE001 - see why_no_engine
+                refusal = str(error)
+        if refusal is not None:
+            raise StartError("no container engine answers", refusal)
+        for variable, value in environment.items():
+            self._container.with_env(variable, value)
+        for inside, outside in bound_ports.items():
+            self._container.with_bind_ports(inside, outside)
+        self._container.with_exposed_ports(*exposed_ports)
+        if network is not None:
+            self._container.with_network(network).with_network_aliases(alias)
+        try:
+            self._container.start()
+        except Exception as error:
+            self.remove()
+            raise StartError(f"the engine does not start {image}", str(error)) from error
+
+    def address(self, port: int) -> tuple[str, int]:
+        """Return where a port of the container is reached from here."""
+        return (
+            str(self._container.get_container_host_ip()),
+            int(self._container.get_exposed_port(port)),
+        )
+
+    def has_ended(self) -> bool:
+        """Tell whether what ran in it has come to its end."""
+        self._container.reload()
+        return str(self._container.status) in {"exited", "dead"}
+
+    def start_again(self) -> None:
+        """Start what was stopped or killed, with the files that it had."""
+        self._container.get_wrapped_container().start()
+
+    def stop(self) -> None:
+        """Stop it as SIGTERM does."""
+        self._container.get_wrapped_container().stop(timeout=_STOP_S)
+
+    def kill(self) -> None:
+        """Kill all that runs in it."""
+        self._container.get_wrapped_container().kill()
+
+    def pause(self) -> None:
+        """Have nothing that runs in it do anything."""
+        self._container.get_wrapped_container().pause()
+
+    def resume(self) -> None:
+        """Let what runs in it go on."""
+        self._container.get_wrapped_container().unpause()
+
+    def remove(self) -> None:
+        """Remove it with its files, running or not; one that was never made is left so."""
+        self._container.stop(force=True, delete_volume=True)
+
+    def log_lines(self, most: int) -> list[str]:
+        """Return the last lines that it has printed."""
+        printed: bytes = self._container.get_wrapped_container().logs(tail=most)
+        return printed.decode(errors="replace").splitlines()
+
+    def put_file(self, folder: str, name: str, content: bytes) -> None:
+        """Write a file into a folder that is there."""
+        member = tarfile.TarInfo(name)
+        member.size = len(content)
+        archive = io.BytesIO()
+        with tarfile.open(fileobj=archive, mode="w") as tar:
+            tar.addfile(_owned(member), io.BytesIO(content))
+        self._put(folder, archive)
+
+    def put_folder(self, source: Path, target: str) -> None:
+        """Have a folder hold what one of this machine holds, and nothing else."""
+        self.run(["bash", "-c", 'rm -rf "$0" && mkdir -p "$0"', target])
+        archive = io.BytesIO()
+        with tarfile.open(fileobj=archive, mode="w") as tar:
+            tar.add(source, arcname=".", filter=_owned)
+        self._put(target, archive)
+
+    def take_folder(self, source: str, target: Path) -> None:
+        """Copy a folder's files to a place of this machine where there is nothing."""
+        pieces, _ = self._container.get_wrapped_container().get_archive(f"{source}/.")
+        archive = io.BytesIO(b"".join(pieces))
+        with tarfile.open(fileobj=archive) as tar:
+            for member in tar:
+                _write(tar, member, target)
+
+    def run(self, command: Sequence[str]) -> None:
+        """Run a program in it to its end.
+
+        Raises:
+            StartError: It failed.
+        """
+        status, output = self._container.exec(list(command))
+        if status:
+            said: bytes = output
+            raise StartError(f"{command[0]} ended with {status}", said.decode(errors="replace"))
+
+    def _put(self, folder: str, archive: io.BytesIO) -> None:
+        self._container.get_wrapped_container().put_archive(folder, archive.getvalue())
+
+
+def _write(tar: tarfile.TarFile, member: tarfile.TarInfo, target: Path) -> None:
+    """Write a file or folder of an archive below `target`, and nothing anywhere else."""
+    path = target / member.name
+    if ".." in path.parts or not path.is_relative_to(target):
+        raise StartError(f"{member.name} is no place in a copy", "take another snapshot")
+    content = tar.extractfile(member) if member.isreg() else None
+    if member.isdir():
+        path.mkdir(parents=True, exist_ok=True)
+    elif content is not None:
+        with content, path.open("wb") as written:
+            shutil.copyfileobj(content, written)
+
+
+def _owned(member: tarfile.TarInfo) -> tarfile.TarInfo:
+    member.uid = member.gid = _USER
+    member.mode |= 0o600
+    return member
