@@ -17,7 +17,7 @@ import binascii
 import importlib
 import json
 import logging
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from wirebroker.config import ConfigError
 
@@ -131,7 +131,7 @@ class TokenChecks:
             claims = jwt.decode(
                 token, key, algorithms=_ALGORITHMS, options={**times, **others, "verify_jti": False}
             )
-        except jwt.PyJWTError as error:
+        except (jwt.PyJWTError, ValueError, RecursionError) as error:
             raise BadTokenError(f"a token that cannot be checked: {error}") from None
         found: Mapping[str, Any] = claims
         return found
@@ -194,9 +194,11 @@ def _unsecured_claims(token: str) -> Mapping[str, Any]:
         header, claims = (json.loads(_decoded(part)) for part in parts[:2])
     except (ValueError, RecursionError):
         raise BadTokenError("a token that is none") from None
-    if not isinstance(header, dict) or header.get("alg") != "none" or not isinstance(claims, dict):
+    if not isinstance(header, dict) or not isinstance(claims, dict):
+        raise BadTokenError("a token that is none")
+    if cast("dict[str, Any]", header).get("alg") != "none":
         raise BadTokenError("a token that is not of an unsecured kind")
-    return claims
+    return cast("dict[str, Any]", claims)
 
 
 def _decoded(text: str) -> bytes:
@@ -220,5 +222,5 @@ def _words(value: Any, *, cut: bool = False) -> set[str]:
     if isinstance(value, str):
         return set(value.split()) if cut else {value}
     if isinstance(value, list):
-        return {each for each in value if isinstance(each, str)}
+        return {each for each in cast("list[Any]", value) if isinstance(each, str)}
     return set()
