@@ -10,8 +10,8 @@ at the first failing command. Words after `sh` say how:
     ```sh engine     as the first, but only where WIREBROKER_IMAGE names an image (make test-image),
                      and at the ports that are written
 
-Ports 9092, 9094 and 9404 stand for free ones; the command line's verbs ask the first. Where a block
-runs the tests (`make test`), pytest only collects them: this is one of them.
+Ports 9092, 9094, 9095 and 9404 stand for free ones; the command line's verbs ask the first. Where a
+block runs the tests (`make test`), pytest only collects them: this is one of them.
 """
 
 from __future__ import annotations
@@ -114,6 +114,7 @@ class Shell:
         self._port = free_port()
         self._http_port = free_port()
         self._second_port = free_port()
+        self._third_port = free_port()
         self._environment = environment_of(self._port)
         self._servers: list[subprocess.Popen[bytes]] = []
 
@@ -163,6 +164,7 @@ class Shell:
         if "engine" not in block.words:
             text = text.replace("9092", str(self._port)).replace("9404", str(self._http_port))
             text = text.replace("9094", str(self._second_port))
+            text = text.replace("9095", str(self._third_port))
             environment = self._environment
         return subprocess.Popen(
             ["bash", "-euo", "pipefail", "-c", text],

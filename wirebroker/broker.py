@@ -18,6 +18,7 @@ from wirebroker.coordinator.controller.image_change import change_between
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
+    from wirebroker.authorization.access import Authorization
     from wirebroker.clock import Clock
     from wirebroker.cluster.auto_creation import AutoCreation
     from wirebroker.cluster.controller_channel import ControllerChannel
@@ -63,6 +64,8 @@ class Broker:
     replication_quotas: ReplicationQuotas
     # Listeners whose clients are told the address that they reached us at.
     auto_listeners: frozenset[str]
+    # Who may do what; None: everybody everything.
+    authorization: Authorization | None = None
     # Set when the broker is told to stop: who waits for records is answered with what there is.
     is_stopping: bool = False
     # Told the quotas of clients whenever they are others.

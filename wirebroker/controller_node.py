@@ -183,7 +183,14 @@ class ControllerNode:
         """Answer others from now on; `open` does it."""
         for module in _API_MODULES:
             importlib.import_module(f"wirebroker.controller_api.{module}")
-        dispatcher = Dispatcher(controller, CONTROLLER_REGISTRY)
+        registry = CONTROLLER_REGISTRY
+        if controller.authorization is not None:
+            from wirebroker.authorization.guarded import (  # noqa: PLC0415 - if asked for
+                guarded_controller,
+            )
+
+            registry = guarded_controller(registry, controller.authorization)
+        dispatcher = Dispatcher(controller, registry)
         sasl = SaslDoors(dispatcher, lambda: controller.follower.image, self._clock)
         sasl.use_listeners(self._wanted)
         self._table = ConnectionTable(

@@ -35,6 +35,10 @@ class Gate:
         self.epoch = 0
         self._decide = decide
 
+    def raise_epoch(self) -> None:
+        """Have nothing count any more that was prepared under earlier decisions."""
+        self.epoch += 1
+
     def refusal(self, request: Request, handler: Handler) -> Refusal:
         """Return the body of an answer in a handler's place, now or later; None: call it.
 

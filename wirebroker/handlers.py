@@ -83,6 +83,11 @@ class Registry:
         self._handlers[handler.key] = handler._replace(is_forwarded=True)
         return function
 
+    def add(self, handler: Handler) -> None:
+        """Register a handler that another registry has, or what stands before one."""
+        assert handler.key not in self._handlers, f"{handler.key.name} has two handlers"
+        self._handlers[handler.key] = handler
+
     def registered_keys(self) -> list[ApiKey]:
         """Return the keys that are served, ascending."""
         return sorted(self._handlers)

@@ -10,34 +10,9 @@ Source: Kafka's ResourceType and AclOperation codes; who needs what, KafkaApis a
 
 from __future__ import annotations
 
-from enum import IntEnum
 from typing import Final, NamedTuple
 
-
-class Resource(IntEnum):
-    """A kind of resource in an ACL."""
-
-    TOPIC = 2
-    GROUP = 3
-    CLUSTER = 4
-    TRANSACTIONAL_ID = 5
-    DELEGATION_TOKEN = 6
-    USER = 7
-
-
-class Operation(IntEnum):
-    """What may be done to a resource."""
-
-    READ = 3
-    WRITE = 4
-    CREATE = 5
-    DELETE = 6
-    ALTER = 7
-    DESCRIBE = 8
-    CLUSTER_ACTION = 9
-    DESCRIBE_CONFIGS = 10
-    ALTER_CONFIGS = 11
-    IDEMPOTENT_WRITE = 12
+from wirebroker.codecs.acls import Operation, Resource
 
 
 class Need(NamedTuple):

@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING
 
 from wirebroker.api.modules import API_MODULES
 from wirebroker.api.registry import REGISTRY
+from wirebroker.authorization.following import follow_acls
 from wirebroker.bound_sockets import bind_all, endpoint_of
 from wirebroker.broker import Broker, dynamic_config
 from wirebroker.clock import Clock, SystemClock
@@ -51,6 +52,7 @@ from wirebroker.coordinator.transactions.settings import TransactionSettings
 from wirebroker.enforced_quotas import enforce
 from wirebroker.fetch_sessions import FetchSessions
 from wirebroker.garbage import uncollected
+from wirebroker.gate import Gate
 from wirebroker.locked_directories import LockedDirectories
 from wirebroker.membership.own_quorum import OwnQuorum
 from wirebroker.metrics import Metrics
@@ -82,7 +84,7 @@ if TYPE_CHECKING:
     from wirebroker.cluster.broker_lifecycle import BrokerLifecycle
     from wirebroker.cluster.quorum_controller import QuorumController
     from wirebroker.codecs.metadata_records import MetadataRecord
-    from wirebroker.gate import Gate
+    from wirebroker.handlers import Registry
     from wirebroker.http.server import HttpServer
     from wirebroker.membership.quorum import Quorum
 
@@ -114,7 +116,7 @@ class Server:
         self._port_file = PortFile(port_file)
         self.clock = clock or SystemClock()
         self.files = files or Files(max_open_files=config.int("wirebroker.open.files"))
-        self._gate = gate
+        self._gate = gate or Gate()
         # Connections wait by it.
         self._network_clock: Clock = self.clock
         self.broker: Broker | None = None
@@ -231,7 +233,9 @@ class Server:
         run = run_in_child if type(self.files) is Files else run_here(self.files)
         self._compactor = Compactor(broker, self.files, run)
         self._compactor.start()
-        dispatcher = Dispatcher(broker, REGISTRY, gate=self._gate, metrics=self.metrics)
+        dispatcher = Dispatcher(
+            broker, self._handlers(broker), gate=self._gate, metrics=self.metrics
+        )
         self._sasl = SaslDoors(dispatcher, lambda: broker.metadata.image, self.clock)
         self._table = ConnectionTable(
             loop=asyncio.get_running_loop(),
@@ -424,6 +428,21 @@ class Server:
         broker.groups.start()
         broker.transactions.start()
         return broker
+
+    def _handlers(self, broker: Broker) -> Registry:
+        """Return what serves clients: where they may not do everything, behind who decides it."""
+        metadata, controller = broker.metadata, self.controller
+        authorization = (
+            follow_acls(self.config, metadata) if controller is None else controller.authorization
+        )
+        if authorization is None:
+            return REGISTRY
+        from wirebroker.authorization.guarded import guarded  # noqa: PLC0415 - if asked for
+
+        broker.authorization = authorization
+        # What sessions have prepared was decided under the ACLs of then.
+        authorization.tell_changes(self._gate.raise_epoch)
+        return guarded(REGISTRY, authorization)
 
     def _open_transactions(
         self,

@@ -71,6 +71,7 @@ class Session:
         prepared: What requests like that one need not tell again.
         epoch: The gate's when its last request was let through.
         has_ended: Whether the peer sends no more, or is gone.
+        access: What was decided about the client (authorization/access.py), if anything was asked.
         throttle_ms: What a handler has found that quotas hold the client up for, or
             NO_CLIENT.
         mute: Serves no further request for so many seconds; the connection's.
@@ -78,6 +79,7 @@ class Session:
 
     __slots__ = (
         "_on_end",
+        "access",
         "client_software_name",
         "client_software_version",
         "epoch",
@@ -117,6 +119,7 @@ class Session:
         self.prepared: Prepared | None = None
         self.epoch = 0
         self.has_ended = False
+        self.access: object = None
         self.throttle_ms = 0
         self.mute: Callable[[float], object] = nobody_mutes
         self._on_end: Callable[[], object] | None = None

@@ -99,8 +99,13 @@ def test_a_move_that_cannot_end_is_taken_back_and_a_lost_leader_replaced(
 def test_the_preferred_replica_leads_again(verbs: Verbs, cluster: Cluster) -> None:
     verbs.do("topic", "create", "led", "-p", "3", "-r", "3")
     verbs.feed(b"kept\n", "produce", "led", "-p", "0")
+    assert "ok  partitions" in verbs.run("doctor").lines
     cluster.brokers[2].stop()
     eventually(lambda: 2 not in {each["leader"] for each in partitions(verbs, "led")})
+    said = verbs.run("doctor")
+    assert said.status == 1
+    assert "partitions are under-replicated" in said.out
+    assert "1 brokers hold replicas and are not running: 2" in said.out
     cluster.brokers[2].start()
     eventually(lambda: all(len(each["isr"]) == 3 for each in partitions(verbs, "led")))
     verbs.do("elect", "preferred", "led")

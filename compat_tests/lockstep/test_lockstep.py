@@ -58,6 +58,9 @@ def test_random_steps_are_answered_as_apache_kafka_answers_them(
 _TRIED_ELSEWHERE = {
     ApiKey.SASL_HANDSHAKE,
     ApiKey.SASL_AUTHENTICATE,
+    ApiKey.DESCRIBE_ACLS,
+    ApiKey.CREATE_ACLS,
+    ApiKey.DELETE_ACLS,
     ApiKey.DESCRIBE_CLIENT_QUOTAS,
     ApiKey.ALTER_CLIENT_QUOTAS,
     ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS,

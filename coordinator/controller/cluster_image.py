@@ -5,7 +5,7 @@ other batches, or starting from a snapshot, gives an equal image (tests/property
 changed; `image_builder.ImageBuilder` makes the next one and shares what did not change. Mappings
 inside an image are therefore read-only by agreement.
 
-Kinds of records that this broker does not serve yet (ACLs, tokens) are kept as records in
+Kinds of records that this broker does not serve yet (tokens) are kept as records in
 `others`, so that a snapshot written here loses nothing; SCRAM users, which it serves, as well.
 
 Source: Kafka's org.apache.kafka.image; records in codecs/metadata_records.py.
@@ -16,6 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from wirebroker.codecs.acls import AclEntry
 from wirebroker.codecs.metadata_records import MetadataRecord, RecordType, metadata_record
 from wirebroker.codecs.scram import ScramKeys
 from wirebroker.coordinator.quotas.quota_entity import ClientQuotas, QuotaEntity
@@ -34,7 +35,6 @@ MIGRATING_DIRECTORY = bytes(15) + b"\x02"
 
 # Kinds of records in `others` that somebody relies on to keep others out, in plain words.
 _PROTECTION = {
-    RecordType.ACCESS_CONTROL_ENTRY: "ACLs",
     RecordType.DELEGATION_TOKEN: "delegation tokens",
 }
 
@@ -148,6 +148,9 @@ class ClusterImage:
     client_quotas: ClientQuotas = field(default_factory=dict[QuotaEntity, "Mapping[str, float]"])
     # The record that says which producer id is free next; None: 0 is.
     producer_ids: MetadataRecord | None = None
+    # By id, and the other way round: the controller adds no rule twice.
+    acls: Mapping[bytes, AclEntry] = field(default_factory=dict[bytes, AclEntry])
+    acl_ids: Mapping[AclEntry, bytes] = field(default_factory=dict[AclEntry, bytes])
     others: Mapping[Hashable, MetadataRecord] = field(
         default_factory=dict["Hashable", MetadataRecord]
     )
@@ -280,7 +283,14 @@ def to_records(image: ClusterImage) -> Iterator[MetadataRecord]:
             yield quota_record(entity, key, limit)
     if image.producer_ids is not None:
         yield image.producer_ids
+    for acl_id, entry in image.acls.items():
+        yield acl_record(acl_id, entry)
     yield from image.others.values()
+
+
+def acl_record(acl_id: bytes, entry: AclEntry) -> MetadataRecord:
+    """Return the record that adds a rule."""
+    return metadata_record(RecordType.ACCESS_CONTROL_ENTRY, id=acl_id, **entry._asdict())
 
 
 def quota_record(entity: QuotaEntity, key: str, value: float | None) -> MetadataRecord:

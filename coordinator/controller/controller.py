@@ -16,6 +16,7 @@ and what quotas leave to whom; all else is in the image. The modules beside this
     producer_ids                    blocks of producer ids
     feature_control, feature_updates              feature levels, the first records of a cluster
     scram_control, quota_control    AlterUserScramCredentials, AlterClientQuotas
+    acl_control                     CreateAcls, DeleteAcls
 
 Source: Kafka's QuorumController and ControllerApis.
 """
@@ -26,7 +27,14 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.codecs.envelope import Principal  # noqa: TC001 - tuples look for it
 from wirebroker.codecs.primitives import random_uuid
+from wirebroker.coordinator.controller.acl_control import (
+    create_acls,
+    delete_acls,
+    refused_acls,
+    refused_deletions_of_acls,
+)
 from wirebroker.coordinator.controller.alter_partition import alter_partitions
 from wirebroker.coordinator.controller.broker_heartbeat import heartbeat
 from wirebroker.coordinator.controller.broker_registration import (
@@ -69,6 +77,8 @@ class ControllerRequest(NamedTuple):
     body: Any  # decoded
     # The principal's name and the client id; None: a broker asks, for itself.
     asker: Owner | None = None
+    # Who asks, and from which address; None: a broker asks, for itself.
+    client: tuple[Principal, str] | None = None
 
 
 class Controller:
@@ -125,7 +135,7 @@ class Controller:
     def _begin(
         self, request: ControllerRequest, image: ClusterImage, now_ms: int
     ) -> Operation[Body]:
-        key, version, body, asker = request
+        key, version, body, asker, _ = request
         quotas = image.client_quotas
         charge = self.mutation_quotas.charge(key, version, asker, quotas, now_ms)
         result = yield from _OPERATIONS[key](_Case(self, key, version, body, image, now_ms, charge))
@@ -179,6 +189,11 @@ def _create_topics(case: _Case) -> Operation[Body]:
         case.body, case.image, case.rules.config, topic_ids=ids, charge=case.charge
     )
     return _as_field("topics", created)
+
+
+def _create_acls(case: _Case) -> Operation[Body]:
+    rules = case.rules
+    return create_acls(case.body, case.image, rules.config, new_uuid=rules.new_uuid)
 
 
 def _alter_configs(case: _Case) -> Operation[Body]:
@@ -237,6 +252,8 @@ _OPERATIONS: dict[ApiKey, Callable[[_Case], Operation[Body]]] = {
     ApiKey.LIST_PARTITION_REASSIGNMENTS: lambda case: list_reassignments(case.body, case.image),
     ApiKey.ALTER_CLIENT_QUOTAS: lambda case: alter_client_quotas(case.body, case.image),
     ApiKey.ALTER_USER_SCRAM_CREDENTIALS: lambda case: alter_scram_users(case.body, case.image),
+    ApiKey.CREATE_ACLS: _create_acls,
+    ApiKey.DELETE_ACLS: lambda case: delete_acls(case.body, case.image, case.rules.config),
     ApiKey.ALTER_PARTITION: lambda case: alter_partitions(
         case.body, case.image, case.rules.config, version=case.version
     ),
@@ -295,6 +312,20 @@ def _refused_elections(request: Any, error: KafkaError) -> Body:
     return {"error_code": int(error.code), "replica_election_results": refused}
 
 
+def _refused_reassignments(request: Any, error: KafkaError) -> Body:
+    refused = [
+        {
+            "name": topic.name,
+            "partitions": [
+                {"partition_index": each.partition_index, **_failure(error)}
+                for each in topic.partitions
+            ],
+        }
+        for topic in request.topics
+    ]
+    return {**_failure(error), "responses": refused}
+
+
 def _failure(error: KafkaError) -> Body:
     return {"error_code": int(error.code), "error_message": error.message}
 
@@ -306,10 +337,13 @@ _REFUSALS: dict[ApiKey, Callable[[Any, KafkaError], Body]] = {
     ApiKey.CREATE_PARTITIONS: _refused_partitions,
     ApiKey.ELECT_LEADERS: _refused_elections,
     ApiKey.INCREMENTAL_ALTER_CONFIGS: _refused_configs,
-    ApiKey.ALTER_PARTITION_REASSIGNMENTS: _refused_with_message,
+    ApiKey.ALTER_PARTITION_REASSIGNMENTS: _refused_reassignments,
     ApiKey.LIST_PARTITION_REASSIGNMENTS: _refused_with_message,
     ApiKey.ALTER_CLIENT_QUOTAS: refused_quotas,
     ApiKey.ALTER_USER_SCRAM_CREDENTIALS: refused_scram_users,
+    ApiKey.CREATE_ACLS: refused_acls,
+    ApiKey.DELETE_ACLS: refused_deletions_of_acls,
+    ApiKey.DESCRIBE_QUORUM: _refused_with_message,
     ApiKey.UPDATE_FEATURES: refused_updates,
     ApiKey.UNREGISTER_BROKER: _refused_with_message,
 }

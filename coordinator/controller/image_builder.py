@@ -15,6 +15,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from wirebroker.clock import in_one_go
+from wirebroker.codecs.acls import AclEntry, entry_of
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.codecs.metadata_records import MetadataRecord, RecordType
 from wirebroker.coordinator.controller.cluster_image import (
@@ -31,6 +32,7 @@ from wirebroker.coordinator.controller.cluster_image import (
     ranges_of,
 )
 from wirebroker.coordinator.controller.image_change import (
+    AclChange,
     BrokerChange,
     ConfigChange,
     ImageChange,
@@ -57,6 +59,8 @@ class ImageBuilder:
     """Applies records on top of an image."""
 
     __slots__ = (
+        "_acl_ids",
+        "_acls",
         "_base",
         "_brokers",
         "_change",
@@ -78,6 +82,8 @@ class ImageBuilder:
         self._topics: MapEdit[str, TopicImage] | None = None
         self._topics_by_id: MapEdit[bytes, TopicImage] | None = None
         self._configs: MapEdit[ConfigKey, Mapping[str, str]] | None = None
+        self._acls: MapEdit[bytes, AclEntry] | None = None
+        self._acl_ids: MapEdit[AclEntry, bytes] | None = None
         self._quotas: MapEdit[QuotaEntity, Mapping[str, float]] | None = None
         self._others: MapEdit[Hashable, MetadataRecord] | None = None
         self._brokers: dict[int, BrokerImage] | None = None
@@ -147,6 +153,8 @@ class ImageBuilder:
             features=base.features if self._features is None else self._features,
             client_quotas=(yield from _finished(self._quotas, base.client_quotas)),
             producer_ids=self._producer_ids,
+            acls=(yield from _finished(self._acls, base.acls)),
+            acl_ids=(yield from _finished(self._acl_ids, base.acl_ids)),
             others=(yield from _finished(self._others, base.others)),
             open_transaction=None if self._transaction is None else tuple(self._transaction),
         )
@@ -320,6 +328,25 @@ class ImageBuilder:
         del record
         self._transaction = []
 
+    def _apply_acl(self, record: MetadataRecord) -> None:
+        self._put_acl(record.body.id, entry_of(record.body))
+
+    def _apply_remove_acl(self, record: MetadataRecord) -> None:
+        self._put_acl(record.body.id, None)
+
+    def _put_acl(self, acl_id: bytes, after: AclEntry | None) -> None:
+        if self._acls is None or self._acl_ids is None:
+            self._acls, self._acl_ids = MapEdit(self._base.acls), MapEdit(self._base.acl_ids)
+        before = self._acls.get(acl_id)
+        if before is not None and self._acl_ids.get(before) == acl_id:
+            self._acl_ids.discard(before)
+        if after is None:
+            self._acls.discard(acl_id)
+        else:
+            self._acls[acl_id] = after
+            self._acl_ids[after] = acl_id
+        self._change.acls[acl_id] = AclChange(self._base.acls.get(acl_id), after)
+
     def _keep(self, record: MetadataRecord) -> None:
         if self._others is None:
             self._others = MapEdit(self._base.others)
@@ -414,8 +441,8 @@ class ImageBuilder:
         RecordType.CLIENT_QUOTA: _apply_quota,
         RecordType.PRODUCER_IDS: _apply_producer_ids,
         RecordType.BROKER_REGISTRATION_CHANGE: _apply_broker_change,
-        RecordType.ACCESS_CONTROL_ENTRY: _keep,
-        RecordType.REMOVE_ACCESS_CONTROL_ENTRY: _keep,
+        RecordType.ACCESS_CONTROL_ENTRY: _apply_acl,
+        RecordType.REMOVE_ACCESS_CONTROL_ENTRY: _apply_remove_acl,
         RecordType.NO_OP: _apply_nothing,
         RecordType.ZK_MIGRATION_STATE: _keep,
         RecordType.REMOVE_USER_SCRAM_CREDENTIAL: _keep,
@@ -479,8 +506,6 @@ def _kept_key(record: MetadataRecord) -> tuple[Hashable, bool]:
     kinds, body = RecordType, record.body
     key: Hashable
     match record.type:
-        case kinds.ACCESS_CONTROL_ENTRY | kinds.REMOVE_ACCESS_CONTROL_ENTRY:
-            key = ("acl", body.id)
         case kinds.USER_SCRAM_CREDENTIAL | kinds.REMOVE_USER_SCRAM_CREDENTIAL:
             key = ("scram", body.name, body.mechanism)
         case kinds.DELEGATION_TOKEN | kinds.REMOVE_DELEGATION_TOKEN:

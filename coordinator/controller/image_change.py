@@ -12,6 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
+from wirebroker.codecs.acls import AclEntry  # noqa: TC001 - tuples look for it
 from wirebroker.coordinator.controller.cluster_image import (
     NO_CONFIGS,
     BrokerImage,
@@ -51,6 +52,13 @@ class ConfigChange(NamedTuple):
     after: str | None
 
 
+class AclChange(NamedTuple):
+    """One rule; None where there is none."""
+
+    before: AclEntry | None
+    after: AclEntry | None
+
+
 class BrokerChange(NamedTuple):
     """One broker's registration; None where there is none."""
 
@@ -70,6 +78,8 @@ class ImageChange:
     configs: dict[ConfigKey, dict[str, ConfigChange]] = field(
         default_factory=dict[ConfigKey, dict[str, ConfigChange]]
     )
+    # By id.
+    acls: dict[bytes, AclChange] = field(default_factory=dict[bytes, AclChange])
     brokers: dict[int, BrokerChange] = field(default_factory=dict[int, BrokerChange])
     # Entities whose quotas have changed.
     quotas: set[QuotaEntity] = field(default_factory=set["QuotaEntity"])
@@ -94,7 +104,7 @@ class ImageChange:
 
 
 def change_between(before: ClusterImage, after: ClusterImage) -> ImageChange:
-    """Return what became of topics, configs and quotas from one image to a later one."""
+    """Return what became of topics, configs, ACLs and quotas from one image to a later one."""
     change = ImageChange()
     change.deleted = [
         topic for topic in before.topics.values() if topic.topic_id not in after.topics_by_id
@@ -111,6 +121,12 @@ def change_between(before: ClusterImage, after: ClusterImage) -> ImageChange:
                 for name in (*old, *(name for name in new if name not in old))
                 if old.get(name) != new.get(name)
             }
+    if before.acls is not after.acls:
+        change.acls = {
+            acl_id: AclChange(before.acls.get(acl_id), after.acls.get(acl_id))
+            for acl_id in (*before.acls, *(each for each in after.acls if each not in before.acls))
+            if before.acls.get(acl_id) != after.acls.get(acl_id)
+        }
     if before.client_quotas is not after.client_quotas:
         change.quotas = {
             entity

@@ -13,8 +13,14 @@ _CLIENT_ID = b"transcript"
 class Connection:
     """One connection that sends a frame and waits for the answer's."""
 
-    def __init__(self, host: str, port: int, *, timeout_s: float = TIMEOUT_S) -> None:
-        self._socket = socket.create_connection((host, port), timeout=timeout_s)
+    def __init__(
+        self, host: str, port: int, *, source: str = "", timeout_s: float = TIMEOUT_S
+    ) -> None:
+        """Connect, from one of this machine's addresses if it matters which."""
+        from_address = (source, 0) if source else None
+        self._socket = socket.create_connection(
+            (host, port), timeout=timeout_s, source_address=from_address
+        )
         self._correlation_id = 0
 
     def close(self) -> None:

@@ -20,6 +20,8 @@ The commands:
     settle ID                 until no markers of its last transaction are left to write
     wait-offsets GROUP COUNT  until the group has committed for so many partitions
     restart                   stop the broker and start it again
+    admin                     from here on the second client, `guest`, may do nothing, but for
+    allow OPERATION RESOURCE NAME, deny …, revoke    what is said of him (permissions.py)
 
 `create` and `wait` hide that Apache Kafka's broker learns of a change a moment after the answer;
 `wait-group` after `begin` makes sure that the request has arrived.
@@ -34,6 +36,7 @@ from tests.support.message_schemas import schema_of
 from tests.transcripts.arguments import evaluate
 from tests.transcripts.batches import HELPERS
 from tests.transcripts.connection import TIMEOUT_S, Connection
+from tests.transcripts.permissions import GUEST, GUEST_HOST, Permissions
 from tests.transcripts.printing import Names, lines_of
 from tests.transcripts.script import ScriptError
 from wirebroker.codecs.api_keys import API_VERSIONS, ApiKey
@@ -90,6 +93,7 @@ class Driver:
         # Requests that were begun, by connection: key, version, correlation id.
         self._begun: dict[str, tuple[ApiKey, int, int]] = {}
         self.names = Names(now_ms=time.time_ns() // 1_000_000)
+        self._permissions = Permissions(self._quietly, self._poll)
 
     def close(self) -> None:
         """Close all connections."""
@@ -126,6 +130,10 @@ class Driver:
             "settle": self._settle,
             "wait-offsets": self._wait_offsets,
             "restart": self._restart_broker,
+            "admin": self._admin,
+            "allow": self._allow,
+            "deny": self._allow,
+            "revoke": self._revoke,
         }
         words = " ".join(step.command)
         try:
@@ -176,7 +184,10 @@ class Driver:
         connection = self._connections.get(name)
         if connection is None:
             connection = self._connections[name] = Connection(
-                self._host, self._port, timeout_s=self._timeout_s
+                self._host,
+                self._port,
+                source=GUEST_HOST if name == GUEST else "",
+                timeout_s=self._timeout_s,
             )
         return connection
 
@@ -189,6 +200,22 @@ class Driver:
             return "the connection is closed"
         assert int.from_bytes(frame[:4]) == expected, "the answer is another request's"
         return frame
+
+    def _admin(self, step: Step, arguments: dict[str, Any]) -> list[str]:
+        del step, arguments
+        self._permissions.admin()
+        return []
+
+    def _allow(self, step: Step, arguments: dict[str, Any]) -> list[str]:
+        del arguments
+        verb, operation, resource, name = step.command
+        self._permissions.add(operation, resource, name, is_allowed=verb == "allow")
+        return []
+
+    def _revoke(self, step: Step, arguments: dict[str, Any]) -> list[str]:
+        del step, arguments
+        self._permissions.revoke()
+        return []
 
     def _begin(self, step: Step, arguments: dict[str, Any]) -> list[str]:
         _, api, number, _, name = step.command

@@ -10,10 +10,13 @@ Source: Kafka's ConfigHelper.
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from wirebroker.api.registry import handles_raw
 from wirebroker.api.sliced_answer import encode_sliced_answer
+from wirebroker.authorization.access import asking_of
+from wirebroker.authorization.config_rules import denied_configs
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.codecs.messages import decode_request
@@ -46,9 +49,11 @@ _GROUP_CONFIG = 8
 def describe_configs(broker: Broker, request: Request) -> Awaitable[Reply]:
     """Describe each resource by itself; a resource of no known type refuses the whole request."""
     body = decode_request(request.key, request.version, request.frame, request.position)
-    return encode_sliced_answer(
-        request.key, request.version, "results", _results(broker, body), broker.clock
-    )
+    denied: list[dict[str, Any]] = []
+    if broker.authorization is not None:
+        denied = denied_configs(asking_of(broker.authorization, request), body)
+    results = chain(_results(broker, body), denied)
+    return encode_sliced_answer(request.key, request.version, "results", results, broker.clock)
 
 
 def _results(broker: Broker, body: Any) -> Iterator[dict[str, Any]]:

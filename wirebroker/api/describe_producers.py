@@ -11,6 +11,7 @@ from wirebroker.api.registry import handles
 from wirebroker.clock import Slices
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode, KafkaError
+from wirebroker.coordinator.controller.topic_names import check_topic_name
 from wirebroker.handlers import Cost
 from wirebroker.needs import READ_TOPIC
 
@@ -32,6 +33,7 @@ async def describe_producers(broker: Broker, request: Request, body: Any) -> dic
         for index in topic.partition_indexes:
             answer: dict[str, Any] = {"partition_index": index}
             try:
+                check_topic_name(topic.name)
                 partition = partitions.get(index)
                 if partition is None:
                     raise KafkaError(missing)  # noqa: TRY301 - one place turns errors into codes

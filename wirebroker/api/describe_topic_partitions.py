@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from wirebroker.api.authorized_operations import ALL_ON_TOPIC
 from wirebroker.api.registry import handles
+from wirebroker.authorization.access import asking_of
+from wirebroker.codecs.acls import Resource
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.coordinator.controller.cluster_image import NO_LEADER
@@ -20,6 +22,7 @@ from wirebroker.handlers import Cost
 from wirebroker.needs import DESCRIBE_TOPIC
 
 if TYPE_CHECKING:
+    from wirebroker.authorization.access import Asking
     from wirebroker.broker import Broker
     from wirebroker.coordinator.controller.cluster_image import (
         ClusterImage,
@@ -43,23 +46,34 @@ def describe_topic_partitions(broker: Broker, request: Request, body: Any) -> di
         return _refused(body, ErrorCode.INVALID_REQUEST)
     if "" in names:
         return _refused(body, ErrorCode.UNKNOWN_SERVER_ERROR)  # as Kafka
+    asking = None
+    if broker.authorization is not None:
+        asking = asking_of(broker.authorization, request)
+    denied = {name for name in names if asking and not asking.may(DESCRIBE_TOPIC, name)}
     limit = min(
         broker.config.int("max.request.partition.size.limit"), body.response_partition_limit
     )
-    page = _Page(image, request.session.listener_name, limit=max(limit, 1))
-    for name in sorted(name for name in names if name >= first):
+    page = _Page(image, request.session.listener_name, asking, limit=max(limit, 1))
+    for name in sorted(name for name in names if name >= first and name not in denied):
         start = cursor.partition_index if cursor is not None and name == first else 0
         if not page.add(name, start):
             break
+    # Of what was not asked for by its name, nothing is said.
+    told = () if is_everything else sorted(name for name in denied if name >= first)
+    error = int(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+    page.topics += [{"error_code": error, "name": name} for name in told]
     return {"topics": page.topics, "next_cursor": page.next_cursor}
 
 
 class _Page:
     """What fits into one answer."""
 
-    __slots__ = ("_image", "_listener", "_remaining", "next_cursor", "topics")
+    __slots__ = ("_asking", "_image", "_listener", "_remaining", "next_cursor", "topics")
 
-    def __init__(self, image: ClusterImage, listener: str, *, limit: int) -> None:
+    def __init__(
+        self, image: ClusterImage, listener: str, asking: Asking | None, *, limit: int
+    ) -> None:
+        self._asking = asking
         self._image = image
         self._listener = listener
         self._remaining = limit
@@ -73,7 +87,7 @@ class _Page:
             return False
         topic = self._image.topics.get(name)
         if topic is None:
-            self.topics.append(_missing(name))
+            self.topics.append(_missing(name, self._operations(name)))
             return True
         end = min(len(topic.partitions), start + self._remaining)
         self.topics.append(self._describe(topic, start, end))
@@ -89,8 +103,13 @@ class _Page:
             "topic_id": topic.topic_id,
             "is_internal": is_internal(topic.name),
             "partitions": [self._partition(topic.partitions[index]) for index in range(start, end)],
-            "topic_authorized_operations": ALL_ON_TOPIC,
+            "topic_authorized_operations": self._operations(topic.name),
         }
+
+    def _operations(self, name: str) -> int:
+        if self._asking is None:
+            return ALL_ON_TOPIC
+        return self._asking.operations(Resource.TOPIC, name)
 
     def _partition(self, partition: PartitionImage) -> dict[str, Any]:
         return {
@@ -109,7 +128,7 @@ class _Page:
         return broker is not None and not broker.fenced and self._listener in broker.endpoints
 
 
-def _missing(name: str) -> dict[str, Any]:
+def _missing(name: str, operations: int) -> dict[str, Any]:
     error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     try:
         check_topic_name(name)
@@ -119,7 +138,7 @@ def _missing(name: str) -> dict[str, Any]:
         "error_code": int(error),
         "name": name,
         "is_internal": is_internal(name),
-        "topic_authorized_operations": ALL_ON_TOPIC,
+        "topic_authorized_operations": operations,
     }
 
 

@@ -23,6 +23,7 @@ from wirebroker.api.follower_reads import FollowerReads
 from wirebroker.api.leader_endpoints import leader_endpoints
 from wirebroker.api.partition_reads import PartitionReads
 from wirebroker.api.registry import handles_raw
+from wirebroker.authorization.access import asking_of
 from wirebroker.clock import Slices, finish
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.hot.fetch import FetchRequest, parse_fetch
@@ -95,13 +96,19 @@ def fetch(broker: Broker, request: Request) -> Reply | Awaitable[Reply]:
 
 
 def _reads(broker: Broker, request: Request, wanted: FetchRequest) -> PartitionReads:
-    """Return what reads for who asks: followers do with their id; -2 debugs one as a consumer."""
-    quotas = broker.quotas
+    """Return what reads for who asks: followers do with their id; -2 debugs one as a consumer.
+
+    A follower that may not act for the cluster reads nothing, whatever else its client may.
+    """
+    quotas, authorization, version = broker.quotas, broker.authorization, request.version
+    asking = None if authorization is None else asking_of(authorization, request)
     if wanted.replica_id >= 0:
         if quotas.are_there:
             request.session.throttle_ms = NO_CLIENT
-        return FollowerReads(broker, wanted, request.version)
-    reads = PartitionReads(broker, wanted, request.version)
+        if asking is None or asking.may(CLUSTER_ACTION):
+            return FollowerReads(broker, wanted, version)
+        return PartitionReads(broker, wanted, version, asking.as_nobody())
+    reads = PartitionReads(broker, wanted, version, asking)
     if quotas.are_there:
         reads.limit(quotas.most_fetched(request))
     return reads

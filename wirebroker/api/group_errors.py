@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from ipaddress import IPv6Address
 from typing import TYPE_CHECKING, Any, TypeVar
+
+from wirebroker.addresses import host_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
@@ -42,8 +43,4 @@ def given_up_with_peer(request: Request, result: _Result) -> _Result:
 
 def client_host(request: Request) -> str:
     """Return the address of the client as Java prints it: with a slash, IPv6 in full."""
-    host = request.session.peer.rpartition(":")[0].strip("[]")
-    if ":" not in host:
-        return f"/{host}"
-    words = IPv6Address(host.partition("%")[0]).exploded.split(":")
-    return "/" + ":".join(f"{int(word, 16):x}" for word in words)
+    return "/" + host_of(request.session.peer)

@@ -16,8 +16,10 @@ from typing import TYPE_CHECKING
 
 from wirebroker.api.authorized_operations import ALL_ON_CLUSTER, ALL_ON_TOPIC, NOT_ASKED
 from wirebroker.api.registry import handles_raw
+from wirebroker.authorization.access import asking_of
 from wirebroker.clock import Slices
 from wirebroker.cluster.metadata_cache import Variant, encode
+from wirebroker.codecs.acls import Resource
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.codecs.hot.metadata import (
@@ -31,7 +33,7 @@ from wirebroker.codecs.primitives import ZERO_UUID
 from wirebroker.coordinator.controller.cluster_image import TopicImage
 from wirebroker.coordinator.controller.topic_names import check_topic_name, is_internal
 from wirebroker.handlers import Cost
-from wirebroker.needs import CREATE_IN_CLUSTER, CREATE_TOPIC, DESCRIBE_TOPIC
+from wirebroker.needs import CREATE_IN_CLUSTER, CREATE_TOPIC, DESCRIBE_CLUSTER, DESCRIBE_TOPIC
 from wirebroker.threads import Work, coding, in_thread
 
 if TYPE_CHECKING:
@@ -70,7 +72,7 @@ def metadata(broker: Broker, request: Request) -> Reply | Awaitable[Reply]:
     answer = _Answer(broker, request, wanted)
     if answer.topic_count > _AT_ONCE:
         return answer.answer_in_slices()
-    elements = list(answer.elements())
+    elements = [each for each in answer.elements() if each is not None]
     if sum(len(each.partitions) for each in elements) > _AT_ONCE:
         return answer.answer_in_slices()
     return answer.reply([answer.encode(each) for each in elements])
@@ -113,9 +115,11 @@ def advertised(broker: Broker, connection: Session) -> list[tuple[int, str, int,
 class _Answer:
     """One Metadata request and its answer, made from one image."""
 
-    __slots__ = ("_broker", "_error", "_image", "_request", "_variant", "_wanted")
+    __slots__ = ("_asking", "_broker", "_error", "_image", "_request", "_variant", "_wanted")
 
     def __init__(self, broker: Broker, request: Request, wanted: MetadataRequest) -> None:
+        authorization = broker.authorization
+        self._asking = None if authorization is None else asking_of(authorization, request)
         self._broker = broker
         self._request = request
         self._wanted = wanted
@@ -133,11 +137,15 @@ class _Answer:
         wanted = self._wanted.topics
         return len(self._image.topics) if wanted is None else len(wanted)
 
-    def elements(self) -> Iterator[_Element]:
-        """Find what is asked for, each topic once; missing ones may be created meanwhile."""
+    def elements(self) -> Iterator[_Element | None]:
+        """Find what is asked for, each topic once; missing ones may be created meanwhile.
+
+        None stands for a topic that is not shown, so that looking for those that are has steps.
+        """
         wanted = self._wanted.topics
         if wanted is None:
-            yield from self._image.topics.values()
+            for each in self._image.topics.values():
+                yield each if self._is_shown(each.name, is_named=False) else None
             return
         ids = [topic_id for topic_id, _ in wanted if topic_id != ZERO_UUID]
         names = [name for _, name in wanted if name is not None]
@@ -152,6 +160,9 @@ class _Answer:
             return
         missing: list[str] = []
         for name in dict.fromkeys(names):
+            if not self._is_shown(name):
+                yield _denied(name, ZERO_UUID)
+                continue
             topic = self._image.topics.get(name)
             yield topic or self._missing(name, missing)
         if missing:
@@ -166,9 +177,29 @@ class _Answer:
         return ErrorCode.UNKNOWN_SERVER_ERROR if is_accident else ErrorCode.NONE
 
     def _by_id(self, topic_id: bytes) -> _Element:
-        return self._image.topics_by_id.get(topic_id) or TopicView(
-            None, topic_id, error_code=ErrorCode.UNKNOWN_TOPIC_ID
+        topic = self._image.topics_by_id.get(topic_id)
+        if topic is None:
+            return TopicView(None, topic_id, error_code=ErrorCode.UNKNOWN_TOPIC_ID)
+        return topic if self._is_shown(topic.name) else _denied(None, topic_id)
+
+    def _is_shown(self, name: str, *, is_named: bool = True) -> bool:
+        """Tell whether the client may know of a topic; a denial is told if he named it."""
+        asking = self._asking
+        return asking is None or asking.may(DESCRIBE_TOPIC, name, logs_denied=is_named)
+
+    def _may_create(self, name: str) -> bool:
+        asking = self._asking
+        return (
+            asking is None
+            or asking.may(CREATE_IN_CLUSTER, logs_denied=False)
+            or asking.may(CREATE_TOPIC, name)
         )
+
+    def _variant_for(self, name: str) -> Variant:
+        if self._asking is None or not self._wanted.include_topic_authorized_operations:
+            return self._variant
+        operations = self._asking.operations(Resource.TOPIC, name)
+        return self._variant._replace(authorized_operations=operations)
 
     def _missing(self, name: str, missing: list[str]) -> TopicView:
         """Return what is said of a topic that doesn't exist; note it if it shall be created."""
@@ -177,16 +208,22 @@ class _Answer:
             check_topic_name(name)
         except KafkaError:
             error = ErrorCode.INVALID_TOPIC_EXCEPTION
-        else:
-            if self._wanted.allow_auto_topic_creation and self._broker.config.bool(
-                "auto.create.topics.enable"
-            ):
+        if self._wanted.allow_auto_topic_creation and self._broker.config.bool(
+            "auto.create.topics.enable"
+        ):
+            if not self._may_create(name):
+                return TopicView(
+                    name,
+                    is_internal=is_internal(name),
+                    error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+                )
+            if error == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
                 missing.append(name)
         return TopicView(
             name,
             is_internal=is_internal(name),
             error_code=error,
-            topic_authorized_operations=self._variant.authorized_operations,
+            topic_authorized_operations=self._variant_for(name).authorized_operations,
         )
 
     def encode(self, element: _Element) -> bytes:
@@ -194,10 +231,11 @@ class _Answer:
         if isinstance(element, TopicView):
             return encode_topic(self._request.version, element)
         cache = self._broker.metadata_cache
-        encoded = cache.find(self._image, element, self._variant)
+        variant = self._variant_for(element.name)
+        encoded = cache.find(self._image, element, variant)
         if encoded is None:
-            encoded = encode(self._image, element, self._variant)
-            cache.keep(self._image, element, self._variant, encoded)
+            encoded = encode(self._image, element, variant)
+            cache.keep(self._image, element, variant, encoded)
         return encoded
 
     async def answer_in_slices(self) -> Reply:
@@ -206,15 +244,17 @@ class _Answer:
         cache = self._broker.metadata_cache
         topics: list[bytes] = []
         for element in self.elements():
+            if element is None:
+                await slices.turn()
+                continue
             if len(element.partitions) <= _MANY_PARTITIONS or isinstance(element, TopicView):
                 topics.append(self.encode(element))
             else:
-                encoded = cache.find(self._image, element, self._variant)
+                variant = self._variant_for(element.name)
+                encoded = cache.find(self._image, element, variant)
                 if encoded is None:
-                    encoded = await in_thread(
-                        Work.CODING, encode, self._image, element, self._variant
-                    )
-                    cache.keep(self._image, element, self._variant, encoded)
+                    encoded = await in_thread(Work.CODING, encode, self._image, element, variant)
+                    cache.keep(self._image, element, variant, encoded)
                 topics.append(encoded)
             await slices.turn()
         return self.reply(topics)
@@ -233,7 +273,6 @@ class _Answer:
                     error_code=self._error,
                 )
             ]
-        operations = self._wanted.include_cluster_authorized_operations
         return [
             *encode_metadata(
                 request.version,
@@ -241,6 +280,20 @@ class _Answer:
                 cluster_id=broker.cluster_id,
                 controller_id=any_live_broker(self._image, broker.node_id),
                 topics=topics,
-                cluster_authorized_operations=ALL_ON_CLUSTER if operations else NOT_ASKED,
+                cluster_authorized_operations=self._cluster_operations(),
             )
         ]
+
+    def _cluster_operations(self) -> int:
+        if not self._wanted.include_cluster_authorized_operations:
+            return NOT_ASKED
+        if self._asking is None:
+            return ALL_ON_CLUSTER
+        if not self._asking.may(DESCRIBE_CLUSTER):
+            return 0
+        return self._asking.operations(Resource.CLUSTER)
+
+
+def _denied(name: str | None, topic_id: bytes) -> TopicView:
+    """Return what is told of a topic that the client must not know of, be it there or not."""
+    return TopicView(name, topic_id, error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED)

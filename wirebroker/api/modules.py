@@ -6,6 +6,7 @@ from typing import Final
 
 # Modules whose handlers serve the advertised APIs.
 API_MODULES: Final = (
+    "acls",
     "add_offsets_to_txn",
     "add_partitions_to_txn",
     "alter_configs",

@@ -30,10 +30,12 @@ from wirebroker.fetch_sessions import (
     SessionPartition,
     records_length,
 )
+from wirebroker.needs import READ_TOPIC
 from wirebroker.storage.files import FileSlice
 from wirebroker.storage.log.read import aborted_in
 
 if TYPE_CHECKING:
+    from wirebroker.authorization.access import Asking
     from wirebroker.broker import Broker
     from wirebroker.clock import Steps
     from wirebroker.cluster.partition import Partition
@@ -75,6 +77,7 @@ class PartitionReads:
 
     __slots__ = (
         "_absent",
+        "_asking",
         "_broker",
         "_by_id",
         "_client_rack",
@@ -91,7 +94,11 @@ class PartitionReads:
         "size",
     )
 
-    def __init__(self, broker: Broker, request: FetchRequest, version: int) -> None:
+    def __init__(
+        self, broker: Broker, request: FetchRequest, version: int, asking: Asking | None = None
+    ) -> None:
+        """Take a request; `asking` says which topics its client may read, None: all."""
+        self._asking = asking
         self._broker = broker
         self._version = version
         self._by_id = version >= TOPIC_ID_VERSION
@@ -121,6 +128,11 @@ class PartitionReads:
         find = self._broker.replicas.find
         for asked in partitions:
             known, missing = find(asked.topic, asked.topic_id, by_id=by_id)
+            if self._asking is not None and not self._may_read(asked):
+                denied = _failure(asked, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+                denied.aborted_transactions = ()
+                unknown.append((asked, denied))
+                continue
             partition = known.get(asked.wanted.index)
             if by_id and known and not asked.topic:
                 # Sessions keep the name that was found; all partitions have it.
@@ -145,6 +157,17 @@ class PartitionReads:
             yield
         if unknown:
             self._absent += unknown
+
+    def _may_read(self, asked: SessionPartition) -> bool:
+        """Tell whether a topic may be read; an id that nobody knows is told as that."""
+        assert self._asking is not None
+        name = asked.topic
+        if not name:
+            topic = self._broker.metadata.image.topics_by_id.get(asked.topic_id)
+            if topic is None:
+                return True
+            name = topic.name
+        return self._asking.may(READ_TOPIC, name)
 
     def look(self) -> Steps[None]:
         """Read every partition once."""

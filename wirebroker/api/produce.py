@@ -32,6 +32,7 @@ from wirebroker.api.produce_checks import (
 )
 from wirebroker.api.registry import handles_raw
 from wirebroker.api.transaction_guards import Refusal, guards_for
+from wirebroker.authorization.access import asking_of
 from wirebroker.clock import Slices, next_turn
 from wirebroker.cluster.local_replica import LARGE_APPEND_BYTES
 from wirebroker.codecs.api_keys import ApiKey
@@ -50,6 +51,7 @@ from wirebroker.storage.log.brief_work import TakesLongError
 
 if TYPE_CHECKING:
     from wirebroker.api.transaction_guards import Guards
+    from wirebroker.authorization.access import Asking
     from wirebroker.broker import Broker
     from wirebroker.clock import Steps
     from wirebroker.cluster.partition import Partition
@@ -98,6 +100,7 @@ class _Produce:
         "_begun",
         "_broker",
         "_delayed",
+        "_denied",
         "_guards",
         "_leaders",
         "_must_wait",
@@ -120,6 +123,8 @@ class _Produce:
         self._begun = begun
         self._request = request
         self._wanted = wanted
+        # Topics that the client must not write to; they are taken out of what is wanted.
+        self._denied: list[ProduceTopic] = []
         # Of partitions in which a transaction begins.
         self._guards: Guards = {}
         self._results: list[tuple[ProduceTopic, list[PartitionResult]]] = []
@@ -137,14 +142,18 @@ class _Produce:
     def serve(self) -> Reply | Awaitable[Reply]:
         """Append at once whatever can be, and answer unless something has to wait."""
         wanted = self._wanted
+        authorization = self._broker.authorization
+        asking = None if authorization is None else asking_of(authorization, self._request)
         try:
-            refuse_at_first_sight(wanted)
+            refuse_at_first_sight(wanted, asking)
             if self._request.version < ZSTD_VERSION:
                 refuse_unknown_codecs(wanted)
         except KafkaError as error:
             return self._refuse(error)
         if names_one_twice(wanted.topics):
             wanted.topics = last_of_each(wanted.topics)
+        if asking is not None:
+            self._take_out_denied(asking)
         if wanted.transactional_id is not None:
             try:
                 guards = guards_for(self._broker, self._request, wanted)
@@ -155,6 +164,24 @@ class _Produce:
                 return self._serve_when_admitted(guards)
             self._guards = guards
         return self._serve()
+
+    def _take_out_denied(self, asking: Asking) -> None:
+        """Have topics that are denied answered as that, and nothing else done about them."""
+        topics = self._wanted.topics
+        by_id = self._request.version >= _TOPIC_ID_VERSION
+        names = self._broker.metadata.image.topics_by_id
+        allowed: list[ProduceTopic] = []
+        for topic in topics:
+            known = names.get(topic.topic_id) if by_id else None
+            name = topic.name if known is None else known.name
+            # An id that nobody knows is told as that.
+            is_unknown = by_id and known is None
+            (allowed if is_unknown or asking.may(WRITE_TOPIC, name) else self._denied).append(topic)
+        self._wanted.topics = allowed
+        for topic in self._denied:
+            error = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+            answers = [PartitionResult(index, error) for index, _ in topic.partitions]
+            self._results.append((topic, answers))
 
     async def _serve_when_admitted(self, guards: Awaitable[Guards]) -> Reply:
         self._guards = await guards
@@ -190,14 +217,15 @@ class _Produce:
         topics = self._wanted.topics
         if names_one_twice(topics):
             topics = last_of_each(topics)
-        self._results = [
+        refused = [
             (topic, [PartitionResult(index, error.code) for index, _ in topic.partitions])
             for topic in topics
         ]
         if error.code != ErrorCode.UNKNOWN_SERVER_ERROR:  # of which Kafka says nothing more
-            for _, results in self._results:
+            for _, results in refused:
                 for result in results:
                     result.error_message = error.message
+        self._results += refused
         return self._reply()
 
     async def _serve_rest(self, slices: Slices, steps: Steps[None]) -> Reply:
@@ -238,6 +266,7 @@ class _Produce:
         appended = self._appended
         if (
             self._must_wait
+            or self._denied
             or wanted.acks == 0
             or wanted.transactional_id is not None
             or len(wanted.topics) != 1

@@ -26,6 +26,7 @@ from wirebroker.codecs.records.layout import (
     TRANSACTIONAL_FLAG,
 )
 from wirebroker.coordinator.controller.topic_names import is_internal
+from wirebroker.needs import WRITE_TRANSACTIONAL_ID
 from wirebroker.storage.log.batch_shape import (
     LARGEST_LENGTH,
     SMALLEST_LENGTH,
@@ -36,6 +37,7 @@ from wirebroker.storage.log.batch_shape import (
 )
 
 if TYPE_CHECKING:
+    from wirebroker.authorization.access import Asking
     from wirebroker.cluster.partition import Partition
     from wirebroker.codecs.hot.produce import ProducePartition, ProduceRequest
     from wirebroker.request import Request
@@ -45,10 +47,14 @@ if TYPE_CHECKING:
 _ADMIN_CLIENT_ID = "__admin_client"
 
 
-def refuse_at_first_sight(wanted: ProduceRequest) -> None:
+def refuse_at_first_sight(wanted: ProduceRequest, asking: Asking | None = None) -> None:
     """Look at the first batch of each partition, as Kafka's RequestUtils.hasTransactionalRecords.
 
     It ends with the first transactional one: what is behind it is not found corrupt here.
+
+    Args:
+        wanted: The request.
+        asking: Who is asked whether the client may write by the transactional id.
 
     Raises:
         KafkaError: The request is refused as a whole.
@@ -68,7 +74,10 @@ def refuse_at_first_sight(wanted: ProduceRequest) -> None:
                 and magic == MAGIC
                 and length + OVERHEAD_BYTES <= len(records)
             ):
-                if wanted.transactional_id is None:
+                transactional_id = wanted.transactional_id
+                if transactional_id is None or not (
+                    asking is None or asking.may(WRITE_TRANSACTIONAL_ID, transactional_id)
+                ):
                     raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
                 return
 

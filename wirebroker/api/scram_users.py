@@ -43,7 +43,7 @@ async def describe_scram_users(broker: Broker, request: Request, body: Any) -> d
         for name in sorted(users):
             results.append(_described(name, users[name]))
             await slices.turn()
-        return {"error_code": ErrorCode.NONE, "error_message": None, "results": results}
+        return {"error_code": ErrorCode.NONE, "error_message": "", "results": results}
     counts: dict[str, int] = {}
     for each in body.users:
         counts[each.name] = counts.get(each.name, 0) + 1
@@ -51,7 +51,7 @@ async def describe_scram_users(broker: Broker, request: Request, body: Any) -> d
     for name, count in counts.items():
         results.append(_wanted(name, users.get(name), is_repeated=count > 1))
         await slices.turn()
-    return {"error_code": ErrorCode.NONE, "error_message": None, "results": results}
+    return {"error_code": ErrorCode.NONE, "error_message": "", "results": results}
 
 
 def _wanted(

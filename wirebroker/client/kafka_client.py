@@ -42,6 +42,7 @@ _GROUP: Final = 0
 # The last version that asks for one key and not for several.
 _ONE_KEY: Final = 3
 _CLIENT_ID: Final = "wirebroker-cli"
+_LOCAL_HOSTS: Final = ("127.", "localhost", "::1")
 
 
 class KafkaClient:
@@ -134,6 +135,11 @@ class KafkaClient:
         other = copy(self)
         other._nodes = {}
         return other
+
+    @property
+    def is_asked_locally(self) -> bool:
+        """Whether an address that it began with is one of this machine."""
+        return any(each.host.startswith(_LOCAL_HOSTS) for each in self._bootstrap)
 
     # --- requests ---
 

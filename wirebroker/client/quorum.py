@@ -33,12 +33,13 @@ class QuorumReplica(NamedTuple):
 
 
 class DescribedQuorum(NamedTuple):
-    """Who leads, and how far the others are."""
+    """Who leads, and how far the others are; `now_ms` is the leader's clock, if it is told."""
 
     leader_id: int
     leader_epoch: int
     high_watermark: int
     replicas: list[QuorumReplica]
+    now_ms: int | None
 
 
 async def quorum_of(client: KafkaClient) -> DescribedQuorum:
@@ -59,8 +60,13 @@ async def quorum_of(client: KafkaClient) -> DescribedQuorum:
         for is_voter, replicas in ((True, partition.current_voters), (False, partition.observers))
         for each in sorted(replicas, key=lambda each: each.replica_id)
     ]
+    now_ms = _UNKNOWN_TIME if leader is None else leader.last_caught_up_timestamp
     return DescribedQuorum(
-        partition.leader_id, partition.leader_epoch, partition.high_watermark, found
+        partition.leader_id,
+        partition.leader_epoch,
+        partition.high_watermark,
+        found,
+        None if now_ms == _UNKNOWN_TIME else now_ms,
     )
 
 

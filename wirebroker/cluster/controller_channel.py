@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from wirebroker.codecs.envelope import Principal
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.codecs.messages import request_message, response_message
 from wirebroker.coordinator.controller.controller import ControllerRequest
@@ -102,8 +103,12 @@ class LocalChannel:
 
     async def forward(self, key: ApiKey, version: int, body: Any, requester: Requester) -> Any:
         """Have a client's request carried out; see ControllerChannel."""
-        # Authorized where it came in.
-        return await self._controller.handle(ControllerRequest(key, version, body, requester.asker))
+        principal = Principal(
+            requester.principal_type, requester.principal_name, requester.is_by_token
+        )
+        client = (principal, requester.host)
+        request = ControllerRequest(key, version, body, requester.asker, client)
+        return await self._controller.handle(request)
 
     async def close(self) -> None:
         """Do nothing: the controller belongs to whoever opened it."""

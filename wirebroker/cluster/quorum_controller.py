@@ -17,6 +17,11 @@ import logging
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from wirebroker.addresses import java_host
+from wirebroker.authorization.access import asking_for
+from wirebroker.authorization.controller_rules import rule_on
+from wirebroker.authorization.following import follow_acls, unserved_protection
+from wirebroker.authorization.ruling import AskedRequest
 from wirebroker.cluster.committed_answers import AnswerErrors
 from wirebroker.cluster.controller_log import ControllerLog
 from wirebroker.cluster.metadata_fetch import MetadataFetches
@@ -76,6 +81,7 @@ class QuorumController:
         rules: What its requests do.
         log: Where the records are, and when they count.
         follower: Shows the committed state, and tells others of it.
+        authorization: Who may do what; None: everybody everything.
         endpoints: Where other nodes reach it; empty if none do.
         fetches: Answers those who follow the log.
     """
@@ -84,6 +90,7 @@ class QuorumController:
         "_clock",
         "_engine",
         "_fencing",
+        "authorization",
         "endpoints",
         "fetches",
         "follower",
@@ -104,6 +111,7 @@ class QuorumController:
         self.rules = rules
         self.endpoints = endpoints
         self.follower = MetadataFollower(clock, image)
+        self.authorization = follow_acls(rules.config, self.follower)
         self.log = ControllerLog(stored, self.follower)
         self.fetches = MetadataFetches(
             self.log,
@@ -118,6 +126,11 @@ class QuorumController:
         self._engine = SteppedEngine(
             machine, self.log, clock, errors=_ERRORS, on_effect=self._begin_fencing
         )
+
+    @property
+    def metadata(self) -> MetadataFollower:
+        """Its follower, by the name that brokers have for theirs."""
+        return self.follower
 
     # Start and stop
 
@@ -163,7 +176,7 @@ class QuorumController:
                 LOGGER.warning("the cluster is not new: users to begin with are passed over")
             held = ImageBuilder(image).apply_all(bootstrap).build(offset=0, epoch=0)[0]
             check_directory(
-                (*held.unserved_protection, *_protecting_configs(held, node_id)),
+                (*unserved_protection(held, config), *_protecting_configs(held, node_id)),
                 log.directory,
                 config,
             )
@@ -212,9 +225,23 @@ class QuorumController:
     async def carry_out(self, request: ControllerRequest) -> dict[str, Any]:
         """Carry out a request, for whoever answers one that is refused as a whole himself.
 
+        Of a client's as much as it may.
+
         Raises:
             KafkaError: Why it is refused, such as NOT_CONTROLLER.
         """
+        if self.authorization is None or request.client is None:
+            return await self._carry_out(request)
+        principal, host = request.client
+        asking = asking_for(self.authorization, principal, java_host(host), request.key)
+        asked = AskedRequest(asking, self.follower.image, request.version, request.body)
+        ruling = rule_on(request, asked)
+        if ruling.refusal is not None:
+            return dict(ruling.refusal)
+        answer = await self._carry_out(request)
+        return answer if ruling.merge is None else dict(ruling.merge(answer))
+
+    async def _carry_out(self, request: ControllerRequest) -> dict[str, Any]:
         if request.key is ApiKey.DESCRIBE_QUORUM:
             return describe_quorum(request, self._quorum())
         return await self.submit(self.rules.operation(request))

@@ -19,6 +19,7 @@ from wirebroker.client.errors import ClientError
 from wirebroker.client.kafka_client import KafkaClient
 from wirebroker.clock import SystemClock
 from wirebroker.commands.output import Output, tell
+from wirebroker.commands.profiles import current_profile, profile_file
 from wirebroker.commands.security_flags import (
     SecurityFlags,
     client_settings,
@@ -29,6 +30,7 @@ from wirebroker.signals import on_signal
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
+    from pathlib import Path
 
 FAILED: Final = 1
 _TERMINATED: Final = 128 + signal.SIGTERM
@@ -68,7 +70,7 @@ def cluster_flags(command: _Command) -> _Command:
             "-b",
             "--bootstrap",
             metavar="HOST:PORT,...",
-            help=f"Brokers to begin with. [default: {_VARIABLE}, else {_DEFAULT}]",
+            help=f"Brokers to begin with. [default: {_VARIABLE}, a profile's, else {_DEFAULT}]",
         ),
     ):
         command = option(command)
@@ -81,8 +83,14 @@ def run_verb(flags: ClusterFlags, work: Callable[[KafkaClient, Output], Awaitabl
     Raises:
         click.UsageError: The addresses are none, or settings can't be used.
     """
+    from_profile = _profile(flags)
+    if from_profile is not None:
+        flags["client_config"] = from_profile
     settings = client_settings(flags)
-    named = flags["bootstrap"] or settings.get("bootstrap.servers") or os.environ.get(_VARIABLE)
+    of_file, of_variable = settings.get("bootstrap.servers"), os.environ.get(_VARIABLE)
+    named = flags["bootstrap"] or (
+        of_variable or of_file if from_profile else of_file or of_variable
+    )
     try:
         addresses = addresses_of(named or _DEFAULT)
     except ValueError as error:
@@ -108,6 +116,14 @@ def run_verb(flags: ClusterFlags, work: Callable[[KafkaClient, Output], Awaitabl
             tell(f"wirebroker: {error}")
             return FAILED
     return 0  # whoever read the output has closed it
+
+
+def _profile(flags: ClusterFlags) -> Path | None:
+    """Return the settings of the profile in use, unless a file of settings is named."""
+    if flags["client_config"] or os.environ.get("WIREBROKER_CLIENT_CONFIG"):
+        return None
+    name = current_profile()
+    return None if name is None else profile_file(name)
 
 
 async def _until_terminated(work: Awaitable[None]) -> int:

@@ -69,6 +69,16 @@ VERBS: Final = (
         "Have leaders of partitions elected anew.",
     ),
     Verb(
+        "doctor",
+        "wirebroker.commands.doctor:doctor",
+        "Ask a cluster what support would ask, and say what to do about each answer.",
+    ),
+    Verb(
+        "bench",
+        "wirebroker.commands.bench:bench",
+        "Write records to a topic made for it, read them back, and say how fast that went.",
+    ),
+    Verb(
         "shadow",
         "wirebroker.commands.shadow:shadow",
         "Copy partitions of a cluster, byte for byte, and verify them on the way.",
@@ -84,6 +94,16 @@ VERBS: Final = (
         "pipeline",
         "wirebroker.commands.pipeline:pipeline",
         "Run a job on Spark, where wirebroker[spark] is installed.",
+    ),
+    Verb(
+        "profile",
+        "wirebroker.commands.profile:profile",
+        "Keep clusters by names of one's own, and choose which verbs ask.",
+    ),
+    Verb(
+        "completion",
+        "wirebroker.commands.completion:completion",
+        "Print what makes a shell complete verbs and flags: bash, zsh or fish.",
     ),
     Verb("commands", "wirebroker.cli:commands", "Print every verb with its flags."),
 )
@@ -134,5 +154,10 @@ SCRIPTS: Final = (
         "kafka-dump-log",
         "wirebroker.scripts.dump_log:kafka_dump_log",
         "Print what the files of a partition hold, as kafka-dump-log.sh.",
+    ),
+    Verb(
+        "kafka-producer-perf-test",
+        "wirebroker.scripts.producer_perf_test:kafka_producer_perf_test",
+        "Write many records and say how fast that went, as kafka-producer-perf-test.sh.",
     ),
 )

@@ -6,11 +6,14 @@ So `--version` and `--help` cost nothing of what `topic` or `serve` need.
 from __future__ import annotations
 
 from importlib import import_module
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import click
 
 from wirebroker.commands.table import SCRIPTS, VERBS
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 
 class VerbGroup(click.Group):
@@ -29,6 +32,18 @@ class VerbGroup(click.Group):
                 module, _, attribute = verb.place.partition(":")
                 return cast("click.Command", getattr(import_module(module), attribute))
         return None
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Return the verbs that begin so, by the table alone, or the flags."""
+        from click.shell_completion import CompletionItem  # noqa: PLC0415 - for shells alone
+
+        if incomplete.startswith("-"):
+            return click.Command.shell_complete(self, ctx, incomplete)
+        return [
+            CompletionItem(verb.name, help=verb.help)
+            for verb in (*VERBS, *SCRIPTS)
+            if verb.name.startswith(incomplete)
+        ]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the list of verbs by the table alone."""

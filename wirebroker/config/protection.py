@@ -35,20 +35,32 @@ _THEM: Final = ("it", "them")
 _MOST_SHOWN: Final = 5
 # Any other value than the default of any name that begins so asks.
 _PREFIXES: Final = ("ssl.", "sasl.")
-# Names of Kafka's own authorizer and of older Kafkas, which the table has no rows for, with the
+# Names of older Kafkas, which the table has no rows for, with the
 # value that asks for nothing.
 _OTHERS: Final[Mapping[str, str]] = {
-    "allow.everyone.if.no.acl.found": "true",
     "delegation.token.master.key": "",
     "password.encoder.old.secret": "",
     "password.encoder.secret": "",
+}
+
+# What only an authorizer reads, with the value that asks for nothing.
+_OF_AUTHORIZERS: Final[Mapping[str, str]] = {
+    "allow.everyone.if.no.acl.found": "true",
     "super.users": "",
 }
 
 
 def asking_names(settings: Mapping[str, str]) -> tuple[str, ...]:
     """Return the names among `settings` that ask for protection, in order."""
-    return tuple(sorted(name for name, value in settings.items() if _asks(name, value)))
+    asking = {name for name, value in settings.items() if _asks(name, value)}
+    if not settings.get("authorizer.class.name"):
+        # Without an authorizer nobody goes by them: then they ask for what is not there.
+        asking |= {
+            name
+            for name, harmless in _OF_AUTHORIZERS.items()
+            if settings.get(name, "").strip().casefold() not in {"", harmless}
+        }
+    return tuple(sorted(asking))
 
 
 def is_about_protection(name: str) -> bool:
@@ -84,7 +96,7 @@ def check_directory(kinds: Sequence[str], path: str, config: Config) -> None:
     if kinds and not config.bool(SWITCH):
         raise StartError(
             f"{path} holds {', '.join(kinds)}: that is protection that is not there yet",
-            f"start Apache Kafka on it, or {_RUN_OPEN}",
+            f"{_instead(kinds, 'start Apache Kafka on it')}, or {_RUN_OPEN}",
         )
 
 
@@ -101,8 +113,12 @@ def check_cluster(kinds: Sequence[str], config: Config) -> None:
     if kinds and not config.bool(SWITCH):
         raise StartError(
             f"the cluster holds {', '.join(kinds)}, and this broker would be the way around them",
-            f"join a cluster without, or {_RUN_OPEN}",
+            f"{_instead(kinds, 'join a cluster without')}, or {_RUN_OPEN}",
         )
+
+
+def _instead(kinds: Sequence[str], otherwise: str) -> str:
+    return "set authorizer.class.name" if kinds == ("ACLs",) else otherwise
 
 
 def unprotected_warning(config: Config) -> str | None:

@@ -1,9 +1,9 @@
 """Envelope: a client's request that a broker forwards, with who asked (KIP-590).
 
-Whom an Envelope names is believed: until there are authorizers, who may connect may ask for
-anything. What cannot be read is refused as a whole. That this is not the active controller is said
-of the Envelope, whose sender looks for another one, and not of what is in it, which only its client
-reads (as Kafka's RequestChannel.buildResponseSend).
+Whom an Envelope names is believed: where there is an authorizer, who may send one is a broker, and
+what is in it is done as far as its principal may. What cannot be read is refused as a whole. That
+this is not the active controller is said of the Envelope, whose sender looks for another one, and
+not of what is in it, which only its client reads (as Kafka's RequestChannel.buildResponseSend).
 
 Source: Kafka's EnvelopeUtils and ControllerApis.handleEnvelope.
 """
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.envelope import (
     Header,
+    Principal,
     answer_header,
     decode_host,
     decode_principal,
@@ -49,12 +50,12 @@ _ELEMENT_BYTES: Final = 1024
 async def unwrap(controller: QuorumController, request: Request, body: Any) -> dict[str, Any]:
     """Carry out what an Envelope carries."""
     try:
-        header, asker = _forwarded(body)
+        header, asker, client = _forwarded(body)
         inner = await _decode(header, body.request_data)
     except MalformedFrameError as error:
         LOGGER.warning("a request that %s forwards is refused: %s", request.session.peer, error)
         return {"error_code": int(ErrorCode.INVALID_REQUEST), "response_data": None}
-    asked = ControllerRequest(header.key, header.version, inner, asker)
+    asked = ControllerRequest(header.key, header.version, inner, asker, client)
     try:
         answer = await controller.carry_out(asked)
     except KafkaError as error:
@@ -64,18 +65,18 @@ async def unwrap(controller: QuorumController, request: Request, body: Any) -> d
     return {"error_code": 0, "response_data": await _encode(header, answer)}
 
 
-def _forwarded(envelope: Any) -> tuple[Header, Owner]:
-    """Return the header of the request in an Envelope, and whose quotas count for it.
+def _forwarded(envelope: Any) -> tuple[Header, Owner, tuple[Principal, str]]:
+    """Return the header of the request in an Envelope, whose quotas count, and who asks from where.
 
     Raises:
         MalformedFrameError: It is none that is forwarded, or who asks cannot be read.
     """
     header = parse_header(envelope.request_data)
     principal = decode_principal(envelope.request_principal or b"")
-    decode_host(envelope.client_host_address)
+    host = decode_host(envelope.client_host_address)
     if header.key not in SERVED_KEYS and header.key is not ApiKey.DESCRIBE_QUORUM:
         raise MalformedFrameError(f"{header.key.name} is not to be forwarded")
-    return header, (principal.name, header.client_id or "")
+    return header, (principal.name, header.client_id or ""), (principal, host)
 
 
 async def _decode(header: Header, frame: bytes) -> Any:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from wirebroker.addresses import host_of
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.controller_api.long_answer import as_response
 from wirebroker.controller_api.registry import handles
@@ -44,6 +45,8 @@ _NEEDS: Final[dict[ApiKey, tuple[Need, ...]]] = {
     ApiKey.ALTER_PARTITION_REASSIGNMENTS: (ALTER_CLUSTER,),
     ApiKey.LIST_PARTITION_REASSIGNMENTS: (DESCRIBE_CLUSTER,),
     ApiKey.DESCRIBE_QUORUM: (DESCRIBE_CLUSTER,),
+    ApiKey.CREATE_ACLS: (ALTER_CLUSTER,),
+    ApiKey.DELETE_ACLS: (ALTER_CLUSTER,),
     ApiKey.UPDATE_FEATURES: (ALTER_CLUSTER,),
     ApiKey.UNREGISTER_BROKER: (ALTER_CLUSTER,),
     ApiKey.ALTER_CLIENT_QUOTAS: (ALTER_CLUSTER_CONFIGS,),
@@ -55,8 +58,10 @@ _OF_BROKERS: Final = (CLUSTER_ACTION,)
 
 async def carry_out(controller: QuorumController, request: Request, body: Any) -> dict[str, Any]:
     """Answer when what is decided is committed, or why it is refused."""
-    asker = request.session.principal.name, request.client_id or ""
-    asked = ControllerRequest(request.key, request.version, body, asker)
+    session = request.session
+    asker = session.principal.name, request.client_id or ""
+    client = (session.principal, host_of(session.peer))
+    asked = ControllerRequest(request.key, request.version, body, asker, client)
     return as_response(await controller.handle(asked))
 
 

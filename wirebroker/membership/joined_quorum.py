@@ -17,6 +17,7 @@ import random
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Final
 
+from wirebroker.authorization.following import unserved_protection
 from wirebroker.clock import pause
 from wirebroker.cluster.metadata_follower import MetadataFollower
 from wirebroker.cluster.remote_channel import RemoteChannel
@@ -125,7 +126,7 @@ def check_joinable(image: ClusterImage, config: Config) -> None:
         check_features(image.features)
     except KafkaError as error:
         raise StartError(str(error.message), "start a newer broker in this cluster") from None
-    check_cluster(image.unserved_protection, config)
+    check_cluster(unserved_protection(image, config), config)
     unserved = {
         name: level
         for name, level in image.features.items()

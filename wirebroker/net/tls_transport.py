@@ -28,6 +28,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Final, cast
 
 from wirebroker.codecs.errors import MalformedFrameError
+from wirebroker.net.tls_error import TlsFailedError
 from wirebroker.net.transport import ConnectionTransport
 
 if TYPE_CHECKING:
@@ -61,10 +62,6 @@ _CAUSES: Final = {
     "TLSV1_ALERT_PROTOCOL_VERSION": "there is no version of TLS that both sides take",
     "UNSUPPORTED_PROTOCOL": "there is no version of TLS that both sides take",
 }
-
-
-class TlsFailedError(ConnectionError):
-    """The peer and we don't agree on TLS; a line in the log has said why."""
 
 
 class TlsTurns:

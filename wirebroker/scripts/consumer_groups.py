@@ -24,6 +24,7 @@ from wirebroker.scripts.offset_resets import goals_of, places_of, scenario_of
 from wirebroker.scripts.script import ScriptCommand, ScriptFlags, run_script, script_flags
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Unpack
 
     from wirebroker.client.groups import ListedGroup
@@ -198,7 +199,7 @@ async def _list(client: KafkaClient, out: Output, flags: _GroupFlags) -> None:
         for each in found:
             out.line(each.name)
         return
-    rows: list[list[object]] = [list(titles)]
+    rows: list[Sequence[object]] = [list(titles)]
     for each in found:
         row: list[object] = [each.name]
         row += [(each.kind or "").capitalize()] if "TYPE" in titles else []
@@ -295,7 +296,7 @@ async def _reset(client: KafkaClient, out: Output, flags: _GroupFlags, scenario:
             for place, offset in sorted(each.items()):
                 out.line(f"{prefix}{place.topic},{place.partition},{offset}")
         return
-    rows: list[list[object]] = [["GROUP", "TOPIC", "PARTITION", "NEW-OFFSET"]]
+    rows: list[Sequence[object]] = [["GROUP", "TOPIC", "PARTITION", "NEW-OFFSET"]]
     rows += [
         [name, *place, offset]
         for name, each in goals.items()
@@ -326,7 +327,7 @@ async def _delete_offsets(client: KafkaClient, out: Output, flags: _GroupFlags) 
             out.line("\nError: Encountered some partition-level error, see the follow-up details.")
         else:
             out.line(f"Request succeeded for deleting offsets from group {name}.")
-        rows: list[list[object]] = [["TOPIC", "PARTITION", "STATUS"]]
+        rows: list[Sequence[object]] = [["TOPIC", "PARTITION", "STATUS"]]
         rows += [
             [*place, f"Error: {thrown_for(each)}" if each else "Successful"]
             for place, each in sorted(codes.items())

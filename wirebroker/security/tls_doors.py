@@ -20,7 +20,8 @@ from wirebroker.codecs.distinguished_name import alternative_names_of, subject_o
 from wirebroker.codecs.envelope import Principal
 from wirebroker.config.principal_rules import principal_name
 from wirebroker.config.row import ConfigError, StartError
-from wirebroker.net.tls_transport import TlsFailedError, TlsTransport, TlsTurns
+from wirebroker.net.tls_error import TlsFailedError
+from wirebroker.net.tls_transport import TlsTransport, TlsTurns
 from wirebroker.security.tls_contexts import ServerSide, server_side
 from wirebroker.threads import Work, in_thread
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from wirebroker.testing.broker_clock import BrokerClock
 from wirebroker.testing.broker_faults import BrokerFaults
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from typing import Self
 
     from wirebroker.testing.client_configs import ClientName
+    from wirebroker.testing.protection import SaslName
     from wirebroker.testing.recorded_request import RecordedRequest
     from wirebroker.testing.settings import Setting
 
@@ -57,6 +58,8 @@ class Broker(Contents):
         port: int = 0,
         own_process: bool = False,
         snapshot: Snapshot | str | Path | None = None,
+        tls: bool = False,
+        sasl: SaslName | None = None,
     ) -> None:
         """Prepare a broker; it runs from `start`, or `with`, on.
 
@@ -67,6 +70,11 @@ class Broker(Contents):
             own_process: As `spawn` has it.
             snapshot: What it holds at the start, and after each `reset`: one that was taken, or a
                 data directory of a broker that does not run.
+            tls: Whether it is spoken to by TLS, with a certificate of its own authority for
+                127.0.0.1 and localhost (`wirebroker[tls]`).
+            sasl: How clients log in, "PLAIN", "SCRAM-SHA-256" or "SCRAM-SHA-512", as user `test`
+                with the password `test-secret`; `client_config` has all of that. PLAIN is there
+                besides: it is what the kit itself uses.
 
         Raises:
             ValueError: The snapshot is no data directory, or a directory is given besides.
@@ -78,6 +86,8 @@ class Broker(Contents):
                 port=port,
                 is_child=own_process,
                 origin=None if snapshot is None else snapshot_place(snapshot),
+                tls=tls,
+                sasl=sasl,
             )
         )
 
@@ -96,6 +106,8 @@ class Broker(Contents):
         directory: str | Path | None = None,
         port: int = 0,
         snapshot: Snapshot | str | Path | None = None,
+        tls: bool = False,
+        sasl: SaslName | None = None,
     ) -> Self:
         """Return a broker that runs in a process of its own; the arguments are the same.
 
@@ -109,7 +121,13 @@ class Broker(Contents):
         [b'one']
         """
         return cls(
-            config=config, directory=directory, port=port, own_process=True, snapshot=snapshot
+            config=config,
+            directory=directory,
+            port=port,
+            own_process=True,
+            snapshot=snapshot,
+            tls=tls,
+            sasl=sasl,
         )
 
     # -- its life ----------------------------------------------------------------------------
@@ -292,7 +310,7 @@ class Broker(Contents):
         """
         return self._life.directory
 
-    def client_config(self, client: ClientName) -> dict[str, str]:
+    def client_config(self, client: ClientName) -> dict[str, Any]:
         """Return how a client is told of this broker, in its own words.
 
         >>> broker.client_config("confluent") == {"bootstrap.servers": broker.bootstrap_servers}
@@ -305,7 +323,7 @@ class Broker(Contents):
         Raises:
             ValueError: There is no client of that name.
         """
-        return client_config(client, self.bootstrap_servers)
+        return client_config(client, self.bootstrap_servers, self._life.protection)
 
     def log_lines(self, most: int = 50) -> list[str]:
         """Return what it has logged last, since it was started.

@@ -6,10 +6,11 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from wirebroker.client.errors import ClientError
+from wirebroker.client.groups import committed_of
 from wirebroker.net.client.settings import PeerAddress
 from wirebroker.testing.cluster_controller import ClusterController
 from wirebroker.testing.cluster_node import ClusterNode
-from wirebroker.testing.kit_client import as_told_to_tests, kit_client
+from wirebroker.testing.kit_client import CLIENT_ID, as_told_to_tests, kit_client
 from wirebroker.testing.life import BrokerLife
 from wirebroker.testing.loop_thread import LoopThread
 from wirebroker.testing.node_links import NodeLinks
@@ -65,6 +66,8 @@ class ClusterLife:
             self._thread.call(self._prepare())
         with ThreadPoolExecutor(self._count) as pool:
             list(pool.map(BrokerLife.start, self._lives))
+        # The first who asks for a group's coordinator has to ask again, a second later.
+        self.ask(lambda client: committed_of(client, CLIENT_ID))
 
     def close(self) -> None:
         """End all nodes, and the network."""

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
+    from wirebroker.testing.protection import SaslName
     from wirebroker.testing.settings import Setting
     from wirebroker.testing.snapshots import Snapshot
 
@@ -32,6 +33,8 @@ class BrokerFactory:
         port: int = 0,
         own_process: bool = False,
         snapshot: Snapshot | str | Path | None = None,
+        tls: bool = False,
+        sasl: SaslName | None = None,
     ) -> Broker:
         """Start a broker; the arguments are those of Broker."""
         broker = Broker(
@@ -40,6 +43,8 @@ class BrokerFactory:
             port=port,
             own_process=own_process,
             snapshot=snapshot,
+            tls=tls,
+            sasl=sasl,
         )
         self.brokers.append(broker)
         broker.start()

@@ -14,7 +14,8 @@ from wirebroker.net.client.transport import TcpDialer
 if TYPE_CHECKING:
     from wirebroker.client.errors import ClientError
     from wirebroker.net.client.settings import PeerAddress
-    from wirebroker.net.client.transport import Receiver, Transport
+    from wirebroker.net.client.transport import Dialer, Receiver, Transport
+    from wirebroker.security.outgoing import Way
 
 # How the kit is called in what a broker logs.
 CLIENT_ID: Final = "wirebroker.testing"
@@ -24,12 +25,19 @@ _TIMEOUT_S: Final = 20.0
 _RETRY: Final = Backoff(first_s=0.005, most_s=0.02)
 
 
-def kit_client(*addresses: PeerAddress) -> KafkaClient:
-    """Return a client of one broker, which is reached there alone, or of several."""
+def kit_client(*addresses: PeerAddress, way: Way | None = None) -> KafkaClient:
+    """Return a client of one broker, which is reached there alone, or of several.
+
+    Args:
+        addresses: Theirs.
+        way: How they are reached; None for plain text.
+    """
+    dialer = TcpDialer() if way is None else way.dialer
     return KafkaClient(
         addresses,
         timeout_s=_TIMEOUT_S,
-        dialer=_OneAddressDialer(addresses[0]) if len(addresses) == 1 else TcpDialer(),
+        dialer=_OneAddressDialer(addresses[0], dialer) if len(addresses) == 1 else dialer,
+        handshake=None if way is None else way.handshake,
         clock=SystemClock(),
         random=random.Random(),  # noqa: S311 - pauses, no secrets
         client_id=CLIENT_ID,
@@ -44,16 +52,16 @@ def as_told_to_tests(error: ClientError) -> Exception:
     return ConnectionError(str(error))
 
 
-class _OneAddressDialer(TcpDialer):
+class _OneAddressDialer:
     """Reaches the one broker where it listens, whatever it advertises to its clients."""
 
-    __slots__ = ("_address",)
+    __slots__ = ("_address", "_dialer")
 
-    def __init__(self, address: PeerAddress) -> None:
-        super().__init__()
+    def __init__(self, address: PeerAddress, dialer: Dialer) -> None:
         self._address = address
+        self._dialer = dialer
 
     async def dial(self, host: str, port: int, receiver: Receiver) -> Transport:
         """Connect to the broker."""
         del host, port
-        return await super().dial(self._address.host, self._address.port, receiver)
+        return await self._dialer.dial(self._address.host, self._address.port, receiver)

@@ -15,6 +15,7 @@ from wirebroker.testing.folders import new_folder
 from wirebroker.testing.held_ports import HeldPorts
 from wirebroker.testing.kit_client import as_told_to_tests, kit_client
 from wirebroker.testing.loop_thread import LoopThread
+from wirebroker.testing.protection import Protection
 from wirebroker.testing.same_process import SameProcess
 from wirebroker.testing.settings import broker_settings
 from wirebroker.testing.snapshots import Snapshot
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from wirebroker.client.kafka_client import KafkaClient
     from wirebroker.net.client.settings import PeerAddress
     from wirebroker.testing.host import Host
+    from wirebroker.testing.protection import SaslName
     from wirebroker.testing.settings import Setting
 
 _Result = TypeVar("_Result")
@@ -41,6 +43,7 @@ class BrokerLife:
         address: Where it listens, or listened last; None before the first start.
         host: Where it runs.
         clock_state: How its clock was moved; None if it was not.
+        protection: Its TLS and SASL; None without.
     """
 
     def __init__(
@@ -52,6 +55,8 @@ class BrokerLife:
         is_child: bool,
         origin: Path | None,
         host: Host | None = None,
+        tls: bool = False,
+        sasl: SaslName | None = None,
     ) -> None:
         if origin is not None:
             if directory is not None:
@@ -68,6 +73,7 @@ class BrokerLife:
         if host is None:
             host = ChildProcess(self._folder / "broker.log") if is_child else SameProcess()
         self.host: Host = host
+        self.protection = Protection(self._folder, tls=tls, sasl=sasl) if tls or sasl else None
         self._number = 0
         self._snapshot_count = 0
         self._thread: LoopThread | None = None
@@ -200,12 +206,20 @@ class BrokerLife:
     async def _start(self, config: Mapping[str, Setting] | None = None) -> None:
         if self._origin is not None and not self.directory.exists():
             await in_thread(Work.UPKEEP, copy_data, self._origin, self.directory)
-        settings = broker_settings({**self._config, **(config or {})})
+        protected = {} if self.protection is None else self.protection.settings()
+        settings = broker_settings({**protected, **self._config, **(config or {})})
         port = self._wanted_port if self.address is None else self.address.port
         self.address = await self.host.start(self.directory, settings, port)
         if self.clock_state is not None:
             await self.host.carry_out("restore-clock", self.clock_state)
-        self._client = kit_client(self.address)
+        await self._connect(self.address)
+
+    async def _connect(self, address: PeerAddress) -> None:
+        if self.protection is None:
+            self._client = kit_client(address)
+        else:
+            self._client = kit_client(address, way=self.protection.way())
+            await self.protection.add_user(self._client)
 
     async def _end(self, end: Callable[[], Coroutine[Any, Any, None]]) -> None:
         client, self._client = self._client, None
@@ -218,7 +232,7 @@ class BrokerLife:
     async def _swap(self, replace: Callable[[], None]) -> None:
         await self._end(partial(self.host.swap, replace))
         assert self.address is not None, "it was started"
-        self._client = kit_client(self.address)
+        await self._connect(self.address)
 
     async def _answered(
         self, question: Callable[[KafkaClient], Coroutine[Any, Any, _Result]]

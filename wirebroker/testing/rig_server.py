@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from wirebroker.bound_sockets import bind_all
 from wirebroker.clock import SystemClock
 from wirebroker.config.listeners import listeners_of
+from wirebroker.coordinator.groups.partitions import CONSUMER_OFFSETS, TRANSACTION_STATE
 from wirebroker.server import Server
 from wirebroker.testing.rig_files import RigFiles
 
@@ -64,8 +65,24 @@ class RigServer(Server):
         await super().start()
         self._rig.server = self
         self._rig.gate.broker = self.broker
+        if self.is_controller:
+            self._make_internal_topics()
         if self.http is not None:
             self._add_routes(self.http)
+
+    def _make_internal_topics(self) -> None:
+        """Begin to make them now: who is told to ask again, as Kafka tells the first, waits.
+
+        librdkafka asks again after a second, which each test with a group would take longer.
+        """
+        assert self.broker is not None, "it was started"
+        topics = self.broker.metadata.image.topics
+        for name, coordinator in (
+            (CONSUMER_OFFSETS, self.broker.groups),
+            (TRANSACTION_STATE, self.broker.transactions),
+        ):
+            if name not in topics:
+                coordinator.create_topic()
 
     def take_over(self, http: HttpServer) -> None:
         """Have an HTTP server that served another answer for this one."""

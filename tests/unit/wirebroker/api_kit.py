@@ -73,6 +73,7 @@ def make_broker(*records: MetadataRecord, **settings: str) -> Any:
         controller=channel,
         producer_ids=ProducerIdSupply(channel, lifecycle),
         auto_listeners=frozenset(),
+        authorization=None,
         quotas=ClientQuotas(config, SystemClock()),
     )
 

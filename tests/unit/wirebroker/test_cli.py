@@ -77,7 +77,7 @@ def test_a_comma_is_part_of_the_data_directorys_name(served):
 
 
 def test_who_says_so_gets_an_unprotected_broker(served, capsys):
-    arguments = ["serve", "--set", "authorizer.class.name=x"]
+    arguments = ["serve", "--set", "principal.builder.class=x"]
     assert cli.run(arguments) == 2
     assert not served
     assert cli.run([*arguments, "--unprotected"]) == 0
@@ -100,8 +100,8 @@ def test_the_environment_sets_what_no_flag_sets(served, monkeypatch):
         (["serve", "--set", "num.partitions=0"], "it must be at least 1"),
         (["serve", "--set", "num.partition=3"], "did you mean num.partitions?"),
         (
-            ["serve", "--set", "authorizer.class.name=x"],
-            "authorizer.class.name asks for protection",
+            ["serve", "--set", "principal.builder.class=x"],
+            "principal.builder.class asks for protection",
         ),
         (["serve", "--config", "."], ". is a directory: name the properties file in it"),
         (["serve", "--config", "missing.properties"], "no such file"),

@@ -41,6 +41,7 @@ class Voter:
     def __init__(self, node_id: int, *, is_active: bool) -> None:
         self.rules = SimpleNamespace(cluster_id="c", node_id=node_id)
         self.endpoints = ()
+        self.authorization = None
         self.follower = SimpleNamespace(image=ClusterImage())
         self.is_active = is_active
         self.asked = 0

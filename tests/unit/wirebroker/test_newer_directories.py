@@ -17,9 +17,11 @@ from tests.support.requests import append, create_topic
 from tests.support.servers import broker_of, controller_of, running
 from tests.unit.wirebroker.metadata_kit import write
 from wirebroker.cluster.metadata_batches import BatchBuilder
+from wirebroker.codecs.acls import AclEntry, entry_of
 from wirebroker.codecs.metadata_records import MetadataRecord, RecordType, metadata_record
 from wirebroker.codecs.records.batch import BatchHeader, build_batch, iterate_batches
 from wirebroker.codecs.records.control import SnapshotFooter, SnapshotHeader
+from wirebroker.config.authorizer import STANDARD
 from wirebroker.coordinator.controller.cluster_image import ResourceType, config_record
 from wirebroker.coordinator.controller.feature_control import feature_level
 
@@ -136,7 +138,8 @@ async def test_a_directory_that_holds_protection_is_not_opened_to_everybody(tmp_
     status, error = serve(tmp_path)
     assert status == 2
     assert f"/__cluster_metadata-0 holds {kind}: that is protection" in error
-    assert "start Apache Kafka on it" in error
+    instead = "set authorizer.class.name" if kind == "ACLs" else "start Apache Kafka on it"
+    assert instead in error
     assert "--unprotected" in error
     assert len(error.splitlines()) == 1
     assert tree(tmp_path) == before
@@ -164,12 +167,18 @@ async def test_who_says_so_may_open_it_and_nothing_is_lost(tmp_path):
     acl = PROTECTION["ACLs"]
     await write_records(tmp_path, acl)
 
-    async def others() -> list[MetadataRecord]:
+    async def kept() -> dict[bytes, AclEntry]:
         settings = {"wirebroker.unprotected": "true"}
         async with running(tmp_path, settings=settings) as server:
-            return list(broker_of(server).metadata.image.others.values())
+            return dict(broker_of(server).metadata.image.acls)
 
-    assert (await others()) == [acl]
+    assert (await kept()) == {bytes([1]) * 16: entry_of(acl.body)}
+
+
+async def test_acls_are_no_obstacle_where_they_are_in_force(tmp_path):
+    await write_records(tmp_path, PROTECTION["ACLs"])
+    async with running(tmp_path, settings={"authorizer.class.name": STANDARD}) as server:
+        assert broker_of(server).authorization is not None
 
 
 async def test_what_was_removed_again_protects_nothing(tmp_path):

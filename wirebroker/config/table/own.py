@@ -62,9 +62,8 @@ ROWS: Final = (
     boolean(
         "wirebroker.unprotected",
         False,
-        "Run although protection was asked for that is not there yet: settings of authorizers, "
-        "TLS, ACLs in a directory taken over. Whoever can connect may then do "
-        "everything.",
+        "Run although protection was asked for that is not there: settings of TLS, ACLs without "
+        "an authorizer. Whoever can connect may then do everything.",
     ),
     integer(
         "wirebroker.open.files",

@@ -4,9 +4,39 @@ from __future__ import annotations
 
 from typing import Final
 
-from wirebroker.config.forms import PER_BROKER, integer, items, kept, long, named, password, text
+from wirebroker.config.authorizer import wrong_authorizer
+from wirebroker.config.forms import (
+    PER_BROKER,
+    boolean,
+    integer,
+    items,
+    kept,
+    long,
+    named,
+    password,
+    text,
+)
 
 ROWS: Final = (
+    text(
+        "authorizer.class.name",
+        "",
+        "Who decides what clients may do: Kafka's StandardAuthorizer, by the cluster's ACLs, or a "
+        "class of your own as package.module:Class. Without one everybody may do everything.",
+        check=wrong_authorizer,
+    ),
+    text(
+        "super.users",
+        "",
+        "Principals that may do everything, with semicolons between them (User:admin;User:backup).",
+        internal=True,
+    ),
+    boolean(
+        "allow.everyone.if.no.acl.found",
+        False,
+        "Whether everybody may use a resource that no ACL is about.",
+        internal=True,
+    ),
     items(
         "sasl.enabled.mechanisms",
         "GSSAPI",
@@ -118,7 +148,6 @@ ROWS: Final = (
     ),
     *named("""
         alter.config.policy.class.name asks
-        authorizer.class.name asks
         create.topic.policy.class.name asks
         delegation.token.expiry.check.interval.ms
         delegation.token.expiry.time.ms

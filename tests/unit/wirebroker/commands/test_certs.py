@@ -20,8 +20,8 @@ def shake_hands(folder: Path, host: str) -> str:
     trusted = StoreSettings(location=str(folder / "ca.pem"), name="ssl.truststore")
     broker = StoreSettings(location=str(folder / "broker.pem"))
     client = StoreSettings(location=str(folder / "alice.pem"))
-    side = server_side(TlsSettings(keystore=broker, truststore=trusted, client_auth="required"))
-    ours = side.context
+    made = server_side(TlsSettings(keystore=broker, truststore=trusted, client_auth="required"))
+    ours = made.context
     theirs = client_context(TlsSettings(keystore=client, truststore=trusted))
     up, down = ssl.MemoryBIO(), ssl.MemoryBIO()
     server = ours.wrap_bio(up, down, server_side=True)

@@ -13,13 +13,13 @@ from wirebroker.config.protection import asking_names, check_directory, check_pr
 from wirebroker.config.table import ROWS_WITHOUT_EFFECT
 
 _BUILDER = "org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder"
-_AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+_BUILDER_NAME = "principal.builder.class"
+_SOME_BUILDER = "com.example.Builder"
 
 
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("authorizer.class.name", _AUTHORIZER),
         ("super.users", "User:admin"),
         ("allow.everyone.if.no.acl.found", "false"),
         ("principal.builder.class", "com.example.Builder"),
@@ -95,16 +95,16 @@ def test_it_is_refused_wherever_it_is_said(tmp_path, monkeypatch, capsys, place)
     arguments = ["serve", "--data-dir", str(tmp_path / "data"), "--port", "0"]
     if place == "file":
         file = tmp_path / "server.properties"
-        file.write_text(f"authorizer.class.name={_AUTHORIZER}\nsuper.users=User:admin\n")
+        file.write_text(f"{_BUILDER_NAME}={_SOME_BUILDER}\nssl.client.auth=required\n")
         arguments += ["--config", str(file)]
     elif place == "environment":
-        monkeypatch.setenv("KAFKA_AUTHORIZER_CLASS_NAME", _AUTHORIZER)
+        monkeypatch.setenv("KAFKA_PRINCIPAL_BUILDER_CLASS", _SOME_BUILDER)
     else:
-        arguments += ["--set", f"authorizer.class.name={_AUTHORIZER}"]
+        arguments += ["--set", f"{_BUILDER_NAME}={_SOME_BUILDER}"]
     assert cli.run(arguments) == 2
     said = capsys.readouterr().err
     assert said.count("\n") == 1
-    assert said.startswith("wirebroker: authorizer.class.name")
+    assert said.startswith("wirebroker: principal.builder.class")
     assert "--unprotected" in said
     assert not Path(tmp_path / "data").exists()
 

@@ -124,7 +124,7 @@ def test_a_misspelt_name_of_a_file_is_warned_of_with_what_was_meant(tmp_path):
     "name",
     [
         "controller.quorum.election.timeout.ms",
-        "super.users",
+        "controller.quorum.fetch.timeout.ms",
         "listener.name.inside.num.network.threads",
         "rlmm.config.remote.log.metadata.topic.replication.factor",
         "config.providers.file.class",

@@ -29,8 +29,12 @@ def run(capfd):
     return one
 
 
-# acls.txt is replayed on Apache Kafka alone (compat_tests/scripts): here no authorizer is served.
-NAMES = [path.stem for path in sorted(TRANSCRIPTS.glob("*.txt")) if path.stem != "acls"]
+NAMES = [path.stem for path in sorted(TRANSCRIPTS.glob("*.txt"))]
+AUTHORIZED = {
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "allow.everyone.if.no.acl.found": "true",
+    "super.users": "User:ANONYMOUS",
+}
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -39,6 +43,7 @@ def test_a_script_says_what_kafkas_says(name, run, tmp_path):
         "offsets.topic.replication.factor": "1",
         "group.initial.rebalance.delay.ms": "0",
     }
+    settings |= AUTHORIZED if name == "acls" else {}
     recorded = steps_of(TRANSCRIPTS / f"{name}.txt")
     config = config_of(tmp_path / "data", settings=settings)
     with ThreadedServer(config) as server:

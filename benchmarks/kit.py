@@ -1,0 +1,168 @@
+"""What brokers for tests cost those who test (wirebroker.testing).
+
+    python -m benchmarks.kit [--rounds 200] [--apache]
+
+Start to `bootstrap_servers`, stop, reset with 20 topics, snapshot and restore of them, in this
+process and in one of the broker's own; the import of the pytest plugin; and a suite of 100 tests,
+each with a topic, records and a consumer. With --apache the same suite on one Apache Kafka.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from benchmarks.brokers import apache_kafka, version
+from benchmarks.machine import describe
+from wirebroker.testing import Broker
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_TOPICS: Final = {f"topic-{number}": 1 for number in range(20)}
+_IMPORTS: Final = 21
+_TESTS: Final = 100
+_SUITE: Final = f"""\
+import os
+import confluent_kafka
+import pytest
+
+if "SERVERS" in os.environ:
+    @pytest.fixture
+    def servers():
+        return os.environ["SERVERS"]
+else:
+    @pytest.fixture
+    def servers(wirebroker):
+        return wirebroker.bootstrap_servers
+
+@pytest.mark.parametrize("number", range({_TESTS}))
+def test_what_was_produced_is_consumed(servers, number):
+    topic = f"orders-{{number}}"
+    producer = confluent_kafka.Producer({{"bootstrap.servers": servers}})
+    for value in range(10):
+        producer.produce(topic, str(value))
+    assert producer.flush(20) == 0
+    consumer = confluent_kafka.Consumer({{"bootstrap.servers": servers, "group.id": topic}})
+    consumer.assign([confluent_kafka.TopicPartition(topic, 0, 0)])
+    assert len(consumer.consume(10, 20)) == 10
+    consumer.close()
+"""
+_IMPORT: Final = """\
+import time
+import pytest
+before = time.perf_counter()
+import wirebroker.testing.plugin
+print((time.perf_counter() - before) * 1000)
+"""
+
+
+class Row(NamedTuple):
+    """One thing that was done again and again: how long it took each time, in ms."""
+
+    what: str
+    times_ms: list[float]
+
+    def __str__(self) -> str:
+        ordered = sorted(self.times_ms)
+        p99 = ordered[min(len(ordered) - 1, len(ordered) * 99 // 100)]
+        median = statistics.median(ordered)
+        return f"| {self.what} | {len(ordered)} | {median:.1f} ms | {p99:.1f} ms |"
+
+
+def main() -> None:
+    """Measure, and print a table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=200)
+    parser.add_argument("--apache", action="store_true", help="the suite on Apache Kafka as well")
+    arguments = parser.parse_args()
+    print(f"{version(None)}, {describe()}\n")
+    print("| what | times | median | p99 |\n| --- | --- | --- | --- |")
+    for row in _life(arguments.rounds, own_process=False):
+        print(row, flush=True)
+    for row in _life(max(5, arguments.rounds // 10), own_process=True):
+        print(row, flush=True)
+    print(Row("import of the plugin", [_import_ms() for _ in range(_IMPORTS)]), flush=True)
+    with tempfile.TemporaryDirectory(prefix="wirebroker-kit-") as name:
+        folder = Path(name)
+        took_s = _suite_s(folder, {})
+        print(f"\n{_TESTS} tests with the kit: {took_s:.1f} s")
+        if arguments.apache:
+            began = time.perf_counter()
+            kafka = apache_kafka(folder / "kafka")
+            kafka.start()
+            try:
+                _suite_s(folder, {"SERVERS": kafka.bootstrap})
+            finally:
+                kafka.stop()
+            took_s = time.perf_counter() - began
+            print(f"the same on one Apache Kafka, its start and stop included: {took_s:.1f} s")
+
+
+def _life(rounds: int, *, own_process: bool) -> list[Row]:
+    """Return what the life of brokers costs."""
+    where = "in a process of its own" if own_process else "in the tests' process"
+    starts, stops = Row(f"start, {where}", []), Row(f"stop, {where}", [])
+    for _ in range(rounds):
+        broker = Broker(own_process=own_process)
+        starts.times_ms.append(_timed(broker.start))
+        stops.times_ms.append(_timed(broker.stop))
+        broker.close()
+    resets = Row(f"reset with 20 topics, {where}", [])
+    snapshots = Row(f"snapshot of 20 topics, {where}", [])
+    restores = Row(f"restore of them, {where}", [])
+    with Broker(own_process=own_process) as broker:
+        for _ in range(rounds):
+            broker.create_topics(_TOPICS)
+            for topic in _TOPICS:
+                broker.produce(topic, "one")
+            resets.times_ms.append(_timed(broker.reset))
+        broker.create_topics(_TOPICS)
+        for _ in range(rounds):
+            for topic in _TOPICS:
+                broker.produce(topic, "one")
+            before = time.perf_counter()
+            snapshot = broker.snapshot()
+            snapshots.times_ms.append((time.perf_counter() - before) * 1000)
+            restores.times_ms.append(_timed(partial(broker.restore, snapshot)))
+            snapshot.remove()
+    return [starts, stops, resets, snapshots, restores]
+
+
+def _timed(work: Callable[[], None]) -> float:
+    before = time.perf_counter()
+    work()
+    return (time.perf_counter() - before) * 1000
+
+
+def _import_ms() -> float:
+    done = subprocess.run(
+        [sys.executable, "-c", _IMPORT], capture_output=True, text=True, check=True
+    )
+    return float(done.stdout)
+
+
+def _suite_s(folder: Path, variables: dict[str, str]) -> float:
+    """Run the suite, and return how long pytest took for it, its own start included."""
+    (folder / "test_suite.py").write_text(_SUITE)
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_suite.py"]
+    before = time.perf_counter()
+    done = subprocess.run(
+        command, cwd=folder, env=os.environ | variables, capture_output=True, text=True, check=False
+    )
+    took_s = time.perf_counter() - before
+    if done.returncode:
+        raise SystemExit(done.stdout + done.stderr)
+    return took_s
+
+
+if __name__ == "__main__":
+    main()

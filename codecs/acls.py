@@ -1,0 +1,158 @@
+"""ACLs: who may, or must not, do what to which resource; as values, as records hold them.
+
+    entry     one rule: a resource pattern, a principal, a host, an operation, allow or deny
+    filter    which entries are meant; a field that says ANY, or is null, fits all
+
+A literal pattern is one name, or `*` for all; a prefixed one all names that begin so. Numbers that
+are not known here are kept as they are: an entry written by a newer controller is no other entry.
+
+Source: Kafka's AclBinding, AclBindingFilter, ResourcePatternFilter; ResourceType, PatternType,
+AclOperation and AclPermissionType for the numbers.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import Any, Final, NamedTuple
+
+ANY: Final = 1  # in filters: of resource types, pattern types, operations and permissions
+MATCH: Final = 2  # a filter's pattern type: what would be asked of for the name
+LITERAL: Final = 3
+PREFIXED: Final = 4
+ALL_OPERATIONS: Final = 2
+DENY: Final = 2
+ALLOW: Final = 3
+WILDCARD: Final = "*"
+EVERYBODY: Final = "User:*"
+CLUSTER_NAME: Final = "kafka-cluster"
+PATTERN_TYPES: Final = {1: "ANY", 2: "MATCH", LITERAL: "LITERAL", PREFIXED: "PREFIXED"}
+PERMISSIONS: Final = {1: "ANY", DENY: "DENY", ALLOW: "ALLOW"}
+
+
+class Resource(IntEnum):
+    """A kind of resource in an ACL."""
+
+    TOPIC = 2
+    GROUP = 3
+    CLUSTER = 4
+    TRANSACTIONAL_ID = 5
+    DELEGATION_TOKEN = 6
+    USER = 7
+
+
+class Operation(IntEnum):
+    """What may be done to a resource."""
+
+    READ = 3
+    WRITE = 4
+    CREATE = 5
+    DELETE = 6
+    ALTER = 7
+    DESCRIBE = 8
+    CLUSTER_ACTION = 9
+    DESCRIBE_CONFIGS = 10
+    ALTER_CONFIGS = 11
+    IDEMPOTENT_WRITE = 12
+    CREATE_TOKENS = 13
+    DESCRIBE_TOKENS = 14
+    TWO_PHASE_COMMIT = 15
+
+
+RESOURCE_TYPES: Final = frozenset({ANY, *Resource})
+OPERATIONS: Final = frozenset({ANY, ALL_OPERATIONS, *Operation})
+
+
+class AclEntry(NamedTuple):
+    """One rule."""
+
+    resource_type: int
+    resource_name: str
+    pattern_type: int  # LITERAL or PREFIXED
+    principal: str  # as `User:alice`; EVERYBODY
+    host: str  # an address as text; WILDCARD
+    operation: int  # ALL_OPERATIONS, or an Operation
+    permission_type: int  # DENY or ALLOW
+
+
+class AclFilter(NamedTuple):
+    """Which rules are meant; None fits every text."""
+
+    resource_type: int
+    resource_name: str | None
+    pattern_type: int
+    principal: str | None
+    host: str | None
+    operation: int
+    permission_type: int
+
+    def fits(self, entry: AclEntry) -> bool:
+        """Tell whether a rule is meant."""
+        return (
+            self.resource_type in {ANY, entry.resource_type}
+            and self.operation in {ANY, entry.operation}
+            and self.permission_type in {ANY, entry.permission_type}
+            and (self.principal is None or self.principal == entry.principal)
+            and (self.host is None or self.host == entry.host)
+            and self._fits_pattern(entry)
+        )
+
+    def _fits_pattern(self, entry: AclEntry) -> bool:
+        kind, name = self.pattern_type, self.resource_name
+        if kind not in {ANY, MATCH, entry.pattern_type}:
+            return False
+        if name is None:
+            return True
+        if kind != MATCH:
+            return name == entry.resource_name
+        if entry.pattern_type == PREFIXED:
+            return name.startswith(entry.resource_name)
+        return entry.resource_name in {name, WILDCARD}
+
+
+def entry_of(body: Any) -> AclEntry:
+    """Return the rule that an AccessControlEntryRecord adds."""
+    return AclEntry(
+        body.resource_type,
+        body.resource_name,
+        body.pattern_type,
+        body.principal,
+        body.host,
+        body.operation,
+        body.permission_type,
+    )
+
+
+def creation_of(asked: Any) -> AclEntry:
+    """Return the rule that an element of a CreateAclsRequest asks for."""
+    return AclEntry(
+        asked.resource_type,
+        asked.resource_name,
+        asked.resource_pattern_type,
+        asked.principal,
+        asked.host,
+        asked.operation,
+        asked.permission_type,
+    )
+
+
+def filter_of(asked: Any) -> AclFilter:
+    """Return the filter of a DescribeAclsRequest, or of an element of a DeleteAclsRequest."""
+    return AclFilter(
+        asked.resource_type_filter,
+        asked.resource_name_filter,
+        asked.pattern_type_filter,
+        asked.principal_filter,
+        asked.host_filter,
+        asked.operation,
+        asked.permission_type,
+    )
+
+
+def has_unknown(parts: AclEntry | AclFilter) -> bool:
+    """Tell whether one of the numbers means nothing here: Kafka reads no such request."""
+    return (
+        parts.resource_type not in RESOURCE_TYPES
+        or parts.pattern_type not in PATTERN_TYPES
+        or parts.operation not in OPERATIONS
+        or parts.permission_type not in PERMISSIONS
+    )

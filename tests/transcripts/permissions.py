@@ -1,0 +1,95 @@
+"""What a second client, `guest`, may do: the commands `admin`, `allow`, `deny` and `revoke`.
+
+    admin                           this client may do everything, everybody else nothing
+    allow OPERATION RESOURCE NAME   the guest may; `deny` says that he must not
+    revoke                          the guest may nothing
+
+Both clients are ANONYMOUS; they come from different addresses, which is what ACLs can tell apart.
+Each command returns when the broker goes by the change.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from wirebroker.codecs.acls import (
+    ALL_OPERATIONS,
+    ALLOW,
+    ANY,
+    CLUSTER_NAME,
+    DENY,
+    EVERYBODY,
+    LITERAL,
+    Operation,
+    Resource,
+)
+from wirebroker.codecs.api_keys import ApiKey
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+GUEST: Final = "guest"
+GUEST_HOST: Final = "127.0.0.2"
+_ADMIN_HOST: Final = "127.0.0.1"
+_VERSION: Final = 3
+
+
+class Permissions:
+    """Changes the ACLs of a broker through requests of the first client."""
+
+    def __init__(
+        self, ask: Callable[[ApiKey, int, dict[str, Any]], Any], poll: Callable[[Any], None]
+    ) -> None:
+        self._ask = ask
+        self._poll = poll
+
+    def admin(self) -> None:
+        """Let the first client do everything."""
+        self._create([self._entry(each, "*", _ADMIN_HOST, ALL_OPERATIONS) for each in Resource])
+
+    def add(self, operation: str, resource: str, name: str, *, is_allowed: bool) -> None:
+        """Say what the guest may do, or must not."""
+        wanted = ALL_OPERATIONS if operation == "ALL" else Operation[operation]
+        entry = self._entry(Resource[resource], name, GUEST_HOST, wanted)
+        self._create([{**entry, "permission_type": ALLOW if is_allowed else DENY}])
+
+    def revoke(self) -> None:
+        """Take back all that was said about the guest."""
+        wanted = {**_EVERYTHING, "host_filter": GUEST_HOST}
+        self._ask(ApiKey.DELETE_ACLS, _VERSION, {"filters": [wanted]})
+        self._poll(lambda: self._count(GUEST_HOST) == 0)
+
+    @staticmethod
+    def _entry(resource: Resource, name: str, host: str, operation: int) -> dict[str, Any]:
+        return {
+            "resource_type": resource,
+            "resource_name": CLUSTER_NAME if resource is Resource.CLUSTER else name,
+            "resource_pattern_type": LITERAL,
+            "principal": EVERYBODY,
+            "host": host,
+            "operation": operation,
+            "permission_type": ALLOW,
+        }
+
+    def _create(self, entries: list[dict[str, Any]]) -> None:
+        host = entries[0]["host"]
+        expected = self._count(host) + len(entries)
+        answer = self._ask(ApiKey.CREATE_ACLS, _VERSION, {"creations": entries})
+        assert not any(each.error_code for each in answer.results), answer
+        self._poll(lambda: self._count(host) == expected)
+
+    def _count(self, host: str) -> int:
+        wanted = {**_EVERYTHING, "host_filter": host}
+        answer = self._ask(ApiKey.DESCRIBE_ACLS, _VERSION, wanted)
+        assert not answer.error_code, answer
+        return sum(len(each.acls) for each in answer.resources)
+
+
+_EVERYTHING: Final = {
+    "resource_type_filter": ANY,
+    "resource_name_filter": None,
+    "pattern_type_filter": ANY,
+    "principal_filter": None,
+    "operation": ANY,
+    "permission_type": ANY,
+}

@@ -1,0 +1,252 @@
+"""A whole broker with ACLs: they hold from the answer on, also for what sessions have prepared."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from types import ModuleType, SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.support.batches import batch
+from tests.support.requests import create_topic, fetch, produce
+from tests.support.servers import client_of, controller_of, running
+from wirebroker.authorization.access import Authorization, asking_for
+from wirebroker.authorization.authorizer import StandardAuthorizer
+from wirebroker.authorization.broker_rules import ASKING_THEMSELVES, BROKER_RULES
+from wirebroker.codecs.acls import (
+    ALL_OPERATIONS,
+    ALLOW,
+    ANY,
+    CLUSTER_NAME,
+    DENY,
+    EVERYBODY,
+    LITERAL,
+    Operation,
+    Resource,
+    entry_of,
+)
+from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.codecs.envelope import Principal
+from wirebroker.codecs.errors import ErrorCode
+from wirebroker.codecs.messages import request_message
+from wirebroker.config import Config, ConfigError, StartError
+from wirebroker.config.authorizer import STANDARD
+from wirebroker.coordinator.controller.controller import ControllerRequest
+from wirebroker.coordinator.controller.image_change import AclChange
+from wirebroker.needs import WRITE_TOPIC
+
+if TYPE_CHECKING:
+    from tests.support.raw_client import RawClient
+    from wirebroker.authorization.authorizer import Action, Client
+
+SETTINGS = {"authorizer.class.name": STANDARD, "allow.everyone.if.no.acl.found": "true"}
+DENIED = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+
+
+def rule(operation: int, *, permission: int = DENY, name: str = "t", **more: Any) -> dict[str, Any]:
+    return {
+        "resource_type": Resource.TOPIC,
+        "resource_name": name,
+        "resource_pattern_type": LITERAL,
+        "principal": EVERYBODY,
+        "host": "*",
+        "operation": operation,
+        "permission_type": permission,
+        **more,
+    }
+
+
+async def add(client: RawClient, *rules: dict[str, Any]) -> None:
+    answer = await client.ask(ApiKey.CREATE_ACLS, 3, {"creations": rules})
+    assert not any(each.error_code for each in answer.results)
+
+
+async def remove_all(client: RawClient) -> None:
+    everything = {
+        "resource_type_filter": ANY,
+        "resource_name_filter": None,
+        "pattern_type_filter": ANY,
+        "principal_filter": None,
+        "host_filter": None,
+        "operation": ANY,
+        "permission_type": ANY,
+    }
+    await client.ask(ApiKey.DELETE_ACLS, 3, {"filters": [everything]})
+
+
+async def test_a_revoked_acl_holds_for_what_a_session_has_prepared(tmp_path):
+    async with running(tmp_path, settings=SETTINGS) as server, client_of(server) as client:
+        await create_topic(client, "t")
+        for _ in range(4):  # from the second on the short way is taken
+            assert (await produce(client, "t", batch(b"a"), acks=1)).error_code == 0
+        async with client_of(server) as admin:
+            await add(admin, rule(Operation.WRITE))
+            for _ in range(2):
+                assert (await produce(client, "t", batch(b"a"), acks=1)).error_code == DENIED
+            await remove_all(admin)
+        assert (await produce(client, "t", batch(b"a"), acks=1)).base_offset == 4
+
+
+async def test_a_revoked_acl_holds_for_a_consumer(tmp_path):
+    async with running(tmp_path, settings=SETTINGS) as server, client_of(server) as client:
+        await create_topic(client, "t")
+        await produce(client, "t", batch(b"a"), acks=1)
+        assert (await fetch(client, "t", 0)).error_code == 0
+        await add(client, rule(Operation.READ))
+        denied = await fetch(client, "t", 0)
+        assert (denied.error_code, denied.records) == (DENIED, b"")
+
+
+async def test_a_restart_forgets_none(tmp_path):
+    async with running(tmp_path, settings=SETTINGS) as server, client_of(server) as client:
+        await create_topic(client, "t")
+        await add(client, rule(Operation.WRITE))
+    async with running(tmp_path, settings=SETTINGS) as server, client_of(server) as client:
+        assert (await produce(client, "t", batch(b"a"), acks=1)).error_code == DENIED
+    only = {"authorizer.class.name": STANDARD, "super.users": "User:ANONYMOUS"}
+    async with running(tmp_path, settings=only) as server, client_of(server) as client:
+        assert (await produce(client, "t", batch(b"a"), acks=1)).error_code == 0
+
+
+async def test_what_comes_in_an_envelope_may_what_its_principal_may(tmp_path):
+    async with running(tmp_path, settings=SETTINGS) as server, client_of(server) as client:
+        allowed: dict[str, Any] = {
+            "permission": ALLOW,
+            "principal": "User:alice",
+            "host": "10.0.0.1",
+        }
+        await add(client, rule(Operation.CREATE, **allowed))
+        cluster: dict[str, Any] = {"resource_type": Resource.CLUSTER, "permission": ALLOW}
+        cluster["principal"] = "User:x"
+        await add(client, rule(ALL_OPERATIONS, name=CLUSTER_NAME, **cluster))
+
+        async def create(name: str, host: str) -> int:
+            topics = [{"name": "t", "num_partitions": 1, "replication_factor": 1}]
+            body = request_message(ApiKey.CREATE_TOPICS).struct_class(topics=topics)
+            who = (Principal("User", name), host)
+            request = ControllerRequest(ApiKey.CREATE_TOPICS, 7, body, client=who)
+            (topic,) = (await controller_of(server).handle(request))["topics"]
+            return int(topic.get("error_code", 0))
+
+        assert await create("bob", "10.0.0.1") == DENIED
+        assert await create("alice", "10.0.0.2") == DENIED
+        assert await create("alice", "10.0.0.1") == 0
+
+
+async def test_denials_are_told_and_what_is_allowed_if_one_likes(tmp_path, caplog):
+    caplog.set_level(logging.INFO, "kafka.authorizer.logger")
+    async with running(tmp_path, settings=SETTINGS) as server, client_of(server) as client:
+        await create_topic(client, "t")
+        await add(client, rule(Operation.WRITE))
+        caplog.clear()
+        await produce(client, "t", batch(b"a"), acks=1)
+        (line,) = caplog.messages
+        assert line.startswith(
+            "Principal = User:ANONYMOUS is Denied operation = Write from host = 127.0.0.1 on "
+            "resource = Topic:LITERAL:t for request = Produce with resourceRefCount = 1 based on "
+            "rule MatchingAcl("
+        )
+        await add(client, rule(Operation.READ, permission=ALLOW))
+        await fetch(client, "t", 0)
+        assert len(caplog.messages) == 1
+        caplog.set_level(logging.DEBUG, "kafka.authorizer.logger")
+        for _ in range(2):
+            await fetch(client, "t", 0)
+        assert [" is Allowed operation = Read " in each for each in caplog.messages[1:]] == [
+            True
+        ] * 2
+
+
+class Curfew:
+    """Allows what the ACLs allow, but for one topic."""
+
+    keeps_decisions = False
+
+    def __init__(self, config: Any, standard: Any) -> None:
+        self._forbidden = config.str("super.users").removeprefix("User:")
+        self._standard = standard
+
+    def authorize(self, client: Any, action: Any) -> bool:
+        return action.resource_name != self._forbidden and self._standard.authorize(client, action)
+
+
+@pytest.fixture
+def own(monkeypatch: pytest.MonkeyPatch) -> str:
+    module = ModuleType("an_authorizer")
+    module.Curfew = Curfew  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "an_authorizer", module)
+    return "an_authorizer:Curfew"
+
+
+async def test_an_authorizer_of_ones_own_decides_and_may_ask_the_standard_one(tmp_path, own):
+    settings = SETTINGS | {"authorizer.class.name": own, "super.users": "User:closed"}
+    async with running(tmp_path, settings=settings) as server, client_of(server) as client:
+        for name in ("t", "closed"):
+            await create_topic(client, name)
+        assert (await produce(client, "t", batch(b"a"), acks=1)).error_code == 0
+        await add(client, rule(Operation.WRITE))
+        assert (await produce(client, "t", batch(b"a"), acks=1)).error_code == DENIED
+
+
+@pytest.mark.parametrize("name", ["an_authorizer:Missing", "no.such.module:Class"])
+async def test_one_that_cannot_be_had_keeps_the_broker_from_starting(tmp_path, own, name):
+    del own
+    with pytest.raises(StartError, match=name):
+        async with running(tmp_path, settings={"authorizer.class.name": name}):
+            pass
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"authorizer.class.name": "com.example.Ranger"},
+        {"authorizer.class.name": STANDARD, "super.users": "admin"},
+    ],
+)
+async def test_what_cannot_be_meant_is_refused_by_its_name(tmp_path, settings):
+    with pytest.raises((ConfigError, StartError), match=r"com\.example\.Ranger|super\.users"):
+        async with running(tmp_path, settings=settings):
+            pass
+
+
+class Counting:
+    """Decides as the standard one, and counts how often."""
+
+    def __init__(self, standard: StandardAuthorizer) -> None:
+        self._standard = standard
+        self.asked = 0
+
+    def authorize(self, client: Client, action: Action) -> bool:
+        self.asked += 1
+        return self._standard.authorize(client, action)
+
+
+def test_with_ten_thousand_acls_a_decision_is_made_once_until_the_acls_change():
+    standard = StandardAuthorizer(Config({"authorizer.class.name": STANDARD}))
+    rules = [rule(Operation.WRITE, permission=ALLOW, name=f"n{n}") for n in range(5_000)]
+    rules += [rule(Operation.WRITE, permission=ALLOW, principal=f"User:{n}") for n in range(5_000)]
+    entries = [
+        entry_of(SimpleNamespace(**each, pattern_type=each["resource_pattern_type"]))
+        for each in rules
+    ]
+    standard.load({n.to_bytes(16): entry for n, entry in enumerate(entries)})
+    counting = Counting(standard)
+    authorization = Authorization(counting, standard)
+    asking = asking_for(authorization, Principal("User", "17"), "127.0.0.1", ApiKey.PRODUCE)
+    for _ in range(3):
+        assert asking.may(WRITE_TOPIC, "t")
+    assert counting.asked == 1
+    standard.apply({(5_017).to_bytes(16): AclChange(entries[5_017], None)})
+    authorization.changed()
+    assert not asking.may(WRITE_TOPIC, "t")
+    assert asking.may(WRITE_TOPIC, "n7")
+
+
+def test_every_api_that_needs_something_has_a_rule():
+    from wirebroker.api.registry import REGISTRY
+
+    for handler in REGISTRY.handlers():
+        if handler.needs and not handler.is_forwarded:
+            assert handler.key in BROKER_RULES.keys() | ASKING_THEMSELVES, handler.key

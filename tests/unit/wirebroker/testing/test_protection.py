@@ -1,0 +1,67 @@
+"""Brokers of the kit with TLS and SASL: stock clients reach them by what client_config says."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import aiokafka
+import confluent_kafka
+import kafka
+import pytest
+
+from wirebroker.testing import Broker
+
+if TYPE_CHECKING:
+    from wirebroker.testing.protection import SaslName
+
+
+@pytest.mark.parametrize(("tls", "sasl"), [(True, "SCRAM-SHA-256"), (True, None), (False, "PLAIN")])
+def test_clients_get_in_by_what_they_are_told(tls: bool, sasl: SaslName | None) -> None:
+    with Broker(tls=tls, sasl=sasl) as broker:
+        broker.create_topic("t")
+        producer = confluent_kafka.Producer(broker.client_config("confluent"))
+        producer.produce("t", b"confluent")
+        assert producer.flush(20) == 0
+        other = kafka.KafkaProducer(**broker.client_config("kafka-python"))
+        other.send("t", b"kafka-python").get(20)
+        other.close()
+
+        async def send() -> None:
+            third = aiokafka.AIOKafkaProducer(**broker.client_config("aiokafka"))
+            await third.start()
+            await third.send_and_wait("t", b"aiokafka")
+            await third.stop()
+
+        asyncio.run(send())
+        values = [record.value for record in broker.records("t")]
+        assert values == [b"confluent", b"kafka-python", b"aiokafka"]
+
+
+def test_who_is_not_told_does_not_get_in() -> None:
+    with Broker(tls=True, sasl="SCRAM-SHA-512") as broker:
+        told = broker.client_config("confluent")
+        for name, value in (("sasl.password", "x"), ("security.protocol", "PLAINTEXT")):
+            producer = confluent_kafka.Producer({**told, name: value, "log_level": 0})
+            with pytest.raises(confluent_kafka.KafkaException):
+                producer.list_topics(timeout=1)
+
+
+def test_it_is_as_protected_after_a_kill_a_reset_and_in_another_process() -> None:
+    with Broker.spawn(tls=True, sasl="SCRAM-SHA-256") as broker:
+        broker.produce("t", "one")
+        broker.kill()
+        broker.start()
+        assert [record.value for record in broker.records("t")] == [b"one"]
+        broker.reset()
+        producer = confluent_kafka.Producer(broker.client_config("confluent"))
+        assert not producer.list_topics(timeout=20).topics
+
+
+def test_spark_is_told_in_javas_words() -> None:
+    with Broker(tls=True, sasl="PLAIN") as broker:
+        told = broker.client_config("spark")
+        assert told["kafka.security.protocol"] == "SASL_SSL"
+        assert 'username="test"' in told["kafka.sasl.jaas.config"]
+    with pytest.raises(ValueError, match="sasl is one of PLAIN"):
+        Broker(sasl="GSSAPI")  # type: ignore[arg-type]

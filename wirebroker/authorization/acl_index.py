@@ -1,0 +1,208 @@
+"""The cluster's ACLs, laid out so that a decision looks at few of them, however many there are.
+
+A resource's name has one literal pattern, as many prefixes as there are lengths of prefixes, and
+the wildcard; of each the rules of the asker and of everybody are looked at. A deny anywhere wins;
+without one an allow does. That some rule concerns the resource, be it another's, is told as well:
+then what is not allowed is denied, whatever is done where there are no rules.
+
+    allow   Read, Write, Delete, Alter imply Describe; AlterConfigs implies DescribeConfigs
+    deny    implies nothing but what it says
+
+A pure machine: the same rules give the same decisions, in whatever order they came and went.
+
+Source: Kafka's StandardAuthorizerData.findAclRule; Authorizer.authorizeByResourceType.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from wirebroker.codecs.acls import (
+    ALL_OPERATIONS,
+    DENY,
+    EVERYBODY,
+    LITERAL,
+    WILDCARD,
+    AclEntry,
+    Operation,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+# By principal: the rules of one pattern, each as often as it was added.
+_Rules = dict[str, dict[AclEntry, int]]
+
+_IMPLYING: Final[dict[int, frozenset[int]]] = {
+    Operation.DESCRIBE: frozenset(
+        {
+            Operation.DESCRIBE,
+            Operation.READ,
+            Operation.WRITE,
+            Operation.DELETE,
+            Operation.ALTER,
+            ALL_OPERATIONS,
+        }
+    ),
+    Operation.DESCRIBE_CONFIGS: frozenset(
+        {Operation.DESCRIBE_CONFIGS, Operation.ALTER_CONFIGS, ALL_OPERATIONS}
+    ),
+}
+
+
+class Verdict(NamedTuple):
+    """What the rules say of one question.
+
+    Attributes:
+        entry: The rule that decides; None: there is none.
+        has_rules: Whether some rule, be it for others, concerns the resource.
+    """
+
+    entry: AclEntry | None
+    has_rules: bool
+
+
+class _Patterns:
+    """The rules about one kind of resource."""
+
+    __slots__ = ("lengths", "literal", "prefixed")
+
+    def __init__(self) -> None:
+        self.literal: dict[str, _Rules] = {}
+        self.prefixed: dict[str, _Rules] = {}
+        # How many different prefixes there are of each length.
+        self.lengths: dict[int, int] = {}
+
+    def about(self, name: str) -> Iterator[_Rules]:
+        """Yield the rules of each pattern that fits a name."""
+        literal = self.literal
+        rules = literal.get(name)
+        if rules is not None:
+            yield rules
+        for length in self.lengths:
+            if length <= len(name):
+                rules = self.prefixed.get(name[:length])
+                if rules is not None:
+                    yield rules
+        rules = literal.get(WILDCARD)
+        if rules is not None and name != WILDCARD:
+            yield rules
+
+
+class AclIndex:
+    """All rules."""
+
+    __slots__ = ("_by_type",)
+
+    def __init__(self) -> None:
+        self._by_type: dict[int, _Patterns] = {}
+
+    def add(self, entry: AclEntry) -> None:
+        """Take in a rule."""
+        patterns = self._by_type.get(entry.resource_type)
+        if patterns is None:
+            patterns = self._by_type[entry.resource_type] = _Patterns()
+        is_literal = entry.pattern_type == LITERAL
+        by_name = patterns.literal if is_literal else patterns.prefixed
+        name = entry.resource_name
+        if name not in by_name:
+            by_name[name] = {}
+            if not is_literal:
+                patterns.lengths[len(name)] = patterns.lengths.get(len(name), 0) + 1
+        rules = by_name[name].setdefault(entry.principal, {})
+        rules[entry] = rules.get(entry, 0) + 1
+
+    def remove(self, entry: AclEntry) -> None:
+        """Let go of a rule that was taken in."""
+        patterns = self._by_type[entry.resource_type]
+        is_literal = entry.pattern_type == LITERAL
+        by_name = patterns.literal if is_literal else patterns.prefixed
+        name = entry.resource_name
+        rules = by_name[name][entry.principal]
+        rules[entry] -= 1
+        if rules[entry]:
+            return
+        del rules[entry]
+        if rules:
+            return
+        del by_name[name][entry.principal]
+        if by_name[name]:
+            return
+        del by_name[name]
+        if not is_literal:
+            patterns.lengths[len(name)] -= 1
+            if not patterns.lengths[len(name)]:
+                del patterns.lengths[len(name)]
+
+    def find(
+        self, principal: str, host: str, operation: int, resource_type: int, name: str
+    ) -> Verdict:
+        """Return what the rules say of an operation on one resource."""
+        patterns = self._by_type.get(resource_type)
+        if patterns is None:
+            return Verdict(None, has_rules=False)
+        allowing: AclEntry | None = None
+        has_rules = False
+        for rules in patterns.about(name):
+            has_rules = True
+            for entry in _of(rules, principal):
+                if not _is_about(entry, host, operation):
+                    continue
+                if entry.permission_type == DENY:
+                    return Verdict(entry, has_rules=True)
+                allowing = entry
+        return Verdict(allowing, has_rules)
+
+    def allows_some(self, principal: str, host: str, operation: int, resource_type: int) -> bool:
+        """Tell whether an operation is allowed on some resource of a kind, by a rule that says so.
+
+        No rule for it implies another here; a denied literal or prefix hides what it covers.
+        """
+        patterns = self._by_type.get(resource_type)
+        if patterns is None:
+            return False
+        ask = (principal, host, operation)
+        wildcard = patterns.literal.get(WILDCARD, {})
+        if _says(wildcard, *ask, is_deny=True):
+            return False
+        if _says(wildcard, *ask, is_deny=False):
+            return True
+        denied = {
+            name for name, rules in patterns.prefixed.items() if _says(rules, *ask, is_deny=True)
+        }
+        for name, rules in patterns.literal.items():
+            is_allowed = _says(rules, *ask, is_deny=False) and not _says(rules, *ask, is_deny=True)
+            if is_allowed and not _is_covered(name, denied):
+                return True
+        return any(
+            _says(rules, *ask, is_deny=False) and not _is_covered(name, denied)
+            for name, rules in patterns.prefixed.items()
+        )
+
+
+def _of(rules: _Rules, principal: str) -> Iterator[AclEntry]:
+    yield from rules.get(principal, ())
+    if principal != EVERYBODY:
+        yield from rules.get(EVERYBODY, ())
+
+
+def _is_about(entry: AclEntry, host: str, operation: int) -> bool:
+    if entry.host not in {WILDCARD, host}:
+        return False
+    if entry.operation in {operation, ALL_OPERATIONS}:
+        return True
+    implying = _IMPLYING.get(operation)
+    return implying is not None and entry.permission_type != DENY and entry.operation in implying
+
+
+def _says(rules: _Rules, principal: str, host: str, operation: int, *, is_deny: bool) -> bool:
+    return any(
+        (entry.permission_type == DENY) is is_deny
+        and entry.host in {WILDCARD, host}
+        and entry.operation in {operation, ALL_OPERATIONS}
+        for entry in _of(rules, principal)
+    )
+
+
+def _is_covered(name: str, prefixes: set[str]) -> bool:
+    return bool(prefixes) and any(name[:end] in prefixes for end in range(1, len(name) + 1))

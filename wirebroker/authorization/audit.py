@@ -1,0 +1,52 @@
+"""One line for each decision, in Kafka's words, for logger `kafka.authorizer.logger`.
+
+Denied ones at INFO, allowed ones at DEBUG (wirebroker.log.level=DEBUG shows them). Where a denial
+is part of finding out what to show, nobody was denied what he asked for: that is not told.
+
+Source: Kafka's StandardAuthorizerData.logAuditMessage.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from wirebroker.codecs.acls import Operation, Resource
+
+if TYPE_CHECKING:
+    from wirebroker.authorization.authorizer import Action, Client, Decision
+    from wirebroker.codecs.api_keys import ApiKey
+
+LOGGER = logging.getLogger("kafka.authorizer.logger")
+
+
+def tells_allowed() -> bool:
+    """Tell whether somebody wants to be told of what is allowed."""
+    return LOGGER.isEnabledFor(logging.DEBUG)
+
+
+def tell(client: Client, action: Action, key: ApiKey, decision: Decision) -> None:
+    """Write down a decision."""
+    level = logging.DEBUG if decision.is_allowed else logging.INFO
+    if not LOGGER.isEnabledFor(level):
+        return
+    operation = _words(Operation(action.operation).name)
+    resource = _words(Resource(action.resource_type).name)
+    name = "".join(word.capitalize() for word in key.name.split("_"))
+    LOGGER.log(
+        level,
+        "Principal = %s is %s operation = %s from host = %s on resource = %s:LITERAL:%s for "
+        "request = %s with resourceRefCount = 1 based on rule %s",
+        client.principal,
+        "Allowed" if decision.is_allowed else "Denied",
+        operation,
+        client.host,
+        resource,
+        action.resource_name,
+        name,
+        decision.rule,
+    )
+
+
+def _words(name: str) -> str:
+    return "".join(word.capitalize() for word in name.split("_"))

@@ -1,0 +1,254 @@
+"""The table: API key -> rule, for what a broker answers itself; topics, configs, the cluster.
+
+Produce, Fetch, Metadata, DescribeConfigs and DescribeTopicPartitions ask for themselves, in their
+handlers: what is denied decides there what is read at all. What is forwarded has its rules where it
+is decided (controller_rules.py).
+
+Source: Kafka's KafkaApis, ConfigHelper; the error answers of its request classes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from wirebroker.authorization import group_rules, transaction_rules
+from wirebroker.authorization.ruling import (
+    CLUSTER_DENIED,
+    GROUP_DENIED,
+    MESSAGES,
+    SERVED,
+    TOPIC_DENIED,
+    TRANSACTIONAL_ID_DENIED,
+    AskedRequest,
+    Fields,
+    Ruling,
+    adding,
+    of_cluster,
+    split,
+    with_field,
+)
+from wirebroker.codecs.acls import Resource
+from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.codecs.errors import KafkaError
+from wirebroker.coordinator.controller.topic_names import check_topic_name
+from wirebroker.needs import (
+    ALTER_CLUSTER,
+    CLUSTER_ACTION,
+    DELETE_TOPIC,
+    DESCRIBE_CLUSTER,
+    DESCRIBE_CLUSTER_CONFIGS,
+    DESCRIBE_GROUP,
+    DESCRIBE_TOPIC,
+    DESCRIBE_TRANSACTIONAL_ID,
+    READ_TOPIC,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from wirebroker.authorization.ruling import Rule
+
+
+_GROUP, _TRANSACTION, _SHARE = 0, 1, 2
+_FIRST_FINDING_SEVERAL: Final = 4
+_NOT_ASKED: Final = -(1 << 31)
+
+
+def list_offsets(asked: AskedRequest) -> Ruling:
+    """Look into topics that may be described."""
+    body = asked.body
+    body.topics, others = split(asked.asking, DESCRIBE_TOPIC, body.topics, _name)
+    failures = [
+        {"name": topic.name, "partitions": _failed(topic.partitions, "partition_index")}
+        for topic in others
+    ]
+    return adding("topics", failures)
+
+
+def leader_epochs(asked: AskedRequest) -> Ruling:
+    """Look into topics that may be described; brokers into all."""
+    asking, body = asked.asking, asked.body
+    if asking.may(CLUSTER_ACTION, logs_denied=False):
+        return SERVED
+    body.topics, others = split(asking, DESCRIBE_TOPIC, body.topics, lambda t: str(t.topic))
+    failures = [
+        {"topic": topic.topic, "partitions": _failed(topic.partitions, "partition")}
+        for topic in others
+    ]
+    return adding("topics", failures)
+
+
+def delete_records(asked: AskedRequest) -> Ruling:
+    """Delete from topics that may be deleted."""
+    body = asked.body
+    body.topics, others = split(asked.asking, DELETE_TOPIC, body.topics, _name)
+    failures: list[Fields] = [
+        {
+            "name": topic.name,
+            "partitions": [
+                {**each, "low_watermark": -1}
+                for each in _failed(topic.partitions, "partition_index")
+            ],
+        }
+        for topic in others
+    ]
+    return adding("topics", failures)
+
+
+def describe_producers(asked: AskedRequest) -> Ruling:
+    """Show who writes to topics that may be read; what is no topic's name is told as that."""
+    body = asked.body
+    wanted = list(body.topics)
+    hidden = [not _is_readable(asked, topic.name) for topic in wanted]
+    body.topics = [each for each, is_hidden in zip(wanted, hidden, strict=True) if not is_hidden]
+
+    def merge(answer: Mapping[str, Any]) -> Mapping[str, Any]:
+        found = iter(answer["topics"])
+        error = {"error_code": int(TOPIC_DENIED), "error_message": MESSAGES[TOPIC_DENIED]}
+        topics = [
+            {
+                "name": topic.name,
+                "partitions": [{"partition_index": i, **error} for i in topic.partition_indexes],
+            }
+            if is_hidden
+            else next(found)
+            for topic, is_hidden in zip(wanted, hidden, strict=True)
+        ]
+        return with_field(answer, "topics", topics)
+
+    return Ruling(merge=merge) if any(hidden) else SERVED
+
+
+def _is_readable(asked: AskedRequest, name: str) -> bool:
+    try:
+        check_topic_name(name)
+    except KafkaError:
+        return True  # the handler says so
+    return asked.asking.may(READ_TOPIC, name)
+
+
+def find_coordinator(asked: AskedRequest) -> Ruling:
+    """Tell where groups and transactional ids are kept that may be described."""
+    asking, body = asked.asking, asked.body
+    several = asked.version >= _FIRST_FINDING_SEVERAL
+    keys = list(body.coordinator_keys) if several else [body.key]
+    need, error = {
+        _GROUP: (DESCRIBE_GROUP, GROUP_DENIED),
+        _TRANSACTION: (DESCRIBE_TRANSACTIONAL_ID, TRANSACTIONAL_ID_DENIED),
+    }.get(body.key_type, (CLUSTER_ACTION, CLUSTER_DENIED))
+    nowhere = {"node_id": -1, "host": "", "port": -1, "error_code": int(error)}
+    if need is CLUSTER_ACTION:
+        if body.key_type != _SHARE or asking.may(need):
+            return SERVED
+        allowed = dict.fromkeys(keys, False)
+    else:
+        allowed = {key: asking.may(need, key) for key in keys}
+    if all(allowed.values()):
+        return SERVED
+    if not several:
+        return Ruling({**nowhere, "error_message": MESSAGES[error]})
+    body.coordinator_keys = [key for key in keys if allowed[key]]
+
+    def merge(answer: Mapping[str, Any]) -> Mapping[str, Any]:
+        found = iter(answer["coordinators"])
+        coordinators = [
+            next(found) if allowed[key] else {"key": key, "error_message": "", **nowhere}
+            for key in keys
+        ]
+        return with_field(answer, "coordinators", coordinators)
+
+    return Ruling(merge=merge)
+
+
+def describe_cluster(asked: AskedRequest) -> Ruling:
+    """Tell what may be done to the cluster to who may describe it; to others, nothing may."""
+    asking = asked.asking
+    if not asked.body.include_cluster_authorized_operations:
+        return SERVED
+
+    def merge(answer: Mapping[str, Any]) -> Mapping[str, Any]:
+        if answer.get("error_code") or "cluster_authorized_operations" not in answer:
+            return answer
+        operations = asking.operations(Resource.CLUSTER) if asking.may(DESCRIBE_CLUSTER) else 0
+        return with_field(answer, "cluster_authorized_operations", operations)
+
+    return Ruling(merge=merge)
+
+
+def alter_replica_log_dirs(asked: AskedRequest) -> Ruling:
+    """Refuse who may not alter the cluster, partition by partition."""
+    if asked.asking.may(ALTER_CLUSTER):
+        return SERVED
+    results: list[Fields] = [
+        {
+            "topic_name": topic.name,
+            "partitions": [
+                {"partition_index": index, "error_code": int(CLUSTER_DENIED)}
+                for index in topic.partitions
+            ],
+        }
+        for target in asked.body.dirs
+        for topic in target.topics
+    ]
+    return Ruling({"results": results})
+
+
+def _name(topic: Any) -> str:
+    return str(topic.name)
+
+
+def _failed(partitions: Any, index_field: str) -> list[Fields]:
+    error = int(TOPIC_DENIED)
+    return [{index_field: getattr(each, index_field), "error_code": error} for each in partitions]
+
+
+_WITH_MESSAGE: Final = {"error_message": MESSAGES[CLUSTER_DENIED]}
+
+BROKER_RULES: Final[dict[ApiKey, Rule]] = {
+    ApiKey.LIST_OFFSETS: list_offsets,
+    ApiKey.OFFSET_COMMIT: group_rules.offset_commit,
+    ApiKey.OFFSET_FETCH: group_rules.offset_fetch,
+    ApiKey.FIND_COORDINATOR: find_coordinator,
+    ApiKey.JOIN_GROUP: group_rules.join_group,
+    ApiKey.HEARTBEAT: group_rules.read_group,
+    ApiKey.LEAVE_GROUP: group_rules.read_group,
+    ApiKey.SYNC_GROUP: group_rules.read_group,
+    ApiKey.DESCRIBE_GROUPS: group_rules.describe_groups,
+    ApiKey.LIST_GROUPS: group_rules.list_groups,
+    ApiKey.DELETE_GROUPS: group_rules.delete_groups,
+    ApiKey.OFFSET_DELETE: group_rules.offset_delete,
+    ApiKey.DELETE_RECORDS: delete_records,
+    ApiKey.INIT_PRODUCER_ID: transaction_rules.init_producer_id,
+    ApiKey.OFFSET_FOR_LEADER_EPOCH: leader_epochs,
+    ApiKey.ADD_PARTITIONS_TO_TXN: transaction_rules.add_partitions,
+    ApiKey.ADD_OFFSETS_TO_TXN: transaction_rules.add_offsets,
+    ApiKey.END_TXN: transaction_rules.end_txn,
+    ApiKey.WRITE_TXN_MARKERS: transaction_rules.write_txn_markers,
+    ApiKey.TXN_OFFSET_COMMIT: transaction_rules.txn_offset_commit,
+    ApiKey.DESCRIBE_ACLS: of_cluster(DESCRIBE_CLUSTER, **_WITH_MESSAGE),
+    ApiKey.ALTER_REPLICA_LOG_DIRS: alter_replica_log_dirs,
+    ApiKey.DESCRIBE_LOG_DIRS: of_cluster(DESCRIBE_CLUSTER),
+    ApiKey.DESCRIBE_CLIENT_QUOTAS: of_cluster(
+        DESCRIBE_CLUSTER_CONFIGS, error_message=None, entries=None
+    ),
+    ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: of_cluster(
+        DESCRIBE_CLUSTER,
+        error_message=None,
+        results=[{"user": "", "error_code": int(CLUSTER_DENIED), "error_message": None}],
+    ),
+    ApiKey.DESCRIBE_CLUSTER: describe_cluster,
+    ApiKey.DESCRIBE_PRODUCERS: describe_producers,
+    ApiKey.DESCRIBE_TRANSACTIONS: transaction_rules.describe_transactions,
+    ApiKey.LIST_TRANSACTIONS: transaction_rules.list_transactions,
+    ApiKey.LIST_CONFIG_RESOURCES: of_cluster(DESCRIBE_CLUSTER_CONFIGS),
+}
+# Their handlers ask themselves.
+ASKING_THEMSELVES: Final = frozenset(
+    {
+        ApiKey.PRODUCE,
+        ApiKey.FETCH,
+        ApiKey.METADATA,
+        ApiKey.DESCRIBE_CONFIGS,
+        ApiKey.DESCRIBE_TOPIC_PARTITIONS,
+    }
+)

@@ -1,0 +1,61 @@
+"""DescribeConfigs: which resources' configs are shown.
+
+Source: Kafka's ConfigHelper.handleDescribeConfigsRequest.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from wirebroker.authorization.ruling import (
+    CLUSTER_DENIED,
+    GROUP_DENIED,
+    MESSAGES,
+    TOPIC_DENIED,
+    Fields,
+)
+from wirebroker.coordinator.controller.cluster_image import ResourceType
+from wirebroker.needs import (
+    DESCRIBE_CLUSTER_CONFIGS,
+    DESCRIBE_GROUP_CONFIGS,
+    DESCRIBE_TOPIC_CONFIGS,
+    Need,
+)
+
+if TYPE_CHECKING:
+    from wirebroker.authorization.access import Asking
+
+
+def denied_configs(asking: Asking, body: Any) -> list[Fields]:
+    """Take resources whose configs are not to be described out of a request; return their results.
+
+    A type that is unknown refuses the whole request: then nobody is asked.
+    """
+    if any(each.resource_type not in ResourceType.ALL for each in body.resources):
+        return []
+    shown: list[Any] = []
+    failures: list[Fields] = []
+    for each in body.resources:
+        need, error, name = _configs_need(each)
+        if asking.may(need, *name):
+            shown.append(each)
+        else:
+            failures.append(
+                {
+                    "error_code": int(error),
+                    "error_message": MESSAGES[error],
+                    "resource_type": each.resource_type,
+                    "resource_name": each.resource_name,
+                    "configs": [],
+                }
+            )
+    body.resources = shown
+    return failures
+
+
+def _configs_need(resource: Any) -> tuple[Need, Any, tuple[str, ...]]:
+    if resource.resource_type == ResourceType.TOPIC:
+        return DESCRIBE_TOPIC_CONFIGS, TOPIC_DENIED, (resource.resource_name,)
+    if resource.resource_type == ResourceType.GROUP:
+        return DESCRIBE_GROUP_CONFIGS, GROUP_DENIED, (resource.resource_name,)
+    return DESCRIBE_CLUSTER_CONFIGS, CLUSTER_DENIED, ()

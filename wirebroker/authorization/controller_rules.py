@@ -1,0 +1,222 @@
+"""The table: API key -> rule, for what the controller decides, whoever brings the request.
+
+A client's request comes from its broker, in this process or in an Envelope with its principal, or
+over a controller listener; it is looked at here in any case, and nowhere before. What only brokers
+ask needs the cluster's own action.
+
+Source: Kafka's ControllerApis.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any, Final
+
+from wirebroker.authorization.ruling import (
+    CLUSTER_DENIED,
+    GROUP_DENIED,
+    MESSAGES,
+    SERVED,
+    TOPIC_DENIED,
+    AskedRequest,
+    Fields,
+    Ruling,
+    adding,
+    denied,
+    of_cluster,
+    split,
+    with_field,
+)
+from wirebroker.codecs.acls import Operation, Resource
+from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.codecs.primitives import ZERO_UUID
+from wirebroker.coordinator.controller.cluster_image import ResourceType
+from wirebroker.coordinator.controller.controller import SERVED_KEYS, refusal
+from wirebroker.needs import (
+    ALTER_CLUSTER,
+    ALTER_CLUSTER_CONFIGS,
+    ALTER_GROUP_CONFIGS,
+    ALTER_TOPIC,
+    ALTER_TOPIC_CONFIGS,
+    CLUSTER_ACTION,
+    CREATE_IN_CLUSTER,
+    CREATE_TOPIC,
+    DELETE_TOPIC,
+    DESCRIBE_CLUSTER,
+    DESCRIBE_TOPIC,
+    DESCRIBE_TOPIC_CONFIGS,
+    Need,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from wirebroker.authorization.ruling import Rule
+    from wirebroker.coordinator.controller.controller import ControllerRequest
+
+_METADATA_TOPIC: Final = "__cluster_metadata"
+# What is told of a new topic only to who may describe its configs.
+_OF_CONFIGS: Final = frozenset({"num_partitions", "replication_factor", "configs"})
+_DELETE_IN_CLUSTER: Final = Need(Operation.DELETE, Resource.CLUSTER)
+
+
+def create_topics(asked: AskedRequest) -> Ruling:
+    """Create topics that may be; show the configs of those whose configs may be described."""
+    asking, body = asked.asking, asked.body
+    counts = Counter[str](topic.name for topic in body.topics)
+    is_open = asking.may(CREATE_IN_CLUSTER, logs_denied=False)
+    # What is named twice, or nobody may create, is refused for that.
+    plain = [n for n, count in counts.items() if count == 1 and n != _METADATA_TOPIC]
+    hidden: set[str] = set()
+    if not is_open:
+        hidden = {name for name in plain if not asking.may(CREATE_TOPIC, name)}
+    body.topics = [topic for topic in body.topics if topic.name not in hidden]
+    blurred = {n for n in plain if not asking.may(DESCRIBE_TOPIC_CONFIGS, n, logs_denied=False)}
+    failures: list[Fields] = [
+        {"name": name, "error_code": int(TOPIC_DENIED), "error_message": "Authorization failed."}
+        for name in hidden
+    ]
+
+    def merge(answer: Mapping[str, Any]) -> Mapping[str, Any]:
+        topics = [
+            _without_configs(topic) if topic["name"] in blurred else topic
+            for topic in answer["topics"]
+        ]
+        return with_field(answer, "topics", [*topics, *failures])
+
+    return Ruling(merge=merge)
+
+
+def _without_configs(topic: Fields) -> Fields:
+    if topic.get("error_code"):
+        return topic
+    shown = {name: value for name, value in topic.items() if name not in _OF_CONFIGS}
+    return {**shown, "topic_config_error_code": int(TOPIC_DENIED)}
+
+
+def delete_topics(asked: AskedRequest) -> Ruling:
+    """Delete topics that may be deleted; tell nothing of topics that may not be described."""
+    asking, body = asked.asking, asked.body
+    if asking.may(_DELETE_IN_CLUSTER, logs_denied=False):
+        return SERVED
+    failures: list[Fields] = []
+
+    def is_deletable(name: str | None, topic_id: bytes) -> bool:
+        known = asked.image.topics_by_id.get(topic_id)
+        if topic_id != ZERO_UUID and (name is not None or known is None):
+            return True  # refused for that
+        shown = name if known is None else known.name
+        if shown is None:
+            return True
+        if not asking.may(DESCRIBE_TOPIC, shown):
+            failures.append(_not_deleted(None if name is None else shown, topic_id))
+            return False
+        exists = known is not None or shown in asked.image.topics
+        if exists and not asking.may(DELETE_TOPIC, shown):
+            failures.append(_not_deleted(shown, topic_id))
+            return False
+        return True
+
+    body.topic_names = [name for name in body.topic_names if is_deletable(name, ZERO_UUID)]
+    body.topics = [each for each in body.topics if is_deletable(each.name, each.topic_id)]
+    return adding("responses", failures)
+
+
+def _not_deleted(name: str | None, topic_id: bytes) -> Fields:
+    return {
+        "name": name,
+        "topic_id": topic_id,
+        "error_code": int(TOPIC_DENIED),
+        "error_message": MESSAGES[TOPIC_DENIED],
+    }
+
+
+def create_partitions(asked: AskedRequest) -> Ruling:
+    """Add partitions to topics that may be altered."""
+    body = asked.body
+    body.topics, others = split(asked.asking, ALTER_TOPIC, body.topics, lambda t: str(t.name))
+    failures = [
+        {"name": topic.name, "error_code": int(TOPIC_DENIED), "error_message": None}
+        for topic in others
+    ]
+    return adding("results", failures)
+
+
+def alter_configs(asked: AskedRequest) -> Ruling:
+    """Alter the configs of resources that may be altered."""
+    body = asked.body
+    allowed: list[Any] = []
+    failures: list[Fields] = []
+    for each in body.resources:
+        need, error, name = _alter_need(each)
+        if need is None or asked.asking.may(need, *name):
+            allowed.append(each)
+        else:
+            failures.append(
+                {
+                    "error_code": int(error),
+                    "error_message": MESSAGES[error],
+                    "resource_type": each.resource_type,
+                    "resource_name": each.resource_name,
+                }
+            )
+    if not failures:
+        return SERVED
+    body.resources = allowed
+    return adding("responses", failures)
+
+
+def _alter_need(resource: Any) -> tuple[Need | None, Any, tuple[str, ...]]:
+    kind, name = resource.resource_type, resource.resource_name
+    if kind == ResourceType.TOPIC:
+        return ALTER_TOPIC_CONFIGS, TOPIC_DENIED, (name,)
+    if kind == ResourceType.GROUP:
+        return ALTER_GROUP_CONFIGS, GROUP_DENIED, (name,)
+    if kind in {ResourceType.BROKER, ResourceType.CLIENT_METRICS}:
+        return ALTER_CLUSTER_CONFIGS, CLUSTER_DENIED, ()
+    if kind == ResourceType.BROKER_LOGGER:
+        return CLUSTER_ACTION, CLUSTER_DENIED, ()
+    return None, None, ()  # unknown: refused for that
+
+
+# What they need of the cluster; the others: its own action.
+_CLUSTER_NEEDS: Final[dict[ApiKey, Need]] = {
+    ApiKey.CREATE_ACLS: ALTER_CLUSTER,
+    ApiKey.DELETE_ACLS: ALTER_CLUSTER,
+    ApiKey.ELECT_LEADERS: ALTER_CLUSTER,
+    ApiKey.ALTER_PARTITION_REASSIGNMENTS: ALTER_CLUSTER,
+    ApiKey.LIST_PARTITION_REASSIGNMENTS: DESCRIBE_CLUSTER,
+    ApiKey.ALTER_CLIENT_QUOTAS: ALTER_CLUSTER_CONFIGS,
+    ApiKey.ALTER_USER_SCRAM_CREDENTIALS: ALTER_CLUSTER,
+    ApiKey.DESCRIBE_QUORUM: DESCRIBE_CLUSTER,
+    ApiKey.UPDATE_FEATURES: ALTER_CLUSTER,
+    ApiKey.UNREGISTER_BROKER: ALTER_CLUSTER,
+}
+_RULES: Final[dict[ApiKey, Rule]] = {
+    ApiKey.CREATE_TOPICS: create_topics,
+    ApiKey.DELETE_TOPICS: delete_topics,
+    ApiKey.CREATE_PARTITIONS: create_partitions,
+    ApiKey.ALTER_CONFIGS: alter_configs,
+    ApiKey.INCREMENTAL_ALTER_CONFIGS: alter_configs,
+}
+
+
+# Looked at by `rule_on`, wherever they come from.
+DECIDED_BY_CONTROLLER: Final = frozenset({*SERVED_KEYS, ApiKey.DESCRIBE_QUORUM})
+# What else a controller listener answers.
+LISTENER_RULES: Final[dict[ApiKey, Rule]] = {
+    ApiKey.FETCH: of_cluster(CLUSTER_ACTION),
+    ApiKey.ENVELOPE: of_cluster(CLUSTER_ACTION),
+    ApiKey.DESCRIBE_CLUSTER: of_cluster(ALTER_CLUSTER),
+    ApiKey.FETCH_SNAPSHOT: of_cluster(CLUSTER_ACTION),
+}
+
+
+def rule_on(request: ControllerRequest, asked: AskedRequest) -> Ruling:
+    """Return what becomes of a request to the controller."""
+    rule = _RULES.get(request.key)
+    if rule is not None:
+        return rule(asked)
+    if asked.asking.may(_CLUSTER_NEEDS.get(request.key, CLUSTER_ACTION)):
+        return SERVED
+    return Ruling(refusal(request, denied(CLUSTER_DENIED)))

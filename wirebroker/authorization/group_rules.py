@@ -1,0 +1,254 @@
+"""Requests about groups and their offsets: what each needs, and what is answered without it.
+
+Source: Kafka's KafkaApis; the error answers of its request classes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from wirebroker.authorization.ruling import (
+    GROUP_DENIED,
+    SERVED,
+    TOPIC_DENIED,
+    AskedRequest,
+    Fields,
+    Ruling,
+    adding,
+    keeping,
+    refused,
+    split,
+    with_field,
+)
+from wirebroker.codecs.acls import Resource
+from wirebroker.needs import (
+    DELETE_GROUP,
+    DESCRIBE_CLUSTER,
+    DESCRIBE_GROUP,
+    DESCRIBE_TOPIC,
+    READ_GROUP,
+    READ_TOPIC,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from wirebroker.codecs.errors import ErrorCode
+
+_FIRST_NULL_PROTOCOL: Final = 7
+_FIRST_COMMIT_BY_ID: Final = 10
+_FIRST_FETCH_OF_GROUPS: Final = 8
+_FIRST_FETCH_BY_ID: Final = 10
+_FIRST_GROUP_ERROR: Final = 2
+_NOT_ASKED: Final = -(1 << 31)
+
+
+def join_group(asked: AskedRequest) -> Ruling:
+    """Refuse who may not read the group."""
+    if asked.asking.may(READ_GROUP, asked.body.group_id):
+        return SERVED
+    empty = None if asked.version >= _FIRST_NULL_PROTOCOL else ""
+    return refused(GROUP_DENIED, protocol_name=empty)
+
+
+def read_group(asked: AskedRequest) -> Ruling:
+    """Refuse who may not read the group: SyncGroup, Heartbeat, LeaveGroup."""
+    if asked.asking.may(READ_GROUP, asked.body.group_id):
+        return SERVED
+    return refused(GROUP_DENIED)
+
+
+def describe_groups(asked: AskedRequest) -> Ruling:
+    """Describe the groups that may be described; tell what else may be done to each."""
+    asking, body = asked.asking, asked.body
+    body.groups, others = split(asking, DESCRIBE_GROUP, body.groups, str)
+    failures = [{"group_id": each, "error_code": int(GROUP_DENIED)} for each in others]
+
+    def merge(answer: Mapping[str, Any]) -> Mapping[str, Any]:
+        groups = [dict(each) for each in answer["groups"]]
+        for group in groups:
+            if group.get("authorized_operations", _NOT_ASKED) != _NOT_ASKED:
+                operations = asking.operations(Resource.GROUP, group["group_id"])
+                group["authorized_operations"] = operations
+        return with_field(answer, "groups", [*failures, *groups])
+
+    return Ruling(merge=merge)
+
+
+def list_groups(asked: AskedRequest) -> Ruling:
+    """Show all groups to who may describe the cluster, to others what they may describe."""
+    asking = asked.asking
+    if asking.may(DESCRIBE_CLUSTER, logs_denied=False):
+        return SERVED
+    return keeping(
+        "groups", lambda group: asking.may(DESCRIBE_GROUP, group["group_id"], logs_denied=False)
+    )
+
+
+def delete_groups(asked: AskedRequest) -> Ruling:
+    """Delete the groups that may be deleted."""
+    body = asked.body
+    body.groups_names, others = split(asked.asking, DELETE_GROUP, body.groups_names, str)
+    failures = [
+        {"group_id": each, "error_code": int(GROUP_DENIED)} for each in dict.fromkeys(others)
+    ]
+    return adding("results", failures)
+
+
+def offset_commit(asked: AskedRequest) -> Ruling:
+    """Commit for the topics that may be read, if the group may."""
+    asking, body = asked.asking, asked.body
+    if not asking.may(READ_GROUP, body.group_id):
+        return Ruling({"topics": _of_topics(body.topics, GROUP_DENIED)})
+    by_id = asked.version >= _FIRST_COMMIT_BY_ID
+    body.topics, others = _readable(asked, by_id=by_id)
+    if not others:
+        return SERVED
+    failures = _of_topics(others, TOPIC_DENIED)
+    return adding("topics", failures) if body.topics else Ruling({"topics": failures})
+
+
+def _readable(asked: AskedRequest, *, by_id: bool) -> tuple[list[Any], list[Any]]:
+    if not by_id:
+        return split(asked.asking, READ_TOPIC, asked.body.topics, lambda topic: str(topic.name))
+    by_ids = asked.image.topics_by_id
+    # Of an id that nobody knows the handler says so.
+    known = [topic for topic in asked.body.topics if topic.topic_id in by_ids]
+    unknown = [topic for topic in asked.body.topics if topic.topic_id not in by_ids]
+    allowed, others = split(asked.asking, READ_TOPIC, known, lambda t: by_ids[t.topic_id].name)
+    return unknown + allowed, others
+
+
+def _of_topics(topics: Iterable[Any], error: ErrorCode) -> list[Fields]:
+    return [
+        {
+            "name": topic.name,
+            "topic_id": getattr(topic, "topic_id", bytes(16)),
+            "partitions": [
+                {"partition_index": each.partition_index, "error_code": int(error)}
+                for each in topic.partitions
+            ],
+        }
+        for topic in topics
+    ]
+
+
+def txn_topics(topics: Iterable[Any], error: ErrorCode) -> list[Fields]:
+    """Return topics of a TxnOffsetCommit's or OffsetDelete's answer that all fail alike."""
+    return _without_ids(_of_topics(topics, error))
+
+
+def offset_delete(asked: AskedRequest) -> Ruling:
+    """Forget the offsets of topics that may be read, if the group may be deleted."""
+    asking, body = asked.asking, asked.body
+    if not asking.may(DELETE_GROUP, body.group_id):
+        return refused(GROUP_DENIED)
+    body.topics, others = split(asking, READ_TOPIC, body.topics, lambda topic: str(topic.name))
+    failures = txn_topics(others, TOPIC_DENIED)
+
+    def merge(answer: Mapping[str, Any]) -> Mapping[str, Any]:
+        if answer.get("error_code"):
+            return answer
+        return with_field(answer, "topics", [*failures, *answer["topics"]])
+
+    return Ruling(merge=merge) if failures else SERVED
+
+
+def offset_fetch(asked: AskedRequest) -> Ruling:
+    """Show the offsets of topics that may be described, of groups that may."""
+    if asked.version >= _FIRST_FETCH_OF_GROUPS:
+        return _fetch_of_groups(asked)
+    body = asked.body
+    if not asked.asking.may(DESCRIBE_GROUP, body.group_id):
+        if asked.version >= _FIRST_GROUP_ERROR:
+            return refused(GROUP_DENIED)
+        failures = [_of_fetch(topic, GROUP_DENIED) for topic in body.topics or ()]
+        return Ruling({"topics": _without_ids(failures)})
+    finish = _described(asked, body)
+
+    def merge(answer: Mapping[str, Any]) -> Mapping[str, Any]:
+        return with_field(answer, "topics", _without_ids(finish(answer)["topics"]))
+
+    return Ruling(merge=merge)
+
+
+def _without_ids(topics: Iterable[Mapping[str, Any]]) -> list[Fields]:
+    return [{"name": each["name"], "partitions": each["partitions"]} for each in topics]
+
+
+def _fetch_of_groups(asked: AskedRequest) -> Ruling:
+    asking, body = asked.asking, asked.body
+    wanted = list(body.groups)
+    allowed = [asking.may(DESCRIBE_GROUP, group.group_id) for group in wanted]
+    finishes = [
+        _described(asked, group)
+        for group, is_allowed in zip(wanted, allowed, strict=True)
+        if is_allowed
+    ]
+    body.groups = [g for g, is_allowed in zip(wanted, allowed, strict=True) if is_allowed]
+
+    def merge(answer: Mapping[str, Any]) -> Mapping[str, Any]:
+        found: list[Mapping[str, Any]] = list(answer["groups"])
+        groups = iter([finish(each) for finish, each in zip(finishes, found, strict=True)])
+        results: list[Mapping[str, Any]] = []
+        for group, is_allowed in zip(wanted, allowed, strict=True):
+            if is_allowed:
+                results.append(next(groups))
+            else:
+                error = int(GROUP_DENIED)
+                results.append({"group_id": group.group_id, "topics": [], "error_code": error})
+        return with_field(answer, "groups", results)
+
+    return Ruling(merge=merge)
+
+
+def _described(asked: AskedRequest, group: Any) -> Callable[[Mapping[str, Any]], Mapping[str, Any]]:
+    """Take the topics that are denied out of a wish; return what completes its answer."""
+    asking = asked.asking
+    if group.topics is None:
+        return lambda found: with_field(
+            found,
+            "topics",
+            [t for t in found.get("topics") or () if asking.may(DESCRIBE_TOPIC, t["name"])],
+        )
+    by_ids = asked.image.topics_by_id
+    by_id = asked.version >= _FIRST_FETCH_BY_ID
+
+    def is_shown(topic: Any) -> bool:
+        if not by_id:
+            return asking.may(DESCRIBE_TOPIC, topic.name)
+        known = by_ids.get(topic.topic_id)
+        return known is None or asking.may(DESCRIBE_TOPIC, known.name)
+
+    shown: list[Any] = []
+    failures: list[Fields] = []
+    for topic in group.topics:
+        if is_shown(topic):
+            shown.append(topic)
+        else:
+            failures.append(_of_fetch(topic, TOPIC_DENIED))
+    group.topics = shown
+
+    def finish(found: Mapping[str, Any]) -> Mapping[str, Any]:
+        if found.get("error_code") or not failures:
+            return found
+        return with_field(found, "topics", [*found["topics"], *failures])
+
+    return finish
+
+
+def _of_fetch(topic: Any, error: ErrorCode) -> Fields:
+    return {
+        "name": topic.name,
+        "topic_id": getattr(topic, "topic_id", bytes(16)),
+        "partitions": [
+            {
+                "partition_index": index,
+                "committed_offset": -1,
+                "committed_leader_epoch": -1,
+                "metadata": "",
+                "error_code": int(error),
+            }
+            for index in topic.partition_indexes
+        ],
+    }

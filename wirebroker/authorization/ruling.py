@@ -1,0 +1,122 @@
+"""What a rule makes of a request: refused, or served for what is allowed of it.
+
+A rule looks at a decoded request before its handler does. It answers in the handler's place
+(`refusal`), or takes out what is denied and puts its error into the handler's answer (`merge`).
+
+A leaf of this room.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, TypeVar
+
+from wirebroker.codecs.errors import ErrorCode, KafkaError
+from wirebroker.request import LargeResponse
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from wirebroker.authorization.access import Asking
+    from wirebroker.coordinator.controller.cluster_image import ClusterImage
+    from wirebroker.needs import Need
+
+Fields = dict[str, Any]
+_Element = TypeVar("_Element")
+
+GROUP_DENIED: Final = ErrorCode.GROUP_AUTHORIZATION_FAILED
+TOPIC_DENIED: Final = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+CLUSTER_DENIED: Final = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+TRANSACTIONAL_ID_DENIED: Final = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+# Kafka's sentences for them.
+MESSAGES: Final = {
+    GROUP_DENIED: "Group authorization failed.",
+    TOPIC_DENIED: "Topic authorization failed.",
+    CLUSTER_DENIED: "Cluster authorization failed.",
+    TRANSACTIONAL_ID_DENIED: "The transactional id authorization failed.",
+}
+
+
+class AskedRequest(NamedTuple):
+    """A request, as a rule sees it."""
+
+    asking: Asking
+    image: ClusterImage
+    version: int
+    body: Any  # decoded; a rule may take elements out
+
+
+class Ruling(NamedTuple):
+    """What came of it; nothing: the request is served as it is."""
+
+    refusal: Mapping[str, Any] | None = None
+    merge: Callable[[Any], Mapping[str, Any]] | None = None
+
+
+SERVED: Final = Ruling()
+Rule: TypeAlias = "Callable[[AskedRequest], Ruling]"
+
+
+def refused(error: ErrorCode, **fields: Any) -> Ruling:
+    """Return the ruling that answers nothing but an error."""
+    return Ruling({"error_code": int(error), **fields})
+
+
+def denied(error: ErrorCode) -> KafkaError:
+    """Return the error as handlers and controllers raise it."""
+    return KafkaError(error, MESSAGES[error])
+
+
+def split(
+    asking: Asking, need: Need, elements: Iterable[_Element], name_of: Callable[[_Element], str]
+) -> tuple[list[_Element], list[_Element]]:
+    """Return the elements whose resources are allowed, and those that are not."""
+    verdicts: dict[str, bool] = {}
+    allowed: list[_Element] = []
+    others: list[_Element] = []
+    for element in elements:
+        name = name_of(element)
+        verdict = verdicts.get(name)
+        if verdict is None:
+            verdict = verdicts[name] = asking.may(need, name)
+        (allowed if verdict else others).append(element)
+    return allowed, others
+
+
+def adding(field: str, elements: Sequence[Mapping[str, Any]], *, is_first: bool = False) -> Ruling:
+    """Return the ruling that adds elements to an array of the answer.
+
+    Args:
+        field: The array.
+        elements: What is added; nothing is no change.
+        is_first: Whether they stand before what the handler answers.
+    """
+    if not elements:
+        return SERVED
+
+    def merge(answer: Any) -> Mapping[str, Any]:
+        there = answer.get(field) or ()
+        whole = [*elements, *there] if is_first else [*there, *elements]
+        return with_field(answer, field, whole)
+
+    return Ruling(merge=merge)
+
+
+def keeping(field: str, is_shown: Callable[[Any], bool]) -> Ruling:
+    """Return the ruling that leaves out elements of an array of the answer."""
+
+    def merge(answer: Any) -> Mapping[str, Any]:
+        there = answer.get(field) or ()
+        return with_field(answer, field, [each for each in there if is_shown(each)])
+
+    return Ruling(merge=merge)
+
+
+def with_field(answer: Mapping[str, Any], field: str, value: Any) -> Mapping[str, Any]:
+    """Return an answer with another value; what is large stays so."""
+    fields = {**answer, field: value}
+    return LargeResponse(fields) if isinstance(answer, LargeResponse) else fields
+
+
+def of_cluster(need: Need, **fields: Any) -> Rule:
+    """Return the rule that asks for one thing of the cluster; `fields` go with the refusal."""
+    return lambda asked: SERVED if asked.asking.may(need) else refused(CLUSTER_DENIED, **fields)

@@ -1,0 +1,187 @@
+"""Requests about transactions and producers: what each needs, and what is answered without it.
+
+Source: Kafka's KafkaApis; the error answers of its request classes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from wirebroker.authorization.group_rules import txn_topics
+from wirebroker.authorization.ruling import (
+    CLUSTER_DENIED,
+    GROUP_DENIED,
+    SERVED,
+    TOPIC_DENIED,
+    TRANSACTIONAL_ID_DENIED,
+    AskedRequest,
+    Fields,
+    Ruling,
+    adding,
+    keeping,
+    refused,
+    split,
+    with_field,
+)
+from wirebroker.codecs.errors import ErrorCode
+from wirebroker.coordinator.controller.topic_names import is_internal
+from wirebroker.needs import (
+    ALTER_CLUSTER,
+    CLUSTER_ACTION,
+    DESCRIBE_TOPIC,
+    DESCRIBE_TRANSACTIONAL_ID,
+    IDEMPOTENT_WRITE,
+    READ_GROUP,
+    READ_TOPIC,
+    WRITE_TOPIC,
+    WRITE_TRANSACTIONAL_ID,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+# From this version on brokers ask for several transactions.
+_FIRST_ADDING_OF_BROKERS: Final = 4
+
+
+def init_producer_id(asked: AskedRequest) -> Ruling:
+    """Give an id to who may write idempotently, or to some topic, or by the transactional id."""
+    asking, body = asked.asking, asked.body
+    nothing = {"producer_id": -1, "producer_epoch": -1}
+    if body.transactional_id is not None:
+        if asking.may(WRITE_TRANSACTIONAL_ID, body.transactional_id):
+            return SERVED
+        return refused(TRANSACTIONAL_ID_DENIED, **nothing)
+    if asking.may(IDEMPOTENT_WRITE, logs_denied=False) or asking.may_some(WRITE_TOPIC):
+        return SERVED
+    return refused(CLUSTER_DENIED, **nothing)
+
+
+def add_partitions(asked: AskedRequest) -> Ruling:
+    """Add partitions all, or none: one that is denied stands in the way of the others."""
+    asking, body = asked.asking, asked.body
+    if asked.version >= _FIRST_ADDING_OF_BROKERS:
+        return SERVED if asking.may(CLUSTER_ACTION) else refused(CLUSTER_DENIED)
+    topics = body.v3_and_below_topics
+    if not asking.may(WRITE_TRANSACTIONAL_ID, body.v3_and_below_transactional_id):
+        return _not_added(topics, _not_by_this_id)
+    plain = [topic for topic in topics if not is_internal(topic.name)]
+    _, others = split(asking, WRITE_TOPIC, plain, lambda topic: str(topic.name))
+    if not others:
+        return SERVED
+    names = {topic.name for topic in others}
+
+    def error_of(topic: str, index: int) -> ErrorCode:
+        if topic in names or is_internal(topic):
+            return TOPIC_DENIED
+        if asked.image.partition(topic, index) is None:
+            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        return ErrorCode.OPERATION_NOT_ATTEMPTED
+
+    return _not_added(topics, error_of)
+
+
+def _not_by_this_id(topic: str, index: int) -> ErrorCode:
+    del topic, index
+    return TRANSACTIONAL_ID_DENIED
+
+
+def _not_added(topics: Any, error_of: Callable[[str, int], ErrorCode]) -> Ruling:
+    results: list[Fields] = [
+        {
+            "name": topic.name,
+            "results_by_partition": [
+                {"partition_index": index, "partition_error_code": int(error_of(topic.name, index))}
+                for index in topic.partitions
+            ],
+        }
+        for topic in topics
+    ]
+    return Ruling({"results_by_topic_v3_and_below": results})
+
+
+def add_offsets(asked: AskedRequest) -> Ruling:
+    """Refuse who may not write by the transactional id, or read the group."""
+    asking, body = asked.asking, asked.body
+    if not asking.may(WRITE_TRANSACTIONAL_ID, body.transactional_id):
+        return refused(TRANSACTIONAL_ID_DENIED)
+    if not asking.may(READ_GROUP, body.group_id):
+        return refused(GROUP_DENIED)
+    return SERVED
+
+
+def end_txn(asked: AskedRequest) -> Ruling:
+    """Refuse who may not write by the transactional id."""
+    if asked.asking.may(WRITE_TRANSACTIONAL_ID, asked.body.transactional_id):
+        return SERVED
+    return refused(TRANSACTIONAL_ID_DENIED)
+
+
+def txn_offset_commit(asked: AskedRequest) -> Ruling:
+    """Commit for topics that may be read, if transactional id and group are allowed."""
+    asking, body = asked.asking, asked.body
+    if not asking.may(WRITE_TRANSACTIONAL_ID, body.transactional_id):
+        return Ruling({"topics": txn_topics(body.topics, TRANSACTIONAL_ID_DENIED)})
+    if not asking.may(READ_GROUP, body.group_id):
+        return Ruling({"topics": txn_topics(body.topics, GROUP_DENIED)})
+    body.topics, others = split(asking, READ_TOPIC, body.topics, lambda topic: str(topic.name))
+    failures = txn_topics(others, TOPIC_DENIED)
+    if failures and not body.topics:
+        return Ruling({"topics": failures})
+    return adding("topics", failures)
+
+
+def write_txn_markers(asked: AskedRequest) -> Ruling:
+    """Refuse who may neither alter the cluster nor act for it."""
+    asking = asked.asking
+    if asking.may(ALTER_CLUSTER, logs_denied=False) or asking.may(CLUSTER_ACTION):
+        return SERVED
+    markers: list[Fields] = [
+        {
+            "producer_id": marker.producer_id,
+            "topics": [
+                {
+                    "name": topic.name,
+                    "partitions": [
+                        {"partition_index": index, "error_code": int(CLUSTER_DENIED)}
+                        for index in topic.partition_indexes
+                    ],
+                }
+                for topic in marker.topics
+            ],
+        }
+        for marker in asked.body.markers
+    ]
+    return Ruling({"markers": markers})
+
+
+def describe_transactions(asked: AskedRequest) -> Ruling:
+    """Describe transactional ids that may be, with the topics that may."""
+    asking, body = asked.asking, asked.body
+    ids = list(body.transactional_ids)
+    body.transactional_ids, others = split(asking, DESCRIBE_TRANSACTIONAL_ID, ids, str)
+    hidden = set(others)
+
+    def merge(answer: Mapping[str, Any]) -> Mapping[str, Any]:
+        found = iter(answer["transaction_states"])
+        states: list[Mapping[str, Any]] = []
+        for each in ids:
+            if each in hidden:
+                error = int(TRANSACTIONAL_ID_DENIED)
+                states.append({"transactional_id": each, "error_code": error})
+                continue
+            state = next(found)
+            shown = [t for t in state.get("topics", ()) if asking.may(DESCRIBE_TOPIC, t["topic"])]
+            states.append({**state, "topics": shown})
+        return with_field(answer, "transaction_states", states)
+
+    return Ruling(merge=merge)
+
+
+def list_transactions(asked: AskedRequest) -> Ruling:
+    """Show the transactional ids that may be described."""
+    asking = asked.asking
+    return keeping(
+        "transaction_states",
+        lambda state: asking.may(DESCRIBE_TRANSACTIONAL_ID, state["transactional_id"]),
+    )

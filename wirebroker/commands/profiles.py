@@ -1,0 +1,108 @@
+"""Profiles: clusters by names of one's own, each a file of Kafka's client settings.
+
+    ~/.config/wirebroker/profiles/NAME.properties        bootstrap.servers=…, security.protocol=…
+    ~/.config/wirebroker/current                         the name of the one that counts
+
+WIREBROKER_PROFILE names another than the current one; XDG_CONFIG_HOME is heeded.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_VARIABLE: Final = "WIREBROKER_PROFILE"
+_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+_SUFFIX: Final = ".properties"
+
+
+def current_profile() -> str | None:
+    """Return the name of the profile that counts; None if there is none."""
+    named = os.environ.get(_VARIABLE)
+    if named:
+        return named
+    file = _folder() / "current"
+    return file.read_text(encoding="utf-8").strip() or None if file.is_file() else None
+
+
+def profile_names() -> list[str]:
+    """Return the names of all profiles, in order."""
+    return sorted(each.stem for each in _profiles().glob(f"*{_SUFFIX}"))
+
+
+def profile_file(name: str) -> Path:
+    """Return the file of a profile, which is there.
+
+    Raises:
+        click.UsageError: There is none of that name.
+    """
+    file = _file(name)
+    if not file.is_file():
+        known = ", ".join(profile_names()) or "none"
+        raise click.UsageError(f"there is no profile {name}; there are {known}")
+    return file
+
+
+def write_profile(name: str, settings: Mapping[str, str]) -> Path:
+    """Write a profile, readable by its owner alone, in place of what it was.
+
+    Raises:
+        click.UsageError: That can't be a name.
+    """
+    file = _file(name)
+    file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    new = file.with_suffix(".new")
+    lines = [f"{key}={value.replace(chr(92), chr(92) * 2)}\n" for key, value in settings.items()]
+    descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "w", encoding="latin-1") as out:
+        out.writelines(lines)
+    new.replace(file)
+    return file
+
+
+def use_profile(name: str | None) -> None:
+    """Let a profile count from now on; None: no one.
+
+    Raises:
+        click.UsageError: There is none of that name.
+    """
+    file = _folder() / "current"
+    if name is None:
+        file.unlink(missing_ok=True)
+        return
+    profile_file(name)
+    file.write_text(f"{name}\n", encoding="utf-8")
+
+
+def delete_profile(name: str) -> None:
+    """Delete a profile.
+
+    Raises:
+        click.UsageError: There is none of that name.
+    """
+    profile_file(name).unlink()
+    current = _folder() / "current"
+    if current.is_file() and current.read_text(encoding="utf-8").strip() == name:
+        use_profile(None)
+
+
+def _file(name: str) -> Path:
+    if not _NAME.fullmatch(name):
+        raise click.UsageError(f"{name} cannot be a profile: write letters, digits, . _ and -")
+    return _profiles() / f"{name}{_SUFFIX}"
+
+
+def _profiles() -> Path:
+    return _folder() / "profiles"
+
+
+def _folder() -> Path:
+    base = os.environ.get("XDG_CONFIG_HOME")
+    return (Path(base) if base else Path.home() / ".config") / "wirebroker"
