@@ -137,6 +137,7 @@ class Member:
             metadata=self,
             fetch_sessions=FetchSessions(1000, cluster.random),
             quotas=ClientQuotas(config, clock),
+            authorization=None,
             replication_quotas=self.replication.quotas,
             is_stopping=False,
             auto_listeners=frozenset(),
