@@ -154,9 +154,15 @@ STEPS = (
         "Spark's own suites, six more",
     ),
     Step(
+        "spark-connector",
+        _tests("spark_it/nightly_connector.py", "--long"),
+        3,
+        "the connector's other ways of reading: real-time, continuous, lost data, topics that go",
+    ),
+    Step(
         "spark-faults",
         _tests("spark_it/nightly_faults.py", "--long"),
-        15,
+        10,
         "pipelines whose brokers, drivers and workers are killed, counted to the record",
     ),
     Step(
