@@ -190,7 +190,7 @@ class Member:
         return decode_response(key, version, await self._answer(key, version, frame, 0))
 
     async def produce(
-        self, value: bytes, *, index: int = 0, timeout_ms: int = 5_000, **header: int
+        self, value: bytes, *, index: int = 0, timeout_ms: int = 5_000, **header: Any
     ) -> int:
         """Append a record with acks=all; return its offset, or raise the error.
 

@@ -45,7 +45,7 @@ def run_recipe(recipe: Recipe, folder: Path, variables: dict[str, str]) -> None:
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--strict-markers", "-q"]
     ours = ("PYTEST_", "KAFKA_")
     environment = {name: text for name, text in os.environ.items() if not name.startswith(ours)}
-    # Whatever engine there is has no image of ours, or an old one: compat_tests/containers tries it.
+    # Whatever engine there is may have no image of ours: compat_tests/containers tries it.
     environment["DOCKER_HOST"] = "unix:///nowhere/docker.sock"
     done = subprocess.run(
         command,

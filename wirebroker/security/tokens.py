@@ -222,5 +222,6 @@ def _words(value: Any, *, cut: bool = False) -> set[str]:
     if isinstance(value, str):
         return set(value.split()) if cut else {value}
     if isinstance(value, list):
-        return {each for each in cast("list[Any]", value) if isinstance(each, str)}
+        items: list[Any] = value
+        return {each for each in items if isinstance(each, str)}
     return set()
