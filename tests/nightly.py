@@ -99,6 +99,12 @@ STEPS = (
         "thousands of simulated schedules of groups, transactions, power losses and replicas",
     ),
     Step(
+        "replicas",
+        _tests("tests/simulation/test_replicas.py", "--seed", "random", "--budget-scale", "120"),
+        15,
+        "over 2,000 simulated schedules of clusters of three to five nodes",
+    ),
+    Step(
         "properties",
         _tests("tests/property", "--seed", "random", "--budget-scale", "10", "-n", "2"),
         20,

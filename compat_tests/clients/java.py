@@ -8,6 +8,7 @@ from tests.support import java_start
 
 _TOOLS = "org.apache.kafka.tools"
 TOPICS = f"{_TOOLS}.TopicCommand"
+ACLS = f"{_TOOLS}.AclCommand"
 CONFIGS = "kafka.admin.ConfigCommand"
 OFFSETS = f"{_TOOLS}.GetOffsetShell"
 CONSOLE_PRODUCER = f"{_TOOLS}.ConsoleProducer"

@@ -96,6 +96,9 @@ def test_a_single_node_keeps_its_data_over_a_restart(started):
     # Services beside it are told its name, and so are its own programs.
     listed = run("exec", "-T", "kafka", "wirebroker", "topic", "list", "-b", "kafka:19092")
     assert "orders" in listed
+    for script in ("kafka-topics", "/opt/kafka/bin/kafka-topics.sh"):
+        arguments = [script, "--bootstrap-server", "kafka:19092", "--list"]
+        assert "orders" in run("exec", "-T", "kafka", *arguments).splitlines()
 
 
 def test_of_three_nodes_one_may_be_lost(started):

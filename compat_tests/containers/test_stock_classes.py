@@ -4,8 +4,15 @@ from __future__ import annotations
 
 import pytest
 from confluent_kafka import Consumer, Producer
+from cryptography.hazmat.primitives.serialization import (
+    BestAvailableEncryption,
+    load_pem_private_key,
+    pkcs12,
+)
+from cryptography.x509 import load_pem_x509_certificates
 
 from compat_tests.containers.harness import started
+from wirebroker import cli
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(600)]
 
@@ -35,3 +42,29 @@ def test_a_stock_class_starts_the_image_and_clients_find_it(images, language, ta
         consumer.close()
         assert message is not None
         assert message.value() == b"a book"
+
+
+def test_clients_log_in_over_tls_where_the_class_of_node_says_so(images, tmp_path):
+    assert cli.run(["certs", str(tmp_path), "--host", "localhost", "--host", "127.0.0.1"]) == 0
+    pem = (tmp_path / "broker.pem").read_bytes()
+    store = pkcs12.serialize_key_and_certificates(
+        b"broker",
+        load_pem_private_key(pem, None),  # type: ignore[arg-type]
+        load_pem_x509_certificates(pem)[0],
+        None,
+        BestAvailableEncryption(b"secret"),
+    )
+    (tmp_path / "broker.p12").write_bytes(store)
+    with started("node", images["8.0.0"], str(tmp_path / "broker.p12")) as bootstrap:
+        producer = Producer(
+            {
+                "bootstrap.servers": bootstrap,
+                "security.protocol": "SASL_SSL",
+                "ssl.ca.location": str(tmp_path / "ca.pem"),
+                "sasl.mechanism": "SCRAM-SHA-512",
+                "sasl.username": "shop",
+                "sasl.password": "secret",
+            }
+        )
+        producer.produce("orders", b"a book")
+        assert producer.flush(60) == 0

@@ -112,6 +112,25 @@ def test_a_mounted_file_counts_instead(image):
     assert "advertised.listeners" not in found
 
 
+def test_secrets_are_named_as_for_other_images(image):
+    (image / "etc/kafka/secrets").mkdir()
+    (image / "etc/kafka/secrets/creds").write_text("a secret\n")
+    found = properties(
+        image,
+        KAFKA_SSL_KEYSTORE_FILENAME="kafka.p12",
+        KAFKA_SSL_KEYSTORE_CREDENTIALS="creds",
+        KAFKA_SSL_KEY_CREDENTIALS="creds",
+        KAFKA_SSL_TRUSTSTORE_FILENAME="trusted.p12",
+    )
+    assert {name: value for name, value in found.items() if name.startswith("ssl.")} == {
+        "ssl.keystore.location": f"{image}/etc/kafka/secrets/kafka.p12",
+        "ssl.keystore.password": "a secret",
+        "ssl.key.password": "a secret",
+        "ssl.truststore.location": f"{image}/etc/kafka/secrets/trusted.p12",
+    }
+    assert (image / "etc/kafka/kafka.properties").stat().st_mode & 0o077 == 0
+
+
 def test_the_storage_tool_notes_cluster_and_users_of_new_directories(image):
     properties(image)
     file = image / "etc" / "kafka" / "kafka.properties"

@@ -186,6 +186,8 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         self._clock_resolution = 1e-7
         self._now = 0.0
         self._random = random
+        # How many jobs of threads are very long: of slow disks, more.
+        self.slow_jobs = _SLOW_JOBS
         self.set_task_factory(self._make_task)
 
     # -- time --------------------------------------------------------------------------------
@@ -289,7 +291,7 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         """Run a job in one piece, later; what happens meanwhile is the seed's choice."""
         del executor
         future = self.create_future()
-        is_slow = self._random.random() < _SLOW_JOBS
+        is_slow = self._random.random() < self.slow_jobs
         delay_s = self._random.uniform(0, _SLOW_JOB_S if is_slow else _LONGEST_JOB_S)
         self.call_later(delay_s, _run_job, future, func, args)
         return future
@@ -317,3 +319,18 @@ class SimulatedClock:
 
     def monotonic(self) -> float:
         return self._loop.time()
+
+
+class SkewedClock(SimulatedClock):
+    """A clock whose wall time was set wrong, and is too quick or too slow.
+
+    Monotonic time is the loop's own, as on any machine.
+    """
+
+    def __init__(self, loop: SimulatedLoop, *, rate: float, ahead_ms: int) -> None:
+        super().__init__(loop)
+        self._rate = rate
+        self._ahead_ms = ahead_ms
+
+    def now_ms(self) -> int:
+        return _EPOCH_MS + self._ahead_ms + int(self.monotonic() * self._rate * 1000)

@@ -1,11 +1,12 @@
 """Three to five nodes with replicas in one process, by one seed: what replication promises.
 
     weather   links break, are slow, pairs of nodes cannot reach each other; metadata comes late;
-              what the controller is asked gets lost, or its answer
+              what the controller is asked gets lost, or its answer, or comes twice; disks are slow,
+              clocks are wrong, and too quick or too slow
     deaths    nodes are killed between any two steps, and lose what was not synced if others in
               sync have it
-    promises  what acks=all was answered for is in every replica in the end, at its offset, once;
-              all replicas are equal; one leader for each epoch
+    promises  what acks=all was answered for is in every replica in the end, at its offset, once,
+              and so is what a consumer has read; all replicas are equal; one leader for each epoch
 
 Time, chance and disks are the simulation's.
 """
@@ -18,13 +19,13 @@ from typing import TYPE_CHECKING, Any
 
 from tests.crash.crash_states import CrashKind, crash
 from tests.simulation.disk import Disk
-from tests.simulation.loop import Process, SimulatedClock, SimulatedLoop
+from tests.simulation.loop import Process, SimulatedClock, SimulatedLoop, SkewedClock
+from tests.simulation.replica_clients import IdempotentWriter, Reader, values_at
 from tests.simulation.simulated_files import SimulatedFiles
 from tests.support.broker_cluster import Cluster, Member, stored
 from tests.support.memory_peers import Link
 from wirebroker.clock import pause
 from wirebroker.codecs.errors import ErrorCode, KafkaError
-from wirebroker.codecs.records.batch import iterate_batches, iterate_records
 from wirebroker.net.client.settings import PeerAddress
 
 if TYPE_CHECKING:
@@ -113,6 +114,9 @@ class _StormyCluster(Cluster):
         )
         self.leaders: dict[tuple[int, int], int] = {}
 
+    def clock_of(self, node_id: int) -> SkewedClock:
+        return self._world.clocks[node_id]
+
     def dialer(self, node_id: int) -> _Dialer:
         return _Dialer(self._world, node_id)
 
@@ -125,6 +129,9 @@ class _StormyCluster(Cluster):
         if world.random.random() < world.lost_rate:
             raise KafkaError(ErrorCode.REQUEST_TIMED_OUT)
         response = await super().handle(request)
+        if world.random.random() < world.doubled_rate:
+            await pause(world.delay_s())
+            response = await super().handle(request)
         await pause(world.delay_s())
         if world.random.random() < world.lost_rate:
             raise KafkaError(ErrorCode.REQUEST_TIMED_OUT)
@@ -158,9 +165,20 @@ class ReplicaWorld:
         self.break_rate = self.random.choice([0.0, 0.002, 0.02])
         self.lost_rate = self.random.choice([0.0, 0.1])
         self.slowest_s = self.random.choice([0.005, 0.05, 0.4])
+        self.doubled_rate = self.random.choice([0.0, 0.2])
+        self.loop.slow_jobs = self.random.choice([0.03, 0.03, 0.3])
         self.acknowledged: dict[tuple[int, int], bytes] = {}
         self.deaths = 0
         self.node_ids = range(1, 1 + self.random.choice([3, 3, 4, 5]))
+        self.clocks = {
+            each: SkewedClock(
+                self.loop,
+                rate=self.random.choice([1.0, 1.0, 0.7, 1.4]),
+                ahead_ms=self.random.choice([0, 0, -86_400_000, 3_600_000]),
+            )
+            for each in self.node_ids
+        }
+        self.readers = [Reader(self, index) for index in range(_PARTITIONS)]
         self.cluster = _StormyCluster(self, self.node_ids)
         self._files: dict[int, SimulatedFiles] = {}
 
@@ -175,7 +193,7 @@ class ReplicaWorld:
     def new_files(self, node_id: int) -> SimulatedFiles:
         process = self.processes[node_id]
         disk = self.disks.setdefault(node_id, Disk())
-        self._files[node_id] = SimulatedFiles(disk, SimulatedClock(self.loop), process.kill)
+        self._files[node_id] = SimulatedFiles(disk, self.clocks[node_id], process.kill)
         return self._files[node_id]
 
     def hear(self, process: Process, member: Member) -> None:
@@ -205,11 +223,19 @@ class ReplicaWorld:
             await self._start(node_id)
         ids = list(self.node_ids)
         self.cluster.create_topic(*(tuple(self.random.sample(ids, 3)) for _ in range(_PARTITIONS)))
-        writers = [self.loop.create_task(self._write(index)) for index in range(_PARTITIONS)]
+        clients = [
+            self.loop.create_task(each)
+            for index in range(_PARTITIONS)
+            for each in (
+                self._write(index),
+                IdempotentWriter(self, index).run(),
+                self.readers[index].run(),
+            )
+        ]
         while self.loop.time() < _STORM_S:
             await pause(self.random.uniform(0.1, 3.0))
             await self._misfortune()
-        await asyncio.gather(*writers)
+        await asyncio.gather(*clients)
         await self._calm()
         self._check()
 
@@ -266,26 +292,38 @@ class ReplicaWorld:
         await pause(self.random.choice([0.0, 0.5, 5.0]))
         await self._start(node_id)
 
+    @property
+    def is_over(self) -> bool:
+        return self.loop.time() >= _STORM_S
+
+    def leader(self, index: int) -> Member | None:
+        """Return who leads by the metadata, if it lives and knows the partition."""
+        member = self.cluster.members.get(self.cluster.state(index).leader)
+        if member is None or not member.replicas.find("t", b"", by_id=False)[0]:
+            return None
+        return member
+
     async def _write(self, index: int) -> None:
         """Append by whoever leads; what is acknowledged is noted."""
         number = 0
-        while self.loop.time() < _STORM_S:
+        while not self.is_over:
             await pause(self.random.uniform(0.0, 0.2))
-            member = self.cluster.members.get(self.cluster.state(index).leader)
-            if member is None or not member.replicas.find("t", b"", by_id=False)[0]:
+            member = self.leader(index)
+            if member is None:
                 continue
             process = self.processes[member.node_id]
             number += 1
             value = b"%d of %d" % (number, index)
             task = process.spawn(member.produce(value, index=index, timeout_ms=3_000))
-            task.add_done_callback(self._note(index, value))
+            task.add_done_callback(self.note(index, value))
             await asyncio.wait([task], timeout=self.random.choice([0.0, 4.0]))
 
-    def _note(self, index: int, value: bytes) -> Any:
+    def note(self, index: int, value: bytes) -> Any:
         def note(task: asyncio.Task[int]) -> None:
             if not task.cancelled() and task.exception() is None:
                 key = (index, task.result())
-                assert key not in self.acknowledged, f"offset {key} was given out twice"
+                before = self.acknowledged.get(key, value)
+                assert before == value, f"offset {key} was given out twice"
                 self.acknowledged[key] = value
 
         return note
@@ -333,19 +371,9 @@ class ReplicaWorld:
                 each.log.check()
                 assert stored(each) == first, "replicas differ"
             values = values_at(first)
+            assert len(set(values.values())) == len(values), "a record is there twice"
+            for offset, value in self.readers[index].seen.items():
+                assert values.get(offset) == value, f"offset {offset}, which was read, has changed"
             for (where, offset), value in self.acknowledged.items():
                 if where == index:
                     assert values.get(offset) == value, f"offset {offset} is lost"
-
-
-def values_at(batches: bytes) -> dict[int, bytes | None]:
-    """Return the value of each batch's first record, by offset."""
-    view = memoryview(batches)
-    return {
-        header.base_offset: next(
-            iter(
-                iterate_records(view[position : position + header.size], header, max_bytes=1 << 20)
-            )
-        ).value
-        for position, header in iterate_batches(view)
-    }

@@ -14,8 +14,9 @@ from tests.simulation.schedules import LEAVES_COROUTINES
 from tests.support.budget import Budget
 from wirebroker.api import partition_reads
 from wirebroker.cluster.leader_role import LeaderRole
+from wirebroker.cluster.partition import Partition
 
-SECONDS = 4
+SECONDS = 6
 
 pytestmark = LEAVES_COROUTINES
 
@@ -58,4 +59,12 @@ def test_a_high_watermark_that_waits_for_nobody_is_seen() -> None:
 
 def test_a_leader_that_tells_nobody_where_logs_diverge_is_seen() -> None:
     with mock.patch.object(partition_reads, "_divergence", return_value=None):
+        assert _first_failure()
+
+
+def test_a_leader_that_acknowledges_before_the_others_have_it_is_seen() -> None:
+    def at_once(partition: Partition, _acks: int) -> int:
+        return partition.log.log_end_offset
+
+    with mock.patch.object(Partition, "acknowledged_offset", at_once):
         assert _first_failure()

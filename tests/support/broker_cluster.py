@@ -106,7 +106,7 @@ class Member:
     async def start(self) -> None:
         """Register, open what is there, follow, and serve."""
         cluster = self.cluster
-        config, clock = cluster.config, cluster.clock
+        config, clock = cluster.config, cluster.clock_of(self.node_id)
         await self.lifecycle.register(
             cluster_id=CLUSTER_ID,
             endpoints=[Endpoint(_LISTENER, f"node-{self.node_id}", 9092, 0)],
@@ -137,6 +137,7 @@ class Member:
             metadata=self,
             fetch_sessions=FetchSessions(1000, cluster.random),
             quotas=ClientQuotas(config, clock),
+            authorization=None,
             replication_quotas=self.replication.quotas,
             is_stopping=False,
             auto_listeners=frozenset(),
@@ -188,8 +189,17 @@ class Member:
         frame = memoryview(bytearray(encode_request(key, version, body)))
         return decode_response(key, version, await self._answer(key, version, frame, 0))
 
-    async def produce(self, value: bytes, *, index: int = 0, timeout_ms: int = 5_000) -> int:
-        """Append a record with acks=all; return its offset, or raise the error."""
+    async def produce(
+        self, value: bytes, *, index: int = 0, timeout_ms: int = 5_000, **header: Any
+    ) -> int:
+        """Append a record with acks=all; return its offset, or raise the error.
+
+        Args:
+            value: The record's.
+            index: Of the partition.
+            timeout_ms: How long replicas are waited for.
+            header: Of its batch: producer_id, producer_epoch, base_sequence.
+        """
         answer = await self.ask(
             ApiKey.PRODUCE,
             12,
@@ -199,7 +209,7 @@ class Member:
                 "topic_data": [
                     {
                         "name": "t",
-                        "partition_data": [{"index": index, "records": bytes(batch(value))}],
+                        "partition_data": [{"index": index, "records": batch(value, **header)}],
                     }
                 ],
             },
@@ -280,6 +290,11 @@ class Cluster:
 
     def new_uuid(self) -> bytes:
         return self.random.randbytes(16)
+
+    def clock_of(self, node_id: int) -> Clock:
+        """Return what a node tells the time by."""
+        del node_id
+        return self.clock
 
     def dialer(self, node_id: int) -> Dialer:
         """Return what a node dials others by."""

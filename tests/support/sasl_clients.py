@@ -23,7 +23,10 @@ def sasl_listener(*mechanisms: str, protocol: str = "SASL_PLAINTEXT") -> dict[st
     """Return the settings of a broker whose only listener wants clients to authenticate."""
     users = " ".join(f'user_{name}="{password}"' for name, password in PLAIN_USERS.items())
     prefix = f"listener.name.{protocol.lower()}"
-    modules = {"PLAIN": f"plain.PlainLoginModule required {users}"}
+    modules = {
+        "PLAIN": f"plain.PlainLoginModule required {users}",
+        "OAUTHBEARER": "oauthbearer.OAuthBearerLoginModule required",
+    }
     return {
         "listeners": f"{protocol}://127.0.0.1:0",
         "security.inter.broker.protocol": protocol,

@@ -124,7 +124,7 @@ class ClientAccess:
             self._decisions = {}
             self._version = self._authorization.version
         kept = self._decisions.get(need)
-        if kept is not None and kept.get(name) and self._authorization.keeps_decisions:
+        if kept is not None and name in kept:
             return True
         action = Action(need.operation, need.resource, name)
         decision = self._authorization.decide(self.client, action)

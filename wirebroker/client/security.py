@@ -18,7 +18,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from wirebroker.config.cipher_suites import suites_for_openssl
-from wirebroker.config.jaas import LOGIN_MODULES
+from wirebroker.config.jaas import PASSWORD_MECHANISMS
 from wirebroker.config.outgoing import PROTOCOLS, OutgoingSecurity, login_of
 from wirebroker.config.row import ConfigError
 from wirebroker.config.tls import STORE_TYPES, VERSIONS, StoreSettings, TlsSettings
@@ -46,8 +46,8 @@ def client_security(settings: Mapping[str, str]) -> OutgoingSecurity:
         tls = _tls(settings)
     if protocol.startswith("SASL_"):
         mechanism = settings.get("sasl.mechanism", "GSSAPI")
-        if mechanism not in LOGIN_MODULES:
-            served = ", ".join(LOGIN_MODULES)
+        if mechanism not in PASSWORD_MECHANISMS:
+            served = ", ".join(PASSWORD_MECHANISMS)
             raise ConfigError(f"sasl.mechanism={mechanism} is not served; there are {served}")
         line = settings.get("sasl.jaas.config", "")
         login = login_of(line, mechanism, "sasl.jaas.config")

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, TypedDict, TypeVar
 import click
 
 from wirebroker.client.security import client_security
-from wirebroker.config.jaas import LOGIN_MODULES
+from wirebroker.config.jaas import LOGIN_MODULES, PASSWORD_MECHANISMS
 from wirebroker.config.row import ConfigError
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def security_flags(command: _Command) -> _Command:
     for option in (
         click.option(
             "--sasl-mechanism",
-            type=click.Choice(tuple(LOGIN_MODULES)),
+            type=click.Choice(PASSWORD_MECHANISMS),
             help=f"How to log in. [default: {_DEFAULT_MECHANISM}]",
         ),
         click.option(

@@ -21,9 +21,12 @@ _SECURITY: Final = "org.apache.kafka.common.security."
 # Of each mechanism the class that stands for what is built in here.
 LOGIN_MODULES: Final = {
     "PLAIN": f"{_SECURITY}plain.PlainLoginModule",
+    "OAUTHBEARER": f"{_SECURITY}oauthbearer.OAuthBearerLoginModule",
     "SCRAM-SHA-256": f"{_SECURITY}scram.ScramLoginModule",
     "SCRAM-SHA-512": f"{_SECURITY}scram.ScramLoginModule",
 }
+# Those by which we log in elsewhere, too: a name and a password are enough.
+PASSWORD_MECHANISMS: Final = tuple(each for each in LOGIN_MODULES if each != "OAUTHBEARER")
 _TOKEN: Final = re.compile(
     r"""\s+|//[^\n]*|/\*.*?\*/          # nothing
     |"((?:[^"\\]|\\.)*)"                # 1: quoted

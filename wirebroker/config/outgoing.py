@@ -16,7 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from wirebroker.config.jaas import LOGIN_MODULES, login_options
+from wirebroker.config.jaas import PASSWORD_MECHANISMS, login_options
 from wirebroker.config.lookup import listener_config
 from wirebroker.config.row import ConfigError
 from wirebroker.config.tls import TlsSettings, outgoing_tls_settings
@@ -76,8 +76,8 @@ def outgoing_security(
 
 def _login(config: Config, listener: str, mechanism: str) -> Login:
     name = listener_config(listener, f"{mechanism.lower()}.sasl.jaas.config")
-    if mechanism not in LOGIN_MODULES:
-        served = ", ".join(LOGIN_MODULES)
+    if mechanism not in PASSWORD_MECHANISMS:
+        served = ", ".join(PASSWORD_MECHANISMS)
         raise ConfigError(f"{listener}: others are logged in to by {served}, not by {mechanism}")
     text = config.listener_value(listener, "sasl.jaas.config", mechanism=mechanism)
     if not isinstance(text, str) or not config.is_set(name):
@@ -90,7 +90,7 @@ def login_of(text: str, mechanism: str, name: str) -> Login:
 
     Args:
         text: The line; nothing of it is in what is raised.
-        mechanism: Of SASL, one of LOGIN_MODULES.
+        mechanism: Of SASL, one of PASSWORD_MECHANISMS.
         name: Of the setting, for the error.
 
     Raises:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from wirebroker.config.jaas import LOGIN_MODULES, login_options
 from wirebroker.config.lookup import listener_config
+from wirebroker.config.oauth import OAuthSettings, oauth_settings
 from wirebroker.config.row import ConfigError
 
 if TYPE_CHECKING:
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
 SERVED_MECHANISMS: Final = tuple(LOGIN_MODULES)
 _JAAS: Final = "sasl.jaas.config"
 _USER: Final = "user_"
+_OAUTH: Final = "OAUTHBEARER"
+# What a mechanism's line says that has to have one.
+_OF_THE_LINE: Final = {"PLAIN": "the users of PLAIN", _OAUTH: "the login module of OAUTHBEARER"}
 
 
 @dataclass(slots=True, frozen=True, kw_only=True)
@@ -35,6 +39,7 @@ class SaslSettings:
     Attributes:
         mechanisms: Those that are offered, in the order in which they are written.
         passwords: Of the users of PLAIN.
+        oauth: What tokens have to be; None if there are none.
         reauthentication_ms: By mechanism, after how long clients authenticate again; 0 is never.
         most_bytes: Of a request before that.
         failure_delay_ms: How long a client that failed waits for its answer.
@@ -42,6 +47,7 @@ class SaslSettings:
 
     mechanisms: tuple[str, ...]
     passwords: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+    oauth: OAuthSettings | None = None
     reauthentication_ms: Mapping[str, int] = field(default_factory=dict[str, int])
     most_bytes: int = 524_288
     failure_delay_ms: int = 100
@@ -65,6 +71,7 @@ def sasl_settings(config: Config, listener: str) -> SaslSettings:
                 + ", ".join(SERVED_MECHANISMS)
             )
     passwords: dict[str, str] = {}
+    oauth: OAuthSettings | None = None
     for mechanism in mechanisms:
         options = _options(config, listener, mechanism)
         if mechanism == "PLAIN":
@@ -73,9 +80,12 @@ def sasl_settings(config: Config, listener: str) -> SaslSettings:
                 for option, password in options.items()
                 if option.startswith(_USER)
             }
+        elif mechanism == _OAUTH:
+            oauth = oauth_settings(config, listener, options)
     return SaslSettings(
         mechanisms=tuple(dict.fromkeys(mechanisms)),
         passwords=passwords,
+        oauth=oauth,
         reauthentication_ms={
             each: _reauthentication(config, listener, each) for each in mechanisms
         },
@@ -88,8 +98,8 @@ def _options(config: Config, listener: str, mechanism: str) -> dict[str, str]:
     name = listener_config(listener, f"{mechanism.lower()}.{_JAAS}")
     text = config.listener_value(listener, _JAAS, mechanism=mechanism)
     own = text if config.is_set(name) else None
-    if own is None and mechanism == "PLAIN":
-        raise ConfigError(f"{name} is missing: it names the users of PLAIN")
+    if own is None and mechanism in _OF_THE_LINE:
+        raise ConfigError(f"{name} is missing: it names {_OF_THE_LINE[mechanism]}")
     if own is None:
         return {}
     assert isinstance(own, str)

@@ -14,7 +14,7 @@ A leaf.  Source: Kafka's SslConfigs, BrokerSecurityConfigs, DefaultSslEngineFact
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from wirebroker.config.cipher_suites import suites_for_openssl
@@ -108,7 +108,7 @@ def tls_settings(config: Config, listener: str, protocol: str) -> TlsSettings:
         )
     if protocol != "SASL_SSL" or config.is_set(listener_config(listener, "ssl.client.auth")):
         return settings
-    return _without_client_auth(settings)
+    return replace(settings, client_auth=_NO_AUTH)
 
 
 def outgoing_tls_settings(config: Config, listener: str) -> TlsSettings:
@@ -162,8 +162,3 @@ def _settings(config: Config, listener: str) -> TlsSettings:
         may_change_subject=config.listener_value(listener, "ssl.allow.dn.changes") is True,
         may_change_names=config.listener_value(listener, "ssl.allow.san.changes") is True,
     )
-
-
-def _without_client_auth(settings: TlsSettings) -> TlsSettings:
-    fields = {name: getattr(settings, name) for name in TlsSettings.__slots__}
-    return TlsSettings(**{**fields, "client_auth": _NO_AUTH})

@@ -28,6 +28,8 @@ from wirebroker.codecs.scram import SCRAM_NUMBERS
 from wirebroker.net.protocol import frame_answer
 from wirebroker.request import CloseConnectionError, Request
 from wirebroker.security.mechanisms import NotProvedError, PlainMechanism, ScramMechanism
+from wirebroker.security.oauth_mechanism import OAuthMechanism
+from wirebroker.security.tokens import TokenChecks
 from wirebroker.session import ANONYMOUS, ENDING
 
 if TYPE_CHECKING:
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
 
     from wirebroker.clock import Clock
     from wirebroker.config.listeners import ListenerConfig
+    from wirebroker.config.oauth import OAuthSettings
     from wirebroker.config.sasl import SaslSettings
     from wirebroker.coordinator.controller.cluster_image import ClusterImage
     from wirebroker.net.dispatch import Dispatcher, Pending
@@ -57,7 +60,7 @@ _SOONEST_AGAIN_S: Final = 1.0
 class SaslDoors:
     """How clients authenticate on all listeners."""
 
-    __slots__ = ("_doors", "_key", "clock", "dispatcher", "image")
+    __slots__ = ("_checks", "_doors", "_key", "clock", "dispatcher", "image")
 
     def __init__(
         self, dispatcher: Dispatcher, image: Callable[[], ClusterImage], clock: Clock
@@ -74,10 +77,16 @@ class SaslDoors:
         self.clock = clock
         self._key = secrets.token_bytes(32)
         self._doors: dict[str, SaslSettings] = {}
+        self._checks: dict[OAuthSettings, TokenChecks] = {}
 
     def use_listeners(self, listeners: Iterable[ListenerConfig]) -> None:
         """Go by other settings, from the next connection on."""
         self._doors = {each.name: each.sasl for each in listeners if each.sasl is not None}
+        wanted = {each.oauth for each in self._doors.values() if each.oauth is not None}
+        # Those that stay keep the keys that they have read.
+        self._checks = {
+            each: self._checks.get(each) or _checks(each, self.clock) for each in wanted
+        }
 
     def guard(self, listener_name: str) -> SaslGuard | None:
         """Return what stands before the handlers of a new connection; None: it is open."""
@@ -86,6 +95,9 @@ class SaslDoors:
 
     def mechanism(self, name: str, settings: SaslSettings) -> Mechanism:
         """Begin with a mechanism that is enabled."""
+        if name == "OAUTHBEARER":
+            assert settings.oauth is not None, "it is enabled"
+            return OAuthMechanism(self._checks[settings.oauth])
         number = SCRAM_NUMBERS.get(name)
         if number is None:
             return PlainMechanism(settings.passwords, self._key)
@@ -106,6 +118,7 @@ class SaslGuard:
         "_ends_s",
         "_has_bare_messages",
         "_is_known",
+        "_login_ms",
         "_mechanism",
         "_mechanism_name",
         "_on_known",
@@ -130,6 +143,7 @@ class SaslGuard:
         self._has_bare_messages = False
         # On the monotonic clock; None: the login does not end.
         self._ends_s: float | None = None
+        self._login_ms: int | None = None
         self._began_again_s = float("-inf")
 
     @property
@@ -222,7 +236,7 @@ class SaslGuard:
             "auth_bytes": answer,
         }
         if request.version >= _FIRST_LIFETIME:
-            done["session_lifetime_ms"] = self._lifetime_ms() if self._is_known else 0
+            done["session_lifetime_ms"] = (self._login_ms or 0) if self._is_known else 0
         return _answer(request, done)
 
     def _take_bare_message(self, frame: memoryview, session: Session) -> Answer:
@@ -253,18 +267,24 @@ class SaslGuard:
                 "Cannot change principals during re-authentication from "
                 f"User.{session.principal.name}: User.{user}",
             )
+        self._login_ms = self._lifetime_ms(self._mechanism)
         self._mechanism = None
         self._is_known = True
         session.principal = Principal("User", user)
-        lifetime_ms = self._lifetime_ms()
-        if lifetime_ms:
-            self._ends_s = self._doors.clock.monotonic() + lifetime_ms / 1000
+        self._ends_s = None
+        if self._login_ms is not None:
+            self._ends_s = self._doors.clock.monotonic() + self._login_ms / 1000
         if self._on_known is not None:
             self._on_known()
         return answer
 
-    def _lifetime_ms(self) -> int:
-        return self._settings.reauthentication_ms[self._mechanism_name]
+    def _lifetime_ms(self, mechanism: Mechanism) -> int | None:
+        """Return after how long a login ends: with its token, or sooner; None: it does not."""
+        longest_ms = self._settings.reauthentication_ms[self._mechanism_name] or None
+        if not isinstance(mechanism, OAuthMechanism) or mechanism.expires_ms is None:
+            return longest_ms
+        left_ms = max(0, mechanism.expires_ms - self._doors.clock.now_ms())
+        return left_ms if longest_ms is None else min(left_ms, longest_ms)
 
     # --- failing ---
 
@@ -287,6 +307,26 @@ class SaslGuard:
     async def _close_later(self, why: str) -> list[Piece]:
         await pause(self._settings.failure_delay_ms / 1000)
         raise CloseConnectionError(f"{self._what} failed: {why}")
+
+
+def check_tokens(listeners: Iterable[ListenerConfig], clock: Clock) -> None:
+    """Read the keys of tokens once, so that what is wrong with them is said at the start.
+
+    Raises:
+        ConfigError: They cannot be read, or what reads them is missing.
+    """
+    for each in listeners:
+        if each.sasl is not None and each.sasl.oauth is not None:
+            TokenChecks(each.sasl.oauth, clock).load()
+
+
+def _checks(settings: OAuthSettings, clock: Clock) -> TokenChecks:
+    if settings.keys_file is None:
+        logger.warning(
+            "tokens of OAUTHBEARER are not signed: whoever can connect is whoever they say "
+            "(sasl.oauthbearer.jwks.endpoint.url names keys)"
+        )
+    return TokenChecks(settings, clock)
 
 
 def _request_of(frame: memoryview, session: Session) -> Request:

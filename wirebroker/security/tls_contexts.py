@@ -19,7 +19,7 @@ from wirebroker.config.row import ConfigError
 from wirebroker.security.key_stores import read_store
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator
 
     from wirebroker.config.tls import StoreSettings, TlsSettings
 
@@ -121,7 +121,7 @@ def _trust(context: ssl.SSLContext, store: StoreSettings, purpose: ssl.Purpose) 
 
 
 @contextlib.contextmanager
-def _as_file(text: str) -> Iterator[str]:
+def _as_file(text: str) -> Generator[str]:
     """Give a path by which a text is read."""
     data = text.encode("ascii")
     if hasattr(os, "memfd_create") and Path("/proc/self/fd").exists():

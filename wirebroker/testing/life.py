@@ -54,9 +54,9 @@ class BrokerLife:
         port: int,
         is_child: bool,
         origin: Path | None,
-        host: Host | None = None,
         tls: bool = False,
         sasl: SaslName | None = None,
+        host: Host | None = None,
     ) -> None:
         if origin is not None:
             if directory is not None:
@@ -70,10 +70,10 @@ class BrokerLife:
         # None where the listeners of the configuration say it.
         self._wanted_port = None if "listeners" in config else port
         self._folder = new_folder()
+        self.protection = Protection(self._folder, tls=tls, sasl=sasl) if tls or sasl else None
         if host is None:
             host = ChildProcess(self._folder / "broker.log") if is_child else SameProcess()
         self.host: Host = host
-        self.protection = Protection(self._folder, tls=tls, sasl=sasl) if tls or sasl else None
         self._number = 0
         self._snapshot_count = 0
         self._thread: LoopThread | None = None

@@ -146,8 +146,8 @@ async def test_a_directory_that_holds_protection_is_not_opened_to_everybody(tmp_
 
 
 async def test_dynamic_configs_of_a_directory_count_like_those_of_a_file(tmp_path):
-    name = "listener.name.outside.ssl.keystore.location"
-    config = config_record(ResourceType.BROKER, "1", name, "/etc/kafka/keystore.jks")
+    name = "listener.name.outside.principal.builder.class"
+    config = config_record(ResourceType.BROKER, "1", name, "com.example.Builder")
     harmless = config_record(ResourceType.BROKER, "", "ssl.client.auth", "none")
     await write_records(tmp_path, config, harmless)
     status, error = serve(tmp_path)

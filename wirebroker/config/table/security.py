@@ -40,8 +40,8 @@ ROWS: Final = (
     items(
         "sasl.enabled.mechanisms",
         "GSSAPI",
-        "What clients of listeners with SASL may authenticate with: PLAIN, SCRAM-SHA-256 and "
-        "SCRAM-SHA-512 are served. A listener may have its own "
+        "What clients of listeners with SASL may authenticate with: PLAIN, SCRAM-SHA-256, "
+        "SCRAM-SHA-512 and OAUTHBEARER are served. A listener may have its own "
         "(listener.name.<listener>.sasl.enabled.mechanisms).",
         mutability=PER_BROKER,
     ),
@@ -58,6 +58,48 @@ ROWS: Final = (
         "SASL mechanism by which brokers log in to each other; their listener must offer it. Name "
         "and password stand in listener.name.<listener>.<mechanism>.sasl.jaas.config.",
         mutability=PER_BROKER,
+    ),
+    text(
+        "sasl.server.callback.handler.class",
+        None,
+        "Of OAUTHBEARER: Kafka's validator of signed tokens, which stands for what is built in. "
+        "Read as listener.name.<listener>.oauthbearer.sasl.server.callback.handler.class.",
+    ),
+    text(
+        "sasl.oauthbearer.jwks.endpoint.url",
+        None,
+        "The file (file:///…) of JSON Web Keys by which tokens of OAUTHBEARER are signed; unset: "
+        "nobody signs them. Of this and the next six a listener may have its own.",
+    ),
+    long(
+        "sasl.oauthbearer.jwks.endpoint.refresh.ms",
+        3_600_000,
+        "How often the file is read again; a token of an unknown key has it read, too.",
+    ),
+    text(
+        "sasl.oauthbearer.expected.issuer",
+        None,
+        "Who must have made signed tokens (iss); unset: anybody.",
+    ),
+    items(
+        "sasl.oauthbearer.expected.audience",
+        None,
+        "For one of whom signed tokens must be (aud); unset: for anybody.",
+    ),
+    integer(
+        "sasl.oauthbearer.clock.skew.seconds",
+        30,
+        "How far the clocks of those who make signed tokens may differ from ours.",
+    ),
+    text(
+        "sasl.oauthbearer.sub.claim.name",
+        "sub",
+        "What of a signed token is the name of its user.",
+    ),
+    text(
+        "sasl.oauthbearer.scope.claim.name",
+        "scope",
+        "What of a signed token names its scopes.",
     ),
     text(
         "sasl.mechanism.controller.protocol",
@@ -131,20 +173,12 @@ ROWS: Final = (
         sasl.oauthbearer.assertion.template.file
         sasl.oauthbearer.client.credentials.client.id
         sasl.oauthbearer.client.credentials.client.secret
-        sasl.oauthbearer.clock.skew.seconds =30
-        sasl.oauthbearer.expected.audience list
-        sasl.oauthbearer.expected.issuer
-        sasl.oauthbearer.jwks.endpoint.refresh.ms =3600000
         sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms =10000
         sasl.oauthbearer.jwks.endpoint.retry.backoff.ms =100
-        sasl.oauthbearer.jwks.endpoint.url
         sasl.oauthbearer.jwt.retriever.class =org.apache.kafka.common.security.oauthbearer.DefaultJwtRetriever
         sasl.oauthbearer.jwt.validator.class =org.apache.kafka.common.security.oauthbearer.DefaultJwtValidator
         sasl.oauthbearer.scope
-        sasl.oauthbearer.scope.claim.name =scope
-        sasl.oauthbearer.sub.claim.name =sub
         sasl.oauthbearer.token.endpoint.url
-        sasl.server.callback.handler.class
         security.providers asks
     """),  # noqa: E501 - names of classes
 )

@@ -1,0 +1,67 @@
+"""ACLs are the directory's: Kafka's tool adds some under either broker, both enforce all."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING
+
+import pytest
+
+from compat_tests.clients.java import ACLS, run
+from compat_tests.interchange.shared_folder import SharedFolder, address
+from compat_tests.raw_requests import Requests
+from tests.support.batches import batch
+from tests.support.requests import produce_request
+from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.codecs.errors import ErrorCode
+from wirebroker.config.authorizer import STANDARD
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.support.brokers import Broker
+
+pytestmark = pytest.mark.java
+
+SETTINGS = {
+    "authorizer.class.name": STANDARD,
+    "allow.everyone.if.no.acl.found": "true",
+}
+
+
+def denied(broker: Broker, topic: str) -> bool:
+    """Tell whether we may not write to a topic, be it there or not."""
+    with contextlib.closing(Requests(address(broker))) as requests:
+        answer = requests.try_ask(ApiKey.PRODUCE, 9, produce_request({(topic, 0): batch(b"a")}))
+    code: int = answer.responses[0].partition_responses[0].error_code
+    return code == ErrorCode.TOPIC_AUTHORIZATION_FAILED
+
+
+def listed(broker: Broker) -> set[str]:
+    return {line.strip() for line in run(broker.bootstrap, ACLS, "--list").splitlines() if line}
+
+
+@pytest.mark.long
+def test_acls_go_with_the_directory_both_ways(tmp_path: Path) -> None:
+    folder = SharedFolder(tmp_path, settings=SETTINGS)
+    with folder.run("apache") as broker:
+        rule = ("--add", "--allow-principal", "User:alice", "--operation", "Read")
+        run(broker.bootstrap, ACLS, *rule, "--topic", "of-", "--resource-pattern-type", "prefixed")
+        written = listed(broker)
+        assert denied(broker, "of-alice")
+    with folder.run("wirebroker") as broker:
+        assert listed(broker) == written
+        assert denied(broker, "of-alice")
+        assert not denied(broker, "free")
+        rule = ("--add", "--deny-principal", "User:*", "--deny-host", "127.0.0.1")
+        run(broker.bootstrap, ACLS, *rule, "--operation", "Write", "--topic", "closed")
+        assert denied(broker, "closed")
+        written = listed(broker)
+    with folder.run("apache") as broker:
+        assert listed(broker) == written
+        assert denied(broker, "closed")
+        run(broker.bootstrap, ACLS, "--remove", "--force", "--topic", "closed")
+        written = listed(broker)
+    with folder.run("wirebroker") as broker:
+        assert listed(broker) == written
+        assert not denied(broker, "closed")

@@ -1,0 +1,240 @@
+"""OAUTHBEARER: whose tokens are believed, for how long, and how the others are refused."""
+
+from __future__ import annotations
+
+import base64
+import json
+from typing import TYPE_CHECKING, Any
+
+import jwt
+import pytest
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
+
+from tests.support.sasl_clients import sasl_listener, send_token, shake_hands
+from tests.support.servers import client_of, config_of, running
+from wirebroker.clock import SystemClock
+from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.codecs.errors import ErrorCode
+from wirebroker.config import Config, ConfigError
+from wirebroker.config.listeners import listeners_of
+from wirebroker.config.oauth import OAuthSettings
+from wirebroker.security.tokens import BadTokenError, TokenChecks
+from wirebroker.server import Server
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+OPEN = {
+    **sasl_listener("OAUTHBEARER"),
+    "connection.failed.authentication.delay.ms": "1",
+}
+FAILED = ErrorCode.SASL_AUTHENTICATION_FAILED
+RSA = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+ELLIPTIC = ec.generate_private_key(ec.SECP256R1())
+STRANGER = ec.generate_private_key(ec.SECP256R1())
+URL = "sasl.oauthbearer.jwks.endpoint.url"
+
+
+def now() -> float:
+    return SystemClock().now_ms() / 1000
+
+
+def claims(**others: Any) -> dict[str, Any]:
+    seconds = int(now())
+    return {"sub": "alice", "iat": seconds, "exp": seconds + 300, **others}
+
+
+def unsecured(**others: Any) -> str:
+    parts = (json.dumps(each).encode() for each in ({"alg": "none"}, claims(**others)))
+    return ".".join(base64.urlsafe_b64encode(each).decode().rstrip("=") for each in parts) + "."
+
+
+def first(token: str, authorization_id: str = "") -> bytes:
+    told = f"a={authorization_id}" if authorization_id else ""
+    return f"n,{told},\x01auth=Bearer {token}\x01traceId=1\x01\x01".encode()
+
+
+def keys_in(path: Path, **keys: Any) -> Path:
+    """Write public keys by their ids."""
+    rows = []
+    for key_id, key in keys.items():
+        kind = jwt.algorithms.RSAAlgorithm if key is RSA else jwt.algorithms.ECAlgorithm
+        row = kind.to_jwk(key.public_key(), as_dict=True)
+        rows.append({**row, "kid": key_id, "alg": "RS256" if key is RSA else "ES256"})
+    path.write_text(json.dumps({"keys": rows}))
+    return path
+
+
+def signed(key: Any, key_id: str, **others: Any) -> str:
+    algorithm = "RS256" if key is RSA else "ES256"
+    return jwt.encode(claims(**others), key, algorithm, headers={"kid": key_id})
+
+
+async def test_a_token_lets_its_owner_in_until_it_ends(tmp_path: Path) -> None:
+    async with running(tmp_path, settings=OPEN) as server, client_of(server) as client:
+        await shake_hands(client, "OAUTHBEARER")
+        answer = await send_token(client, first(unsecured(exp=now() + 100)))
+        assert (answer.error_code, answer.auth_bytes) == (0, b"")
+        assert 90_000 < answer.session_lifetime_ms <= 100_000
+        assert (await client.ask(ApiKey.METADATA, 12, {"topics": []})).brokers
+        async with client_of(server) as other:
+            await shake_hands(other, "OAUTHBEARER")
+            await send_token(other, first(unsecured(exp=now() + 0.2)))
+            await other.ask(ApiKey.METADATA, 12, {"topics": []})
+            while True:
+                try:
+                    await other.ask(ApiKey.METADATA, 12, {"topics": []})
+                except (ConnectionError, EOFError):
+                    break
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"exp": 1},
+        {"exp": None},
+        {"sub": ""},
+        {"sub": 7},
+        {"iat": 9e9},
+        {"exp": True},
+    ],
+)
+async def test_a_token_that_is_refused_is_answered_and_then_the_client_has_failed(
+    tmp_path: Path, changes: dict[str, Any]
+) -> None:
+    async with running(tmp_path, settings=OPEN) as server, client_of(server) as client:
+        await shake_hands(client, "OAUTHBEARER")
+        told = await send_token(client, first(unsecured(**changes)))
+        assert (told.error_code, told.auth_bytes) == (0, b'{"status":"invalid_token"}')
+        end = await send_token(client, b"\x01")
+        assert (end.error_code, end.error_message) == (FAILED, '{"status":"invalid_token"}')
+        assert await client.is_closed()
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        b"",
+        b"n,,\x01\x01",
+        b"n,,\x01auth=Basic abc\x01\x01",
+        b"y,,\x01auth=Bearer abc\x01\x01",
+        b"\xff",
+        first(unsecured(), "bob"),
+    ],
+)
+async def test_what_is_no_message_of_it_fails_at_once(tmp_path: Path, message: bytes) -> None:
+    async with running(tmp_path, settings=OPEN) as server, client_of(server) as client:
+        await shake_hands(client, "OAUTHBEARER")
+        assert (await send_token(client, message)).error_code == FAILED
+
+
+async def test_a_signed_token_lets_in_and_an_unsigned_one_does_not(tmp_path: Path) -> None:
+    keys = keys_in(tmp_path / "keys.json", one=RSA)
+    settings = {**OPEN, URL: keys.as_uri()}
+    async with running(tmp_path / "data", settings=settings) as server:
+        for token, answer in (
+            (signed(RSA, "one"), b""),
+            (unsecured(), b'{"status":"invalid_token"}'),
+        ):
+            async with client_of(server) as client:
+                await shake_hands(client, "OAUTHBEARER")
+                assert (await send_token(client, first(token))).auth_bytes == answer
+
+
+def checks(path: Path, **settings: Any) -> TokenChecks:
+    found = TokenChecks(OAuthSettings(keys_file=path, **settings), SystemClock())
+    found.load()
+    return found
+
+
+def test_each_key_of_the_file_counts_and_no_other(tmp_path: Path) -> None:
+    found = checks(keys_in(tmp_path / "keys.json", one=RSA, two=ELLIPTIC))
+    for key, key_id in ((RSA, "one"), (ELLIPTIC, "two")):
+        assert found.owner(signed(key, key_id)).name == "alice"
+    public = base64.urlsafe_b64encode(b"secret" * 8).decode()
+    shared = jwt.encode(claims(), public, "HS256", headers={"kid": "one"})
+    for token in (
+        signed(STRANGER, "two"),
+        signed(STRANGER, "three"),
+        signed(ELLIPTIC, "one"),
+        shared,
+        unsecured(),
+        signed(RSA, "one")[:-4] + "AAAA",
+        "x.y.z",
+        "a" * 70_000,
+    ):
+        with pytest.raises(BadTokenError):
+            found.owner(token)
+
+
+@pytest.mark.parametrize(
+    ("settings", "good", "bad"),
+    [
+        ({"issuer": "us"}, {"iss": "us"}, {"iss": "them"}),
+        ({"audiences": ("kafka",)}, {"aud": ["other", "kafka"]}, {"aud": "other"}),
+        ({"audiences": ("kafka",)}, {"aud": "kafka"}, {}),
+        ({"required_scopes": ("a", "b")}, {"scope": "b a c"}, {"scope": ["a"]}),
+        ({"subject_claim": "mail"}, {"mail": "alice"}, {"mail": None}),
+        ({"skew_ms": 30_000}, {"exp": -20}, {"exp": -40}),
+        ({"skew_ms": 900_000}, {"nbf": 100}, {"nbf": 10_000}),
+    ],
+)
+def test_what_has_to_stand_in_a_token(
+    tmp_path: Path, settings: dict[str, Any], good: dict[str, Any], bad: dict[str, Any]
+) -> None:
+    def token(others: dict[str, Any]) -> str:
+        times: dict[str, Any] = {
+            name: now() + others[name] for name in ("exp", "nbf") if name in others
+        }
+        return signed(ELLIPTIC, "one", **{**others, **times})
+
+    found = checks(keys_in(tmp_path / "keys.json", one=ELLIPTIC), **settings)
+    assert found.owner(token(good)).name == "alice"
+    with pytest.raises(BadTokenError):
+        found.owner(token(bad))
+
+
+class HandClock(SystemClock):
+    """The machine's clock, of which the test moves one hand."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+
+    def monotonic(self) -> float:
+        return self.seconds
+
+
+def test_keys_that_change_are_read_again_but_not_for_each_token(tmp_path: Path) -> None:
+    path, clock = keys_in(tmp_path / "keys.json", one=ELLIPTIC), HandClock()
+    found = TokenChecks(OAuthSettings(keys_file=path, refresh_ms=60_000), clock)
+    found.load()
+    keys_in(path, two=RSA)
+    with pytest.raises(BadTokenError):
+        found.owner(signed(RSA, "two"))
+    clock.seconds = 11
+    assert found.owner(signed(RSA, "two")).name == "alice"
+    path.write_text("nonsense")
+    clock.seconds = 100
+    assert found.owner(signed(RSA, "two")).name == "alice", "what was read stays"
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({URL: "https://example.org/keys"}, "file:///path"),
+        ({URL: "file:///no/such/file"}, "no such file"),
+        ({"sasl.server.callback.handler.class": "com.example.Mine"}, "only org.apache.kafka"),
+    ],
+)
+def test_what_cannot_be_served_is_refused(settings: dict[str, str], said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        listeners_of(Config({"log.dirs": "data", **OPEN, **settings}))
+
+
+async def test_a_file_without_keys_is_said_at_the_start(tmp_path: Path) -> None:
+    keys = tmp_path / "keys.json"
+    keys.write_text('{"keys": []}')
+    settings = {**OPEN, URL: keys.as_uri()}
+    with pytest.raises(ConfigError, match=r"keys\.json has no"):
+        await Server(config_of(tmp_path / "data", settings=settings)).start()
+    assert not (tmp_path / "data").exists()

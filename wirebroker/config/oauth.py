@@ -1,0 +1,131 @@
+"""What a listener with OAUTHBEARER is told: whose tokens are believed, what stands in them.
+
+    sasl.oauthbearer.jwks.endpoint.url=file:///etc/wirebroker/jwks.json      tokens signed by these
+    sasl.oauthbearer.expected.issuer, .expected.audience, .clock.skew.seconds, .sub.claim.name
+
+Without a file of keys the JAAS line alone counts, as in Kafka: then tokens are not signed, whoever
+can connect is whoever they say, and a warning at the start says so.
+
+    …OAuthBearerLoginModule required unsecuredValidatorRequiredScope="kafka";
+
+The only place that keys come from is the one that stands here: nothing in a token is fetched.
+
+A leaf.  Source: Kafka's OAuthBearerValidatorCallbackHandler and its unsecured one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+from urllib.parse import unquote, urlsplit
+
+from wirebroker.config.row import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from wirebroker.config.values import Config
+
+_KEYS: Final = "sasl.oauthbearer.jwks.endpoint.url"
+_HANDLER: Final = "sasl.server.callback.handler.class"
+_VALIDATOR: Final = (
+    "org.apache.kafka.common.security.oauthbearer.OAuthBearerValidatorCallbackHandler"
+)
+_UNSECURED: Final = "unsecuredValidator"
+
+
+@dataclass(slots=True, frozen=True, kw_only=True)
+class OAuthSettings:
+    """What tokens have to be.
+
+    Attributes:
+        keys_file: JSON Web Keys (RFC 7517) of which one has signed; None: nobody signs.
+        refresh_ms: How often the file is read again.
+        issuer: Who made them; None: anybody.
+        audiences: For whom; they name one of these, if there are any.
+        skew_ms: How far clocks may differ.
+        subject_claim: What names the user.
+        scope_claim: What names the scopes.
+        required_scopes: All of which they have.
+    """
+
+    keys_file: Path | None = None
+    refresh_ms: int = 3_600_000
+    issuer: str | None = None
+    audiences: tuple[str, ...] = ()
+    skew_ms: int = 0
+    subject_claim: str = "sub"
+    scope_claim: str = "scope"
+    required_scopes: tuple[str, ...] = ()
+
+
+def oauth_settings(config: Config, listener: str, options: Mapping[str, str]) -> OAuthSettings:
+    """Return what a listener is told.
+
+    Args:
+        config: All that is set.
+        listener: Which.
+        options: Of its JAAS line.
+
+    Raises:
+        ConfigError: It cannot be used.
+    """
+    handler = config.listener_value(listener, _HANDLER, mechanism="OAUTHBEARER")
+    if handler and handler != _VALIDATOR:
+        raise ConfigError(f"{_HANDLER}={handler} cannot be used: only {_VALIDATOR} is served")
+    url = config.listener_value(listener, _KEYS)
+    if not url:
+        if handler:
+            raise ConfigError(f"{_KEYS} is missing: it names the keys that sign tokens")
+        return _unsecured(options)
+    return OAuthSettings(
+        keys_file=_file_of(str(url)),
+        refresh_ms=_number(config, listener, "sasl.oauthbearer.jwks.endpoint.refresh.ms"),
+        issuer=_text(config, listener, "sasl.oauthbearer.expected.issuer"),
+        audiences=_texts(config, listener, "sasl.oauthbearer.expected.audience"),
+        skew_ms=1000 * _number(config, listener, "sasl.oauthbearer.clock.skew.seconds"),
+        subject_claim=_text(config, listener, "sasl.oauthbearer.sub.claim.name") or "sub",
+        scope_claim=_text(config, listener, "sasl.oauthbearer.scope.claim.name") or "scope",
+    )
+
+
+def _unsecured(options: Mapping[str, str]) -> OAuthSettings:
+    skew = options.get(f"{_UNSECURED}AllowableClockSkewMs", "0").strip() or "0"
+    if not (skew.isascii() and skew.isdigit()):
+        raise ConfigError(f"{_UNSECURED}AllowableClockSkewMs={skew} cannot be used: milliseconds")
+    return OAuthSettings(
+        skew_ms=int(skew),
+        subject_claim=options.get(f"{_UNSECURED}PrincipalClaimName", "").strip() or "sub",
+        scope_claim=options.get(f"{_UNSECURED}ScopeClaimName", "").strip() or "scope",
+        required_scopes=tuple(options.get(f"{_UNSECURED}RequiredScope", "").split()),
+    )
+
+
+def _file_of(url: str) -> Path:
+    parts = urlsplit(url)
+    if parts.scheme != "file" or parts.netloc not in {"", "localhost"}:
+        raise ConfigError(
+            f"{_KEYS}={url} cannot be used: write file:///path of a file of keys; a server's keys "
+            "are copied there by whoever runs this broker"
+        )
+    path = Path(unquote(parts.path))
+    if not path.is_file():
+        raise ConfigError(f"{_KEYS}={url} cannot be used: there is no such file")
+    return path
+
+
+def _number(config: Config, listener: str, name: str) -> int:
+    value = config.listener_value(listener, name)
+    assert isinstance(value, int)
+    return value
+
+
+def _text(config: Config, listener: str, name: str) -> str | None:
+    value = config.listener_value(listener, name)
+    return str(value) if value else None
+
+
+def _texts(config: Config, listener: str, name: str) -> tuple[str, ...]:
+    value = config.listener_value(listener, name)
+    return value if isinstance(value, tuple) else ()

@@ -1,0 +1,227 @@
+"""Bearer tokens (JWT, RFC 7519): who made them, for whom, until when.
+
+    signed      one of the keys in a file has signed it: RS, PS, ES and EdDSA; never a shared
+                secret, never `none`
+    unsecured   nobody has signed it (RFC 7515, appendix A.5): for tests
+
+Times are compared here, by the broker's clock. The door of PyJWT, which is loaded if tokens are
+signed.
+
+Source: Kafka's BrokerJwtValidator, OAuthBearerUnsecuredJws, OAuthBearerValidationUtils.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import importlib
+import json
+import logging
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
+
+from wirebroker.config import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from wirebroker.clock import Clock
+    from wirebroker.config.oauth import OAuthSettings
+
+logger = logging.getLogger("wirebroker.security")
+
+_ALGORITHMS: Final = (
+    *("RS256", "RS384", "RS512", "PS256", "PS384", "PS512"),
+    *("ES256", "ES384", "ES512", "EdDSA"),
+)
+# Tokens are a few kilobytes.
+_LONGEST_BYTES: Final = 64 << 10
+_LONGEST_FILE_BYTES: Final = 1 << 20
+# An unknown key has the file read again, but not more often.
+_SOONEST_AGAIN_S: Final = 10.0
+
+
+class BadTokenError(Exception):
+    """A token that is not believed; the text is for the log, the status for the client."""
+
+    def __init__(self, why: str, status: str = "invalid_token") -> None:
+        super().__init__(why)
+        self.status = status
+
+
+class TokenOwner(NamedTuple):
+    """Whom a token names, and until when (wall time)."""
+
+    name: str
+    expires_ms: int
+
+
+class TokenChecks:
+    """Checks the tokens of one listener's clients."""
+
+    __slots__ = ("_clock", "_jwt", "_keys", "_read_s", "_settings")
+
+    def __init__(self, settings: OAuthSettings, clock: Clock) -> None:
+        """Begin without keys: the first token, or `load`, has them read."""
+        self._settings = settings
+        self._clock = clock
+        self._jwt: Any = None
+        # By id; "" is the only one of a set whose keys have none.
+        self._keys: Mapping[str, Any] = {}
+        self._read_s = float("-inf")
+
+    def load(self) -> None:
+        """Read the keys, if tokens are signed.
+
+        Raises:
+            ConfigError: They cannot be read, or PyJWT is missing.
+        """
+        if self._settings.keys_file is not None:
+            self._jwt = _library()
+            self._read_s = self._clock.monotonic()
+            self._keys = self._read()
+
+    def owner(self, token: str) -> TokenOwner:
+        """Return whom a token names.
+
+        Raises:
+            BadTokenError: It is not believed.
+        """
+        if len(token) > _LONGEST_BYTES:
+            raise BadTokenError(f"a token of {len(token)} bytes")
+        if self._settings.keys_file is None:
+            return self._checked(_unsecured_claims(token))
+        if self._jwt is None:
+            self._load_now()
+        return self._checked(self._signed_claims(token))
+
+    # --- what stands in it ---
+
+    def _checked(self, claims: Mapping[str, Any]) -> TokenOwner:
+        settings = self._settings
+        now_ms = self._clock.now_ms()
+        expires_ms = _milliseconds(claims, "exp")
+        if expires_ms is None:
+            raise BadTokenError("a token without exp")
+        if now_ms - settings.skew_ms >= expires_ms:
+            raise BadTokenError("a token that has expired")
+        for name in ("iat", "nbf"):
+            begins_ms = _milliseconds(claims, name)
+            if begins_ms is not None and now_ms + settings.skew_ms < begins_ms:
+                raise BadTokenError(f"a token whose {name} is to come")
+        if settings.issuer is not None and claims.get("iss") != settings.issuer:
+            raise BadTokenError("a token of another issuer")
+        if settings.audiences and not set(settings.audiences) & _words(claims.get("aud")):
+            raise BadTokenError("a token for another audience")
+        scopes = _words(claims.get(settings.scope_claim), cut=True)
+        if not set(settings.required_scopes) <= scopes:
+            raise BadTokenError("a token without the scopes asked for", "insufficient_scope")
+        subject = claims.get(settings.subject_claim)
+        if not isinstance(subject, str) or not subject.strip():
+            raise BadTokenError(f"a token without {settings.subject_claim}")
+        return TokenOwner(subject, expires_ms)
+
+    # --- who has signed it ---
+
+    def _signed_claims(self, token: str) -> Mapping[str, Any]:
+        jwt = self._jwt
+        times = {"verify_exp": False, "verify_nbf": False, "verify_iat": False}
+        others = {"verify_aud": False, "verify_iss": False, "verify_sub": False}
+        try:
+            key = self._key(str(jwt.get_unverified_header(token).get("kid", "")))
+            claims = jwt.decode(
+                token, key, algorithms=_ALGORITHMS, options={**times, **others, "verify_jti": False}
+            )
+        except (jwt.PyJWTError, ValueError, RecursionError) as error:
+            raise BadTokenError(f"a token that cannot be checked: {error}") from None
+        found: Mapping[str, Any] = claims
+        return found
+
+    def _key(self, key_id: str) -> Any:
+        now_s = self._clock.monotonic()
+        age_s = now_s - self._read_s
+        is_old = age_s * 1000 >= self._settings.refresh_ms
+        if is_old or (key_id not in self._keys and age_s >= _SOONEST_AGAIN_S):
+            self._load_now()
+        key = self._keys.get(key_id)
+        if key is None:
+            raise BadTokenError("a token signed by no key that is known")
+        return key
+
+    def _load_now(self) -> None:
+        """Read the keys; those that there are stay if it fails."""
+        try:
+            self.load()
+        except ConfigError as error:
+            logger.warning("tokens go by the keys that were read before, if any: %s", error)
+            if self._jwt is None:
+                raise BadTokenError("a token that nothing here can check") from None
+
+    def _read(self) -> Mapping[str, Any]:
+        """Return the keys of the file.
+
+        Raises:
+            ConfigError: It has none.
+        """
+        path = self._settings.keys_file
+        assert path is not None, "tokens are signed"
+        try:
+            with path.open("rb") as file:
+                data = json.loads(file.read(_LONGEST_FILE_BYTES))
+            keys = self._jwt.PyJWKSet.from_dict(data).keys
+        except (OSError, ValueError, TypeError, AttributeError, self._jwt.PyJWTError) as error:
+            raise ConfigError(f"{path} has no JSON Web Keys: {error}") from None
+        found = {key.key_id or "": key for key in keys if key.algorithm_name in _ALGORITHMS}
+        if not found:
+            raise ConfigError(f"{path} has no public key that tokens could be signed by")
+        return found
+
+
+def _library() -> Any:
+    try:
+        importlib.import_module("cryptography")
+        return importlib.import_module("jwt")
+    except ImportError:
+        raise ConfigError(
+            "OAUTHBEARER with signed tokens needs PyJWT: pip install wirebroker[oauth]"
+        ) from None
+
+
+def _unsecured_claims(token: str) -> Mapping[str, Any]:
+    parts = token.split(".")
+    if len(parts) != 3 or parts[2]:
+        raise BadTokenError("a token that is none, or is signed, where nobody signs")
+    try:
+        header, claims = (json.loads(_decoded(part)) for part in parts[:2])
+    except (ValueError, RecursionError):
+        raise BadTokenError("a token that is none") from None
+    if not isinstance(header, dict) or not isinstance(claims, dict):
+        raise BadTokenError("a token that is none")
+    if cast("dict[str, Any]", header).get("alg") != "none":
+        raise BadTokenError("a token that is not of an unsecured kind")
+    return cast("dict[str, Any]", claims)
+
+
+def _decoded(text: str) -> bytes:
+    try:
+        return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
+    except binascii.Error:
+        raise BadTokenError("a token that is not base64") from None
+
+
+def _milliseconds(claims: Mapping[str, Any], name: str) -> int | None:
+    value = claims.get(name)
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < 1e12:
+        raise BadTokenError(f"a token whose {name} is no time")
+    return int(value * 1000)
+
+
+def _words(value: Any, *, cut: bool = False) -> set[str]:
+    """Return the texts of a claim that may be one, or a list."""
+    if isinstance(value, str):
+        return set(value.split()) if cut else {value}
+    if isinstance(value, list):
+        items: list[Any] = value
+        return {each for each in items if isinstance(each, str)}
+    return set()
