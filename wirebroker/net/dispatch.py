@@ -183,12 +183,15 @@ class Dispatcher:
             if entry.request_count
         }
 
-    def __call__(self, frame: memoryview, session: Session) -> list[Piece] | Pending | None:
+    def __call__(
+        self, frame: memoryview, session: Session, *, is_charged: bool = False
+    ) -> list[Piece] | Pending | None:
         """Serve one request, and charge for it if there are quotas.
 
         Args:
             frame: A whole frame, writable; may be overwritten as soon as this returns.
             session: Whose it is.
+            is_charged: Whether somebody does that already.
 
         Returns:
             The answer as it goes out, None if there is none, or Pending.
@@ -199,17 +202,8 @@ class Dispatcher:
             HandlerFailedError: The handler raised anything else.
         """
         quotas = self.quotas
-        if quotas is None:
-            return self._serve(frame, session)
-        key, version, _, client_id, _ = parse_request_header(frame)
-        charge = quotas.begin(session, key, version, client_id, len(frame))
-        answer = self._serve(frame, session)
-        if isinstance(answer, Pending):
-            answer.charge(charge)
-            return answer
-        return charge.settle(answer)
-
-    def _serve(self, frame: memoryview, session: Session) -> list[Piece] | Pending | None:
+        if quotas is not None and not is_charged:
+            return self._serve_and_charge(quotas, frame, session)
         gate = self._gate
         prepared = session.prepared
         has_begun = False
@@ -241,6 +235,17 @@ class Dispatcher:
             pieces = cast("list[Piece]", body)
             return frame_answer(correlation_id, pieces, is_flexible=entry.is_flexible)
         return Pending(entry, correlation_id, body)
+
+    def _serve_and_charge(
+        self, quotas: ClientQuotas, frame: memoryview, session: Session
+    ) -> list[Piece] | Pending | None:
+        key, version, _, client_id, _ = parse_request_header(frame)
+        charge = quotas.begin(session, key, version, client_id, len(frame))
+        answer = self(frame, session, is_charged=True)
+        if isinstance(answer, Pending):
+            answer.charge(charge)
+            return answer
+        return charge.settle(answer)
 
     def later(self, request: Request, body: Awaitable[Any]) -> Pending:
         """Return the later answer to a request that has come here past the handlers.
