@@ -222,6 +222,6 @@ def _words(value: Any, *, cut: bool = False) -> set[str]:
     if isinstance(value, str):
         return set(value.split()) if cut else {value}
     if isinstance(value, list):
-        items: list[Any] = value
+        items = cast("list[object]", value)
         return {each for each in items if isinstance(each, str)}
     return set()
