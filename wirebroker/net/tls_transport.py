@@ -393,7 +393,8 @@ class TlsTransport(ConnectionTransport):
             self._check_start(bytes(area[: min(count, 4)]))
         self._handshake_bytes += 0 if self._is_secured else count
         self._incoming.write(area[:count])
-        self._is_drained = False
+        # Of a handshake nothing is for a reader, who would be told of it in each turn.
+        self._is_drained = not self._is_secured
         return True
 
     def _check_start(self, start: bytes) -> None:

@@ -229,6 +229,31 @@ async def test_who_is_slow_to_shake_hands_is_closed(caplog) -> None:
         assert peer.recv(1) == b""
 
 
+async def test_who_stays_in_the_middle_of_its_handshake_costs_no_turns(tmp_path: Path) -> None:
+    async with serve_tls() as server:
+        incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        engine = client_side(tmp_path).wrap_bio(incoming, outgoing, server_hostname="localhost")
+        with contextlib.suppress(ssl.SSLWantReadError):
+            engine.do_handshake()
+        peer = server.peer()
+        peer.sendall(outgoing.read())
+        await server.until(lambda: len(server.table))
+        (connection,) = server.table._connections
+        # We have answered, and wait for its part.
+        await server.until(lambda: connection._transport._handshake_bytes)
+        reads = 0
+
+        def read() -> None:
+            nonlocal reads
+            reads += 1
+
+        transport = connection._transport
+        transport.add_reader(transport.descriptor, read)
+        for _ in range(20):
+            await next_turn()
+        assert reads <= 1
+
+
 async def test_who_only_looks_whether_somebody_listens_is_no_line(caplog) -> None:
     async with serve_tls() as server:
         server.peer().close()
