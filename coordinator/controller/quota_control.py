@@ -154,7 +154,7 @@ def _is_address(text: str) -> bool:
 def _check(key: str, value: float, limits: Mapping[str, int | None]) -> None:
     if key not in limits:
         raise _invalid(f"Invalid configuration key {key}")
-    if value <= 0:
+    if not value > 0:  # nor what is no number
         raise _invalid(f"Quota {key} must be greater than 0")
     most = limits[key]
     if most is None:

@@ -18,6 +18,10 @@ Source: Kafka's Rate, SampledStat, QuotaUtils.throttleTime.
 from __future__ import annotations
 
 from collections import deque
+from typing import Final
+
+# As answers tell it, in 32 bits: 24 days.
+LONGEST_DELAY_MS: Final = 2**31 - 1
 
 
 class _Sample:
@@ -68,6 +72,8 @@ class SampledRate:
     def delay_ms(self, limit: float, now_ms: float) -> int:
         """Return how long nothing may come until the rate is the limit; 0: it is no more.
 
+        At most LONGEST_DELAY_MS.
+
         Args:
             limit: A second, above 0.
             now_ms: The time.
@@ -75,7 +81,8 @@ class SampledRate:
         rate = self.per_second(now_ms)
         if not rate > limit:
             return 0
-        return round((rate - limit) / limit * self._elapsed_ms(now_ms))
+        # Beyond what a float holds for a tiny limit.
+        return round(min((rate - limit) / limit * self._elapsed_ms(now_ms), LONGEST_DELAY_MS))
 
     def _elapsed_ms(self, now_ms: float) -> float:
         self._forget(now_ms)

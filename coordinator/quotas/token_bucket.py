@@ -10,6 +10,8 @@ Source: KIP-599; Kafka's TokenBucket, StrictControllerMutationQuota.
 
 from __future__ import annotations
 
+from wirebroker.coordinator.quotas.sampled_rate import LONGEST_DELAY_MS
+
 
 class TokenBucket:
     """Tokens of one owner. Times are milliseconds on a clock that never goes back.
@@ -39,6 +41,6 @@ class TokenBucket:
         self._tokens = self.tokens(rate, now_ms) - count
 
     def delay_ms(self, rate: float, now_ms: float) -> int:
-        """Return how long until none are owed; 0: none are."""
+        """Return how long until none are owed, at most LONGEST_DELAY_MS; 0: none are."""
         tokens = self.tokens(rate, now_ms)
-        return round(-tokens / rate * 1000) if tokens < 0 else 0
+        return round(min(-tokens / rate * 1000, LONGEST_DELAY_MS)) if tokens < 0 else 0

@@ -6,6 +6,7 @@ Source: Kafka's ClientQuotaManager and ClientRequestQuotaManager.
 from __future__ import annotations
 
 from functools import partial
+from math import isnan
 from typing import TYPE_CHECKING
 
 from wirebroker.coordinator.quotas.sampled_rate import SampledRate
@@ -72,7 +73,8 @@ class ClientRates:
     def most_at_once(self, owner: Owner, now_ms: float) -> float:
         """Return how much a client may do at once that has done nothing lately."""
         found = self._meters.find(*owner, now_ms)
-        return float("inf") if found is None else found[1] * self._window_s
+        # A limit that is no number, as Kafka takes, holds nobody up.
+        return float("inf") if found is None or isnan(found[1]) else found[1] * self._window_s
 
     def held_up(self, throttle_ms: int) -> None:
         """Note that a client is."""

@@ -12,6 +12,7 @@ from wirebroker.coordinator.quotas.mutation_quota import MutationQuotas
 from wirebroker.coordinator.quotas.sampled_rate import SampledRate
 from wirebroker.coordinator.quotas.shared_meters import SharedMeters
 from wirebroker.coordinator.quotas.token_bucket import TokenBucket
+from wirebroker.quotas.client_rates import ClientRates
 
 if TYPE_CHECKING:
     from wirebroker.coordinator.quotas.quota_entity import ClientQuotas
@@ -149,3 +150,23 @@ def test_however_many_names_peers_make_up_memory_has_a_bound() -> None:
         meters.find("u", str(number), 0)
     assert len(meters._meters) == 10_000
     assert len(meters._applied) <= 10_000
+
+
+@pytest.mark.parametrize("limit", [1e-9, 1e-300, 5e-324])
+def test_however_small_a_quota_is_its_delay_can_be_told_in_an_answer(limit: float) -> None:
+    rate, bucket = kafkas_rate(), TokenBucket(burst_s=10.0)
+    rate.count(100 << 20, 1.0)
+    bucket.take(1_000_000, limit, 1.0)
+    assert rate.delay_ms(limit, 1.0) == bucket.delay_ms(limit, 1.0) == 2**31 - 1
+
+
+@pytest.mark.parametrize("limit", [float("nan"), float("inf")])
+def test_a_quota_that_is_no_number_holds_nobody_up(limit: float) -> None:
+    quotas = {(("user", "alice"),): {"consumer_byte_rate": limit}}
+    rates = ClientRates("consumer_byte_rate", samples=11, sample_s=1)
+    rates.follow(quotas)
+    assert rates.count(("alice", ""), 100 << 20, 1.0) == 0
+    assert rates.most_at_once(("alice", ""), 1.0) == float("inf")
+    bucket = TokenBucket(burst_s=10.0)
+    bucket.take(1_000_000, limit, 1.0)
+    assert bucket.delay_ms(limit, 1.0) == 0
