@@ -19,12 +19,11 @@ from __future__ import annotations
 
 import base64
 import binascii
-import hashlib
-import hmac
 import re
 from typing import Final, NamedTuple
 
 from wirebroker.codecs.errors import MalformedFrameError
+from wirebroker.codecs.hashes import are_same, digest, keyed_digest, stretched
 
 # By the number that requests and records have for it: its name, and the hash's.
 _HASHES: Final = {1: "sha256", 2: "sha512"}
@@ -116,7 +115,7 @@ def salt_of(number: int) -> bytes:
 
 def salted_password(mechanism: int, password: str, salt: bytes, iterations: int) -> bytes:
     """Return what a password becomes; takes some milliseconds on purpose."""
-    return hashlib.pbkdf2_hmac(_HASHES[mechanism], password.encode(), salt, iterations)
+    return stretched(_HASHES[mechanism], password.encode(), salt, iterations)
 
 
 def keys_of(mechanism: int, salted: bytes, *, salt: bytes, iterations: int) -> ScramKeys:
@@ -146,7 +145,7 @@ def is_proved(mechanism: int, keys: ScramKeys, proof: bytes, exchanged: bytes) -
     if len(proof) != len(signature):
         return False
     client_key = bytes(a ^ b for a, b in zip(proof, signature, strict=True))
-    return hmac.compare_digest(_hash(mechanism, client_key), keys.stored_key)
+    return are_same(_hash(mechanism, client_key), keys.stored_key)
 
 
 def server_signature(mechanism: int, keys: ScramKeys, exchanged: bytes) -> bytes:
@@ -277,8 +276,8 @@ def _base64(text: str) -> bytes:
 
 
 def _hash(mechanism: int, data: bytes) -> bytes:
-    return hashlib.new(_HASHES[mechanism], data).digest()
+    return digest(_HASHES[mechanism], data)
 
 
 def _hmac(mechanism: int, key: bytes, data: bytes) -> bytes:
-    return hmac.digest(key, data, _HASHES[mechanism])
+    return keyed_digest(_HASHES[mechanism], key, data)

@@ -13,10 +13,10 @@ Source: Kafka's PlainSaslServer and ScramSaslServer.
 
 from __future__ import annotations
 
-import hmac
 from typing import TYPE_CHECKING, Final, Protocol
 
 from wirebroker.codecs.errors import MalformedFrameError
+from wirebroker.codecs.hashes import are_same, keyed_digest
 from wirebroker.codecs.scram import (
     LEAST_ITERATIONS,
     SALT_BITS,
@@ -98,7 +98,7 @@ class PlainMechanism:
             raise NotProvedError("no password", "Authentication failed: password not specified")
         expected = self._passwords.get(user)
         # Of equal length, so that the time tells nothing.
-        is_same = hmac.compare_digest(self._digest(password), self._digest(expected or ""))
+        is_same = are_same(self._digest(password), self._digest(expected or ""))
         if expected is None or not is_same:
             raise NotProvedError(
                 f"user {user[:64]!r}: unknown, or the password is another",
@@ -110,7 +110,7 @@ class PlainMechanism:
         return b""
 
     def _digest(self, password: str) -> bytes:
-        return hmac.digest(self._key, password.encode(), "sha256")
+        return keyed_digest("sha256", self._key, password.encode())
 
 
 class ScramMechanism:
@@ -194,7 +194,7 @@ class ScramMechanism:
 
     def _keys_of_nobody(self, user: str) -> ScramKeys:
         """Return keys for a user who is not there: the same salt each time, and no proof fits."""
-        secret = hmac.digest(self._salt_key, f"{self._number}{user}".encode(), "sha256")
+        secret = keyed_digest("sha256", self._salt_key, f"{self._number}{user}".encode())
         salt = salt_of(int.from_bytes(secret, "big") >> (256 - SALT_BITS))
         size = {1: 32, 2: 64}[self._number]
         return ScramKeys(salt, bytes(size), bytes(size), LEAST_ITERATIONS)

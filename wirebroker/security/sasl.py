@@ -14,8 +14,9 @@ Source: Kafka's SaslServerAuthenticator, KafkaChannel; KIP-43, KIP-152, KIP-368.
 
 from __future__ import annotations
 
+import base64
 import logging
-import secrets
+import os
 from typing import TYPE_CHECKING, Any, Final
 
 from wirebroker.clock import pause
@@ -75,7 +76,7 @@ class SaslDoors:
         self.dispatcher = dispatcher
         self.image = image
         self.clock = clock
-        self._key = secrets.token_bytes(32)
+        self._key = os.urandom(32)
         self._doors: dict[str, SaslSettings] = {}
         self._checks: dict[OAuthSettings, TokenChecks] = {}
 
@@ -104,7 +105,7 @@ class SaslDoors:
         return ScramMechanism(
             number,
             lambda user: self.image().scram_user(user, number),
-            nonce=secrets.token_urlsafe(24),
+            nonce=base64.urlsafe_b64encode(os.urandom(24)).decode("ascii"),
             salt_key=self._key,
         )
 

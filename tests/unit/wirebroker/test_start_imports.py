@@ -21,6 +21,7 @@ _NOT_AT_A_START = {
     "difflib",
     "encodings.idna",
     "h11",
+    "hashlib",
     "kafka",
     "lz4",
     "lzma",
