@@ -42,9 +42,12 @@ def write_throttle_time(answer: list[Piece], key: ApiKey, version: int, throttle
         return
     position = _position(key, version)
     if position is not None:
-        changed = bytearray(_bytes_of(answer[:1]))
-        _INT32.pack_into(changed, header_bytes + position, throttle_ms)
-        answer[0] = bytes(changed)
+        begin = header_bytes + position
+        # The head of a long answer is a piece of its own.
+        count = 1 if len(_bytes_of(answer[:1])) >= begin + _INT32.size else 2
+        changed = bytearray(_bytes_of(answer[:count]))
+        _INT32.pack_into(changed, begin, throttle_ms)
+        answer[:count] = [bytes(changed)]
 
 
 def _bytes_of(pieces: list[Piece]) -> bytes:

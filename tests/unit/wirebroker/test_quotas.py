@@ -15,6 +15,7 @@ from tests.support.servers import broker_of, client_of, running
 from wirebroker.codecs.api_keys import SPOKEN_VERSIONS, ApiKey
 from wirebroker.codecs.errors import ErrorCode
 from wirebroker.codecs.messages import decode_response, encode_response, response_message
+from wirebroker.net.protocol import frame_answer
 from wirebroker.quotas.throttle_field import write_throttle_time
 
 if TYPE_CHECKING:
@@ -227,3 +228,16 @@ def test_every_answer_with_a_place_for_it_tells_the_time(key: ApiKey, version: i
         key, version, {}
     )
     assert told == (1234 if has_field else 0)
+
+
+@pytest.mark.parametrize("count", [1, 3000])
+def test_an_answer_in_several_pieces_tells_the_time(count: int) -> None:
+    """The head of a long one is a piece of its own."""
+    brokers = [{"broker_id": number, "host": "host" * 5} for number in range(count)]
+    body = encode_response(ApiKey.DESCRIBE_CLUSTER, 2, {"brokers": brokers})
+    answer = frame_answer(7, [body], is_flexible=True)
+    assert len(answer) == (1 if count == 1 else 2)
+    write_throttle_time(answer, ApiKey.DESCRIBE_CLUSTER, 2, 1234)
+    data = b"".join(map(bytes, answer))
+    told = decode_response(ApiKey.DESCRIBE_CLUSTER, 2, data, 9)
+    assert (told.throttle_time_ms, len(told.brokers)) == (1234, count)
