@@ -11,7 +11,8 @@ Python's ssl does the cryptography and no I/O: loop, backpressure and memory sta
 - of what is received at most 64 KiB wait to be decrypted;
 - at most 64 KiB are encrypted ahead of what the carrier takes. They count as unsent until it has
   taken them: whoever waits for the queue to be empty waits for the peer's bytes. So a slow reader
-  holds one such piece. File slices are read, and encrypted, in the same pieces.
+  holds one such piece. File slices are read, and encrypted, in the same pieces;
+- of what TLS itself answers (RFC 5246: no new keys) what one piece asks for may stay unread.
 
 A transport is the `Sockets` of its own connection: what is decrypted and not taken yet makes it
 readable, which no poller knows. A handshake that fails is one log line with the peer and the cause.
@@ -354,7 +355,21 @@ class TlsTransport(ConnectionTransport):
             if not count:
                 break
             total += count
+        if self._outgoing.pending:
+            self._send_unasked()
         return total
+
+    def _send_unasked(self) -> None:
+        """Send what the engine itself says to the peer, such as that there are no new keys.
+
+        Raises:
+            OSError: There is too much of it, which the peer does not read.
+        """
+        if self._flush():
+            return
+        if self._outgoing.pending > _RECORD_BYTES:
+            raise self._broken("it has TLS answer again and again, and does not read that")
+        self._carrier.sockets.add_writer(self._carrier.descriptor, self._on_carrier_writable)
 
     def _decrypt(self, buffer: memoryview) -> int:
         """Return how many plain bytes there were; 0 if more has to come, or at the end."""
@@ -366,15 +381,15 @@ class TlsTransport(ConnectionTransport):
         except ssl.SSLZeroReturnError:
             count = 0
         except ssl.SSLError as error:
-            raise self._broken(error) from error
+            raise self._broken(_cause(error)) from error
         if not count:
             self._has_end = True
         return count
 
-    def _broken(self, error: ssl.SSLError) -> TlsFailedError:
+    def _broken(self, cause: str) -> TlsFailedError:
         """Return what ends a connection whose peer broke TLS; said here, once."""
-        logger.warning("closing %s: %s", self._who, _cause(error))
-        self._fault = TlsFailedError(_cause(error))
+        logger.warning("closing %s: %s", self._who, cause)
+        self._fault = TlsFailedError(cause)
         return self._fault
 
     def _feed(self, most_bytes: int) -> bool:
@@ -424,7 +439,7 @@ class TlsTransport(ConnectionTransport):
         try:
             count = self._engine.write(memoryview(data)[:_PIECE_BYTES])
         except ssl.SSLError as error:
-            raise self._broken(error) from error
+            raise self._broken(_cause(error)) from error
         if self._flush():
             return count
         self._owed = count
