@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 LogFormat = Literal["text", "json"]
 LOG_LEVELS: Final = ("debug", "info", "warning", "error")
+# Those that speak for the broker: its own, and the one that has Kafka's name (authorization/audit).
+_OWN_LOGGERS: Final = ("wirebroker", "kafka.authorizer.logger")
 
 # C0 and C1 controls and the two Unicode line ends.
 _ESCAPES: Final[Mapping[int, str]] = {
@@ -53,7 +55,8 @@ def configure_logging(
         root.removeHandler(old)
     root.addHandler(handler)
     root.setLevel(logging.WARNING)
-    logging.getLogger("wirebroker").setLevel(level.upper())
+    for name in _OWN_LOGGERS:
+        logging.getLogger(name).setLevel(level.upper())
 
 
 def one_line(text: str) -> str:

@@ -40,6 +40,8 @@ _PARTITION_BYTES: Final = 1 << 20
 # Before a partition that has moved, or a broker that is gone, is looked for again.
 _AGAIN_S: Final = 0.1
 _MOVED: Final = PASSING | {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.KAFKA_STORAGE_ERROR}
+# Asked again, it would be answered the same.
+_REFUSED: Final = {ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.CLUSTER_AUTHORIZATION_FAILED}
 
 
 class PartitionsReader:
@@ -94,7 +96,7 @@ class PartitionsReader:
         """Read until everything is read or nothing more is wanted.
 
         Raises:
-            ClientError: Leaders don't answer, or send what is no record batch.
+            ClientError: Leaders don't answer, refuse, or send what is no record batch.
         """
         while not self._is_done and (places := self._open()):
             try:
@@ -104,8 +106,8 @@ class PartitionsReader:
                 for place in places:
                     by_leader[leaders[place]].append(place)
                 await self._read_from(by_leader)
-            except ClientError:
-                if not self._goes_on():
+            except ClientError as error:
+                if error.code in _REFUSED or not self._goes_on():
                     raise
                 await pause(_AGAIN_S)
 
@@ -147,15 +149,16 @@ class PartitionsReader:
                 leader, ApiKey.FETCH, self._question(places, wait_ms), at_most=_BY_NAME
             )
             check(answer.error_code, "fetching is refused")
-            self._failing_since = None
             for topic in answer.responses:
                 for row in topic.partitions:
                     place = TopicPartition(topic.topic, row.partition_index)
                     if not await self._took(place, row):
+                        self._failing_since = None
                         await pause(_AGAIN_S)
                         return
                     if self._is_done:
                         return
+            self._failing_since = None
             # Who stands first gets a batch of any size: each in turn.
             places = [*places[1:], places[0]]
 

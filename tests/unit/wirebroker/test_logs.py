@@ -6,6 +6,7 @@ import logging
 
 import pytest
 
+from wirebroker.authorization import audit
 from wirebroker.logs import configure_logging, one_line
 
 
@@ -16,7 +17,8 @@ def _logging_as_before():
     yield
     root.handlers[:] = handlers
     root.setLevel(level)
-    logging.getLogger("wirebroker").setLevel(logging.NOTSET)
+    for name in ("wirebroker", "kafka.authorizer.logger"):
+        logging.getLogger(name).setLevel(logging.NOTSET)
 
 
 def lines_of(log_format, write, level="info"):
@@ -42,6 +44,15 @@ def test_text_of_a_peer_cannot_begin_a_line_nor_colour_a_terminal():
 
 def test_a_long_text_is_cut():
     assert len(one_line("x" * 100_000)) < 2100
+
+
+@pytest.mark.parametrize(("level", "told"), [("debug", 2), ("info", 1), ("warning", 0)])
+def test_denials_are_told_from_info_on_and_what_is_allowed_from_debug_on(level, told):
+    def decide(_):
+        audit.LOGGER.info("Principal = User:bob is Denied")
+        audit.LOGGER.debug("Principal = User:bob is Allowed")
+
+    assert len(lines_of("text", decide, level=level)) == told
 
 
 def fail(logger):

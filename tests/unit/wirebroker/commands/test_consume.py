@@ -167,3 +167,30 @@ def test_json_carries_bytes_that_are_no_text():
     assert found["headers"] == [{"key": "h\udcff", "value": None}]
     plain = json_line_of(PLACE, record._replace(headers=()))
     assert "€".encode() in plain
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("flags", [[], ["--group", "readers"]], ids=["alone", "group"])
+def test_who_may_describe_a_topic_but_not_read_it_is_told(guarded, flags):
+    said = guarded.run("consume", "secret", "--from-beginning", *flags)
+    assert said.status == 1
+    assert "this user may not do that with the topic (TOPIC_AUTHORIZATION_FAILED)" in said.err
+
+
+@pytest.fixture
+def guarded(tmp_path, capsys):
+    """Verbs that ask a broker whose topic `secret` nobody may read."""
+    settings = {
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "allow.everyone.if.no.acl.found": "true",
+        "group.initial.rebalance.delay.ms": "0",
+        "offsets.topic.num.partitions": "1",
+        "offsets.topic.replication.factor": "1",
+    }
+    with ThreadedServer(config_of(tmp_path / "data", settings=settings)) as server:
+        host, port = server.address
+        verbs = Verbs(f"{host}:{port}", capsys)
+        verbs.do("topic", "create", "secret")
+        may = ("--allow", "User:*", "--operation", "describe")
+        verbs.do("acl", "create", *may, "--topic", "secret")
+        yield verbs
