@@ -12,6 +12,7 @@ Source: Kafka's ClientQuotaManager, SensorAccess.
 from __future__ import annotations
 
 from collections import OrderedDict
+from hashlib import sha256
 from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeVar
 
 from wirebroker.coordinator.quotas.quota_entity import ClientQuotas, applied_quota
@@ -19,10 +20,12 @@ from wirebroker.coordinator.quotas.quota_entity import ClientQuotas, applied_quo
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-# Clients whose quota, and meters, are remembered: 300 bytes each, meters up to 2 KiB.
+# Clients whose quota, and meters, are remembered: up to 1 KiB each, meters up to 2 KiB.
 _MOST_CLIENTS: Final = 10_000
 _MOST_METERS: Final = 10_000
 _IDLE_MS: Final = 3_600_000
+# Of user and client id together; a peer may send 32 KiB, of which a digest is remembered.
+_LONGEST_NAMES: Final = 512
 
 
 class Meter(Protocol):
@@ -64,10 +67,12 @@ class SharedMeters(Generic[Kept]):
     def find(self, user: str, client_id: str, now_ms: float) -> tuple[Kept, float] | None:
         """Return a client's meter and limit; None: no quota counts for it."""
         client = user, client_id
+        if len(user) + len(client_id) > _LONGEST_NAMES:
+            client = _shortened(client)
         if client in self._applied:
             applied = self._applied[client]
         else:
-            applied = self._look_up(user, client_id)
+            applied = self._applied[client] = self._look_up(user, client_id)
         if applied is None:
             return None
         owner, limit = applied
@@ -81,11 +86,13 @@ class SharedMeters(Generic[Kept]):
 
     def _look_up(self, user: str, client_id: str) -> tuple[Owner, float] | None:
         found = applied_quota(self._quotas, self._key, user=user, client_id=client_id)
-        applied = None if found is None else ((found.user, found.client_id), found.limit)
         if len(self._applied) >= _MOST_CLIENTS:
             self._applied.clear()
-        self._applied[user, client_id] = applied
-        return applied
+        if found is None:
+            return None
+        owner = found.user, found.client_id
+        is_long = sum(map(len, owner)) > _LONGEST_NAMES
+        return (_shortened(owner) if is_long else owner), found.limit
 
     def _make_room(self, now_ms: float) -> None:
         meters = self._meters
@@ -95,3 +102,11 @@ class SharedMeters(Generic[Kept]):
             if not is_idle and len(meters) < _MOST_METERS:
                 return
             del meters[oldest]
+
+
+def _shortened(owner: Owner) -> Owner:
+    """Return what stands for long names, and for no others."""
+    user, client_id = (
+        sha256(name.encode(errors="surrogatepass")).hexdigest() if name else "" for name in owner
+    )
+    return user, client_id

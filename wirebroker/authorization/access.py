@@ -26,8 +26,9 @@ if TYPE_CHECKING:
     from wirebroker.needs import Need
     from wirebroker.request import Request
 
-# Of one client; 200 bytes each.
+# Of one client and need; 200 bytes each, and up to so long a name, which is what a peer sends.
 _MOST_DECISIONS: Final = 2_000
+_LONGEST_KEPT_NAME: Final = 249
 # Kafka's AclEntry.supportedOperations.
 _OPERATIONS: Final[dict[Resource, tuple[Operation, ...]]] = {
     Resource.TOPIC: (
@@ -130,7 +131,8 @@ class ClientAccess:
         decision = self._authorization.decide(self.client, action)
         if decision.is_allowed or logs_denied:
             audit.tell(self.client, action, key, decision)
-        if decision.is_allowed and self._authorization.keeps_decisions:
+        is_short = len(name) <= _LONGEST_KEPT_NAME
+        if decision.is_allowed and is_short and self._authorization.keeps_decisions:
             self._keep(need, name)
         return decision.is_allowed
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from typing import TYPE_CHECKING
 
 import pytest
@@ -170,3 +171,22 @@ def test_a_quota_that_is_no_number_holds_nobody_up(limit: float) -> None:
     bucket = TokenBucket(burst_s=10.0)
     bucket.take(1_000_000, limit, 1.0)
     assert bucket.delay_ms(limit, 1.0) == 0
+
+
+def test_however_long_the_names_are_that_peers_make_up_memory_has_a_bound() -> None:
+    quotas: ClientQuotas = {
+        (("client-id", None),): {"producer_byte_rate": 1.0},
+        (("client-id", "x" * 32_000),): {"producer_byte_rate": 7.0},
+    }
+    meters = SharedMeters("producer_byte_rate", kafkas_rate)
+    meters.follow(quotas)
+    tracemalloc.start()
+    found = [meters.find("u" * 30_000, f"{n:032000}", 1.0) for n in range(200)]
+    held_bytes, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert held_bytes < 1 << 20
+    assert len({id(meter) for meter, _ in found if meter}) == 200
+    assert meters.find("u" * 30_000, f"{7:032000}", 2.0) == found[7]
+    named = meters.find("u", "x" * 32_000, 1.0)
+    assert named is not None
+    assert named[1] == 7.0

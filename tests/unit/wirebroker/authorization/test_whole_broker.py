@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import sys
+import tracemalloc
 from types import ModuleType, SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -191,6 +192,16 @@ async def test_an_authorizer_of_ones_own_decides_and_may_ask_the_standard_one(tm
         assert (await produce(client, "t", batch(b"a"), acks=1)).error_code == DENIED
 
 
+async def test_one_that_keeps_no_decisions_is_asked_about_each_produce(tmp_path, own, monkeypatch):
+    settings = SETTINGS | {"authorizer.class.name": own}
+    async with running(tmp_path, settings=settings) as server, client_of(server) as client:
+        await create_topic(client, "t")
+        for _ in range(4):  # from the second on the short way could be taken
+            assert (await produce(client, "t", batch(b"a"), acks=1)).error_code == 0
+        monkeypatch.setattr(Curfew, "authorize", lambda *_: False)
+        assert (await produce(client, "t", batch(b"a"), acks=1)).error_code == DENIED
+
+
 @pytest.mark.parametrize("name", ["an_authorizer:Missing", "no.such.module:Class"])
 async def test_one_that_cannot_be_had_keeps_the_broker_from_starting(tmp_path, own, name):
     del own
@@ -243,6 +254,21 @@ def test_with_ten_thousand_acls_a_decision_is_made_once_until_the_acls_change():
     authorization.changed()
     assert not asking.may(WRITE_TOPIC, "t")
     assert asking.may(WRITE_TOPIC, "n7")
+
+
+def test_however_long_the_names_are_that_a_client_asks_about_memory_has_a_bound():
+    standard = StandardAuthorizer(Config({"authorizer.class.name": STANDARD}))
+    entry = rule(Operation.WRITE, permission=ALLOW, name="*")
+    made = entry_of(SimpleNamespace(**entry, pattern_type=entry["resource_pattern_type"]))
+    standard.load({b"": made})
+    authorization = Authorization(standard, standard)
+    asking = asking_for(authorization, Principal("User", "17"), "127.0.0.1", ApiKey.PRODUCE)
+    tracemalloc.start()
+    for n in range(400):
+        assert asking.may(WRITE_TOPIC, f"{n:032000}")
+    held_bytes, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert held_bytes < 1 << 20
 
 
 def test_every_api_that_needs_something_has_a_rule():
