@@ -23,6 +23,7 @@ from wirebroker.codecs.acls import (
     Resource,
     creation_of,
     filter_of,
+    has_unknown,
 )
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.codecs.metadata_records import RecordType, metadata_record
@@ -128,6 +129,8 @@ def _check(entry: AclEntry) -> None:
         raise _invalid("Invalid empty resource name")
     if entry.resource_type == ANY:
         raise _invalid("Invalid resourceType ANY")
+    if has_unknown(entry):  # by a controller listener, where no broker has looked at it
+        raise _invalid("An ACL has an unknown number")
     if entry.pattern_type not in {LITERAL, PREFIXED}:
         raise _invalid(f"Invalid patternType {PATTERN_TYPES[entry.pattern_type]}")
     if entry.operation == ANY:

@@ -112,12 +112,15 @@ class ClientQuotas:
         owner = _owner(request)
         now_ms = self._clock.monotonic() * 1000
         size = records_bytes + partitions * _RESULT_BYTES
-        throttle_ms = self.fetched.count_if_within(owner, size, now_ms)
+        throttle_ms = self.fetched.count(owner, size, now_ms)
+        if not throttle_ms and not self.request_time.delay_ms(owner, now_ms):
+            return False
+        # Whatever it is held up for: what is not sent is not charged.
+        self.fetched.take_back(owner, size, now_ms)
         if throttle_ms:
             self.fetched.held_up(throttle_ms)
             request.session.throttle_ms = throttle_ms
-            return True
-        return self.request_time.delay_ms(owner, now_ms) > 0
+        return True
 
 
 class Charge:

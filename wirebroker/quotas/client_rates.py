@@ -56,14 +56,11 @@ class ClientRates:
         rate.count(amount, now_ms)
         return self._bounded(rate.delay_ms(limit, now_ms))
 
-    def count_if_within(self, owner: Owner, amount: float, now_ms: float) -> int:
-        """Do as `count`, but count nothing if it is held up: what was asked for is not done."""
-        delay_ms = self.count(owner, amount, now_ms)
-        if delay_ms:
-            found = self._meters.find(*owner, now_ms)
-            assert found is not None, "it was, just now"
+    def take_back(self, owner: Owner, amount: float, now_ms: float) -> None:
+        """Count no more what was counted at this time: it is not done after all."""
+        found = self._meters.find(*owner, now_ms)
+        if found is not None:
             found[0].count(-amount, now_ms)
-        return delay_ms
 
     def delay_ms(self, owner: Owner, now_ms: float) -> int:
         """Return for how long a client is held up if it does no more."""

@@ -81,6 +81,10 @@ def test_a_rule_is_written_once(controller):
     "wrong",
     [
         {"resource_name": ""},
+        {"resource_type": 99},
+        {"resource_pattern_type": 99},
+        {"operation": 99},
+        {"permission_type": 99},
         {"resource_type": Resource.CLUSTER},
         {"resource_type": ANY},
         {"resource_pattern_type": ANY},

@@ -146,6 +146,19 @@ async def test_time_on_the_loop_is_charged_and_never_for_longer_than_a_sample(
             assert (await other.ask(ApiKey.FETCH, 12, request)).responses == []
 
 
+async def test_records_that_are_not_sent_are_not_charged(tmp_path: Path) -> None:
+    rates = {"consumer_byte_rate": 6000, "request_percentage": 0.0001}
+    async with limited(tmp_path, **rates) as (server, client):
+        await client.ask(ApiKey.LIST_GROUPS, 4, {})
+        async with client_of(server) as other:
+            request = fetch_request({("t", 0): 0})
+            assert (await other.ask(ApiKey.FETCH, 12, request)).responses == []
+        fetched = broker_of(server).quotas.fetched
+        now_ms = broker_of(server).clock.monotonic() * 1000
+        assert fetched.delay_ms(("ANONYMOUS", ""), now_ms) == 0
+        assert fetched.count(("ANONYMOUS", ""), 5900, now_ms) == 0
+
+
 @pytest.mark.parametrize(("version", "code"), [(7, ErrorCode.THROTTLING_QUOTA_EXCEEDED), (5, 0)])
 async def test_topics_over_quota_are_refused_if_the_client_knows_the_error(
     tmp_path: Path, version: int, code: int
