@@ -42,8 +42,12 @@ def run(arguments: list[str]) -> int:
     try:
         status: object = cli.main(arguments, prog_name="wirebroker", standalone_mode=False)
     except click.UsageError as error:
+        if error.message.startswith("Usage: "):  # a group without a verb: its help
+            click.echo(error.message, err=True)
+            return _USAGE_STATUS
         command = error.ctx.command_path if error.ctx else "wirebroker"
-        message = f"{error.format_message().rstrip('.')} (see {command} --help)"
+        said = " ".join(error.format_message().split())  # click lists choices on lines of their own
+        message = f"{said.rstrip('.')} (see {command} --help)"
     except click.ClickException as error:
         message = error.format_message()
     except click.Abort:

@@ -72,13 +72,17 @@ class Joining:
 
     def _run_as_any(self, port_file: Path | None) -> int:
         build = partial(Server, has_chosen_id=True)
-        node_id = free_node_id(self._controller)
+        # What was given is checked, whatever the id: before anybody is waited for.
+        settings = self._checked(1)
+        wait_s = settings.int("initial.broker.registration.timeout.ms") / 1000
+        node_id = free_node_id(self._controller, timeout_s=wait_s)
         while True:
             config = self._checked(node_id)
             try:
                 return run(config, port_file=port_file, build=build)
             except NodeIdTakenError:
-                taken, node_id = node_id, free_node_id(self._controller, above=node_id)
+                taken = node_id
+                node_id = free_node_id(self._controller, timeout_s=wait_s, above=taken)
                 LOGGER.info("another broker is %d by now: this one is %d", taken, node_id)
                 give_to_node(config.log_directories, node_id=node_id, before=taken)
 

@@ -36,5 +36,7 @@ def compile_pattern(text: str) -> Pattern:
     try:
         pattern: Pattern = re2.compile(text, options)
     except re2.error as error:
-        raise KafkaError(ErrorCode.INVALID_REGULAR_EXPRESSION, str(error)) from None
+        (why,) = error.args  # bytes
+        said = why.decode(errors="replace") if isinstance(why, bytes) else str(why)
+        raise KafkaError(ErrorCode.INVALID_REGULAR_EXPRESSION, said) from None
     return pattern

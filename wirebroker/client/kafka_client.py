@@ -23,7 +23,13 @@ from wirebroker.client.errors import (
 )
 from wirebroker.clock import pause
 from wirebroker.codecs.api_keys import ApiKey
-from wirebroker.net.client.errors import CannotConnectError, PeerError, UnsupportedVersionError
+from wirebroker.net.client.errors import (
+    AuthenticationFailedError,
+    CannotConnectError,
+    ConnectionLostError,
+    PeerError,
+    UnsupportedVersionError,
+)
 from wirebroker.net.client.node import Node
 from wirebroker.net.client.settings import Backoff, ClientSettings, PeerAddress
 
@@ -42,6 +48,10 @@ _GROUP: Final = 0
 # The last version that asks for one key and not for several.
 _ONE_KEY: Final = 3
 _CLIENT_ID: Final = "wirebroker-cli"
+# What connections say of their end (net/client).
+_NO_TLS: Final = "there is no TLS with it"
+_CLOSED: Final = "it has closed the connection"
+_LOGIN: Final = ". A listener with SASL asks for --sasl-user NAME"
 _LOCAL_HOSTS: Final = ("127.", "localhost", "::1")
 
 
@@ -151,7 +161,7 @@ class KafkaClient:
         Raises:
             ClientError: Nobody answers.
         """
-        problems: list[str] = []
+        problems: list[CannotConnectError] = []
         first = [self._first] if self._first else []
         for address in dict.fromkeys((*first, *self._bootstrap, *self._brokers.values())):
             node = self._node(address)
@@ -160,16 +170,14 @@ class KafkaClient:
                     key, body, at_most=at_most, timeout_s=timeout_s or self.timeout_s
                 )
             except CannotConnectError as error:
-                problems.append(f"{error.peer}: {_why(error)}")
+                problems.append(error)
             except PeerError as error:
-                raise ClientError(str(error)) from error
+                is_closed = isinstance(error, ConnectionLostError) and self._handshake is None
+                raise ClientError(f"{error}{_LOGIN if is_closed else ''}") from error
             else:
                 self._first = address
                 return answer
-        raise ClientError(
-            f"no broker answers at {'; '.join(problems)}. Start one with `wirebroker serve`, or"
-            " name another by -b HOST:PORT or WIREBROKER_BOOTSTRAP"
-        )
+        raise ClientError(_nobody(problems))
 
     async def request_of(
         self,
@@ -358,6 +366,21 @@ class KafkaClient:
 
 def _coordinator_question(group: str) -> Body:
     return lambda version: {"key": group} | ({"key_type": _GROUP} if version else {})
+
+
+def _nobody(problems: Sequence[CannotConnectError]) -> str:
+    """Say that no address has answered, and what to do about it."""
+    said = "; ".join(f"{each.peer}: {_why(each).rstrip('.')}" for each in problems)
+    if any(isinstance(each, AuthenticationFailedError) for each in problems):
+        return f"no login at {said}"
+    if any(_NO_TLS in each.what for each in problems):
+        return f"no connection to {said}. Whose certificates are believed, says --tls-ca FILE"
+    if any(_CLOSED in each.what for each in problems):
+        return f"no connection to {said}. A listener with TLS asks for --tls or --tls-ca FILE"
+    return (
+        f"no broker answers at {said}. Start one with `wirebroker serve`, or"
+        " name another by -b HOST:PORT or WIREBROKER_BOOTSTRAP"
+    )
 
 
 def _why(error: CannotConnectError) -> str:

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
 _META_PROPERTIES: Final = "meta.properties"
 _DATA_DIRECTORY: Final = "./data"
-_LOOK_S: Final = 60.0
 
 
 def config_of_member(
@@ -78,15 +77,20 @@ def node_id_of_directory(flags: Mapping[str, str], data_directory: str | None) -
     return _node_id_of(_directory_of(flags, data_directory))
 
 
-def free_node_id(controller: str, *, above: int = 0) -> int:
+def free_node_id(controller: str, *, timeout_s: float, above: int = 0) -> int:
     """Return the lowest node id above one that the cluster of a controller has free.
+
+    Args:
+        controller: host:port of one of them.
+        timeout_s: How long controllers are looked for, and then asked.
+        above: The id that was too low.
 
     Raises:
         ConfigError: The address is none.
         StartError: The controllers don't answer.
     """
     addresses = [_address_of(controller)]
-    image = asyncio.run(read_image(addresses, clock=SystemClock(), timeout_s=_LOOK_S))
+    image = asyncio.run(read_image(addresses, clock=SystemClock(), timeout_s=timeout_s))
     return lowest_free_id(image, above=above)
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import functools
 import secrets
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias, get_args
 
 from wirebroker.clock import SystemClock
 from wirebroker.codecs.api_keys import ApiKey
@@ -40,6 +40,7 @@ USER: Final = "test"
 PASSWORD: Final = "test-secret"  # noqa: S105 - of brokers that live as long as a test
 _KIT: Final = "wirebroker.testing"
 _HOSTS: Final = ("localhost", "127.0.0.1")
+_NO_LIBRARY: Final = "tls=True needs the library cryptography: pip install 'wirebroker[tls]'"
 
 
 class _Certificates(NamedTuple):
@@ -51,8 +52,10 @@ class _Certificates(NamedTuple):
 
 @functools.cache
 def _certificates() -> _Certificates:
-    from wirebroker.security.certificates import Authority  # noqa: PLC0415 - an extra
-
+    try:
+        from wirebroker.security.certificates import Authority  # noqa: PLC0415 - an extra
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(_NO_LIBRARY, name=error.name) from None
     now = datetime.fromtimestamp(SystemClock().now_ms() / 1000, UTC)
     authority = Authority.make("wirebroker.testing", now, days=2)
     return _Certificates(authority.certificate, authority.issue("broker", now, hosts=_HOSTS))
@@ -74,8 +77,8 @@ class Protection:
             ValueError: There is no such mechanism.
             ModuleNotFoundError: TLS needs the library cryptography (`wirebroker[tls]`).
         """
-        if sasl is not None and sasl not in LOGIN_MODULES:
-            raise ValueError(f"sasl is one of {', '.join(LOGIN_MODULES)}")
+        if sasl is not None and sasl not in get_args(SaslName):
+            raise ValueError(f"sasl={sasl!r}: it is one of {', '.join(get_args(SaslName))}")
         transport = "SSL" if tls else "PLAINTEXT"
         self.protocol = f"SASL_{transport}" if sasl else transport
         self.sasl = sasl

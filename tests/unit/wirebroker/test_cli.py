@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.ports import free_port
 from wirebroker import cli
 from wirebroker.config import StartError
 from wirebroker.version import version_text
@@ -143,3 +144,29 @@ def test_importing_the_command_line_loads_no_server():
     root = Path(__file__).parents[3]
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False, cwd=root)
     assert done.returncode == 0
+
+
+def test_a_group_without_a_verb_shows_its_verbs(capsys):
+    cli.run(["topic"])
+    captured = capsys.readouterr()
+    said = captured.out + captured.err
+    assert said.startswith("Usage: wirebroker topic ")
+    assert "see wirebroker" not in said
+
+
+def test_a_message_is_one_line_where_choices_are_missing(capsys):
+    assert cli.run(["completion"]) == 2
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    assert "bash" in said
+    assert "\t" not in said
+
+
+def test_who_joins_nobody_is_told_so_as_soon_as_the_setting_says(tmp_path, capsys):
+    address = f"127.0.0.1:{free_port()}"
+    where = ("--data-dir", str(tmp_path / "data"), "--port", "0")
+    timeout = ("--set", "initial.broker.registration.timeout.ms=1000")
+    assert cli.run(["join", address, *where, *timeout]) == 2
+    assert address in capsys.readouterr().err
+    assert cli.run(["join", address, *where, "--set", "num.partitons=1"]) == 2
+    assert "did you mean num.partitions?" in capsys.readouterr().err

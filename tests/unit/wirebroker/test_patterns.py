@@ -22,3 +22,10 @@ def test_what_is_no_pattern_or_too_large_is_refused(text):
     with pytest.raises(KafkaError) as refused:
         compile_pattern(text)
     assert refused.value.code == ErrorCode.INVALID_REGULAR_EXPRESSION
+
+
+def test_why_a_pattern_is_refused_is_text():
+    with pytest.raises(KafkaError) as refused:
+        compile_pattern("(")
+    assert "b'" not in str(refused.value)
+    assert "missing )" in str(refused.value)

@@ -91,6 +91,24 @@ def test_a_broker_that_is_not_believed_is_told_nothing(broker, capsys, monkeypat
     assert "there is no TLS with it" in said
 
 
+@pytest.mark.parametrize(
+    "case",
+    [
+        ("--tls-ca CA --sasl-user alice --sasl-mechanism PLAIN", "no login at localhost:"),
+        ("--tls-ca CA", "it has closed the connection. A listener with SASL asks for --sasl"),
+        ("", "it has closed the connection. A listener with TLS asks for --tls"),
+    ],
+)
+def test_a_broker_that_is_there_is_not_to_be_started(broker, ca, capsys, monkeypatch, case):
+    flags, words = case
+    monkeypatch.setenv(PASSWORD_VARIABLE, "wrong")
+    login = flags.replace("CA", ca).split()
+    status, said = run(capsys, "-b", port(broker, "SASL_SSL"), *login)
+    assert status == 1
+    assert words in said
+    assert "wirebroker serve" not in said
+
+
 def test_another_host_than_the_certificates_is_refused(ca, capsys, tmp_path) -> None:
     elsewhere = certificate("elsewhere", hosts=("kafka.test",))
     settings = tls_configs(tmp_path) | {"listeners": "SSL://127.0.0.1:0"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from typing import TYPE_CHECKING
 
 import aiokafka
@@ -11,8 +12,11 @@ import kafka
 import pytest
 
 from wirebroker.testing import Broker
+from wirebroker.testing.protection import Protection, _certificates
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from wirebroker.testing.protection import SaslName
 
 
@@ -63,5 +67,19 @@ def test_spark_is_told_in_javas_words() -> None:
         told = broker.client_config("spark")
         assert told["kafka.security.protocol"] == "SASL_SSL"
         assert 'username="test"' in told["kafka.sasl.jaas.config"]
-    with pytest.raises(ValueError, match="sasl is one of PLAIN"):
+    with pytest.raises(ValueError, match="it is one of PLAIN, SCRAM-SHA-256, SCRAM-SHA-512"):
         Broker(sasl="GSSAPI")  # type: ignore[arg-type]
+
+
+def test_tls_without_its_library_names_what_to_install(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setitem(sys.modules, "wirebroker.security.certificates", None)
+    _certificates.cache_clear()
+    with pytest.raises(ModuleNotFoundError, match=r"pip install 'wirebroker\[tls\]'"):
+        Protection(tmp_path, tls=True, sasl=None)
+
+
+def test_a_mechanism_that_the_kit_does_not_set_up_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="OAUTHBEARER"):
+        Protection(tmp_path, tls=False, sasl="OAUTHBEARER")  # type: ignore[arg-type]
