@@ -118,6 +118,8 @@ class TokenChecks:
         subject = claims.get(settings.subject_claim)
         if not isinstance(subject, str) or not subject.strip():
             raise BadTokenError(f"a token without {settings.subject_claim}")
+        if any("\ud800" <= each <= "\udfff" for each in subject):  # JSON can have half a character
+            raise BadTokenError(f"a token whose {settings.subject_claim} is no text")
         return TokenOwner(subject, expires_ms)
 
     # --- who has signed it ---

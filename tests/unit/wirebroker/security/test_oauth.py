@@ -95,6 +95,7 @@ async def test_a_token_lets_its_owner_in_until_it_ends(tmp_path: Path) -> None:
         {"exp": None},
         {"sub": ""},
         {"sub": 7},
+        {"sub": "half \ud800"},
         {"iat": 9e9},
         {"exp": True},
     ],
