@@ -27,8 +27,9 @@ logger = logging.getLogger("wirebroker.net")
 # 64 accepts take about 2 ms; whoever is connected already has a turn in between.
 _ACCEPT_BATCH: Final = 64
 _PAUSE_S: Final = 0.1
-# Connections that are kept for a while before they are closed; more are closed at once.
-_MOST_LATE: Final = 1_000
+# Connections that are kept for a while before they are closed; more are closed at once: they are
+# counted among no limit, but take open files that logs may want (`_OTHER_FILES`).
+_MOST_LATE: Final = 32
 _OUT_OF_RESOURCES: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 
 # Standard streams, the loop's own, listeners, locks, checkpoints being written.

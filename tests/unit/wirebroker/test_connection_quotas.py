@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.unit.wirebroker.network_server import serve
 from wirebroker.config import Config
 from wirebroker.net.connection_quotas import ConnectionQuotas, CreationRate
 from wirebroker.net.settings import NetworkSettings
@@ -118,3 +119,14 @@ def test_a_name_counts_as_soon_as_its_address_is_known() -> None:
     ):
         settings = NetworkSettings.from_config(config, addresses)
         assert settings.max_connections_per_ip_overrides == expected
+
+
+async def test_an_address_that_opens_too_many_takes_few_of_the_open_files() -> None:
+    """Else logs could not be opened, which takes their directory offline."""
+    async with serve() as server:
+        server.table.quotas.use_rates({(("ip", None),): {"connection_creation_rate": 0.001}})
+        peers = [server.peer() for _ in range(100)]
+        await server.until(lambda: server.table.metrics.connections_throttled == 100)
+        assert 0 < len(server.listener._late) <= 32
+        for each in peers:
+            each.close()
