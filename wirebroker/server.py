@@ -38,6 +38,7 @@ from wirebroker.cluster.maintenance import Maintenance
 from wirebroker.cluster.metadata_cache import MetadataCache
 from wirebroker.cluster.producer_id_supply import ProducerIdSupply
 from wirebroker.cluster.remote_markers import RemoteMarkers
+from wirebroker.cluster.remote_verification import RemoteVerification
 from wirebroker.cluster.replica_manager import ReplicaManager
 from wirebroker.cluster.replication import Replication
 from wirebroker.cluster.transaction_coordinator import TransactionCoordinator
@@ -412,7 +413,12 @@ class Server:
             isr_changes=replication.isr_changes,
             groups=groups,
             transactions=transactions,
-            transaction_verifier=TransactionVerifier(transactions, clock=clock, config=config),
+            transaction_verifier=TransactionVerifier(
+                transactions,
+                remote=RemoteVerification(node_id, metadata, replication.find_node),
+                clock=clock,
+                config=config,
+            ),
             producer_ids=producer_ids,
             fetch_sessions=FetchSessions(slots, random.Random()),  # noqa: S311 - ids, not secrets
             metadata_cache=MetadataCache(),

@@ -51,6 +51,8 @@ _AS_COORDINATOR_ERROR = {
     ErrorCode.NOT_LEADER_OR_FOLLOWER: ErrorCode.NOT_COORDINATOR,
     ErrorCode.KAFKA_STORAGE_ERROR: ErrorCode.NOT_COORDINATOR,
 }
+# Older clients know no other error after which they ask again without looking for coordinators.
+_AS_LOADING = {ErrorCode.NETWORK_EXCEPTION: ErrorCode.COORDINATOR_LOAD_IN_PROGRESS}
 
 
 @handles(
@@ -95,7 +97,7 @@ class _TxnOffsetCommit:
     async def _commit_later(self, guard: VerificationGuard, verdict: Awaitable[Any]) -> Response:
         (error,) = (await verdict).values()
         if error is not ErrorCode.NONE:
-            return self._fail(error)
+            return self._fail(_AS_LOADING.get(error, error))
         return await response_of(self._commit(guard))
 
     def _begin(self) -> VerificationGuard | None:

@@ -4,9 +4,10 @@
     Support.GENERIC_ERROR     Produce v11, TxnOffsetCommit v4        likewise, TRANSACTION_ABORTABLE
     Support.ADD_PARTITION     Produce v12-, TxnOffsetCommit v5-      add it, and begin if need be
 
-The coordinator is this node, so nearly always the answer is there at once. Adding waits until the
-coordinator's record is committed; and if the last transaction is just being ended, for a moment,
-because a client that sends its next batch meanwhile would otherwise be put off for much longer.
+Where the coordinator is this node the answer is mostly there at once; another node is asked by a
+request (remote_verification.py). Adding waits until the coordinator's record is committed; and if
+the last transaction is just being ended, for a moment, because a client that sends its next batch
+meanwhile would otherwise be put off for much longer.
 
 Source: Kafka's AddPartitionsToTxnManager, ReplicaManager.handleProduceAppend.
 """
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Mapping
 
     from wirebroker.clock import Clock
+    from wirebroker.cluster.remote_verification import RemoteVerification
     from wirebroker.cluster.transaction_coordinator import TransactionCoordinator
     from wirebroker.config import Config
     from wirebroker.coordinator.outcome import Moment, Outcome, Token
@@ -48,12 +50,26 @@ class Support(Enum):
 class TransactionVerifier:
     """Asks the transaction coordinator whether a batch may go into a partition."""
 
-    __slots__ = ("_backoff_s", "_clock", "_is_verifying", "_longest_wait_s", "_transactions")
+    __slots__ = (
+        "_backoff_s",
+        "_clock",
+        "_is_verifying",
+        "_longest_wait_s",
+        "_remote",
+        "_transactions",
+    )
 
     def __init__(
-        self, transactions: TransactionCoordinator, *, clock: Clock, config: Config
+        self,
+        transactions: TransactionCoordinator,
+        *,
+        remote: RemoteVerification,
+        clock: Clock,
+        config: Config,
     ) -> None:
+        """Ask the coordinator of this node, or by `remote` that of another."""
         self._transactions = transactions
+        self._remote = remote
         self._clock = clock
         self.use_config(config)
         self._backoff_s = config.int("add.partitions.to.txn.retry.backoff.ms") / 1000
@@ -65,7 +81,13 @@ class TransactionVerifier:
 
     def ask(self, claim: Claim, support: Support) -> Verdict | Awaitable[Verdict]:
         """Tell which partitions may be appended to in a transaction."""
-        if support is not Support.ADD_PARTITION:
+        is_adding = support is Support.ADD_PARTITION
+        if not is_adding and not self._is_verifying:
+            return dict.fromkeys(claim.partitions, ErrorCode.NONE)
+        node_id = self._remote.coordinator(claim.transactional_id)
+        if node_id is not None:
+            return self._ask_remote(node_id, claim, support)
+        if not is_adding:
             return self._verify(claim, support)
         verdict = self._add(claim)
         if isinstance(verdict, asyncio.Future) or _is_concurrent(verdict):
@@ -73,8 +95,6 @@ class TransactionVerifier:
         return verdict
 
     def _verify(self, claim: Claim, support: Support) -> Verdict:
-        if not self._is_verifying:
-            return dict.fromkeys(claim.partitions, ErrorCode.NONE)
         try:
             shard = self._transactions.shard_of(claim.transactional_id)
             errors = transaction_partitions.verify(shard, claim)
@@ -97,6 +117,17 @@ class TransactionVerifier:
             finish=lambda response: verdict(response["error_code"]),
         )
         return cast("Verdict | asyncio.Future[Verdict]", answer)
+
+    async def _ask_remote(self, node_id: int, claim: Claim, support: Support) -> Verdict:
+        verify_only = support is not Support.ADD_PARTITION
+        give_up_at = self._clock.monotonic() + self._longest_wait_s
+        while True:
+            found = await self._remote.ask(node_id, claim, verify_only=verify_only)
+            errors = {each: _known(error, support) for each, error in found.items()}
+            is_final = verify_only or not _is_concurrent(errors)
+            if is_final or self._clock.monotonic() >= give_up_at:
+                return errors
+            await pause(self._backoff_s)
 
     async def _add_patiently(
         self, claim: Claim, verdict: Verdict | asyncio.Future[Verdict]
