@@ -20,6 +20,7 @@ from wirebroker.codecs.records.control import control_type, decode_control_recor
 from wirebroker.codecs.transaction_records import decode_transaction_key, decode_transaction_value
 from wirebroker.codecs.values import Struct
 from wirebroker.config.lookup import row_of
+from wirebroker.coordinator.controller.cluster_image import ResourceType
 from wirebroker.inspect.file_kinds import METADATA_TOPIC, OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ def metadata(record: Record) -> dict[str, Any] | None:
     fields = found.body.as_dict()
     if found.type is RecordType.USER_SCRAM_CREDENTIAL:
         fields |= dict.fromkeys(("salt", "stored_key", "server_key"), HIDDEN)
-    elif found.type is RecordType.CONFIG and _is_secret(fields["name"]):
+    elif found.type is RecordType.CONFIG and _is_secret(fields["resource_type"], fields["name"]):
         fields["value"] = HIDDEN
     return {"record_type": found.type.name, "version": found.version, **fields}
 
@@ -76,9 +77,11 @@ def is_hidden_in(fields: dict[str, Any]) -> bool:
     return HIDDEN in fields.values()
 
 
-def _is_secret(config_name: str) -> bool:
+def _is_secret(resource_type: int, config_name: str) -> bool:
     row = row_of(config_name)
-    return row is not None and row.is_sensitive
+    if row is None:  # a plugin's, say: as Kafka describes it, nobody knows that it is none
+        return resource_type == ResourceType.BROKER
+    return row.is_sensitive
 
 
 def offsets(record: Record) -> dict[str, Any] | None:

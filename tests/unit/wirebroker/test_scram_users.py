@@ -93,3 +93,15 @@ def test_a_dump_hides_what_lets_users_in() -> None:
     secret = config_record(4, "1", "listener.name.a.plain.sasl.jaas.config", "hunter2")
     shown = metadata(SimpleNamespace(value=encode_metadata_record(secret)))  # type: ignore[arg-type]
     assert "hunter2" not in str(shown)
+
+
+def test_a_dump_hides_configs_of_brokers_that_nobody_knows_and_shows_those_of_topics() -> None:
+    for kind, name, value in (
+        (4, "my.plugin.password", "(hidden)"),
+        (4, "log.retention.ms", "hunter2"),
+        (2, "retention.ms", "hunter2"),
+    ):
+        record = encode_metadata_record(config_record(kind, "1", name, "hunter2"))
+        shown = metadata(SimpleNamespace(value=record))  # type: ignore[arg-type]
+        assert shown is not None
+        assert shown["value"] == value
