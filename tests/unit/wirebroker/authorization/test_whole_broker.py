@@ -191,6 +191,16 @@ async def test_an_authorizer_of_ones_own_decides_and_may_ask_the_standard_one(tm
         assert (await produce(client, "t", batch(b"a"), acks=1)).error_code == DENIED
 
 
+async def test_one_that_has_nothing_kept_is_asked_about_each_produce(tmp_path, own, monkeypatch):
+    settings = SETTINGS | {"authorizer.class.name": own, "super.users": "User:closed"}
+    async with running(tmp_path, settings=settings) as server, client_of(server) as client:
+        await create_topic(client, "t")
+        for _ in range(4):  # the later ones are like the ones before
+            assert (await produce(client, "t", batch(b"a"), acks=1)).error_code == 0
+        monkeypatch.setattr(Curfew, "authorize", lambda *_: False)
+        assert (await produce(client, "t", batch(b"a"), acks=1)).error_code == DENIED
+
+
 @pytest.mark.parametrize("name", ["an_authorizer:Missing", "no.such.module:Class"])
 async def test_one_that_cannot_be_had_keeps_the_broker_from_starting(tmp_path, own, name):
     del own
