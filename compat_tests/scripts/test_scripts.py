@@ -74,6 +74,13 @@ def test_a_script_says_what_was_recorded(
     ours: Callable[[str, list[str], str], Answer] = request.getfixturevalue("ours")
     run = ours if run_by == "ours" else request.getfixturevalue("theirs").run
     recorded = steps_of(TRANSCRIPTS / f"{name}.txt")
-    said = played(recorded, run, bootstrap=apache.bootstrap, folder=tmp_path, data=apache.data_dir)
+    said = played(
+        recorded,
+        run,
+        bootstrap=apache.bootstrap,
+        folder=tmp_path,
+        data=apache.data_dir,
+        patience_s=30.0,
+    )
     for expected, found in zip(recorded, said, strict=True):
         assert not differs(expected, found), (expected.command, found.said, expected.said)

@@ -267,9 +267,12 @@ class _Produce:
         """Return the partitions if all went to one topic, at once and without a transaction."""
         wanted = self._wanted
         appended = self._appended
+        authorization = self._broker.authorization
         if (
             self._must_wait
             or self._denied
+            # What is prepared goes past who decides: only what holds until he says so may.
+            or not (authorization is None or authorization.keeps_decisions)
             or wanted.acks == 0
             or wanted.transactional_id is not None
             or len(wanted.topics) != 1

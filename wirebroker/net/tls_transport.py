@@ -256,8 +256,8 @@ class TlsTransport(ConnectionTransport):
             pass  # it was none of the peer's bytes that woke us
         except ssl.SSLError as error:
             self._refuse(_cause(error))
-        except OSError as error:
-            self._break(error)
+        except OSError as fault:
+            self._break(fault)
         self._after_step()
 
     def _is_acceptable(self) -> bool:
