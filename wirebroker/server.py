@@ -413,12 +413,7 @@ class Server:
             isr_changes=replication.isr_changes,
             groups=groups,
             transactions=transactions,
-            transaction_verifier=TransactionVerifier(
-                transactions,
-                remote=RemoteVerification(node_id, metadata, replication.find_node),
-                clock=clock,
-                config=config,
-            ),
+            transaction_verifier=self._verifier(config, replication, transactions),
             producer_ids=producer_ids,
             fetch_sessions=FetchSessions(slots, random.Random()),  # noqa: S311 - ids, not secrets
             metadata_cache=MetadataCache(),
@@ -472,6 +467,12 @@ class Server:
                 sender=RemoteMarkers(replication.find_node),
             ),
         )
+
+    def _verifier(
+        self, config: Config, replication: Replication, transactions: TransactionCoordinator
+    ) -> TransactionVerifier:
+        remote = RemoteVerification(config.node_id, self.quorum.metadata, replication.find_node)
+        return TransactionVerifier(transactions, remote=remote, clock=self.clock, config=config)
 
     async def _register(self) -> None:
         """Register as a broker of the cluster: what a kill has left of the last is gone by that."""

@@ -1,4 +1,4 @@
-"""A transaction in a cluster of three: partitions, group and transaction led by different brokers."""
+"""A transaction in a cluster of three: what it writes to is led by different brokers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PATIENCE_S = 30.0
 
 def read(servers: str) -> Counter[bytes]:
     consumer = Consumer(
-        {"bootstrap.servers": servers, "group.id": "g", "isolation.level": "read_committed"}
+        {"bootstrap.servers": servers, "group.id": "reader", "isolation.level": "read_committed"}
     )
     consumer.assign([TopicPartition("out", index, 0) for index in range(3)])
     found = [consumer.poll(PATIENCE_S) for _ in range(6)]
