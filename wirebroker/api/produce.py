@@ -254,9 +254,6 @@ class _Produce:
         """Let the next request go the short way if it will be like this one and the one before."""
         session = self._request.session
         last, session.prepared = session.prepared, None
-        authorization = self._broker.authorization
-        if authorization is not None and not authorization.keeps_decisions:
-            return  # the short way asks nobody
         partitions = self._plain_partitions()
         topic_id = partitions[0].topic_id if partitions else b""
         if partitions and topic_id == session.last_produced:

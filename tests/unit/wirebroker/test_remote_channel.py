@@ -36,6 +36,8 @@ for module in (
 ):
     importlib.import_module(f"wirebroker.api.{module}")
 
+NO_QUOTAS = SimpleNamespace(are_there=False)
+
 
 @contextlib.asynccontextmanager
 async def channel_to(port, *, timeout_s=20.0):
@@ -69,7 +71,12 @@ async def joined(channel):
     )
     await lifecycle.unfence()
     return SimpleNamespace(
-        node_id=1, clock=clock, controller=channel, metadata=metadata, lifecycle=lifecycle
+        node_id=1,
+        clock=clock,
+        controller=channel,
+        metadata=metadata,
+        lifecycle=lifecycle,
+        quotas=NO_QUOTAS,
     )
 
 
@@ -218,7 +225,9 @@ def test_a_controller_that_is_killed_and_comes_back_is_found_again(tmp_path):
 def test_without_a_controller_the_request_is_refused_when_its_time_is_over(tmp_path):
     async def run(port):
         async with channel_to(port, timeout_s=0.3) as channel:
-            broker = SimpleNamespace(node_id=1, clock=SystemClock(), controller=channel)
+            broker = SimpleNamespace(
+                node_id=1, clock=SystemClock(), controller=channel, quotas=NO_QUOTAS
+            )
             answer = await answer_soon(broker, ApiKey.CREATE_TOPICS, 7, topics=[new_topic("a")])
             with pytest.raises(KafkaError):
                 await channel.ask(ApiKey.UNREGISTER_BROKER, {"broker_id": 1})

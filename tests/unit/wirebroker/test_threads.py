@@ -115,4 +115,5 @@ def test_nobody_else_makes_threads():
         ("wirebroker/threads.py", "run_in_executor"),
         # On the loop of whoever tests something, where no broker is.
         ("wirebroker/testing/broker.py", "to_thread"),
+        ("wirebroker/testing/cluster.py", "to_thread"),
     }
