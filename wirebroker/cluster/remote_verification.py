@@ -100,7 +100,7 @@ def _errors(claim: Claim, answer: Any) -> dict[TopicPartition, ErrorCode]:
     """Return what is said of each partition of the claim, and of no others."""
     whole = _known(answer.error_code)
     silent = ErrorCode.NETWORK_EXCEPTION if whole is ErrorCode.NONE else whole
-    errors = dict.fromkeys(claim.partitions, silent)
+    errors: dict[tuple[str, int], ErrorCode] = dict.fromkeys(claim.partitions, silent)
     for transaction in answer.results_by_transaction:
         for topic in transaction.topic_results:
             for each in topic.results_by_partition:

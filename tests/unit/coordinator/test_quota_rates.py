@@ -163,7 +163,7 @@ def test_however_small_a_quota_is_its_delay_can_be_told_in_an_answer(limit: floa
 
 @pytest.mark.parametrize("limit", [float("nan"), float("inf")])
 def test_a_quota_that_is_no_number_holds_nobody_up(limit: float) -> None:
-    quotas = {(("user", "alice"),): {"consumer_byte_rate": limit}}
+    quotas: ClientQuotas = {(("user", "alice"),): {"consumer_byte_rate": limit}}
     rates = ClientRates("consumer_byte_rate", samples=11, sample_s=1)
     rates.follow(quotas)
     assert rates.count(("alice", ""), 100 << 20, 1.0) == 0
@@ -185,7 +185,7 @@ def test_however_long_the_names_are_that_peers_make_up_memory_has_a_bound() -> N
     held_bytes, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert held_bytes < 1 << 20
-    assert len({id(meter) for meter, _ in found if meter}) == 200
+    assert len({id(meter) for meter, _ in filter(None, found)}) == 200
     assert meters.find("u" * 30_000, f"{7:032000}", 2.0) == found[7]
     named = meters.find("u", "x" * 32_000, 1.0)
     assert named is not None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from random import Random
 from types import SimpleNamespace
+from typing import Any
 
 from tests.support.requests import create_topic
 from tests.support.servers import broker_of, client_of, running
@@ -48,7 +49,7 @@ def verifier_of(server, remote) -> TransactionVerifier:
 async def test_another_coordinator_is_asked(tmp_path):
     async with running(tmp_path) as server:
         remote = Remote(ErrorCode.NONE, ErrorCode.PRODUCER_FENCED, ErrorCode.NONE)
-        ask = verifier_of(server, remote).ask
+        ask: Any = verifier_of(server, remote).ask
         admitted = dict.fromkeys(CLAIM.partitions, ErrorCode.NONE)
         assert await ask(CLAIM, Support.DEFAULT_ERROR) == admitted
         fenced = dict.fromkeys(CLAIM.partitions, ErrorCode.INVALID_PRODUCER_EPOCH)
@@ -60,7 +61,8 @@ async def test_another_coordinator_is_asked(tmp_path):
 async def test_what_the_end_of_the_last_transaction_holds_up_is_added_after_it(tmp_path):
     async with running(tmp_path) as server:
         remote = Remote(ErrorCode.CONCURRENT_TRANSACTIONS, ErrorCode.NONE)
-        verdict = await verifier_of(server, remote).ask(CLAIM, Support.ADD_PARTITION)
+        ask: Any = verifier_of(server, remote).ask
+        verdict = await ask(CLAIM, Support.ADD_PARTITION)
         assert set(verdict.values()) == {ErrorCode.NONE}
         assert remote.asked == [False, False]
 
@@ -72,7 +74,7 @@ def metadata_with(leader: int):
 
 def test_the_coordinator_is_who_leads():
     found = {
-        leader: RemoteVerification(1, metadata_with(leader), {}.get).coordinator("id")
+        leader: RemoteVerification(1, metadata_with(leader), lambda _: None).coordinator("id")
         for leader in (NO_LEADER, 1, 2)
     }
     assert found == {NO_LEADER: None, 1: None, 2: 2}

@@ -9,7 +9,7 @@ import os
 import ssl
 import struct
 import threading
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -240,14 +240,14 @@ async def test_who_stays_in_the_middle_of_its_handshake_costs_no_turns(tmp_path:
         await server.until(lambda: len(server.table))
         (connection,) = server.table._connections
         # We have answered, and wait for its part.
-        await server.until(lambda: connection._transport._handshake_bytes)
+        transport: Any = connection._transport
+        await server.until(lambda: transport._handshake_bytes)
         reads = 0
 
         def read() -> None:
             nonlocal reads
             reads += 1
 
-        transport = connection._transport
         transport.add_reader(transport.descriptor, read)
         for _ in range(20):
             await next_turn()
