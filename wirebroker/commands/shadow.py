@@ -47,7 +47,7 @@ def shadow(
 
     BOOTSTRAP is one of its brokers, host:port. The copy is a data directory that `wirebroker serve`
     and Apache Kafka open. Stopped, by whatever, it goes on where it was. Exit status 1: something
-    is wrong with what was copied.
+    is wrong with what was copied, or with --once there was nothing to copy.
     """
     if flags["bootstrap"] is not None:
         raise click.UsageError("name the brokers once: BOOTSTRAP, not -b")
@@ -76,4 +76,6 @@ def shadow(
                 out.show(each, [*table, *remarks(each)])
 
     status = run_verb(flags, work)
-    return status or int(not all(map(is_fine, reports)))
+    # Whoever makes a backup and mistypes its topics must not take it for done.
+    is_empty = once and not any(each["partitions"] for each in reports)
+    return status or int(is_empty or not all(map(is_fine, reports)))

@@ -235,3 +235,10 @@ def test_a_table_tells_the_same(
     out = capsys.readouterr().out
     assert out.splitlines()[1].split()[:6] == ["shown", "0", "0", "2", "2", "2"]
     assert out.endswith("bytes copied; 0 gaps, 0 faults\n")
+
+
+def test_a_copy_of_nothing_is_no_copy(shadows: Shadows, capsys: pytest.CaptureFixture[str]) -> None:
+    command = [each for each in shadows.command("typo") if each not in {"--output", "json"}]
+    capsys.readouterr()
+    assert cli.run(command) == 1
+    assert capsys.readouterr().out.startswith("no topic matches\n")
