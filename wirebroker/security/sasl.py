@@ -98,7 +98,9 @@ class SaslDoors:
         """Begin with a mechanism that is enabled."""
         if name == "OAUTHBEARER":
             assert settings.oauth is not None, "it is enabled"
-            return OAuthMechanism(self._checks[settings.oauth])
+            # A connection may be older than the settings in force.
+            checks = self._checks.get(settings.oauth) or _checks(settings.oauth, self.clock)
+            return OAuthMechanism(checks)
         number = SCRAM_NUMBERS.get(name)
         if number is None:
             return PlainMechanism(settings.passwords, self._key)

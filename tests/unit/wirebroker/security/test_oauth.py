@@ -18,6 +18,8 @@ from wirebroker.codecs.errors import ErrorCode
 from wirebroker.config import Config, ConfigError
 from wirebroker.config.listeners import listeners_of
 from wirebroker.config.oauth import OAuthSettings
+from wirebroker.security.oauth_mechanism import OAuthMechanism
+from wirebroker.security.sasl import SaslDoors
 from wirebroker.security.tokens import BadTokenError, TokenChecks
 from wirebroker.server import Server
 
@@ -131,6 +133,16 @@ async def test_what_is_no_message_of_it_fails_at_once(
     async with running(tmp_path, settings=OPEN) as server, client_of(server) as client:
         await shake_hands(client, "OAUTHBEARER")
         assert (await send_token(client, message)).error_code == FAILED
+
+
+def test_a_connection_that_is_older_than_the_settings_can_still_log_in(tmp_path: Path) -> None:
+    nobody: Any = None
+    doors = SaslDoors(nobody, nobody, SystemClock())
+    (listener,) = listeners_of(config_of(tmp_path, settings=OPEN))
+    doors.use_listeners([listener])
+    doors.use_listeners([])
+    assert listener.sasl is not None
+    assert isinstance(doors.mechanism("OAUTHBEARER", listener.sasl), OAuthMechanism)
 
 
 async def test_a_signed_token_lets_in_and_an_unsigned_one_does_not(tmp_path: Path) -> None:
