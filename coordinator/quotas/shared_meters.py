@@ -12,9 +12,9 @@ Source: Kafka's ClientQuotaManager, SensorAccess.
 from __future__ import annotations
 
 from collections import OrderedDict
-from hashlib import sha256
 from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeVar
 
+from wirebroker.codecs.hashes import digest
 from wirebroker.coordinator.quotas.quota_entity import ClientQuotas, applied_quota
 
 if TYPE_CHECKING:
@@ -107,6 +107,6 @@ class SharedMeters(Generic[Kept]):
 def _shortened(owner: Owner) -> Owner:
     """Return what stands for long names, and for no others."""
     user, client_id = (
-        sha256(name.encode(errors="surrogatepass")).hexdigest() if name else "" for name in owner
+        digest("sha256", name.encode(errors="surrogatepass")).hex() if name else "" for name in owner
     )
     return user, client_id

@@ -95,7 +95,8 @@ class _TxnOffsetCommit:
         return self._commit_later(guard, verdict)
 
     async def _commit_later(self, guard: VerificationGuard, verdict: Awaitable[Any]) -> Response:
-        (error,) = (await verdict).values()
+        errors: Mapping[Any, ErrorCode] = await verdict
+        (error,) = errors.values()
         if error is not ErrorCode.NONE:
             return self._fail(_AS_LOADING.get(error, error))
         return await response_of(self._commit(guard))
