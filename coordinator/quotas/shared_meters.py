@@ -107,6 +107,7 @@ class SharedMeters(Generic[Kept]):
 def _shortened(owner: Owner) -> Owner:
     """Return what stands for long names, and for no others."""
     user, client_id = (
-        digest("sha256", name.encode(errors="surrogatepass")).hex() if name else "" for name in owner
+        digest("sha256", name.encode(errors="surrogatepass")).hex() if name else ""
+        for name in owner
     )
     return user, client_id
