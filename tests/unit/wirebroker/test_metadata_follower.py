@@ -98,13 +98,13 @@ async def test_a_long_unit_of_records_lets_others_have_a_turn():
             await asyncio.sleep(0)  # noqa: TID251 - to see who has a turn
 
     counting = asyncio.create_task(count())
-    records = [each for number in range(2_000) for each in topic(f"t{number}", number % 256)]
-    ids = [number.to_bytes(16, "big") for number in range(2_000)]
+    records = [each for number in range(8_000) for each in topic(f"t{number}", number % 256)]
+    ids = [number.to_bytes(16, "big") for number in range(8_000)]
     for number, record in enumerate(records):
         record.body.topic_id = ids[number // 2]
     kinds = {record.type for record in records}
     await follower.follow(records, offset=len(records), epoch=1)
     counting.cancel()
     assert kinds == {RecordType.TOPIC, RecordType.PARTITION}
-    assert len(follower.image.topics) == 2_000
+    assert len(follower.image.topics) == 8_000
     assert turns > 2
