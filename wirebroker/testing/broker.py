@@ -5,7 +5,6 @@ Each example of a docstring is run by a test; `broker` is one that runs and is e
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +13,7 @@ from wirebroker.testing.broker_faults import BrokerFaults
 from wirebroker.testing.client_configs import client_config
 from wirebroker.testing.contents import Contents
 from wirebroker.testing.life import BrokerLife
+from wirebroker.testing.lifetime import Lifetime
 from wirebroker.testing.request_journal import requests_of
 from wirebroker.testing.sending import Sender
 from wirebroker.testing.snapshots import Snapshot
@@ -21,7 +21,6 @@ from wirebroker.testing.snapshots import Snapshot
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from enum import Enum
-    from types import TracebackType
     from typing import Self
 
     from wirebroker.testing.client_configs import ClientName
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
     from wirebroker.testing.settings import Setting
 
 
-class Broker(Contents):
+class Broker(Lifetime, Contents):
     """A Kafka broker for tests: ready in a moment, gone without a trace.
 
     It runs on a thread and an event loop of its own, in this process. Nothing is shared with other
@@ -252,33 +251,6 @@ class Broker(Contents):
         >>> other.close()
         """
         self._life.close()
-
-    def __enter__(self) -> Self:
-        try:
-            self.start()
-        except BaseException:
-            self.close()
-            raise
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
-
-    async def __aenter__(self) -> Self:
-        return await asyncio.to_thread(self.__enter__)
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        await asyncio.to_thread(self.close)
 
     def __repr__(self) -> str:
         where = f"on {self._life.address}" if self._life.host.is_running else "not running"

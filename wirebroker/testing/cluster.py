@@ -14,11 +14,11 @@ from wirebroker.clock import SystemClock
 from wirebroker.testing.client_configs import client_config
 from wirebroker.testing.cluster_life import ClusterLife
 from wirebroker.testing.contents import Contents
+from wirebroker.testing.lifetime import Lifetime
 from wirebroker.testing.partition_leaders import PartitionState, move_leader, partition_state
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from types import TracebackType
     from typing import Self
 
     from wirebroker.client.kafka_client import KafkaClient
@@ -42,7 +42,7 @@ class Parting:
         self.heal()
 
 
-class Cluster(Contents):
+class Cluster(Lifetime, Contents):
     """A cluster for tests: brokers in processes of their own, and a controller in this one.
 
     Topics and internal topics have a replica on each of three nodes, of which two have to be in
@@ -89,33 +89,6 @@ class Cluster(Contents):
         >>> other.close()
         """
         self._life.close()
-
-    def __enter__(self) -> Self:
-        try:
-            self.start()
-        except BaseException:
-            self.close()
-            raise
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
-
-    async def __aenter__(self) -> Self:
-        return await asyncio.to_thread(self.__enter__)
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        await asyncio.to_thread(self.close)
 
     # -- who and where -----------------------------------------------------------------------
 

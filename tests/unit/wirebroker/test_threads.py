@@ -114,6 +114,5 @@ def test_nobody_else_makes_threads():
     assert found == {
         ("wirebroker/threads.py", "run_in_executor"),
         # On the loop of whoever tests something, where no broker is.
-        ("wirebroker/testing/broker.py", "to_thread"),
-        ("wirebroker/testing/cluster.py", "to_thread"),
+        ("wirebroker/testing/lifetime.py", "to_thread"),
     }
