@@ -40,7 +40,7 @@ def driver_of_member(directory: Path, steps: Sequence[Step]) -> Iterator[Driver]
     controller = OwnController(cluster, FIRST_CONTROLLER)
     try:
         controller.start()
-        member = cluster.wirebroker(1)
+        member = cluster.wirebroker(1, settings)
         with contextlib.closing(Driver(HOST, member.port, restart=member.restart)) as driver:
             yield driver
     finally:
