@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, TypedDict, TypeVar
 
 import click
 
-from wirebroker.client.errors import ClientError
+from wirebroker.client.errors import ClientError, FlagNames
 from wirebroker.commands.running import FAILED, ClusterFlags, run_verb
 from wirebroker.version import version_text
 
@@ -24,6 +24,12 @@ _Command = TypeVar("_Command", bound="Callable[..., int]")
 
 # Kafka's default.api.timeout.ms is longer; nobody watches a silent tool for a minute.
 TIMEOUT_S: Final = 30.0
+_FLAG_NAMES: Final = FlagNames(
+    address="--bootstrap-server HOST:PORT",
+    tls="security.protocol=SSL in a file of --command-config",
+    trust="ssl.truststore.location in a file of --command-config",
+    login="security.protocol=SASL_PLAINTEXT or SASL_SSL in a file of --command-config",
+)
 
 
 class ScriptCommand(click.Command):
@@ -139,4 +145,4 @@ def run_script(
         tls_ca=None,
         tls_cert=None,
     )
-    return run_verb(cluster, told) or status
+    return run_verb(cluster, told, flag_names=_FLAG_NAMES) or status
