@@ -1,4 +1,4 @@
-"""What a message or page says to install can be pasted into any shell: zsh takes [tls] for a glob."""
+"""What a message or page says to install can be pasted into any shell; for zsh [tls] is a glob."""
 
 from __future__ import annotations
 
