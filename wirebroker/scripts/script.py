@@ -52,7 +52,7 @@ class ScriptCommand(click.Command):
         """Read the flags; one that is cut short means the only one that begins so."""
         if not args and any(each.required for each in self.params):
             raise click.UsageError("flags are missing")
-        return super().parse_args(ctx, [self._whole(each) for each in args])
+        return super().parse_args(ctx, [self.whole(each) for each in args])
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the script."""
@@ -61,7 +61,8 @@ class ScriptCommand(click.Command):
         except click.UsageError as error:
             raise _refused(error, ctx.info_name) from None
 
-    def _whole(self, argument: str) -> str:
+    def whole(self, argument: str) -> str:
+        """Return a flag that is cut short as it is meant, and all else as it is."""
         name, equals, value = argument.partition("=")
         flags = [flag for each in self.params for flag in each.opts]
         if not name.startswith("--") or name in flags:
