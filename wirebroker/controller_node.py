@@ -82,6 +82,7 @@ class ControllerNode:
         "_table",
         "_tls",
         "_token_removal",
+        "_token_secret",
         "_wanted",
         "controller",
     )
@@ -97,6 +98,7 @@ class ControllerNode:
         self._table: ConnectionTable | None = None
         self._balancing: LeaderBalancing | None = None
         self._token_removal: TokenRemoval | None = None
+        self._token_secret = config.optional_str(SECRET_KEY)
         self.controller: QuorumController | None = None
 
     @property
@@ -202,7 +204,7 @@ class ControllerNode:
             dispatcher,
             lambda: controller.follower.image,
             self._clock,
-            token_secret=controller.rules.config.optional_str(SECRET_KEY),
+            token_secret=self._token_secret,
         )
         sasl.use_listeners(self._wanted)
         self._table = ConnectionTable(

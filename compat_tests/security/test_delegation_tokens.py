@@ -133,7 +133,7 @@ def user(name: str) -> dict[str, str]:
     return {"principal_type": "User", "principal_name": name}
 
 
-def owner(kind: str | None, name: str | None) -> dict[str, str | None]:
+def owner(kind: str | None, name: str | None) -> dict[str, Any]:
     return {"owner_principal_type": kind, "owner_principal_name": name}
 
 

@@ -183,7 +183,8 @@ def not_allowed(key: ApiKey, request: Any, asker: Principal) -> dict[str, Any]:
         try:
             return denied_token(request, asker, error)
         except KafkaError as wrong_owner:
-            return refused_token(*[principal_text(asker)] * 2, wrong_owner.code)
+            nobody = principal_text(asker)
+            return refused_token(nobody, nobody, ErrorCode(wrong_owner.code))
     return {"error_code": int(error), "expiry_timestamp_ms": _NO_TIME}
 
 

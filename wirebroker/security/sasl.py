@@ -294,10 +294,12 @@ class SaslGuard:
     def _lifetime_ms(self, mechanism: Mechanism) -> int | None:
         """Return after how long a login ends: with its token, or sooner; None: it does not."""
         longest_ms = self._settings.reauthentication_ms[self._mechanism_name] or None
-        is_limited = isinstance(mechanism, OAuthMechanism | ScramMechanism)
-        if not is_limited or mechanism.expires_ms is None:
+        expires_ms: int | None = None
+        if isinstance(mechanism, OAuthMechanism | ScramMechanism):
+            expires_ms = mechanism.expires_ms
+        if expires_ms is None:
             return longest_ms
-        left_ms = max(0, mechanism.expires_ms - self._doors.clock.now_ms())
+        left_ms = max(0, expires_ms - self._doors.clock.now_ms())
         return left_ms if longest_ms is None else min(left_ms, longest_ms)
 
     # --- failing ---

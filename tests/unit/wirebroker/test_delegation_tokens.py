@@ -13,12 +13,12 @@ from tests.support.clocks import MovedClock
 from tests.support.sasl_clients import log_in_plain, log_in_scram, sasl_listener
 from tests.support.servers import client_of, controller_of, running
 from wirebroker import cli
-from wirebroker.authorization.authorizer import STANDARD
 from wirebroker.cluster.token_removal import TokenRemoval
 from wirebroker.codecs.acls import ALLOW, LITERAL, Operation, Resource
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.config import Config
+from wirebroker.config.authorizer import STANDARD
 
 if TYPE_CHECKING:
     from pathlib import Path
