@@ -48,6 +48,7 @@ from wirebroker.codecs.errors import KafkaError
 from wirebroker.config import Config, StartError
 from wirebroker.config.listeners import ListenerConfig, listeners_of
 from wirebroker.config.quorum import is_member
+from wirebroker.coordinator.controller.token_control import SECRET_KEY
 from wirebroker.coordinator.groups.settings import GroupSettings
 from wirebroker.coordinator.transactions.settings import TransactionSettings
 from wirebroker.enforced_quotas import enforce
@@ -237,7 +238,12 @@ class Server:
         dispatcher = Dispatcher(
             broker, self._handlers(broker), gate=self._gate, metrics=self.metrics
         )
-        self._sasl = SaslDoors(dispatcher, lambda: broker.metadata.image, self.clock)
+        self._sasl = SaslDoors(
+            dispatcher,
+            lambda: broker.metadata.image,
+            self.clock,
+            token_secret=self.config.optional_str(SECRET_KEY),
+        )
         self._table = ConnectionTable(
             loop=asyncio.get_running_loop(),
             dispatch=dispatcher,

@@ -164,6 +164,11 @@ class Asking:
         self._access = access
         self._key = key
 
+    @property
+    def principal(self) -> Principal:
+        """Who asks."""
+        return self._access.principal
+
     def as_nobody(self) -> Asking:
         """Return what is asked where nothing is allowed any more, and that is told already."""
         return _Nobody(self._access, self._key)
