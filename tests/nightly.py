@@ -126,6 +126,16 @@ STEPS = (
         10,
         "a hundred kills of brokers under load",
     ),
+    Step(
+        "cluster",
+        _tests(
+            "compat_tests/cluster/test_coordinators.py",
+            "compat_tests/cluster/test_replication.py",
+            *("--long", "--seed", "random"),
+        ),
+        12,
+        "each node of clusters of three is killed, frozen and restarted under clients that go on",
+    ),
     Step("twin", ("compat_tests.twin",), 1, "what both brokers have on disk, file by file"),
     Step(
         "interchange",

@@ -50,7 +50,7 @@ from wirebroker.storage.files import Files
 from wirebroker.storage.log_directory import LogDirectory
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Coroutine, Iterable, Mapping
     from pathlib import Path
 
     from tests.support.memory_peers import Asked, Peer
@@ -369,7 +369,11 @@ class Cluster:
             self._tell(member)
 
     def _tell(self, member: Member) -> None:
-        task = asyncio.create_task(member.hear())
+        self._spawn(member.hear())
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        """Have something done that nobody waits for before the end."""
+        task = asyncio.create_task(work)
         self._telling.add(task)
         task.add_done_callback(self._telling.discard)
 
