@@ -34,11 +34,17 @@ from wirebroker.cluster.traffic import TrafficSum
 from wirebroker.cluster.transitions import Transitions
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.config import StartError
-from wirebroker.coordinator.controller.cluster_image import ClusterImage, ResourceType
+from wirebroker.coordinator.controller.cluster_image import (
+    ClusterImage,
+    ResourceType,
+    directory_of,
+)
 from wirebroker.storage.log.log import Log
 from wirebroker.threads import Work, in_thread
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from wirebroker.cluster.data_directory import Offsets
     from wirebroker.config import Config, TopicSettings
     from wirebroker.coordinator.controller.cluster_image import PartitionImage, TopicImage
@@ -65,6 +71,7 @@ class ReplicaManager:
         directories: The log directories, online or not.
         deleted_partitions: Whose files are to be removed.
         deleted_segments: What is no longer part of logs that go on.
+        on_directory_failed: Told when one of them has failed.
         gone_traffic: What passed through the partitions that were deleted since.
         rolled: Logs whose closed segments may have to be flushed; threads append to it.
     """
@@ -85,6 +92,7 @@ class ReplicaManager:
         "gone_traffic",
         "image",
         "leaderships",
+        "on_directory_failed",
         "rolled",
     )
 
@@ -123,6 +131,7 @@ class ReplicaManager:
         self.deleted_partitions = DeletedPartitions(files, clock, on_failure=self.write_failed)
         self.deleted_segments = DeletedSegments(clock)
         self.gone_traffic = TrafficSum()
+        self.on_directory_failed: Callable[[], None] | None = None
         self.rolled: deque[Log] = deque()
         self._logs = TopicLogs(files, config, on_roll=self.rolled.append)
 
@@ -363,16 +372,20 @@ class ReplicaManager:
         settings: TopicSettings,
         full: set[DataDirectory],
     ) -> list[PartitionImage]:
-        """Create partitions, each where the fewest are; return those whose disk failed or is full.
+        """Create partitions; return those whose disk failed or is full.
+
+        Each comes to where the metadata says that it lies, else to where the fewest are.
 
         Directories that are found full are added to `full`.
         """
         counts = {directory: len(directory.partitions) for directory in usable}
         placed: list[tuple[PartitionImage, DataDirectory]] = []
+        by_id = {directory.files.directory_id: directory for directory in usable}
         for partition in new:
             emptiest = min(usable, key=lambda directory: counts[directory])
-            counts[emptiest] += 1
-            placed.append((partition, emptiest))
+            where = by_id.get(directory_of(partition, self.node_id), emptiest)
+            counts[where] += 1
+            placed.append((partition, where))
 
         def make() -> list[Log | OSError]:
             return [self._make(topic, each, where, settings) for each, where in placed]
@@ -463,6 +476,8 @@ class ReplicaManager:
         for partition in tuple(directory.partitions):
             self._transitions.resign(partition)
         self._transitions.tell()
+        if self.on_directory_failed is not None:
+            self.on_directory_failed()
 
     # -- inside ----------------------------------------------------------------------------
 

@@ -16,6 +16,7 @@ import random
 from typing import TYPE_CHECKING
 
 from wirebroker.clock import pause
+from wirebroker.cluster.directory_assignments import DirectoryAssignments
 from wirebroker.cluster.isr_changes import IsrChanges
 from wirebroker.config.listeners import between_brokers, has_peers, inter_broker_listener
 from wirebroker.quotas.replication_quotas import ReplicationQuotas
@@ -43,6 +44,7 @@ class Replication:
     """What one node does for its replicas and those of its partitions elsewhere.
 
     Attributes:
+        directories: What the controller is told of where its replicas lie.
         isr_changes: What its leaders ask of the controller.
         quotas: How fast throttled replicas are copied.
         replicas: Its partitions.
@@ -60,6 +62,7 @@ class Replication:
         "_peers",
         "_random",
         "_way",
+        "directories",
         "isr_changes",
         "quotas",
         "replicas",
@@ -79,6 +82,7 @@ class Replication:
     ) -> None:
         """Take the node's parts; other brokers are dialed by TCP if no `dialer` is given."""
         self.isr_changes = IsrChanges(channel, lifecycle, clock=clock)
+        self.directories = DirectoryAssignments(channel, lifecycle, replicas=replicas)
         self._config = config
         self.quotas = ReplicationQuotas(config, node_id=lifecycle.node_id, clock=clock)
         self.replicas = replicas
@@ -98,6 +102,8 @@ class Replication:
         """Begin to fetch what this node follows, and to look who lags behind."""
         self.replicas.leaderships.watch_roles(self._follow)
         self._follow(tuple(self.replicas))
+        self.replicas.leaderships.watch_roles(self.directories.note)
+        self.directories.note(self.replicas)
         self._looking = asyncio.create_task(self._look_for_laggards(), name="lagging followers")
 
     async def stop(self) -> None:
@@ -109,6 +115,7 @@ class Replication:
         if self._fetchers is not None:
             await self._fetchers.stop()
         await self.isr_changes.stop()
+        await self.directories.stop()
         if self._peers is not None:
             self._peers.close()
 

@@ -324,6 +324,11 @@ class JoinedQuorum:
         assert self._lifecycle is not None, "it is open"
         self._lifecycle.watch_disks(directories)
 
+    def disk_failed(self) -> None:
+        """See Quorum."""
+        assert self._lifecycle is not None, "it is open"
+        self._lifecycle.hurry()
+
     def use_config(self, config: Config) -> None:
         """Do nothing: the rules are the controllers'."""
 
