@@ -38,6 +38,7 @@ from wirebroker.storage.system_calls import (
 )
 
 if TYPE_CHECKING:
+    import threading
     from collections.abc import Iterable, Sequence
 
 Buffer = bytes | bytearray | memoryview
@@ -348,6 +349,11 @@ class Files:
     def data(self, path: str) -> DataFile:
         """Return the file at `path`; touches nothing until it is used."""
         return DataFile(self._cache, path)
+
+    @property
+    def renaming(self) -> threading.Lock:
+        """What is held while open files' directory is renamed: threads find them either way."""
+        return self._cache.renaming
 
     def bound_open_files(self, max_open_files: int) -> None:
         """Hold at most so many data files open; those above it close when the next one opens."""

@@ -414,6 +414,7 @@ class Server:
             controller=channel,
             replicas=replicas,
             isr_changes=replication.isr_changes,
+            replica_moves=replication.moves,
             groups=groups,
             transactions=transactions,
             transaction_verifier=self._verifier(config, replication, transactions),

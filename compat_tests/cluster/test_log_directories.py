@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from typing import TYPE_CHECKING
 
@@ -9,7 +10,11 @@ import pytest
 from confluent_kafka import KafkaException, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from compat_tests.clients.java import run
 from compat_tests.cluster.own_controller import own_cluster
+from compat_tests.cluster.test_membership import create, read, values
+from compat_tests.cluster.test_membership import produce as send
+from compat_tests.cluster.test_tools import REASSIGN
 from tests.support.waiting import eventually
 
 if TYPE_CHECKING:
@@ -97,11 +102,38 @@ def test_under_kafkas_controller_only_what_lay_in_the_directory_moves(
     cluster = start_cluster(settings=QUICK)
     cluster.java_broker(1)
     ours = cluster.wirebroker(2, two_directories(cluster, 2))
+    move_to_the_other_directory(cluster, ours)
     lose_a_directory(cluster, ours, 2, 1)
 
 
+def move_to_the_other_directory(cluster: Cluster, broker: Broker) -> None:
+    """Have Kafka's own tool move a replica between two directories, and see that it has."""
+    create(cluster, "moving", [[2]])
+    send(cluster, "moving", values(0, 1000))
+    before, after = broker.data_dirs
+    if not (before / "moving-0").exists():
+        before, after = after, before
+    plan = {"topic": "moving", "partition": 0, "replicas": [2], "log_dirs": [str(after)]}
+    file = cluster.folder / "plan.json"
+    file.write_text(json.dumps({"version": 1, "partitions": [plan]}))
+    run(broker.bootstrap, REASSIGN, "--execute", "--reassignment-json-file", str(file))
+    send(cluster, "moving", values(1000, 1100))
+    verify = ("--verify", "--reassignment-json-file", str(file))
+    eventually(
+        lambda: "moving-0-2 completed successfully" in run(broker.bootstrap, REASSIGN, *verify),
+        timeout_s=WAIT_S,
+    )
+    assert (after / "moving-0").exists()
+    assert not (before / "moving-0").exists()
+    assert read(cluster, "moving", 1100) == values(0, 1100)
+
+
 def test_under_our_controller_kafkas_brokers_lose_no_more_either(tmp_path: Path) -> None:
-    cluster = own_cluster(tmp_path, **{name.replace(".", "_"): QUICK[name] for name in QUICK})
+    cluster = own_cluster(
+        tmp_path,
+        replica_high_watermark_checkpoint_interval_ms="500",
+        log_flush_offset_checkpoint_interval_ms="500",
+    )
     try:
         java = cluster.java_broker(1, two_directories(cluster, 1))
         ours = cluster.wirebroker(2, two_directories(cluster, 2))

@@ -1,7 +1,7 @@
 """Tells the controller in which of this node's log directories its replicas lie.
 
     a replica is new, or lies elsewhere than the metadata says --.
-                                                                 +--> AssignReplicasToDirs, until it
+    one is about to be moved (replica_moves.py) -----------------+--> AssignReplicasToDirs, until it
                                                                       is taken
 
 The controller needs it when a directory fails: what lies there is led by others then. Of a node
@@ -47,6 +47,7 @@ class DirectoryAssignments:
         "_is_stopped",
         "_lifecycle",
         "_news",
+        "_planned",
         "_replicas",
         "_sending",
         "_untold",
@@ -62,6 +63,8 @@ class DirectoryAssignments:
         self._replicas = replicas
         # With the ids of the directories; one stays in it until the controller has taken it.
         self._untold: dict[Partition, bytes] = {}
+        # Where replicas will lie that are about to be moved.
+        self._planned: dict[Partition, bytes] = {}
         self._sending: asyncio.Task[None] | None = None
         self._news = asyncio.Event()
         self._is_stopped = False
@@ -69,21 +72,27 @@ class DirectoryAssignments:
     def note(self, partitions: Iterable[Partition]) -> None:
         """Have those told that lie elsewhere than the metadata says."""
         for partition in partitions:
-            directory_id = partition.directory.files.directory_id
+            directory_id = self._planned.get(partition, partition.directory.files.directory_id)
             known = self._known(partition)
             if known is not None and known != directory_id:
                 self._tell(partition, directory_id)
 
     async def tell(self, partition: Partition, directory_id: bytes) -> None:
-        """Say that a replica lies in a directory; wait until the controller has it.
+        """Say that a replica is about to lie in a directory; wait until the controller has it.
 
-        It is as told when there is nothing to say: the partition has gone, or the cluster is too
-        old to know of directories.
+        That counts until `forget`. It is as told when there is nothing to say: the partition has
+        gone, or the cluster is too old to know of directories.
         """
+        self._planned[partition] = directory_id
         if self._known(partition) is not None:
             self._tell(partition, directory_id)
         while self._untold.get(partition) == directory_id and not self._is_stopped:
             await self._next_news()
+
+    def forget(self, partition: Partition) -> None:
+        """Go by where a replica lies from now on."""
+        if self._planned.pop(partition, None) is not None:
+            self.note((partition,))
 
     async def until_told(self, *, timeout_s: float) -> None:
         """Wait until nothing is left to be said, but not for ever."""

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from wirebroker.clock import pause
 from wirebroker.cluster.directory_assignments import DirectoryAssignments
 from wirebroker.cluster.isr_changes import IsrChanges
+from wirebroker.cluster.replica_moves import ReplicaMoves
 from wirebroker.config.listeners import between_brokers, has_peers, inter_broker_listener
 from wirebroker.quotas.replication_quotas import ReplicationQuotas
 
@@ -46,6 +47,7 @@ class Replication:
     Attributes:
         directories: What the controller is told of where its replicas lie.
         isr_changes: What its leaders ask of the controller.
+        moves: Of its replicas from one of its directories to another.
         quotas: How fast throttled replicas are copied.
         replicas: Its partitions.
     """
@@ -64,6 +66,7 @@ class Replication:
         "_way",
         "directories",
         "isr_changes",
+        "moves",
         "quotas",
         "replicas",
     )
@@ -85,6 +88,9 @@ class Replication:
         self.directories = DirectoryAssignments(channel, lifecycle, replicas=replicas)
         self._config = config
         self.quotas = ReplicationQuotas(config, node_id=lifecycle.node_id, clock=clock)
+        self.moves = ReplicaMoves(
+            replicas, self.directories, files=replicas.files, clock=clock, quota=self.quotas.moves
+        )
         self.replicas = replicas
         self._lifecycle = lifecycle
         self._image = image
@@ -104,6 +110,7 @@ class Replication:
         self._follow(tuple(self.replicas))
         self.replicas.leaderships.watch_roles(self.directories.note)
         self.directories.note(self.replicas)
+        self.moves.start()
         self._looking = asyncio.create_task(self._look_for_laggards(), name="lagging followers")
 
     async def stop(self) -> None:
@@ -115,6 +122,7 @@ class Replication:
         if self._fetchers is not None:
             await self._fetchers.stop()
         await self.isr_changes.stop()
+        await self.moves.stop()
         await self.directories.stop()
         if self._peers is not None:
             self._peers.close()
