@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 from wirebroker.authorization.ruling import (
     CLUSTER_DENIED,
     GROUP_DENIED,
-    MESSAGES,
     TOPIC_DENIED,
     Fields,
+    denied_resource,
 )
 from wirebroker.coordinator.controller.cluster_image import ResourceType
 from wirebroker.needs import (
@@ -40,15 +40,7 @@ def denied_configs(asking: Asking, body: Any) -> list[Fields]:
         if asking.may(need, *name):
             shown.append(each)
         else:
-            failures.append(
-                {
-                    "error_code": int(error),
-                    "error_message": MESSAGES[error],
-                    "resource_type": each.resource_type,
-                    "resource_name": each.resource_name,
-                    "configs": [],
-                }
-            )
+            failures.append({**denied_resource(each, error), "configs": []})
     body.resources = shown
     return failures
 

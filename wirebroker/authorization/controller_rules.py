@@ -23,6 +23,7 @@ from wirebroker.authorization.ruling import (
     Ruling,
     adding,
     denied,
+    denied_resource,
     of_cluster,
     split,
     with_field,
@@ -152,14 +153,7 @@ def alter_configs(asked: AskedRequest) -> Ruling:
         if need is None or asked.asking.may(need, *name):
             allowed.append(each)
         else:
-            failures.append(
-                {
-                    "error_code": int(error),
-                    "error_message": MESSAGES[error],
-                    "resource_type": each.resource_type,
-                    "resource_name": each.resource_name,
-                }
-            )
+            failures.append(denied_resource(each, error))
     if not failures:
         return SERVED
     body.resources = allowed

@@ -66,6 +66,16 @@ def denied(error: ErrorCode) -> KafkaError:
     return KafkaError(error, MESSAGES[error])
 
 
+def denied_resource(resource: Any, error: ErrorCode) -> Fields:
+    """Return the result of a resource whose configs are not this principal's."""
+    return {
+        "error_code": int(error),
+        "error_message": MESSAGES[error],
+        "resource_type": resource.resource_type,
+        "resource_name": resource.resource_name,
+    }
+
+
 def split(
     asking: Asking, need: Need, elements: Iterable[_Element], name_of: Callable[[_Element], str]
 ) -> tuple[list[_Element], list[_Element]]:

@@ -19,6 +19,7 @@ from tests.support.tls_files import (
     client_certificate,
     client_side,
 )
+from tests.support.tls_memory_client import TlsMemoryClient
 from tests.unit.wirebroker.network_server import Client, frame, lines, serve
 from wirebroker.clock import next_turn
 from wirebroker.config.listeners import ListenerConfig
@@ -319,36 +320,10 @@ async def test_handshakes_take_turns(tmp_path: Path) -> None:
         assert answers == [b"x"] * 20
 
 
-class _MemoryClient:
-    """The client's side of TLS over a memory transport, a byte at a time."""
-
-    def __init__(self, peer, context: ssl.SSLContext) -> None:
-        self.peer = peer
-        self.incoming, self.outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
-        self.engine = context.wrap_bio(self.incoming, self.outgoing, server_hostname="localhost")
-
-    def shake_hands(self) -> bool:
-        self.engine.do_handshake()
-        return True
-
-    async def until_done(self, step):
-        while True:
-            try:
-                result = step()
-            except ssl.SSLWantReadError:
-                result = None
-            for byte in self.outgoing.read():
-                self.peer.send(bytes([byte]))
-            if result is not None:
-                return result
-            await next_turn()
-            self.incoming.write(self.peer.transport.take())
-
-
 async def test_it_goes_over_memory_a_byte_at_a_time(tmp_path: Path) -> None:
     async with serve_tls() as server:
-        client = _MemoryClient(connect(server.table), client_side(tmp_path))
-        await client.until_done(client.shake_hands)
+        client = TlsMemoryClient(connect(server.table), client_side(tmp_path), step=1)
+        await client.until_done(client.begin)
         client.engine.write(frame(METADATA, b"hello", 9))
         answer = await client.until_done(lambda: client.engine.read(100))
         assert answer == struct.pack(">ii", 9, 9) + b"hello"
