@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import errno
 import os
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from wirebroker.storage.descriptors import (
@@ -38,7 +38,6 @@ from wirebroker.storage.system_calls import (
 )
 
 if TYPE_CHECKING:
-    import threading
     from collections.abc import Iterable, Sequence
 
 Buffer = bytes | bytearray | memoryview
@@ -351,7 +350,7 @@ class Files:
         return DataFile(self._cache, path)
 
     @property
-    def renaming(self) -> threading.Lock:
+    def renaming(self) -> AbstractContextManager[object]:
         """What is held while open files' directory is renamed: threads find them either way."""
         return self._cache.renaming
 
