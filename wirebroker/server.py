@@ -94,6 +94,8 @@ logger = logging.getLogger("wirebroker")
 
 # How long requests in flight may take to finish when the broker is told to stop.
 STOP_GRACE_S = 5.0
+# How long a start waits until the controller knows where replicas lie.
+_TELL_S = 5.0
 
 
 class Server:
@@ -223,6 +225,7 @@ class Server:
             self._port_file.remove()
             broker = self.broker = await self._open_broker()
             self.quorum.watch_disks(broker.replicas.directories)
+            broker.replicas.on_directory_failed = self.quorum.disk_failed
         except (OSError, KafkaError) as error:
             await self._give_up()
             raise StartError(
@@ -433,6 +436,7 @@ class Server:
             controller=channel,
             replicas=replicas,
             isr_changes=replication.isr_changes,
+            replica_moves=replication.moves,
             groups=groups,
             transactions=transactions,
             transaction_verifier=self._verifier(config, replication, transactions),
@@ -446,11 +450,16 @@ class Server:
         )
         broker.config_users += (quorum.use_config, replication.use_config)
         await broker.follow_metadata(loaded)
-        replication.start()
-        await quorum.lifecycle.unfence()
+        await self._begin_to_lead(replication)
         broker.groups.start()
         broker.transactions.start()
         return broker
+
+    async def _begin_to_lead(self, replication: Replication) -> None:
+        replication.start()
+        # A replica in a directory that the controller does not know of may not lead.
+        await replication.directories.until_told(timeout_s=_TELL_S)
+        await self.quorum.lifecycle.unfence()
 
     def _handlers(self, broker: Broker) -> Registry:
         """Return what serves clients: where they may not do everything, behind who decides it."""

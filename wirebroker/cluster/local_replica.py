@@ -55,6 +55,7 @@ class LocalReplica:
         "_append_lock",
         "_growth",
         "_replay",
+        "_upkeep_lock",
         "_watchers",
         "directory",
         "index",
@@ -71,8 +72,9 @@ class LocalReplica:
         self.index = log.partition
         self.directory = directory
         self.traffic = Traffic()
-        # Made when first needed, as the two below: most of 10,000 partitions never do.
+        # Made when first needed, as the three below: most of 10,000 partitions never do.
         self._append_lock: asyncio.Lock | None = None
+        self._upkeep_lock: asyncio.Lock | None = None
         self._replay: asyncio.Task[None] | None = None
         self._growth: GrowthWatch | None = None
         # In the order in which they came.
@@ -89,6 +91,13 @@ class LocalReplica:
         if self._append_lock is None:
             self._append_lock = asyncio.Lock()
         return self._append_lock
+
+    @property
+    def upkeep_lock(self) -> asyncio.Lock:
+        """What is held by who puts other files into the place of the log's: one at a time."""
+        if self._upkeep_lock is None:
+            self._upkeep_lock = asyncio.Lock()
+        return self._upkeep_lock
 
     @property
     def is_appending(self) -> bool:
