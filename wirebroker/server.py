@@ -73,7 +73,7 @@ from wirebroker.ready_lines import (
     is_everywhere,
 )
 from wirebroker.security.listener_tls import ListenerTls
-from wirebroker.security.sasl import SaslDoors, check_tokens
+from wirebroker.security.sasl import SaslDoors, check_keys
 from wirebroker.storage.files import Files
 from wirebroker.threads import Work, in_thread, until_idle
 
@@ -210,7 +210,7 @@ class Server:
         data_files = data_files_within(open_files, wanted=self.config.int("wirebroker.open.files"))
         self.files.bound_open_files(data_files)
         try:
-            check_tokens(listeners_of(self.config), self.clock)
+            await check_keys(listeners_of(self.config), self.clock)
             self._bind()
             self.quorum.bind()
             await self._tls.open([each for each, _ in self._sockets])

@@ -18,8 +18,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from wirebroker.config.cipher_suites import suites_for_openssl
-from wirebroker.config.jaas import PASSWORD_MECHANISMS
-from wirebroker.config.outgoing import PROTOCOLS, OutgoingSecurity, login_of
+from wirebroker.config.kerberos import SERVICE_NAME
+from wirebroker.config.outgoing import (
+    LOGIN_MECHANISMS,
+    PROTOCOLS,
+    OutgoingSecurity,
+    login_of,
+)
 from wirebroker.config.row import ConfigError
 from wirebroker.config.tls import STORE_TYPES, VERSIONS, StoreSettings, TlsSettings
 
@@ -46,11 +51,12 @@ def client_security(settings: Mapping[str, str]) -> OutgoingSecurity:
         tls = _tls(settings)
     if protocol.startswith("SASL_"):
         mechanism = settings.get("sasl.mechanism", "GSSAPI")
-        if mechanism not in PASSWORD_MECHANISMS:
-            served = ", ".join(PASSWORD_MECHANISMS)
+        if mechanism not in LOGIN_MECHANISMS:
+            served = ", ".join(LOGIN_MECHANISMS)
             raise ConfigError(f"sasl.mechanism={mechanism} is not served; there are {served}")
         line = settings.get("sasl.jaas.config", "")
-        login = login_of(line, mechanism, "sasl.jaas.config")
+        service = settings.get(SERVICE_NAME)
+        login = login_of(line, mechanism, "sasl.jaas.config", service=service)
     return OutgoingSecurity(tls=tls, login=login)
 
 

@@ -27,6 +27,8 @@ READ_PER_SASL_LISTENER: Final = (
     "connections.max.reauth.ms",
     "sasl.enabled.mechanisms",
     "sasl.jaas.config",
+    "sasl.kerberos.principal.to.local.rules",
+    "sasl.kerberos.service.name",
     "sasl.oauthbearer.clock.skew.seconds",
     "sasl.oauthbearer.expected.audience",
     "sasl.oauthbearer.expected.issuer",

@@ -41,14 +41,15 @@ ROWS: Final = (
         "sasl.enabled.mechanisms",
         "GSSAPI",
         "What clients of listeners with SASL may authenticate with: PLAIN, SCRAM-SHA-256, "
-        "SCRAM-SHA-512 and OAUTHBEARER are served. A listener may have its own "
+        "SCRAM-SHA-512, OAUTHBEARER and GSSAPI (Kerberos). A listener may have its own "
         "(listener.name.<listener>.sasl.enabled.mechanisms).",
         mutability=PER_BROKER,
     ),
     password(
         "sasl.jaas.config",
         None,
-        'Users of PLAIN, as options of Kafka\'s login module (user_<name>="<password>"). Read as '
+        'Users of PLAIN, as options of Kafka\'s login module (user_<name>="<password>"); of other '
+        "mechanisms who this broker is. Read as "
         "listener.name.<listener>.<mechanism>.sasl.jaas.config alone.",
         mutability=PER_BROKER,
     ),
@@ -131,13 +132,25 @@ ROWS: Final = (
         "How long a client that failed to authenticate waits until it is told so and closed.",
         0,
     ),
+    items(
+        "sasl.kerberos.principal.to.local.rules",
+        "DEFAULT",
+        "Which user a client of GSSAPI is, by its principal, in Kafka's words (security.md); "
+        "DEFAULT is the first part, of the default realm alone. A listener may have its own, of "
+        "this and the next.",
+        mutability=PER_BROKER,
+    ),
+    text(
+        "sasl.kerberos.service.name",
+        None,
+        "Of GSSAPI: the first part of the principals of brokers that are logged in to.",
+        mutability=PER_BROKER,
+    ),
     *kept(
-        "Kerberos is not served, nor anything else that renews its login.",
+        "Kerberos renews its tickets by itself, and nothing else renews a login by these.",
         """
         sasl.kerberos.kinit.cmd string /usr/bin/kinit - per-broker
         sasl.kerberos.min.time.before.relogin long 60000 - per-broker
-        sasl.kerberos.principal.to.local.rules list DEFAULT - per-broker
-        sasl.kerberos.service.name string - - per-broker
         sasl.kerberos.ticket.renew.jitter double 0.05 - per-broker
         sasl.kerberos.ticket.renew.window.factor double 0.8 - per-broker
         sasl.login.refresh.buffer.seconds short 300 - per-broker
