@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from compat_tests.conftest import new_topic_name
-from tests.support.brokers import make_broker
+from tests.support.brokers import AUTHORIZED, make_broker
 from tests.support.verbs import Verbs
 from tests.support.waiting import eventually
 from wirebroker.client.addresses import addresses_of
@@ -25,12 +25,6 @@ if TYPE_CHECKING:
     from tests.support.brokers import Broker
 
 pytestmark = pytest.mark.java
-
-AUTHORIZED = {
-    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-    "allow.everyone.if.no.acl.found": "true",
-    "super.users": "User:ANONYMOUS",
-}
 
 
 @pytest.fixture(scope="module")

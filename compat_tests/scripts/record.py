@@ -8,8 +8,7 @@ import time
 from pathlib import Path
 
 from compat_tests.scripts.kafka_scripts import KafkaScripts
-from compat_tests.test_admin_verbs import AUTHORIZED
-from tests.support.brokers import make_broker
+from tests.support.brokers import AUTHORIZED, make_broker
 from tests.support.script_transcripts import Answer, played, steps_of, text_of
 from tests.support.tools import PROJECT
 

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import sys
-import tempfile
 from typing import TYPE_CHECKING
 
 import pytest
 
 from compat_tests.scripts.kafka_scripts import KafkaScripts
 from compat_tests.scripts.record import TRANSCRIPTS
-from compat_tests.test_admin_verbs import AUTHORIZED
-from tests.support.brokers import make_broker
-from tests.support.script_transcripts import Answer, differs, played, steps_of
-from wirebroker import cli
+from tests.support.brokers import AUTHORIZED, make_broker
+from tests.support.script_transcripts import Answer, differs, our_scripts, played, steps_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -51,16 +47,7 @@ def theirs() -> Iterator[KafkaScripts]:
 
 @pytest.fixture
 def ours(capfd: pytest.CaptureFixture[str]) -> Callable[[str, list[str], str], Answer]:
-    def one(script: str, arguments: list[str], text: str = "") -> Answer:
-        capfd.readouterr()
-        with tempfile.TemporaryFile() as file, pytest.MonkeyPatch.context() as patch:
-            file.write(text.encode())
-            file.seek(0)
-            patch.setattr(sys, "stdin", file)
-            status = cli.run([script, *arguments])
-        return Answer(status, *capfd.readouterr())
-
-    return one
+    return our_scripts(capfd)
 
 
 @pytest.mark.parametrize("name", NAMES)

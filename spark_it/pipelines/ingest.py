@@ -13,10 +13,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from wirebroker.pipelines.delivery import Delivery, Target
 from wirebroker.pipelines.errors import JobFileError
 from wirebroker.pipelines.job_file import like, setting
 from wirebroker.pipelines.line_rows import LinePlacer, PlacingWish
+from wirebroker.pipelines.pipeline import Pipeline
 from wirebroker.pipelines.placed_batches import PlacingTask
 from wirebroker.pipelines.placed_rows import COLUMNS
 from wirebroker.pipelines.typed_rows import parse_schema
@@ -24,12 +24,11 @@ from wirebroker.pipelines.typed_rows import parse_schema
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
     from pyspark.sql.streaming import StreamingQuery
 
-    from wirebroker.clock import Clock
-    from wirebroker.pipelines.job_folder import BatchPlan, JobFolder
-    from wirebroker.pipelines.reporter import Reporter
+    from wirebroker.pipelines.delivery import Target
+    from wirebroker.pipelines.job_folder import BatchPlan
 
 _FORMATS: Final = ("json", "csv", "avro")
 # What Spark has for a file as a whole.
@@ -71,36 +70,8 @@ class IngestJob:
     spark: dict[str, Any] = setting("table", "settings of Spark", {})
 
 
-class Ingest:
-    """One ingest.
-
-    Args:
-        spark: The session.
-        job: Its settings.
-        target: Where to.
-        checkpoint: Its folder.
-        reporter: Is told of batches.
-        clock: For how long they take.
-    """
-
-    def __init__(
-        self,
-        spark: SparkSession,
-        job: IngestJob,
-        target: Target,
-        checkpoint: JobFolder,
-        *,
-        reporter: Reporter,
-        clock: Clock,
-    ) -> None:
-        self._spark = spark
-        self._job = job
-        self._target = target
-        self._checkpoint = checkpoint
-        self._delivery = Delivery(target, checkpoint)
-        self._reporter = reporter
-        self._clock = clock
-        self._wish = wish_of(job, target)
+class Ingest(Pipeline[IngestJob]):
+    """One ingest."""
 
     @staticmethod
     def check(job: IngestJob, target: Target) -> None:
@@ -127,14 +98,7 @@ class Ingest:
         lines = table.selectExpr(
             content, "_metadata.file_path AS source", "_metadata.file_block_start AS block"
         )
-        writer = lines.writeStream.foreachBatch(handle).queryName(self._job.name)
-        writer = writer.option("checkpointLocation", self._checkpoint.spark)
-        if self._job.every is None:
-            return writer.trigger(availableNow=True).start()
-        return writer.trigger(processingTime=f"{self._job.every} seconds").start()
-
-    def note(self, _: dict[str, Any]) -> None:
-        """What Spark says of a batch is known by its slices."""
+        return self._stream(lines, handle)
 
     def handle(self, table: DataFrame, batch: int) -> None:
         """Do a batch: what a table of lines holds goes to Kafka, once."""
@@ -144,7 +108,9 @@ class Ingest:
         self._reporter.batch(batch, sent, began)
 
     def _placed(self, table: DataFrame, plan: BatchPlan) -> DataFrame:
-        return table.mapInArrow(PlacingTask(LinePlacer(self._wish, plan).rows), COLUMNS)
+        return table.mapInArrow(
+            PlacingTask(LinePlacer(wish_of(self._job, self._target), plan).rows), COLUMNS
+        )
 
 
 def wish_of(job: IngestJob, target: Target) -> PlacingWish:

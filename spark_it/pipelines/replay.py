@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from pyspark import cloudpickle
 
-from wirebroker.pipelines.delivery import Delivery, Target
 from wirebroker.pipelines.errors import JobFileError
 from wirebroker.pipelines.job_file import setting
+from wirebroker.pipelines.pipeline import Pipeline
 from wirebroker.pipelines.placed_batches import PlacingTask
 from wirebroker.pipelines.placed_rows import COLUMNS
 from wirebroker.pipelines.record_rows import RecordPlacer, RecordWish
@@ -26,12 +27,11 @@ from wirebroker.pipelines.user_function import load_function
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
     from pyspark.sql.streaming import StreamingQuery
 
-    from wirebroker.clock import Clock
-    from wirebroker.pipelines.job_folder import JobFolder
-    from wirebroker.pipelines.reporter import Reporter
+    from wirebroker.pipelines.delivery import Target
+    from wirebroker.pipelines.user_function import InputRecord
 
 _INPUT = "key, value, headers, topic, partition, offset, unix_millis(timestamp) AS timestamp"
 
@@ -72,29 +72,8 @@ class ReplayJob:
     spark: dict[str, Any] = setting("table", "settings of Spark", {})
 
 
-class Replay:
-    """One replay; the arguments are those of every pipeline (job_commands.py)."""
-
-    def __init__(
-        self,
-        spark: SparkSession,
-        job: ReplayJob,
-        target: Target,
-        checkpoint: JobFolder,
-        *,
-        reporter: Reporter,
-        clock: Clock,
-    ) -> None:
-        self._spark = spark
-        self._job = job
-        self._target = target
-        self._checkpoint = checkpoint
-        self._delivery = Delivery(target, checkpoint)
-        self._reporter = reporter
-        self._clock = clock
-        self._function = load_function(job.function)
-        # With what its file defines: workers need not have the file.
-        cloudpickle.register_pickle_by_value(sys.modules[self._function.__module__])
+class Replay(Pipeline[ReplayJob]):
+    """One replay."""
 
     @staticmethod
     def check(job: ReplayJob, target: Target) -> None:
@@ -129,14 +108,7 @@ class Replay:
             moment = milliseconds_at(name, getattr(job, name))
             # Timestamps are producers': behind the first that is in time may be earlier ones.
             table = table if moment is None else table.where(f"timestamp {sign} {moment}")
-        writer = table.writeStream.foreachBatch(handle).queryName(job.name)
-        writer = writer.option("checkpointLocation", self._checkpoint.spark)
-        if job.every is None:
-            return writer.trigger(availableNow=True).start()
-        return writer.trigger(processingTime=f"{job.every} seconds").start()
-
-    def note(self, _: dict[str, Any]) -> None:
-        """What Spark says of a batch is known by its slices."""
+        return self._stream(table, handle)
 
     def handle(self, table: DataFrame, batch: int) -> None:
         """Do a batch: what the function makes of a table of records goes to Kafka, once."""
@@ -152,3 +124,10 @@ class Replay:
         placer = RecordPlacer(wish, plan, self._function)
         placed = table.mapInArrow(PlacingTask(placer.rows), COLUMNS)
         self._reporter.batch(batch, self._delivery.send(placed, plan), began)
+
+    @cached_property
+    def _function(self) -> Callable[[InputRecord], Any]:
+        function = load_function(self._job.function)
+        # With what its file defines: workers need not have the file.
+        cloudpickle.register_pickle_by_value(sys.modules[function.__module__])
+        return function

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any, Final
 from pyspark.errors import AnalysisException
 from pyspark.sql import functions
 
-from wirebroker.pipelines.delivery import Delivery, Target
 from wirebroker.pipelines.errors import JobFileError
 from wirebroker.pipelines.job_file import setting
+from wirebroker.pipelines.pipeline import Pipeline
 from wirebroker.pipelines.placed_batches import PlacingTask
 from wirebroker.pipelines.placed_rows import COLUMNS
 from wirebroker.pipelines.positions import end_offsets
@@ -30,12 +30,11 @@ from wirebroker.pipelines.window_rows import WindowPlacer
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
     from pyspark.sql.streaming import StreamingQuery
 
-    from wirebroker.clock import Clock
-    from wirebroker.pipelines.job_folder import BatchPlan, JobFolder
-    from wirebroker.pipelines.reporter import Reporter
+    from wirebroker.pipelines.delivery import Target
+    from wirebroker.pipelines.job_folder import BatchPlan
 
 _OWN: Final = ("window_start", "window_end")
 _COUNTS: Final = "rows"
@@ -72,27 +71,8 @@ class WindowsJob:
     spark: dict[str, Any] = setting("table", "settings of Spark", {})
 
 
-class Windows:
-    """One job of windows; the arguments are those of every pipeline (job_commands.py)."""
-
-    def __init__(
-        self,
-        spark: SparkSession,
-        job: WindowsJob,
-        target: Target,
-        checkpoint: JobFolder,
-        *,
-        reporter: Reporter,
-        clock: Clock,
-    ) -> None:
-        self._spark = spark
-        self._job = job
-        self._target = target
-        self._source = self.source_of(job, target)
-        self._checkpoint = checkpoint
-        self._delivery = Delivery(target, checkpoint)
-        self._reporter = reporter
-        self._clock = clock
+class Windows(Pipeline[WindowsJob]):
+    """One job of windows."""
 
     @staticmethod
     def check(job: WindowsJob, target: Target) -> None:
@@ -135,11 +115,7 @@ class Windows:
             windows = self._windows(records)
         except AnalysisException as error:
             raise JobFileError(f"[columns], window, slide or delay: {error}") from error
-        writer = windows.writeStream.foreachBatch(handle).queryName(job.name).outputMode("append")
-        writer = writer.option("checkpointLocation", self._checkpoint.spark)
-        if job.every is None:
-            return writer.trigger(availableNow=True).start()
-        return writer.trigger(processingTime=f"{job.every} seconds").start()
+        return self._stream(windows, handle)
 
     def handle(self, table: DataFrame, batch: int) -> None:
         """Do a batch: windows that were closed go to Kafka and Parquet, once."""
@@ -198,6 +174,10 @@ class Windows:
             job.key,
             *job.columns,
         )
+
+    @property
+    def _source(self) -> SourceWish:
+        return self.source_of(self._job, self._target)
 
     def _table_ends(self) -> dict[str, Any]:
         job = self._job

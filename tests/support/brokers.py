@@ -27,6 +27,12 @@ START_TIMEOUT_S = 60.0  # Apache Kafka takes 4 s here, and 13 s after a kill (se
 STOP_TIMEOUT_S = 30.0
 _POLL_S = 0.02
 
+# ACLs that refuse nobody who connects without a name.
+AUTHORIZED = {
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "allow.everyone.if.no.acl.found": "true",
+    "super.users": "User:ANONYMOUS",
+}
 # Apache Kafka's names and wirebroker's are the same; wirebroker's own profile has these already.
 PROFILE = {
     "auto.create.topics.enable": "true",

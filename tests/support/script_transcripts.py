@@ -17,8 +17,14 @@ from __future__ import annotations
 
 import re
 import shlex
+import sys
+import tempfile
 import time
 from typing import TYPE_CHECKING, NamedTuple
+
+import pytest
+
+from wirebroker import cli
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -125,6 +131,21 @@ def played(
             said = _said(step, run, words, (folder, data))
         found.append(said)
     return found
+
+
+def our_scripts(capfd: pytest.CaptureFixture[str]) -> Callable[[str, list[str], str], Answer]:
+    """Return what runs a script of ours in this process."""
+
+    def one(script: str, arguments: list[str], text: str = "") -> Answer:
+        capfd.readouterr()
+        with tempfile.TemporaryFile() as file, pytest.MonkeyPatch.context() as patch:
+            file.write(text.encode())
+            file.seek(0)
+            patch.setattr(sys, "stdin", file)
+            status = cli.run([script, *arguments])
+        return Answer(status, *capfd.readouterr())
+
+    return one
 
 
 def _said(

@@ -28,6 +28,15 @@ if TYPE_CHECKING:
 
 # What waits for something that must come waits no longer than this.
 PATIENCE_S = 30.0
+# Groups and transactions of a single broker, at once.
+ONE_NODE = {
+    "offsets.topic.num.partitions": "1",
+    "offsets.topic.replication.factor": "1",
+    "transaction.state.log.num.partitions": "1",
+    "transaction.state.log.replication.factor": "1",
+    "transaction.state.log.min.isr": "1",
+    "group.initial.rebalance.delay.ms": "0",
+}
 
 
 def config_of(*directories: Path, settings: Mapping[str, str] | None = None) -> Config:

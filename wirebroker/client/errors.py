@@ -5,7 +5,7 @@ A message says what went wrong and, where it is known, what to do next.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from wirebroker.codecs.errors import ErrorCode
 from wirebroker.net.client.errors import error_name
@@ -30,6 +30,24 @@ class ClientError(Exception):
 
 class UnservedError(ClientError):
     """A broker that doesn't serve what it is asked for, being older or another."""
+
+
+class FlagNames(NamedTuple):
+    """The flags by which whoever reads a message can name another cluster, or ask it otherwise."""
+
+    address: str
+    tls: str
+    trust: str
+    login: str
+
+
+# Of the verbs.
+FLAG_NAMES: Final = FlagNames(
+    address="-b HOST:PORT or WIREBROKER_BOOTSTRAP",
+    tls="--tls or --tls-ca FILE",
+    trust="--tls-ca FILE",
+    login="--sasl-user NAME",
+)
 
 
 # What an answer says that will be otherwise in a moment: leaders and coordinators that move, or

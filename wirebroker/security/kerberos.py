@@ -1,4 +1,4 @@
-"""Kerberos, by the system's GSS library: the door of `gssapi` (pip install wirebroker[gssapi]).
+"""Kerberos, by the system's GSS library: the door of `gssapi` (pip install 'wirebroker[gssapi]').
 
 Calls read files (keytab, tickets, what was seen before: a message is taken once) and may ask the
 servers of a realm: they are for threads. What a message holds is checked by the library; here its
@@ -254,7 +254,7 @@ def _library() -> Any:
     try:
         return importlib.import_module("gssapi")
     except (ImportError, OSError):  # the package, or the system's library below it
-        raise ConfigError("GSSAPI needs Kerberos: pip install wirebroker[gssapi]") from None
+        raise ConfigError("GSSAPI needs Kerberos: pip install 'wirebroker[gssapi]'") from None
 
 
 def _check_size(token: bytes) -> None:

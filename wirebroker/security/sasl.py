@@ -14,9 +14,7 @@ Source: Kafka's SaslServerAuthenticator, KafkaChannel; KIP-43, KIP-152, KIP-368.
 
 from __future__ import annotations
 
-import base64
 import logging
-import os
 from typing import TYPE_CHECKING, Any, Final
 
 from wirebroker.clock import pause
@@ -25,29 +23,22 @@ from wirebroker.codecs.envelope import Principal
 from wirebroker.codecs.errors import ErrorCode, MalformedFrameError
 from wirebroker.codecs.frames import parse_request_header
 from wirebroker.codecs.messages import decode_request, encode_response
-from wirebroker.codecs.scram import SCRAM_NUMBERS
 from wirebroker.net.protocol import frame_answer
 from wirebroker.request import CloseConnectionError, Request
 from wirebroker.security.gssapi_mechanism import GssapiMechanism
-from wirebroker.security.kerberos import Acceptor
-from wirebroker.security.mechanisms import NotProvedError, PlainMechanism, ScramMechanism
+from wirebroker.security.mechanisms import NotProvedError, ScramMechanism
 from wirebroker.security.oauth_mechanism import OAuthMechanism
-from wirebroker.security.tokens import TokenChecks
 from wirebroker.session import ANONYMOUS, ENDING
 from wirebroker.threads import Work, in_thread
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
 
-    from wirebroker.clock import Clock
-    from wirebroker.config.kerberos import KerberosKeys
-    from wirebroker.config.listeners import ListenerConfig
-    from wirebroker.config.oauth import OAuthSettings
     from wirebroker.config.sasl import SaslSettings
-    from wirebroker.coordinator.controller.cluster_image import ClusterImage
-    from wirebroker.net.dispatch import Dispatcher, Pending
+    from wirebroker.net.dispatch import Pending
     from wirebroker.request import Piece
     from wirebroker.security.mechanisms import Mechanism
+    from wirebroker.security.sasl_doors import SaslDoors
     from wirebroker.session import Session
 
     Answer = list[Piece] | Pending | None
@@ -60,68 +51,6 @@ _FIRST_FRAMED_HANDSHAKE: Final = 1
 _FIRST_LIFETIME: Final = 1
 # Who authenticates again sooner is answered as if logins did not end, as by Kafka.
 _SOONEST_AGAIN_S: Final = 1.0
-
-
-class SaslDoors:
-    """How clients authenticate on all listeners."""
-
-    __slots__ = ("_acceptors", "_checks", "_doors", "_key", "clock", "dispatcher", "image")
-
-    def __init__(
-        self, dispatcher: Dispatcher, image: Callable[[], ClusterImage], clock: Clock
-    ) -> None:
-        """Begin without listeners.
-
-        Args:
-            dispatcher: Serves those who are known.
-            image: Has the users of SCRAM.
-            clock: Says when logins end.
-        """
-        self.dispatcher = dispatcher
-        self.image = image
-        self.clock = clock
-        self._key = os.urandom(32)
-        self._doors: dict[str, SaslSettings] = {}
-        self._checks: dict[OAuthSettings, TokenChecks] = {}
-        self._acceptors: dict[KerberosKeys, Acceptor] = {}
-
-    def use_listeners(self, listeners: Iterable[ListenerConfig]) -> None:
-        """Go by other settings, from the next connection on."""
-        self._doors = {each.name: each.sasl for each in listeners if each.sasl is not None}
-        wanted = {each.oauth for each in self._doors.values() if each.oauth is not None}
-        # Those that stay keep the keys that they have read.
-        self._checks = {
-            each: self._checks.get(each) or _checks(each, self.clock) for each in wanted
-        }
-        keys = [each.kerberos.keys for each in self._doors.values() if each.kerberos is not None]
-        self._acceptors = {each: self._acceptors.get(each) or Acceptor(each) for each in keys}
-
-    def guard(self, listener_name: str) -> SaslGuard | None:
-        """Return what stands before the handlers of a new connection; None: it is open."""
-        settings = self._doors.get(listener_name)
-        return None if settings is None else SaslGuard(self, settings)
-
-    def mechanism(self, name: str, settings: SaslSettings) -> Mechanism:
-        """Begin with a mechanism that is enabled."""
-        if name == "OAUTHBEARER":
-            assert settings.oauth is not None, "it is enabled"
-            # A connection may be older than the settings in force.
-            checks = self._checks.get(settings.oauth) or _checks(settings.oauth, self.clock)
-            return OAuthMechanism(checks)
-        if name == "GSSAPI":
-            assert settings.kerberos is not None, "it is enabled"
-            keys = settings.kerberos.keys
-            acceptor = self._acceptors.get(keys) or Acceptor(keys)
-            return GssapiMechanism(acceptor, settings.kerberos.rules)
-        number = SCRAM_NUMBERS.get(name)
-        if number is None:
-            return PlainMechanism(settings.passwords, self._key)
-        return ScramMechanism(
-            number,
-            lambda user: self.image().scram_user(user, number),
-            nonce=base64.urlsafe_b64encode(os.urandom(24)).decode("ascii"),
-            salt_key=self._key,
-        )
 
 
 class SaslGuard:
@@ -328,9 +257,10 @@ class SaslGuard:
                 f"User.{session.principal.name}: User.{user}",
             )
         self._login_ms = self._lifetime_ms(mechanism)
+        is_by_token = isinstance(mechanism, ScramMechanism) and mechanism.is_by_token
         self._mechanism = None
         self._is_known = True
-        session.principal = Principal("User", user)
+        session.principal = Principal("User", user, is_by_token)
         self._ends_s = None
         if self._login_ms is not None:
             self._ends_s = self._doors.clock.monotonic() + self._login_ms / 1000
@@ -341,9 +271,12 @@ class SaslGuard:
     def _lifetime_ms(self, mechanism: Mechanism) -> int | None:
         """Return after how long a login ends: with its token, or sooner; None: it does not."""
         longest_ms = self._settings.reauthentication_ms[self._mechanism_name] or None
-        if not isinstance(mechanism, OAuthMechanism) or mechanism.expires_ms is None:
+        expires_ms: int | None = None
+        if isinstance(mechanism, OAuthMechanism | ScramMechanism):
+            expires_ms = mechanism.expires_ms
+        if expires_ms is None:
             return longest_ms
-        left_ms = max(0, mechanism.expires_ms - self._doors.clock.now_ms())
+        left_ms = max(0, expires_ms - self._doors.clock.now_ms())
         return left_ms if longest_ms is None else min(left_ms, longest_ms)
 
     # --- failing ---
@@ -369,28 +302,6 @@ class SaslGuard:
     async def _close_later(self, why: str) -> list[Piece]:
         await pause(self._settings.failure_delay_ms / 1000)
         raise CloseConnectionError(f"{self._what} failed: {why}")
-
-
-async def check_keys(listeners: Iterable[ListenerConfig], clock: Clock) -> None:
-    """Read keys of tokens and of Kerberos, so that what is wrong with them is said at the start.
-
-    Raises:
-        ConfigError: They cannot be read, or what reads them is missing.
-    """
-    for sasl in (each.sasl for each in listeners if each.sasl is not None):
-        if sasl.oauth is not None:
-            await in_thread(Work.LOGINS, TokenChecks(sasl.oauth, clock).load)
-        if sasl.kerberos is not None:
-            await in_thread(Work.LOGINS, Acceptor(sasl.kerberos.keys).load)
-
-
-def _checks(settings: OAuthSettings, clock: Clock) -> TokenChecks:
-    if settings.keys_file is None:
-        logger.warning(
-            "tokens of OAUTHBEARER are not signed: whoever can connect is whoever they say "
-            "(sasl.oauthbearer.jwks.endpoint.url names keys)"
-        )
-    return TokenChecks(settings, clock)
 
 
 def _request_of(frame: memoryview, session: Session) -> Request:

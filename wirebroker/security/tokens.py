@@ -184,7 +184,7 @@ def _library() -> Any:
         return importlib.import_module("jwt")
     except ImportError:
         raise ConfigError(
-            "OAUTHBEARER with signed tokens needs PyJWT: pip install wirebroker[oauth]"
+            "OAUTHBEARER with signed tokens needs PyJWT: pip install 'wirebroker[oauth]'"
         ) from None
 
 

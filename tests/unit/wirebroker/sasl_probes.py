@@ -62,7 +62,7 @@ async def _between_brokers(w: World) -> None:
 async def _rules(w: World) -> None:
     name = "sasl.kerberos.principal.to.local.rules"
     line = ("listener.name.sasl_plaintext.gssapi.sasl.jaas.config", JAAS_LINE)
-    with mock.patch("wirebroker.security.sasl.Acceptor", ScriptedAcceptor):
+    with mock.patch("wirebroker.security.sasl_doors.Acceptor", ScriptedAcceptor):
         port = await open_listener(w, ("sasl.enabled.mechanisms", "GSSAPI"), line)
         for rules, error in (("DEFAULT", ErrorCode.NONE), ("RULE:[2:$1]", _REFUSED)):
             await w.set((name, rules))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.support.tls_files import client_side
+from tests.support.tls_memory_client import TlsMemoryClient
 from tests.unit.wirebroker.test_tls_transport import serve_tls, settings
 from wirebroker.clock import next_turn
 from wirebroker.net.memory_transport import connect
@@ -23,46 +24,20 @@ CLIENT_HELLO = b"\x01\0\0\0"
 HANDSHAKE_RECORD = b"\x16\x03\x03"
 
 
-class RenegotiatingClient:
+class RenegotiatingClient(TlsMemoryClient):
     """The client's side of TLS 1.2 over memory, which writes records that no library would."""
 
     def __init__(self, peer, context: ssl.SSLContext, keys: Path) -> None:
         context.maximum_version = ssl.TLSVersion.TLSv1_2
         context.set_ciphers("ECDHE-ECDSA-AES128-GCM-SHA256:ECDHE-RSA-AES128-GCM-SHA256")
         context.keylog_filename = str(keys)
-        self.peer = peer
+        super().__init__(peer, context)
         self.keys = keys
-        self.incoming, self.outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
-        self.engine = context.wrap_bio(self.incoming, self.outgoing, server_hostname="localhost")
-        self.received = b""
         # Its Finished was the first.
         self.number = 1
 
-    async def until_done(self, step):
-        while True:
-            try:
-                result = step()
-            except ssl.SSLWantReadError:
-                result = None
-            sent = self.outgoing.read()
-            if sent:
-                self.peer.send(sent)
-            if result is not None:
-                return result
-            await next_turn()
-            self.take()
-
-    def take(self) -> None:
-        data = self.peer.transport.take()
-        self.received += data
-        self.incoming.write(data)
-
-    def _begin(self) -> bool:
-        self.engine.do_handshake()
-        return True
-
     async def shake_hands(self) -> None:
-        await self.until_done(self._begin)
+        await self.until_done(self.begin)
         _, client_random, master = self.keys.read_text().splitlines()[-1].split()
         # Behind the header of a record, that of its message and the version.
         seed = b"key expansion" + self.received[11:43] + bytes.fromhex(client_random)

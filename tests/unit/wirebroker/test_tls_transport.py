@@ -19,6 +19,7 @@ from tests.support.tls_files import (
     client_certificate,
     client_side,
 )
+from tests.support.tls_memory_client import TlsMemoryClient
 from tests.unit.wirebroker.network_server import Client, frame, lines, serve
 from wirebroker.clock import next_turn
 from wirebroker.config.listeners import ListenerConfig
@@ -117,10 +118,52 @@ async def test_files_are_sent_in_pieces_and_a_slow_reader_holds_one_of_them(tmp_
         transport = connection._transport
         assert isinstance(transport, TlsTransport)
         assert len(transport._unsent) + transport._outgoing.pending < 80 << 10
+        # It is counted as memory of requests is, all of the piece.
+        assert 16 << 10 < server.table.budget.used_bytes < 80 << 10
         number, answer = await client.receive()
         assert number == 5
         assert answer == b"head" + data + b"tail"
+        await server.until(lambda: not server.table.budget.used_bytes)
+        # Nothing is kept of it.
+        assert transport._unsent.nbytes == len(memoryview(transport._unsent.obj)) == 0
     files.close_all()
+
+
+async def test_where_memory_is_short_a_slow_reader_holds_one_record(tmp_path) -> None:
+    async with serve_tls() as server:
+        budget = server.table.budget
+        budget.add(budget.limit_bytes)
+        server.pieces = [b"x" * (4 * MIB)]
+        client = await secured(server, client_side(tmp_path))
+        client.send(frame(FETCH, b"", 5))
+        (connection,) = server.table._connections
+        await server.until(lambda: connection._queue.unsent_bytes)
+        assert 0 < budget.used_bytes - budget.limit_bytes < 20 << 10
+        assert await client.receive() == (5, b"x" * (4 * MIB))
+        await server.until(lambda: budget.used_bytes == budget.limit_bytes)
+        # What a connection holds that is cut in the middle is given back.
+        client.send(frame(FETCH, b"", 6))
+        await server.until(lambda: budget.used_bytes > budget.limit_bytes)
+        connection.close()
+        assert budget.used_bytes == budget.limit_bytes
+        budget.add(-budget.limit_bytes)
+
+
+async def test_what_waits_to_be_decrypted_is_counted(tmp_path: Path) -> None:
+    async with serve_tls() as server:
+        client = await secured(server, client_side(tmp_path))
+        wait = frame(HEARTBEAT, b"w", 1)
+        client.send(wait)
+        await server.until(lambda: server.waiting)
+        # Behind a request that waits: a look for the peer's end takes a record.
+        client.send(frame(METADATA, os.urandom(100_000), 2))
+        await server.until(lambda: server.table.budget.used_bytes)
+        assert server.table.budget.used_bytes < 80 << 10
+        server.waiting[0].set_result([b"x"])
+        assert await client.receive() == (1, b"x")
+        number, body = await client.receive()
+        assert (number, len(body)) == (2, 100_000)
+        await server.until(lambda: not server.table.budget.used_bytes)
 
 
 async def test_who_a_client_is_stands_in_its_certificate(tmp_path: Path) -> None:
@@ -319,36 +362,10 @@ async def test_handshakes_take_turns(tmp_path: Path) -> None:
         assert answers == [b"x"] * 20
 
 
-class _MemoryClient:
-    """The client's side of TLS over a memory transport, a byte at a time."""
-
-    def __init__(self, peer, context: ssl.SSLContext) -> None:
-        self.peer = peer
-        self.incoming, self.outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
-        self.engine = context.wrap_bio(self.incoming, self.outgoing, server_hostname="localhost")
-
-    def shake_hands(self) -> bool:
-        self.engine.do_handshake()
-        return True
-
-    async def until_done(self, step):
-        while True:
-            try:
-                result = step()
-            except ssl.SSLWantReadError:
-                result = None
-            for byte in self.outgoing.read():
-                self.peer.send(bytes([byte]))
-            if result is not None:
-                return result
-            await next_turn()
-            self.incoming.write(self.peer.transport.take())
-
-
 async def test_it_goes_over_memory_a_byte_at_a_time(tmp_path: Path) -> None:
     async with serve_tls() as server:
-        client = _MemoryClient(connect(server.table), client_side(tmp_path))
-        await client.until_done(client.shake_hands)
+        client = TlsMemoryClient(connect(server.table), client_side(tmp_path), step=1)
+        await client.until_done(client.begin)
         client.engine.write(frame(METADATA, b"hello", 9))
         answer = await client.until_done(lambda: client.engine.read(100))
         assert answer == struct.pack(">ii", 9, 9) + b"hello"

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.support.requests import create_topic, delete_topic, fetch_request
-from tests.support.servers import PATIENCE_S, broker_of, client_of, running, until
+from tests.support.servers import ONE_NODE, PATIENCE_S, broker_of, client_of, running, until
 from tests.support.transactional_producer import TransactionalProducer, error_of
 from wirebroker.clock import next_turn, pause
 from wirebroker.cluster.coordinator_service import CoordinatorService
@@ -20,13 +20,6 @@ from wirebroker.codecs.records.batch import iterate_batches
 from wirebroker.coordinator.groups.partitions import CONSUMER_OFFSETS, TRANSACTION_STATE
 from wirebroker.coordinator.transactions.shard import TransactionShard
 
-SETTINGS = {
-    "offsets.topic.num.partitions": "1",
-    "offsets.topic.replication.factor": "1",
-    "transaction.state.log.num.partitions": "1",
-    "transaction.state.log.replication.factor": "1",
-    "transaction.state.log.min.isr": "1",
-}
 UNSTABLE = ErrorCode.UNSTABLE_OFFSET_COMMIT
 
 
@@ -105,7 +98,7 @@ class Client:
 @contextlib.asynccontextmanager
 async def broker(directory, **settings):
     dotted = {name.replace("_", "."): value for name, value in settings.items()}
-    async with running(directory, settings=SETTINGS | dotted) as server, client_of(server) as raw:
+    async with running(directory, settings=ONE_NODE | dotted) as server, client_of(server) as raw:
         yield Client(server, raw)
 
 

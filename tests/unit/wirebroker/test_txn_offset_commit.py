@@ -3,20 +3,13 @@
 import pytest
 
 from tests.support.requests import create_topic
-from tests.support.servers import client_of, running
+from tests.support.servers import ONE_NODE, client_of, running
 from tests.support.transactional_producer import AGAIN, TransactionalProducer
 from wirebroker.clock import pause
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.coordinator.groups import txn_offsets as group_txn_offsets
 
-SETTINGS = {
-    "offsets.topic.num.partitions": "1",
-    "offsets.topic.replication.factor": "1",
-    "transaction.state.log.num.partitions": "1",
-    "transaction.state.log.replication.factor": "1",
-    "transaction.state.log.min.isr": "1",
-}
 PARTITIONS = 3
 
 
@@ -64,7 +57,7 @@ class Producer:
 
 
 async def test_all_parts_count_when_the_transaction_is_committed(tmp_path):
-    async with running(tmp_path, settings=SETTINGS) as server, client_of(server) as raw:
+    async with running(tmp_path, settings=ONE_NODE) as server, client_of(server) as raw:
         producer = Producer(raw)
         await producer.begin()
         assert await producer.commit_offsets() == {ErrorCode.NONE}
@@ -82,7 +75,7 @@ async def test_a_rebalance_between_two_parts_refuses_all_of_them(tmp_path, monke
 
     monkeypatch.setattr(group_txn_offsets, "commit", fenced_later)
 
-    async with running(tmp_path, settings=SETTINGS) as server, client_of(server) as raw:
+    async with running(tmp_path, settings=ONE_NODE) as server, client_of(server) as raw:
         producer = Producer(raw)
         await producer.begin()
         assert await producer.commit_offsets() == {ErrorCode.ILLEGAL_GENERATION}

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.servers import ThreadedServer, config_of
+from tests.support.servers import ONE_NODE, ThreadedServer, config_of
 from tests.support.verbs import Verbs
 
 if TYPE_CHECKING:
@@ -17,15 +17,7 @@ if TYPE_CHECKING:
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ThreadedServer]:
     """Run a broker."""
-    settings = {
-        "offsets.topic.replication.factor": "1",
-        "offsets.topic.num.partitions": "1",
-        "group.initial.rebalance.delay.ms": "0",
-        "transaction.state.log.replication.factor": "1",
-        "transaction.state.log.min.isr": "1",
-        "transaction.state.log.num.partitions": "1",
-    }
-    with ThreadedServer(config_of(tmp_path_factory.mktemp("data"), settings=settings)) as server:
+    with ThreadedServer(config_of(tmp_path_factory.mktemp("data"), settings=ONE_NODE)) as server:
         yield server
 
 

@@ -10,7 +10,7 @@ import sys
 
 import pytest
 
-from tests.support.servers import ThreadedServer, config_of
+from tests.support.servers import ONE_NODE, ThreadedServer, config_of
 from tests.support.verbs import Verbs
 from wirebroker.client.leaders import TopicPartition
 from wirebroker.codecs.records.record import Record
@@ -181,11 +181,9 @@ def test_who_may_describe_a_topic_but_not_read_it_is_told(guarded, flags):
 def guarded(tmp_path, capsys):
     """Verbs that ask a broker whose topic `secret` nobody may read."""
     settings = {
+        **ONE_NODE,
         "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
         "allow.everyone.if.no.acl.found": "true",
-        "group.initial.rebalance.delay.ms": "0",
-        "offsets.topic.num.partitions": "1",
-        "offsets.topic.replication.factor": "1",
     }
     with ThreadedServer(config_of(tmp_path / "data", settings=settings)) as server:
         host, port = server.address

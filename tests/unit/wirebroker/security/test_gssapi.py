@@ -57,7 +57,7 @@ async def connected(
         made.append(ScriptedAcceptor(keys))
         return made[-1]
 
-    patch.setattr("wirebroker.security.sasl.Acceptor", acceptor)
+    patch.setattr("wirebroker.security.sasl_doors.Acceptor", acceptor)
     async with (
         running(directory, settings={**SETTINGS, **others}) as server,
         client_of(server) as client,
@@ -186,7 +186,7 @@ def test_without_a_key_or_the_library_a_client_may_come_again(
     # None in sys.modules: the import fails, wherever the test runs.
     monkeypatch.setitem(__import__("sys").modules, "gssapi", None)
     acceptor = Acceptor(KerberosKeys(principal="kafka/a@B", keytab="/nowhere"))
-    with pytest.raises(ConfigError, match="pip install wirebroker"):
+    with pytest.raises(ConfigError, match="pip install 'wirebroker"):
         acceptor.load()
     with pytest.raises(KerberosError) as refused:
         acceptor.begin()
@@ -197,7 +197,7 @@ def test_without_a_key_or_the_library_a_client_may_come_again(
 async def test_we_log_in_with_a_ticket_of_ours(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, service: str
 ) -> None:
-    monkeypatch.setattr("wirebroker.security.sasl.Acceptor", ScriptedAcceptor)
+    monkeypatch.setattr("wirebroker.security.sasl_doors.Acceptor", ScriptedAcceptor)
     monkeypatch.setattr("wirebroker.security.kerberos_login.Initiator", ScriptedInitiator)
     way = way_of(
         client_security(

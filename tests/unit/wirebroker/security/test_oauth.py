@@ -19,7 +19,7 @@ from wirebroker.config import Config, ConfigError
 from wirebroker.config.listeners import listeners_of
 from wirebroker.config.oauth import OAuthSettings
 from wirebroker.security.oauth_mechanism import OAuthMechanism
-from wirebroker.security.sasl import SaslDoors
+from wirebroker.security.sasl_doors import SaslDoors
 from wirebroker.security.tokens import BadTokenError, TokenChecks
 from wirebroker.server import Server
 

@@ -1,0 +1,76 @@
+"""What the jobs that deliver into a topic have in common."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+
+from wirebroker.pipelines.delivery import Delivery
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming import StreamingQuery
+
+    from wirebroker.clock import Clock
+    from wirebroker.pipelines.delivery import Target
+    from wirebroker.pipelines.job_folder import JobFolder
+    from wirebroker.pipelines.reporter import Reporter
+
+
+class PacedJob(Protocol):
+    """Settings that tell a job's name and pace."""
+
+    @property
+    def name(self) -> str:
+        """The job's name."""
+
+    @property
+    def every(self) -> float | None:
+        """From one look at the source to the next, in seconds; None: once, to its end."""
+
+
+J = TypeVar("J", bound=PacedJob)
+
+
+class Pipeline(Generic[J]):
+    """One job: a stream of Spark's that goes to a topic, batch by batch.
+
+    Args:
+        spark: The session.
+        job: Its settings.
+        target: Where to.
+        checkpoint: Its folder.
+        reporter: Is told of batches.
+        clock: For how long they take.
+    """
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        job: J,
+        target: Target,
+        checkpoint: JobFolder,
+        *,
+        reporter: Reporter,
+        clock: Clock,
+    ) -> None:
+        self._spark = spark
+        self._job = job
+        self._target = target
+        self._checkpoint = checkpoint
+        self._delivery = Delivery(target, checkpoint)
+        self._reporter = reporter
+        self._clock = clock
+
+    def note(self, _: dict[str, Any]) -> None:
+        """Count what Spark says of a batch; most jobs know it by their slices."""
+
+    def _stream(self, table: DataFrame, handle: Callable[[DataFrame, int], None]) -> StreamingQuery:
+        """Start the query of a table: at the job's pace, by the positions in its folder."""
+        job = self._job
+        writer = table.writeStream.foreachBatch(handle).queryName(job.name)
+        writer = writer.option("checkpointLocation", self._checkpoint.spark)
+        if job.every is None:
+            return writer.trigger(availableNow=True).start()
+        return writer.trigger(processingTime=f"{job.every} seconds").start()
