@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from wirebroker.codecs.scram import SCRAM_NUMBERS
 from wirebroker.security.gssapi_mechanism import GssapiMechanism
 from wirebroker.security.kerberos import Acceptor
+from wirebroker.security.key_refresh import KeyRefresh
 from wirebroker.security.mechanisms import PlainMechanism, ScramMechanism
 from wirebroker.security.oauth_mechanism import OAuthMechanism
 from wirebroker.security.sasl import SaslGuard
@@ -44,6 +45,7 @@ class SaslDoors:
         "_checks",
         "_doors",
         "_key",
+        "_refreshes",
         "_tokens",
         "clock",
         "dispatcher",
@@ -57,6 +59,7 @@ class SaslDoors:
         clock: Clock,
         *,
         token_secret: str | None = None,
+        checks: dict[OAuthSettings, TokenChecks] | None = None,
     ) -> None:
         """Begin without listeners.
 
@@ -65,6 +68,7 @@ class SaslDoors:
             image: Has the users of SCRAM, and delegation tokens.
             clock: Says when logins end.
             token_secret: The key of delegation tokens; None: nobody logs in by one.
+            checks: What `read_keys` has read.
         """
         self.dispatcher = dispatcher
         self.image = image
@@ -72,8 +76,10 @@ class SaslDoors:
         self._key = os.urandom(32)
         self._tokens = TokenLogins(token_secret, image, clock, salt_key=self._key)
         self._doors: dict[str, SaslSettings] = {}
-        self._checks: dict[OAuthSettings, TokenChecks] = {}
+        self._checks = checks or {}
         self._acceptors: dict[KerberosKeys, Acceptor] = {}
+        # Of those whose keys a web server has.
+        self._refreshes: dict[OAuthSettings, KeyRefresh] = {}
 
     def use_listeners(self, listeners: Iterable[ListenerConfig]) -> None:
         """Go by other settings, from the next connection on."""
@@ -83,8 +89,19 @@ class SaslDoors:
         self._checks = {
             each: self._checks.get(each) or _checks(each, self.clock) for each in wanted
         }
+        self._refresh({each for each in wanted if each.keys_url is not None})
         keys = [each.kerberos.keys for each in self._doors.values() if each.kerberos is not None]
         self._acceptors = {each: self._acceptors.get(each) or Acceptor(each) for each in keys}
+
+    def close(self) -> None:
+        """Read no keys any more."""
+        self._refresh(set())
+
+    def _refresh(self, wanted: set[OAuthSettings]) -> None:
+        for each in self._refreshes.keys() - wanted:
+            self._refreshes.pop(each).close()
+        for each in wanted - self._refreshes.keys():
+            self._refreshes[each] = KeyRefresh(self._checks[each], each)
 
     def guard(self, listener_name: str) -> SaslGuard | None:
         """Return what stands before the handlers of a new connection; None: it is open."""
@@ -115,21 +132,29 @@ class SaslDoors:
         )
 
 
-async def check_keys(listeners: Iterable[ListenerConfig], clock: Clock) -> None:
+async def read_keys(
+    listeners: Iterable[ListenerConfig], clock: Clock
+) -> dict[OAuthSettings, TokenChecks]:
     """Read keys of tokens and of Kerberos, so that what is wrong with them is said at the start.
+
+    Returns:
+        Those of tokens.
 
     Raises:
         ConfigError: They cannot be read, or what reads them is missing.
     """
+    checks: dict[OAuthSettings, TokenChecks] = {}
     for sasl in (each.sasl for each in listeners if each.sasl is not None):
-        if sasl.oauth is not None:
-            await in_thread(Work.LOGINS, TokenChecks(sasl.oauth, clock).load)
+        if sasl.oauth is not None and sasl.oauth not in checks:
+            checks[sasl.oauth] = _checks(sasl.oauth, clock)
+            await in_thread(Work.LOGINS, checks[sasl.oauth].load)
         if sasl.kerberos is not None:
             await in_thread(Work.LOGINS, Acceptor(sasl.kerberos.keys).load)
+    return checks
 
 
 def _checks(settings: OAuthSettings, clock: Clock) -> TokenChecks:
-    if settings.keys_file is None:
+    if not settings.are_signed:
         logger.warning(
             "tokens of OAUTHBEARER are not signed: whoever can connect is whoever they say "
             "(sasl.oauthbearer.jwks.endpoint.url names keys)"

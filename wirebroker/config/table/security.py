@@ -69,13 +69,27 @@ ROWS: Final = (
     text(
         "sasl.oauthbearer.jwks.endpoint.url",
         None,
-        "The file (file:///…) of JSON Web Keys by which tokens of OAUTHBEARER are signed; unset: "
-        "nobody signs them. Of this and the next six a listener may have its own.",
+        "The file (file:///…) of JSON Web Keys by which tokens of OAUTHBEARER are signed, or the "
+        "server (https://…) that has them; unset: nobody signs them. Of this and the next eight a "
+        "listener may have its own.",
     ),
     long(
         "sasl.oauthbearer.jwks.endpoint.refresh.ms",
         3_600_000,
-        "How often the file is read again; a token of an unknown key has it read, too.",
+        "How often keys are read again; a token of an unknown key has them read, too.",
+        1,
+    ),
+    long(
+        "sasl.oauthbearer.jwks.endpoint.retry.backoff.ms",
+        100,
+        "How soon a server of keys that does not answer is asked again; each time twice as long.",
+        1,
+    ),
+    long(
+        "sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms",
+        10_000,
+        "The longest time that this becomes.",
+        1,
     ),
     text(
         "sasl.oauthbearer.expected.issuer",
@@ -212,8 +226,6 @@ ROWS: Final = (
         sasl.oauthbearer.assertion.template.file
         sasl.oauthbearer.client.credentials.client.id
         sasl.oauthbearer.client.credentials.client.secret
-        sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms =10000
-        sasl.oauthbearer.jwks.endpoint.retry.backoff.ms =100
         sasl.oauthbearer.jwt.retriever.class =org.apache.kafka.common.security.oauthbearer.DefaultJwtRetriever
         sasl.oauthbearer.jwt.validator.class =org.apache.kafka.common.security.oauthbearer.DefaultJwtValidator
         sasl.oauthbearer.scope
