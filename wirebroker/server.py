@@ -74,7 +74,7 @@ from wirebroker.ready_lines import (
     is_everywhere,
 )
 from wirebroker.security.listener_tls import ListenerTls
-from wirebroker.security.sasl import SaslDoors, check_tokens
+from wirebroker.security.sasl_doors import SaslDoors, read_keys
 from wirebroker.storage.files import Files
 from wirebroker.threads import Work, in_thread, until_idle
 
@@ -215,7 +215,7 @@ class Server:
         data_files = data_files_within(open_files, wanted=self.config.int("wirebroker.open.files"))
         self.files.bound_open_files(data_files)
         try:
-            check_tokens(listeners_of(self.config), self.clock)
+            token_checks = await read_keys(listeners_of(self.config), self.clock)
             self._bind()
             self.quorum.bind()
             await self._tls.open([each for each, _ in self._sockets])
@@ -248,6 +248,7 @@ class Server:
             lambda: broker.metadata.image,
             self.clock,
             token_secret=self.config.optional_str(SECRET_KEY),
+            checks=token_checks,
         )
         self._table = ConnectionTable(
             loop=asyncio.get_running_loop(),
@@ -528,6 +529,8 @@ class Server:
         await self._release()
 
     async def _release(self) -> None:
+        if self._sasl is not None:
+            self._sasl.close()
         if self.http is not None:
             await self.http.close()
         for _, sock in self._sockets:
