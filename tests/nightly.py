@@ -160,6 +160,18 @@ STEPS = (
         "Prometheus and kafka_exporter ask a broker what dashboards ask of them",
     ),
     Step("clients-suites", ("compat_tests.suites",), 5, "client libraries' own tests"),
+    Step(
+        "cluster-suites",
+        ("compat_tests.suites", "--broker", "cluster"),
+        5,
+        "the same against a cluster of three",
+    ),
+    Step(
+        "cluster-transcripts",
+        _tests("compat_tests/cluster/nightly_transcripts.py", "--long"),
+        6,
+        "the transcripts at a member whose controller is another process",
+    ),
     Step("spark", ("spark_it.suites.run",), 4, "Spark's own suites, the five of each change"),
     Step(
         "spark-others",
@@ -184,6 +196,12 @@ STEPS = (
         _tests(*_SPARK_FAULTS, "--long", "--broker", "apache"),
         30,
         "the same on Apache Kafka: its broker, its directories",
+    ),
+    Step(
+        "spark-cluster",
+        _tests("spark_it/nightly_cluster.py", "--long"),
+        3,
+        "Spark streams from a cluster of three while those who lead are killed",
     ),
     Step(
         "dist",
