@@ -88,6 +88,7 @@ if TYPE_CHECKING:
     from wirebroker.handlers import Registry
     from wirebroker.http.server import HttpServer
     from wirebroker.membership.quorum import Quorum
+    from wirebroker.otlp.push import MetricsPush
 
 logger = logging.getLogger("wirebroker")
 
@@ -139,6 +140,7 @@ class Server:
         self._is_registered = False
         # Serves from before the broker opens until it is closed, if it is asked for.
         self.http: HttpServer | None = None
+        self._push: MetricsPush | None = None
 
     def _joined(self, on_failure: Callable[[str], None], *, has_chosen_id: bool) -> Quorum:
         # It reaches controllers by connections: modules that a node of its own does without.
@@ -216,6 +218,8 @@ class Server:
             await self._tls.open([each for each, _ in self._sockets])
             if self.config.list("wirebroker.http.listeners"):
                 await self._open_http()
+            if self.config.str("wirebroker.otlp.endpoint"):
+                self._send_metrics()
             self._directories.open(await self.quorum.find_cluster_id())
             self._port_file.remove()
             broker = self.broker = await self._open_broker()
@@ -355,6 +359,12 @@ class Server:
 
         self.http = await open_http(self.config, why_not_ready=self.why_not_ready)
         add_metrics(self.http.routes, self)
+
+    def _send_metrics(self) -> None:
+        from wirebroker.otlp.push import MetricsPush  # noqa: PLC0415 - loaded if it is asked for
+
+        self._push = MetricsPush(self)
+        self._push.start()
 
     def _bind(self) -> None:
         self._sockets = bind_all(listeners_of(self.config), self._settings)
@@ -497,6 +507,8 @@ class Server:
         await self._release()
 
     async def _release(self) -> None:
+        if self._push is not None:
+            await self._push.close()
         if self.http is not None:
             await self.http.close()
         for _, sock in self._sockets:
