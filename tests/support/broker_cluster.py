@@ -40,6 +40,7 @@ from wirebroker.coordinator.controller.cluster_image import Endpoint, PartitionI
 from wirebroker.coordinator.controller.controller import Controller, ControllerRequest, refusal
 from wirebroker.coordinator.controller.image_change import change_between
 from wirebroker.coordinator.controller.operation import complete
+from wirebroker.coordinator.outcome import Moment
 from wirebroker.fetch_sessions import FetchSessions
 from wirebroker.net.client.settings import PeerAddress
 from wirebroker.quotas.client_quotas import ClientQuotas
@@ -345,7 +346,7 @@ class Cluster:
     async def handle(self, request: ControllerRequest) -> dict[str, Any]:
         """Carry out what a node asks for."""
         try:
-            result = complete(self.rules.operation(request)(self.image, 0))
+            result = complete(self.rules.operation(request)(self.image, Moment(0, 0)))
         except KafkaError as error:
             return refusal(request, error)
         if request.key is ApiKey.ALTER_PARTITION:

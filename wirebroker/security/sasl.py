@@ -30,6 +30,7 @@ from wirebroker.net.protocol import frame_answer
 from wirebroker.request import CloseConnectionError, Request
 from wirebroker.security.mechanisms import NotProvedError, PlainMechanism, ScramMechanism
 from wirebroker.security.oauth_mechanism import OAuthMechanism
+from wirebroker.security.token_logins import TokenLogins
 from wirebroker.security.tokens import TokenChecks
 from wirebroker.session import ANONYMOUS, ENDING
 
@@ -61,22 +62,29 @@ _SOONEST_AGAIN_S: Final = 1.0
 class SaslDoors:
     """How clients authenticate on all listeners."""
 
-    __slots__ = ("_checks", "_doors", "_key", "clock", "dispatcher", "image")
+    __slots__ = ("_checks", "_doors", "_key", "_tokens", "clock", "dispatcher", "image")
 
     def __init__(
-        self, dispatcher: Dispatcher, image: Callable[[], ClusterImage], clock: Clock
+        self,
+        dispatcher: Dispatcher,
+        image: Callable[[], ClusterImage],
+        clock: Clock,
+        *,
+        token_secret: str | None = None,
     ) -> None:
         """Begin without listeners.
 
         Args:
             dispatcher: Serves those who are known.
-            image: Has the users of SCRAM.
+            image: Has the users of SCRAM, and delegation tokens.
             clock: Says when logins end.
+            token_secret: The key of delegation tokens; None: nobody logs in by one.
         """
         self.dispatcher = dispatcher
         self.image = image
         self.clock = clock
         self._key = os.urandom(32)
+        self._tokens = TokenLogins(token_secret, image, clock, salt_key=self._key)
         self._doors: dict[str, SaslSettings] = {}
         self._checks: dict[OAuthSettings, TokenChecks] = {}
 
@@ -107,6 +115,7 @@ class SaslDoors:
         return ScramMechanism(
             number,
             lambda user: self.image().scram_user(user, number),
+            token_of=lambda token_id: self._tokens.find(token_id, number),
             nonce=base64.urlsafe_b64encode(os.urandom(24)).decode("ascii"),
             salt_key=self._key,
         )
@@ -271,9 +280,10 @@ class SaslGuard:
                 f"User.{session.principal.name}: User.{user}",
             )
         self._login_ms = self._lifetime_ms(self._mechanism)
+        is_by_token = isinstance(self._mechanism, ScramMechanism) and self._mechanism.is_by_token
         self._mechanism = None
         self._is_known = True
-        session.principal = Principal("User", user)
+        session.principal = Principal("User", user, is_by_token)
         self._ends_s = None
         if self._login_ms is not None:
             self._ends_s = self._doors.clock.monotonic() + self._login_ms / 1000
@@ -284,9 +294,12 @@ class SaslGuard:
     def _lifetime_ms(self, mechanism: Mechanism) -> int | None:
         """Return after how long a login ends: with its token, or sooner; None: it does not."""
         longest_ms = self._settings.reauthentication_ms[self._mechanism_name] or None
-        if not isinstance(mechanism, OAuthMechanism) or mechanism.expires_ms is None:
+        expires_ms: int | None = None
+        if isinstance(mechanism, OAuthMechanism | ScramMechanism):
+            expires_ms = mechanism.expires_ms
+        if expires_ms is None:
             return longest_ms
-        left_ms = max(0, mechanism.expires_ms - self._doors.clock.now_ms())
+        left_ms = max(0, expires_ms - self._doors.clock.now_ms())
         return left_ms if longest_ms is None else min(left_ms, longest_ms)
 
     # --- failing ---

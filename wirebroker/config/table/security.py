@@ -106,6 +106,36 @@ ROWS: Final = (
         "GSSAPI",
         "SASL mechanism by which brokers log in to controllers of other processes; likewise.",
     ),
+    password(
+        "delegation.token.secret.key",
+        None,
+        "By which delegation tokens are made and checked, the same on every node of a cluster; "
+        "unset: there are none.",
+    ),
+    long(
+        "delegation.token.max.lifetime.ms",
+        7 * 24 * 3_600_000,
+        "How long a delegation token may be renewed at most.",
+        1,
+    ),
+    long(
+        "delegation.token.expiry.time.ms",
+        24 * 3_600_000,
+        "After how long a delegation token expires that nobody renews.",
+        1,
+    ),
+    long(
+        "delegation.token.expiry.check.interval.ms",
+        3_600_000,
+        "How often the controller removes delegation tokens that have expired.",
+        1,
+    ),
+    integer(
+        "wirebroker.delegation.tokens",
+        10_000,
+        "How many delegation tokens one principal may have made that are not removed yet.",
+        1,
+    ),
     text(
         "security.inter.broker.protocol",
         "PLAINTEXT",
@@ -149,10 +179,6 @@ ROWS: Final = (
     *named("""
         alter.config.policy.class.name asks
         create.topic.policy.class.name asks
-        delegation.token.expiry.check.interval.ms
-        delegation.token.expiry.time.ms
-        delegation.token.max.lifetime.ms
-        delegation.token.secret.key asks
         sasl.client.callback.handler.class
         sasl.login.callback.handler.class
         sasl.login.class
