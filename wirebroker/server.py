@@ -219,10 +219,7 @@ class Server:
             self._bind()
             self.quorum.bind()
             await self._tls.open([each for each, _ in self._sockets])
-            if self.config.list("wirebroker.http.listeners"):
-                await self._open_http()
-            if self.config.str("wirebroker.otlp.endpoint"):
-                self._send_metrics()
+            await self._be_watched()
             self._directories.open(await self.quorum.find_cluster_id())
             self._port_file.remove()
             broker = self.broker = await self._open_broker()
@@ -382,11 +379,15 @@ class Server:
         self.http = await open_http(self.config, why_not_ready=self.why_not_ready)
         add_metrics(self.http.routes, self)
 
-    def _send_metrics(self) -> None:
-        from wirebroker.otlp.push import MetricsPush  # noqa: PLC0415 - loaded if it is asked for
+    async def _be_watched(self) -> None:
+        """Let others ask how it is, and tell those who don't ask, where that is set."""
+        if self.config.list("wirebroker.http.listeners"):
+            await self._open_http()
+        if self.config.str("wirebroker.otlp.endpoint"):
+            from wirebroker.otlp.push import MetricsPush  # noqa: PLC0415 - as HTTP itself
 
-        self._push = MetricsPush(self)
-        self._push.start()
+            self._push = MetricsPush(self)
+            self._push.start()
 
     def _bind(self) -> None:
         self._sockets = bind_all(listeners_of(self.config), self._settings)
