@@ -35,11 +35,13 @@ class Login:
         mechanism: Of SASL.
         user: Our name.
         password: Ours.
+        by_token: Whether they are a delegation token's id and HMAC.
     """
 
     mechanism: str
     user: str
     password: str = field(repr=False)
+    by_token: bool = False
 
 
 @dataclass(slots=True, frozen=True, kw_only=True)
@@ -102,4 +104,9 @@ def login_of(text: str, mechanism: str, name: str) -> Login:
         raise ConfigError(f"{name} cannot be used: {error}") from None
     if "username" not in options or "password" not in options:
         raise ConfigError(f"{name} cannot be used: username and password are missing")
-    return Login(mechanism=mechanism, user=options["username"], password=options["password"])
+    return Login(
+        mechanism=mechanism,
+        user=options["username"],
+        password=options["password"],
+        by_token=mechanism != "PLAIN" and options.get("tokenauth", "").lower() == "true",
+    )
