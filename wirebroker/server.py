@@ -129,6 +129,8 @@ class Server:
         self._table: ConnectionTable | None = None
         self._sasl: SaslDoors | None = None
         self._tls = ListenerTls(self._settings)
+        # Held while a configuration is taken over.
+        self._following = asyncio.Lock()
         self._maintenance: Maintenance | None = None
         self._compactor: Compactor | None = None
         self._replication: Replication | None = None
@@ -259,8 +261,9 @@ class Server:
         sockets = [(listener.name, sock) for listener, sock in self._sockets]
         self.listeners = OpenListeners(self._table, sockets)
         # Those that dynamic configs have added, and what they limit.
-        await self._follow_config(broker.config)
         broker.config_followers.append(self._follow_config)
+        await self._follow_config(broker.config)
+        broker.config_trials.append(self._try_config)
         self.listeners.start()
         self.quorum.serve()
         try:
@@ -341,13 +344,26 @@ class Server:
         await until_idle()
         await self._release()
 
-    async def _follow_config(self, config: Config) -> None:
+    async def _try_config(self, config: Config) -> None:
+        """Try whether listeners could be opened with these keys.
+
+        Raises:
+            ConfigError: They cannot.
+        """
+        await self._tls.try_listeners(listeners_of(config))
+
+    async def _follow_config(self, _config: Config) -> None:
         """Take over what dynamic configs have changed about connections and compaction."""
+        assert self.broker is not None
+        async with self._following:
+            if not self.broker.is_stopping:
+                # The newest: what is read from files meanwhile must not outlive it.
+                await self._use_config(self.broker.config)
+
+    async def _use_config(self, config: Config) -> None:
         assert self.broker is not None
         assert self.listeners is not None
         assert self._compactor is not None
-        if self.broker.is_stopping:
-            return
         assert self._sasl is not None
         self._compactor.config_changed()
         self._sasl.use_listeners(listeners_of(config))

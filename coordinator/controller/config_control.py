@@ -248,6 +248,25 @@ def _check_own(
         raise _refused(str(error)) from None
 
 
+def own_configs_after(
+    resource: Any, image: ClusterImage, *, is_incremental: bool
+) -> dict[str, str] | None:
+    """Return the configs of a broker after a change of them; None if it is none that can be made.
+
+    Args:
+        resource: Of an (Incremental)AlterConfigs request: a broker, by its number.
+        image: Before the change.
+        is_incremental: Which of the two it is.
+    """
+    edit = _edit if is_incremental else _replace
+    try:
+        _check_shape(resource, is_incremental=is_incremental)
+        before = image.config(ResourceType.BROKER, resource.resource_name)
+        return edit(resource, before, _BROKER_KIND)
+    except KafkaError:
+        return None
+
+
 def _check_registered(name: str, image: ClusterImage) -> None:
     if not name.isdecimal():
         raise _refused(f"A broker is named by a whole number, not by '{name}'.")

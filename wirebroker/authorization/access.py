@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 # Of one client and need; 200 bytes each, and up to so long a name, which is what a peer sends.
 _MOST_DECISIONS: Final = 2_000
+# Of one request, which may name half a million resources, that is told of in the audit log.
+_MOST_DENIALS_TOLD: Final = 100
 _LONGEST_KEPT_NAME: Final = 249
 # Kafka's AclEntry.supportedOperations.
 _OPERATIONS: Final[dict[Resource, tuple[Operation, ...]]] = {
@@ -158,11 +160,12 @@ class ClientAccess:
 class Asking:
     """One request's."""
 
-    __slots__ = ("_access", "_key")
+    __slots__ = ("_access", "_denials_told", "_key")
 
     def __init__(self, access: ClientAccess, key: ApiKey) -> None:
         self._access = access
         self._key = key
+        self._denials_told = 0
 
     @property
     def principal(self) -> Principal:
@@ -179,9 +182,16 @@ class Asking:
         Args:
             need: What.
             name: The resource's.
-            logs_denied: Whether a denial is told in the audit log.
+            logs_denied: Whether a denial is told in the audit log: of one request the first ones.
         """
-        return self._access.may(need, name, self._key, logs_denied=logs_denied)
+        logs_denied = logs_denied and self._denials_told < _MOST_DENIALS_TOLD
+        if self._access.may(need, name, self._key, logs_denied=logs_denied):
+            return True
+        if logs_denied:
+            self._denials_told += 1
+            if self._denials_told == _MOST_DENIALS_TOLD:
+                audit.tell_no_more(self._access.client, self._key)
+        return False
 
     def may_some(self, need: Need) -> bool:
         """Tell whether the client may do something to some resource of a kind."""

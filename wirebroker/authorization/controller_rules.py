@@ -17,6 +17,7 @@ from wirebroker.authorization.ruling import (
     GROUP_DENIED,
     MESSAGES,
     SERVED,
+    STEP,
     TOPIC_DENIED,
     AskedRequest,
     Fields,
@@ -54,9 +55,10 @@ from wirebroker.needs import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from wirebroker.authorization.ruling import Rule
+    from wirebroker.clock import Steps
     from wirebroker.coordinator.controller.controller import ControllerRequest
 
 _METADATA_TOPIC: Final = "__cluster_metadata"
@@ -65,7 +67,7 @@ _OF_CONFIGS: Final = frozenset({"num_partitions", "replication_factor", "configs
 _DELETE_IN_CLUSTER: Final = Need(Operation.DELETE, Resource.CLUSTER)
 
 
-def create_topics(asked: AskedRequest) -> Ruling:
+def create_topics(asked: AskedRequest) -> Steps[Ruling]:
     """Create topics that may be; show the configs of those whose configs may be described."""
     asking, body = asked.asking, asked.body
     counts = Counter[str](topic.name for topic in body.topics)
@@ -73,10 +75,15 @@ def create_topics(asked: AskedRequest) -> Ruling:
     # What is named twice, or nobody may create, is refused for that.
     plain = [n for n, count in counts.items() if count == 1 and n != _METADATA_TOPIC]
     hidden: set[str] = set()
-    if not is_open:
-        hidden = {name for name in plain if not asking.may(CREATE_TOPIC, name)}
+    blurred: set[str] = set()
+    for count, name in enumerate(plain, 1):
+        if not is_open and not asking.may(CREATE_TOPIC, name):
+            hidden.add(name)
+        if not asking.may(DESCRIBE_TOPIC_CONFIGS, name, logs_denied=False):
+            blurred.add(name)
+        if count % STEP == 0:
+            yield
     body.topics = [topic for topic in body.topics if topic.name not in hidden]
-    blurred = {n for n in plain if not asking.may(DESCRIBE_TOPIC_CONFIGS, n, logs_denied=False)}
     failures: list[Fields] = [
         {"name": name, "error_code": int(TOPIC_DENIED), "error_message": "Authorization failed."}
         for name in hidden
@@ -99,7 +106,7 @@ def _without_configs(topic: Fields) -> Fields:
     return {**shown, "topic_config_error_code": int(TOPIC_DENIED)}
 
 
-def delete_topics(asked: AskedRequest) -> Ruling:
+def delete_topics(asked: AskedRequest) -> Steps[Ruling]:
     """Delete topics that may be deleted; tell nothing of topics that may not be described."""
     asking, body = asked.asking, asked.body
     if asking.may(_DELETE_IN_CLUSTER, logs_denied=False):
@@ -122,9 +129,19 @@ def delete_topics(asked: AskedRequest) -> Ruling:
             return False
         return True
 
-    body.topic_names = [name for name in body.topic_names if is_deletable(name, ZERO_UUID)]
-    body.topics = [each for each in body.topics if is_deletable(each.name, each.topic_id)]
+    body.topic_names = yield from _kept(body.topic_names, lambda n: is_deletable(n, ZERO_UUID))
+    body.topics = yield from _kept(body.topics, lambda each: is_deletable(each.name, each.topic_id))
     return adding("responses", failures)
+
+
+def _kept(elements: Iterable[Any], is_kept: Callable[[Any], bool]) -> Steps[list[Any]]:
+    kept: list[Any] = []
+    for count, each in enumerate(elements, 1):
+        if is_kept(each):
+            kept.append(each)
+        if count % STEP == 0:
+            yield
+    return kept
 
 
 def _not_deleted(name: str | None, topic_id: bytes) -> Fields:
@@ -136,10 +153,12 @@ def _not_deleted(name: str | None, topic_id: bytes) -> Fields:
     }
 
 
-def create_partitions(asked: AskedRequest) -> Ruling:
+def create_partitions(asked: AskedRequest) -> Steps[Ruling]:
     """Add partitions to topics that may be altered."""
     body = asked.body
-    body.topics, others = split(asked.asking, ALTER_TOPIC, body.topics, lambda t: str(t.name))
+    body.topics, others = yield from split(
+        asked.asking, ALTER_TOPIC, body.topics, lambda t: str(t.name)
+    )
     failures = [
         {"name": topic.name, "error_code": int(TOPIC_DENIED), "error_message": None}
         for topic in others
@@ -147,12 +166,14 @@ def create_partitions(asked: AskedRequest) -> Ruling:
     return adding("results", failures)
 
 
-def alter_configs(asked: AskedRequest) -> Ruling:
+def alter_configs(asked: AskedRequest) -> Steps[Ruling]:
     """Alter the configs of resources that may be altered."""
     body = asked.body
     allowed: list[Any] = []
     failures: list[Fields] = []
-    for each in body.resources:
+    for count, each in enumerate(body.resources, 1):
+        if count % STEP == 0:
+            yield
         need, error, name = _alter_need(each)
         if need is None or asked.asking.may(need, *name):
             allowed.append(each)
@@ -230,11 +251,12 @@ LISTENER_RULES: Final[dict[ApiKey, Rule]] = {
 }
 
 
-def rule_on(request: ControllerRequest, asked: AskedRequest) -> Ruling:
+def rule_on(request: ControllerRequest, asked: AskedRequest) -> Steps[Ruling]:
     """Return what becomes of a request to the controller."""
     rule = _RULES.get(request.key)
     if rule is not None:
-        return rule(asked)
+        ruling = rule(asked)
+        return ruling if isinstance(ruling, Ruling) else (yield from ruling)
     if asked.asking.may(_CLUSTER_NEEDS.get(request.key, CLUSTER_ACTION)):
         return SERVED
     return Ruling(refusal(request, denied(CLUSTER_DENIED)))

@@ -22,6 +22,7 @@ from wirebroker.authorization.access import asking_for
 from wirebroker.authorization.controller_rules import rule_on
 from wirebroker.authorization.following import follow_acls, unserved_protection
 from wirebroker.authorization.ruling import AskedRequest
+from wirebroker.clock import Slices
 from wirebroker.cluster.committed_answers import AnswerErrors
 from wirebroker.cluster.controller_log import ControllerLog
 from wirebroker.cluster.metadata_fetch import MetadataFetches
@@ -236,7 +237,7 @@ class QuorumController:
         principal, host = request.client
         asking = asking_for(self.authorization, principal, java_host(host), request.key)
         asked = AskedRequest(asking, self.follower.image, request.version, request.body)
-        ruling = rule_on(request, asked)
+        ruling = await Slices(self._clock).run(rule_on(request, asked))
         if ruling.refusal is not None:
             return dict(ruling.refusal)
         answer = await self._carry_out(request)
