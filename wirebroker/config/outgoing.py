@@ -39,12 +39,14 @@ class Login:
         user: Our name.
         password: Ours.
         kerberos: What we have in place of a password, by GSSAPI.
+        by_token: Whether they are a delegation token's id and HMAC.
     """
 
     mechanism: str
     user: str
     password: str = field(default="", repr=False)
     kerberos: KerberosKeys | None = None
+    by_token: bool = False
 
 
 @dataclass(slots=True, frozen=True, kw_only=True)
@@ -114,4 +116,9 @@ def login_of(text: str, mechanism: str, name: str, *, service: str | None = None
         return Login(mechanism=mechanism, user=keys.principal, kerberos=keys)
     if "username" not in options or "password" not in options:
         raise ConfigError(f"{name} cannot be used: username and password are missing")
-    return Login(mechanism=mechanism, user=options["username"], password=options["password"])
+    return Login(
+        mechanism=mechanism,
+        user=options["username"],
+        password=options["password"],
+        by_token=mechanism != "PLAIN" and options.get("tokenauth", "").lower() == "true",
+    )
