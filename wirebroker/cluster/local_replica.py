@@ -56,6 +56,7 @@ class LocalReplica:
         "_commit_watch",
         "_growth",
         "_replay",
+        "_upkeep_lock",
         "_watchers",
         "directory",
         "index",
@@ -74,6 +75,7 @@ class LocalReplica:
         self.traffic = Traffic()
         # Made when first needed, as the three below: most of 10,000 partitions never do.
         self._append_lock: asyncio.Lock | None = None
+        self._upkeep_lock: asyncio.Lock | None = None
         self._replay: asyncio.Task[None] | None = None
         self._growth: GrowthWatch | None = None
         self._commit_watch: GrowthWatch | None = None
@@ -91,6 +93,13 @@ class LocalReplica:
         if self._append_lock is None:
             self._append_lock = asyncio.Lock()
         return self._append_lock
+
+    @property
+    def upkeep_lock(self) -> asyncio.Lock:
+        """What is held by who puts other files into the place of the log's: one at a time."""
+        if self._upkeep_lock is None:
+            self._upkeep_lock = asyncio.Lock()
+        return self._upkeep_lock
 
     @property
     def is_appending(self) -> bool:

@@ -119,6 +119,11 @@ class ReplicaStanding(LocalReplica):
 
     # -- roles -----------------------------------------------------------------------------------
 
+    def move_to(self, directory: DataDirectory) -> None:
+        """Lie in another directory from now on; the log is there already."""
+        self.directory = directory
+        self.serving_epoch += 1
+
     def suspend(self) -> None:
         """Serve nothing until a role is entered; what is under way may end (`until_settled`)."""
         self.is_leader = False
