@@ -88,6 +88,8 @@ class FetchWait:
         for (_, partition), callback in zip(self._reads.found, self._callbacks, strict=False):
             partition.unwatch(callback)
             yield
+        # They refer to this: a follower of thousands would leave as much garbage twice a second.
+        self._callbacks.clear()
 
     def give_up(self) -> None:
         """Wait no longer."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -20,6 +21,7 @@ from tests.support.requests import (
     produce_request,
 )
 from tests.support.servers import broker_of, client_of, memory_directory, running, until
+from wirebroker.api.fetch_wait import FetchWait
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
 
@@ -288,6 +290,22 @@ async def test_time_is_over_with_less_than_min_bytes(tmp_path):
         assert loop.time() - began >= SHORT_MS / 1000
         assert values_in(partitions_of(answer)["t", 0].records) == [b"a", b"b"]
         assert watchers(server) == 0
+
+
+async def test_a_wait_leaves_no_cycle_behind(tmp_path):
+    """A kept one (wirebroker/garbage.py) would stay for ever, with all partitions of a follower."""
+    async with running(tmp_path) as server, client_of(server) as client:
+        await create_topic(client, "t")
+        gc.collect()
+        gc.disable()
+        try:
+            for _ in range(3):
+                await fetch(client, "t", 0, max_wait_ms=SHORT_MS)
+            await until(lambda: not watchers(server))
+            waits = [each for each in gc.get_objects() if isinstance(each, FetchWait)]
+            assert len(waits) <= 1, "the session may know the last one"
+        finally:
+            gc.enable()
 
 
 async def test_min_bytes_above_max_bytes_do_not_wait_for_what_cannot_come(tmp_path):
