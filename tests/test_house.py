@@ -53,6 +53,7 @@ DOORS = {
     },
     "re2": {"wirebroker/patterns.py"},
     "h11": {"wirebroker/http/conversation.py"},
+    "opentelemetry": {"wirebroker/otlp/sending.py"},
     "jwt": {"wirebroker/security/tokens.py"},
     "gssapi": {"wirebroker/security/kerberos.py"},
     "testcontainers": {"wirebroker/testing/engine.py"},

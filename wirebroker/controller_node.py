@@ -48,6 +48,7 @@ logger = logging.getLogger("wirebroker")
 
 # Modules whose handlers serve a controller listener.
 _API_MODULES: Final = (
+    "acls",
     "describe_cluster",
     "envelope",
     "metadata_log",

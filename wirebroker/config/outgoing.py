@@ -45,6 +45,7 @@ class Login:
         password: Ours.
         kerberos: What we have in place of a password, by GSSAPI.
         oauth: Likewise, by OAUTHBEARER.
+        by_token: Whether they are a delegation token's id and HMAC.
     """
 
     mechanism: str
@@ -52,6 +53,7 @@ class Login:
     password: str = field(default="", repr=False)
     kerberos: KerberosKeys | None = None
     oauth: OAuthLogin | None = None
+    by_token: bool = False
 
 
 @dataclass(slots=True, frozen=True, kw_only=True)
@@ -138,4 +140,9 @@ def login_of(
         return Login(mechanism=mechanism, user=own.client_id or "us", oauth=own)
     if "username" not in options or "password" not in options:
         raise ConfigError(f"{name} cannot be used: username and password are missing")
-    return Login(mechanism=mechanism, user=options["username"], password=options["password"])
+    return Login(
+        mechanism=mechanism,
+        user=options["username"],
+        password=options["password"],
+        by_token=mechanism != "PLAIN" and options.get("tokenauth", "").lower() == "true",
+    )

@@ -116,7 +116,7 @@ class SaslLogin:
 
     async def _prove(self, connection: PeerConnection, number: int) -> Any:
         nonce = secrets.token_urlsafe(24)
-        first = client_first(self._login.user, nonce)
+        first = client_first(self._login.user, nonce, by_token=self._login.by_token)
         answer = await self._send(connection, b"n,," + first.encode())
         try:
             wanted = parse_server_first(bytes(answer.auth_bytes), nonce)
