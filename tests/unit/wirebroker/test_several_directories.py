@@ -119,7 +119,11 @@ async def test_what_lay_in_a_directory_that_fails_is_led_by_the_other_broker(
         kept = [index for index in range(PARTITIONS) if lies_in(index) == one]
         assert len(lost) == len(kept) == PARTITIONS // 2
         assert led_by(servers[1], [*lost, *kept]) == {failing}
-        await until(lambda: set(partition(servers[other], lost[0]).isr) == {1, 2})
+        # The other may not have heard of the topic yet.
+        image_of = broker_of(servers[other]).metadata
+        await until(
+            lambda: (found := image_of.image.partition("t", lost[0])) and set(found.isr) == {1, 2}
+        )
 
         manager = broker_of(servers[failing]).replicas
         error = OSError(errno.EIO, "the disk is gone")
