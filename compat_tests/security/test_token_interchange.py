@@ -25,7 +25,6 @@ from wirebroker.codecs.errors import ErrorCode
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from compat_tests.cluster.nodes import OwnNode
 
 pytestmark = [pytest.mark.java, pytest.mark.long]
 
@@ -97,7 +96,7 @@ def test_tokens_go_with_the_directory(tmp_path: Path, kinds: tuple[str, str]) ->
     assert len(known) == 12
 
 
-def with_login(node: JavaBroker | MemberBroker | OwnNode, ports: list[int]) -> None:
+def with_login(node: JavaBroker | MemberBroker, ports: list[int]) -> None:
     """Give a node of a cluster a listener for clients, beside that for brokers."""
     node.port = ports[0]
     prefix = "listener.name.clients"
@@ -116,15 +115,17 @@ def with_login(node: JavaBroker | MemberBroker | OwnNode, ports: list[int]) -> N
 
 @pytest.mark.parametrize("controller", ["apache", "wirebroker"])
 def test_a_token_is_everybodys_whoever_decides(tmp_path: Path, controller: str) -> None:
-    settings = {"delegation_token_secret_key": "hunter2"}
     if controller == "apache":
         cluster = Cluster(tmp_path, settings=SECRET)
         cluster.start_controllers()
     else:
-        cluster = own_cluster(tmp_path, **settings)
+        cluster = own_cluster(tmp_path, delegation_token_secret_key="hunter2")
     ports = free_ports(4)
     try:
-        brokers = {1: JavaBroker(cluster, 1), 2: MemberBroker(cluster, 2)}
+        brokers: dict[int, JavaBroker | MemberBroker] = {
+            1: JavaBroker(cluster, 1),
+            2: MemberBroker(cluster, 2),
+        }
         for place, (node_id, broker) in enumerate(brokers.items()):
             with_login(broker, ports[2 * place : 2 * place + 2])
             cluster.brokers[node_id] = broker
