@@ -100,6 +100,8 @@ class Member:
             self._channel, metadata, node_id=node_id, new_uuid=cluster.new_uuid
         )
         self.directory = LogDirectory.open(path, files, node_id=node_id)
+        # As the topics' records name it.
+        self.directory.directory_id = bytes([node_id]) * 16
         self.replicas: ReplicaManager
         self.replication: Replication
         self.broker: Any
@@ -111,7 +113,7 @@ class Member:
         await self.lifecycle.register(
             cluster_id=CLUSTER_ID,
             endpoints=[Endpoint(_LISTENER, f"node-{self.node_id}", 9092, 0)],
-            log_directories=[bytes([self.node_id]) * 16],
+            log_directories=[self.directory.directory_id],
             rack=f"rack-{self.node_id}",
         )
         self.heard = cluster.image

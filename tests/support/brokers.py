@@ -93,6 +93,11 @@ class Broker(abc.ABC):
         assert self._process, "the broker is not running"
         return self._process.pid
 
+    @property
+    def process_ids(self) -> Sequence[int]:
+        """The numbers of all its processes."""
+        return [self.process_id]
+
     def start(self) -> None:
         """Start the process and return when it answers requests."""
         assert self._process is None, "the broker is running"
