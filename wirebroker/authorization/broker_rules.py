@@ -1,8 +1,8 @@
 """The table: API key -> rule, for what a broker answers itself; topics, configs, the cluster.
 
-Produce, Fetch, Metadata, DescribeConfigs and DescribeTopicPartitions ask for themselves, in their
-handlers: what is denied decides there what is read at all. What is forwarded has its rules where it
-is decided (controller_rules.py).
+Produce, Fetch, Metadata, DescribeConfigs, DescribeTopicPartitions and DescribeDelegationToken ask
+for themselves, in their handlers: what is denied decides there what is read at all. What is
+forwarded has its rules where it is decided (controller_rules.py).
 
 Source: Kafka's KafkaApis, ConfigHelper; the error answers of its request classes.
 """
@@ -262,5 +262,6 @@ ASKING_THEMSELVES: Final = frozenset(
         ApiKey.METADATA,
         ApiKey.DESCRIBE_CONFIGS,
         ApiKey.DESCRIBE_TOPIC_PARTITIONS,
+        ApiKey.DESCRIBE_DELEGATION_TOKEN,
     }
 )

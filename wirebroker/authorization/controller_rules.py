@@ -31,9 +31,12 @@ from wirebroker.authorization.ruling import (
 )
 from wirebroker.codecs.acls import Operation, Resource
 from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.codecs.delegation_token import principal_text
+from wirebroker.codecs.errors import ErrorCode
 from wirebroker.codecs.primitives import ZERO_UUID
 from wirebroker.coordinator.controller.cluster_image import ResourceType
 from wirebroker.coordinator.controller.controller import SERVED_KEYS, refusal
+from wirebroker.coordinator.controller.token_control import denied_token, owner_of
 from wirebroker.needs import (
     ALTER_CLUSTER,
     ALTER_CLUSTER_CONFIGS,
@@ -42,6 +45,7 @@ from wirebroker.needs import (
     ALTER_TOPIC_CONFIGS,
     CLUSTER_ACTION,
     CREATE_IN_CLUSTER,
+    CREATE_TOKENS_OF_USER,
     CREATE_TOPIC,
     DELETE_TOPIC,
     DESCRIBE_CLUSTER,
@@ -194,6 +198,23 @@ def _alter_need(resource: Any) -> tuple[Need | None, Any, tuple[str, ...]]:
     return None, None, ()  # unknown: refused for that
 
 
+def create_token(asked: AskedRequest) -> Ruling:
+    """Make tokens for who asks; for others, whom he may make them for. Asked by token: refused."""
+    asker = asked.asking.principal
+    owner = owner_of(asked.body, asker)
+    if asker.is_by_token or owner == principal_text(asker):
+        return SERVED
+    if asked.asking.may(CREATE_TOKENS_OF_USER, owner):
+        return SERVED
+    return Ruling(denied_token(asked.body, asker, ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED))
+
+
+def change_token(asked: AskedRequest) -> Ruling:
+    """Leave it to the token: its owner and its renewers may."""
+    del asked
+    return SERVED
+
+
 # What they need of the cluster; the others: its own action.
 _CLUSTER_NEEDS: Final[dict[ApiKey, Need]] = {
     ApiKey.CREATE_ACLS: ALTER_CLUSTER,
@@ -213,6 +234,9 @@ _RULES: Final[dict[ApiKey, Rule]] = {
     ApiKey.CREATE_PARTITIONS: create_partitions,
     ApiKey.ALTER_CONFIGS: alter_configs,
     ApiKey.INCREMENTAL_ALTER_CONFIGS: alter_configs,
+    ApiKey.CREATE_DELEGATION_TOKEN: create_token,
+    ApiKey.RENEW_DELEGATION_TOKEN: change_token,
+    ApiKey.EXPIRE_DELEGATION_TOKEN: change_token,
 }
 
 
@@ -224,6 +248,7 @@ LISTENER_RULES: Final[dict[ApiKey, Rule]] = {
     ApiKey.ENVELOPE: of_cluster(CLUSTER_ACTION),
     ApiKey.DESCRIBE_CLUSTER: of_cluster(ALTER_CLUSTER),
     ApiKey.FETCH_SNAPSHOT: of_cluster(CLUSTER_ACTION),
+    ApiKey.DESCRIBE_ACLS: of_cluster(DESCRIBE_CLUSTER, error_message=MESSAGES[CLUSTER_DENIED]),
 }
 
 

@@ -1,7 +1,7 @@
 """What support would ask of a cluster: each question's answers, with the next step.
 
-A question that the cluster does not answer, or not to this user, is said to be open; it is no
-trouble of the cluster's.
+A question that the cluster does not answer, or not to this user, is said to be open, and so is one
+whose answer leaves out what this user may not see; it is no trouble of the cluster's.
 """
 
 from __future__ import annotations
@@ -10,10 +10,11 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from wirebroker.client.configs import BROKER, TOPIC, configs_of
-from wirebroker.client.errors import ClientError
+from wirebroker.client.errors import ClientError, check
 from wirebroker.client.groups import describe_group, list_groups, progress_of
 from wirebroker.client.quorum import quorum_of
 from wirebroker.client.reassignments import list_reassignments
+from wirebroker.client.sight import sight_of
 from wirebroker.client.transactions import describe_transaction, list_transactions
 from wirebroker.clock import pause
 from wirebroker.codecs.api_keys import ApiKey
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from typing import TypeAlias
 
     from wirebroker.client.kafka_client import KafkaClient
+    from wirebroker.client.sight import Sight
 
     Question: TypeAlias = Callable[[KafkaClient, "CheckupLimits"], Awaitable["list[Symptom]"]]
 
@@ -32,6 +34,14 @@ _LOOPBACK: Final = ("127.", "localhost", "::1", "0.0.0.0", "::")  # noqa: S104 -
 _MIN_ISR: Final = "min.insync.replicas"
 _THROTTLES: Final = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")
 _GIB: Final = 1 << 30
+_ASK_OTHERWISE: Final = "ask as a user who may, or a newer broker"
+_PARTITIONS: Final = "partitions"
+# Of which questions an answer leaves out what the user may not describe, and what that is.
+_OF_THOSE_SEEN: Final = {
+    _PARTITIONS: "partitions",
+    "groups": "groups",
+    "transactions": "transactions",
+}
 # Examples that a sentence names.
 _FEW: Final = 3
 
@@ -82,15 +92,30 @@ async def ask_all(client: KafkaClient, limits: CheckupLimits) -> dict[str, list[
     Raises:
         ClientError: No broker answers at all.
     """
-    await client.metadata()
+    sight = await sight_of(client)
     found: dict[str, list[Symptom]] = {}
     for name, question in QUESTIONS.items():
         try:
-            found[name] = await question(client, limits)
+            found[name] = [*await question(client, limits), *_unseen(name, sight)]
         except ClientError as error:
-            step = "ask as a user who may, or a newer broker"
-            found[name] = [Symptom(Weight.OPEN, str(error), step)]
+            found[name] = [Symptom(Weight.OPEN, str(error), _ASK_OTHERWISE)]
     return found
+
+
+def _unseen(question: str, sight: Sight) -> list[Symptom]:
+    """Say what an answer leaves out without a word."""
+    what = _OF_THOSE_SEEN.get(question)
+    if what is None:
+        return []
+    if not sight.is_whole:
+        only = f"only those {what} were looked at that this user may see: it may not describe"
+        return [Symptom(Weight.OPEN, f"{only} the cluster", _ASK_OTHERWISE)]
+    if question == _PARTITIONS:
+        hidden = "are hidden from this user, and were not looked at"
+        return _symptom(
+            list(sight.hidden_topics), Weight.OPEN, hidden, _ASK_OTHERWISE, noun="topics"
+        )
+    return []
 
 
 async def _addresses(client: KafkaClient, limits: CheckupLimits) -> list[Symptom]:
@@ -189,6 +214,7 @@ async def _disks(client: KafkaClient, limits: CheckupLimits) -> list[Symptom]:
     found: list[Symptom] = []
     for broker in await client.broker_ids():
         answer = await client.request_of(broker, ApiKey.DESCRIBE_LOG_DIRS, {"topics": None})
+        check(getattr(answer, "error_code", 0), f"broker {broker} does not show its directories")
         for each in answer.results:
             where = f"broker {broker}, {each.log_dir}"
             if each.error_code:
@@ -258,7 +284,7 @@ async def _moves(client: KafkaClient, limits: CheckupLimits) -> list[Symptom]:
 
 QUESTIONS: Final[dict[str, Question]] = {
     "addresses": _addresses,
-    "partitions": _partitions,
+    _PARTITIONS: _partitions,
     "groups": _groups,
     "disks": _disks,
     "quorum and clock": _quorum,

@@ -13,13 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from wirebroker.client.aborted import AbortedFilter
 from wirebroker.client.errors import PASSING, ClientError, check
 from wirebroker.client.fetched_batches import fetched_batches
-from wirebroker.client.leaders import (
-    EARLIEST,
-    LATEST,
-    TopicPartition,
-    offsets_at,
-    partitions_of,
-)
+from wirebroker.client.leaders import TopicPartition, clamped, partitions_of
 from wirebroker.clock import pause
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode, KafkaError
@@ -213,12 +207,3 @@ class PartitionsReader:
         if offset < self.positions[place]:
             return False
         return self._until is None or offset < self._until[place]
-
-
-async def clamped(
-    client: KafkaClient, positions: Mapping[TopicPartition, int]
-) -> dict[TopicPartition, int]:
-    """Return for each offset the nearest that its partition has, or is about to have."""
-    starts = await offsets_at(client, dict.fromkeys(positions, EARLIEST))
-    ends = await offsets_at(client, dict.fromkeys(positions, LATEST))
-    return {place: min(max(at, starts[place]), ends[place]) for place, at in positions.items()}

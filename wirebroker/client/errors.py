@@ -5,7 +5,7 @@ A message says what went wrong and, where it is known, what to do next.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from wirebroker.codecs.errors import ErrorCode
 from wirebroker.net.client.errors import error_name
@@ -30,6 +30,24 @@ class ClientError(Exception):
 
 class UnservedError(ClientError):
     """A broker that doesn't serve what it is asked for, being older or another."""
+
+
+class FlagNames(NamedTuple):
+    """The flags by which whoever reads a message can name another cluster, or ask it otherwise."""
+
+    address: str
+    tls: str
+    trust: str
+    login: str
+
+
+# Of the verbs.
+FLAG_NAMES: Final = FlagNames(
+    address="-b HOST:PORT or WIREBROKER_BOOTSTRAP",
+    tls="--tls or --tls-ca FILE",
+    trust="--tls-ca FILE",
+    login="--sasl-user NAME",
+)
 
 
 # What an answer says that will be otherwise in a moment: leaders and coordinators that move, or
@@ -65,6 +83,11 @@ _MEANINGS: Final = {
     ErrorCode.TOPIC_AUTHORIZATION_FAILED: "this user may not do that with the topic",
     ErrorCode.GROUP_AUTHORIZATION_FAILED: "this user may not do that with the group",
     ErrorCode.CLUSTER_AUTHORIZATION_FAILED: "this user may not do that with the cluster",
+    ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED: "delegation.token.secret.key is not set",
+    ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED: "log in by TLS or SASL, and not by a token",
+    ErrorCode.DELEGATION_TOKEN_OWNER_MISMATCH: "only its owner and its renewers may",
+    ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED: "this user may make none for that owner",
+    ErrorCode.DELEGATION_TOKEN_EXPIRED: "it has expired",
 }
 
 

@@ -16,8 +16,10 @@ from copy import copy
 from typing import TYPE_CHECKING, Any, Final
 
 from wirebroker.client.errors import (
+    FLAG_NAMES,
     PASSING,
     ClientError,
+    FlagNames,
     UnservedError,
     explained,
 )
@@ -51,7 +53,6 @@ _CLIENT_ID: Final = "wirebroker-cli"
 # What connections say of their end (net/client).
 _NO_TLS: Final = "there is no TLS with it"
 _CLOSED: Final = "it has closed the connection"
-_LOGIN: Final = ". A listener with SASL asks for --sasl-user NAME"
 _LOCAL_HOSTS: Final = ("127.", "localhost", "::1")
 
 
@@ -70,6 +71,7 @@ class KafkaClient:
         "_coordinators",
         "_dialer",
         "_first",
+        "_flags",
         "_handshake",
         "_nodes",
         "_random",
@@ -89,6 +91,7 @@ class KafkaClient:
         random: Random,
         handshake: Handshake | None = None,
         client_id: str = _CLIENT_ID,
+        flags: FlagNames = FLAG_NAMES,
         retry: Backoff = _RETRY,
     ) -> None:
         """Take addresses of brokers, at least one; nothing is connected yet.
@@ -101,6 +104,7 @@ class KafkaClient:
             random: For pauses.
             handshake: What follows on each connection: a login.
             client_id: How brokers' logs call it.
+            flags: By which whoever is told of a failure can do something about it.
             retry: The pauses before what passes by itself is tried again.
         """
         assert bootstrap
@@ -108,6 +112,7 @@ class KafkaClient:
         self.clock = clock
         self._bootstrap = tuple(bootstrap)
         self._dialer = dialer
+        self._flags = flags
         self._handshake = handshake
         self._random = random
         self._retry = retry
@@ -173,11 +178,12 @@ class KafkaClient:
                 problems.append(error)
             except PeerError as error:
                 is_closed = isinstance(error, ConnectionLostError) and self._handshake is None
-                raise ClientError(f"{error}{_LOGIN if is_closed else ''}") from error
+                step = f". A listener with SASL asks for {self._flags.login}" if is_closed else ""
+                raise ClientError(f"{error}{step}") from error
             else:
                 self._first = address
                 return answer
-        raise ClientError(_nobody(problems))
+        raise ClientError(_nobody(problems, self._flags))
 
     async def request_of(
         self,
@@ -368,18 +374,18 @@ def _coordinator_question(group: str) -> Body:
     return lambda version: {"key": group} | ({"key_type": _GROUP} if version else {})
 
 
-def _nobody(problems: Sequence[CannotConnectError]) -> str:
+def _nobody(problems: Sequence[CannotConnectError], flags: FlagNames) -> str:
     """Say that no address has answered, and what to do about it."""
     said = "; ".join(f"{each.peer}: {_why(each).rstrip('.')}" for each in problems)
     if any(isinstance(each, AuthenticationFailedError) for each in problems):
         return f"no login at {said}"
     if any(_NO_TLS in each.what for each in problems):
-        return f"no connection to {said}. Whose certificates are believed, says --tls-ca FILE"
+        return f"no connection to {said}. Whose certificates are believed, says {flags.trust}"
     if any(_CLOSED in each.what for each in problems):
-        return f"no connection to {said}. A listener with TLS asks for --tls or --tls-ca FILE"
+        return f"no connection to {said}. A listener with TLS asks for {flags.tls}"
     return (
         f"no broker answers at {said}. Start one with `wirebroker serve`, or"
-        " name another by -b HOST:PORT or WIREBROKER_BOOTSTRAP"
+        f" name another by {flags.address}"
     )
 
 

@@ -108,6 +108,15 @@ async def delete_records(
     return {place: int(answer.low_watermark) for place, answer in answers.items()}
 
 
+async def clamped(
+    client: KafkaClient, positions: Mapping[TopicPartition, int]
+) -> dict[TopicPartition, int]:
+    """Return for each offset the nearest that its partition has, or is about to have."""
+    starts = await offsets_at(client, dict.fromkeys(positions, EARLIEST))
+    ends = await offsets_at(client, dict.fromkeys(positions, LATEST))
+    return {place: min(max(at, starts[place]), ends[place]) for place, at in positions.items()}
+
+
 async def _ask_leaders(
     client: KafkaClient,
     key: ApiKey,

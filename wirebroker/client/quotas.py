@@ -8,12 +8,13 @@ from wirebroker.client.errors import check
 from wirebroker.codecs.api_keys import ApiKey
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from wirebroker.client.kafka_client import KafkaClient
 
 _EXACT: Final = 0
 _DEFAULT: Final = 1
+_ANY: Final = 2
 
 # By kind (user, client-id, ip) the name; None is the default of its kind.
 Entity = dict[str, str | None]
@@ -26,8 +27,16 @@ class EntityQuotas(NamedTuple):
     values: dict[str, float]
 
 
-async def list_quotas(client: KafkaClient, wanted: Entity) -> list[EntityQuotas]:
+async def list_quotas(
+    client: KafkaClient, wanted: Entity, *, any_of: Iterable[str] = (), is_strict: bool = False
+) -> list[EntityQuotas]:
     """Return the quotas of an entity, and of those that it is a part of; of all if it is empty.
+
+    Args:
+        client: The cluster.
+        wanted: The entity.
+        any_of: Kinds of which any name will do, the default too.
+        is_strict: Whether entities with further parts are left out.
 
     Raises:
         ClientError: They may not be seen.
@@ -40,7 +49,8 @@ async def list_quotas(client: KafkaClient, wanted: Entity) -> list[EntityQuotas]
         }
         for kind, name in wanted.items()
     ]
-    body = {"components": components, "strict": False}
+    components += [{"entity_type": kind, "match_type": _ANY, "match": None} for kind in any_of]
+    body = {"components": components, "strict": is_strict}
     answer = await client.request(ApiKey.DESCRIBE_CLIENT_QUOTAS, body)
     check(answer.error_code, "quotas cannot be listed", answer.error_message)
     found = [

@@ -11,7 +11,7 @@ from wirebroker.codecs.errors import ErrorCode
 from wirebroker.codecs.scram import SALT_BITS, SCRAM_MECHANISMS, salt_of, salted_password
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from wirebroker.client.kafka_client import KafkaClient
 
@@ -48,30 +48,26 @@ async def list_users(client: KafkaClient, names: Sequence[str] = ()) -> list[Scr
     return sorted(found)
 
 
-async def set_user(
-    client: KafkaClient, name: str, mechanism: int, password: str, *, iterations: int
-) -> None:
+class NewPassword(NamedTuple):
+    """What a user logs in with from now on; the password is not sent."""
+
+    password: str
+    iterations: int  # how often it is hashed
+
+
+async def set_user(client: KafkaClient, name: str, mechanism: int, new: NewPassword) -> None:
     """Make a user, or give one another password.
 
     Args:
         client: The cluster.
         name: The user's.
         mechanism: One of SCRAM_MECHANISMS.
-        password: Is not sent.
-        iterations: How often it is hashed.
+        new: What the user logs in with.
 
     Raises:
         ClientError: It is refused.
     """
-    salt = salt_of(secrets.randbits(SALT_BITS))
-    row = {
-        "name": name,
-        "mechanism": mechanism,
-        "iterations": iterations,
-        "salt": salt,
-        "salted_password": salted_password(mechanism, password, salt, iterations),
-    }
-    await _alter(client, {"deletions": [], "upsertions": [row]})
+    await alter_user(client, name, {mechanism: new})
 
 
 async def delete_user(client: KafkaClient, name: str, mechanisms: Iterable[int]) -> None:
@@ -81,11 +77,29 @@ async def delete_user(client: KafkaClient, name: str, mechanisms: Iterable[int])
         ClientError: It is refused, or there is none.
     """
     for mechanism in mechanisms:
-        row = {"name": name, "mechanism": mechanism}
-        await _alter(client, {"deletions": [row], "upsertions": []})
+        await alter_user(client, name, {mechanism: None})
 
 
-async def _alter(client: KafkaClient, body: dict[str, Any]) -> None:
+async def alter_user(
+    client: KafkaClient, name: str, changes: Mapping[int, NewPassword | None]
+) -> None:
+    """Change a user's credentials, all or none; None removes those of a mechanism.
+
+    Raises:
+        ClientError: It is refused, or one to be removed isn't there.
+    """
+    deletions: list[dict[str, Any]] = []
+    upsertions: list[dict[str, Any]] = []
+    for mechanism, new in changes.items():
+        row: dict[str, Any] = {"name": name, "mechanism": mechanism}
+        if new is None:
+            deletions.append(row)
+            continue
+        salt = salt_of(secrets.randbits(SALT_BITS))
+        salted = salted_password(mechanism, new.password, salt, new.iterations)
+        hashed = {"iterations": new.iterations, "salt": salt, "salted_password": salted}
+        upsertions.append(row | hashed)
+    body = {"deletions": deletions, "upsertions": upsertions}
     answer = await client.request(ApiKey.ALTER_USER_SCRAM_CREDENTIALS, body)
     for each in answer.results:
         check(each.error_code, f"user {each.user} cannot be changed", each.error_message)

@@ -17,7 +17,7 @@ _AUTHORITY: Final = "ca.pem"
 _AUTHORITY_KEY: Final = "ca-key.pem"
 _PRIVATE: Final = 0o600
 _PUBLIC: Final = 0o644
-_NO_LIBRARY: Final = "certificates need the library cryptography: pip install wirebroker[tls]"
+_NO_LIBRARY: Final = "certificates need the library cryptography: pip install 'wirebroker[tls]'"
 
 
 @click.command()

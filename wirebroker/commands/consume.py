@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from wirebroker.client.consuming import PartitionsReader, clamped
+from wirebroker.client.consuming import PartitionsReader
 from wirebroker.client.group_consuming import GroupReader
 from wirebroker.client.group_membership import GroupMembership
-from wirebroker.client.leaders import EARLIEST, LATEST, offsets_at, partitions_of
+from wirebroker.client.leaders import EARLIEST, LATEST, clamped, offsets_at, partitions_of
 from wirebroker.commands.flags import chosen_partitions, partition_list, time_ms
 from wirebroker.commands.record_format import json_line_of, writer_of
 from wirebroker.commands.running import ClusterFlags, cluster_flags, run_verb

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from wirebroker.client.consuming import clamped
 from wirebroker.client.errors import ClientError
 from wirebroker.client.groups import (
     commit,
@@ -16,7 +15,7 @@ from wirebroker.client.groups import (
     list_groups,
     progress_of,
 )
-from wirebroker.client.leaders import EARLIEST, LATEST, offsets_at, partitions_of
+from wirebroker.client.leaders import EARLIEST, LATEST, clamped, offsets_at, partitions_of
 from wirebroker.commands.flags import (
     chosen_partitions,
     dry_run_hint,

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 import click
 
 from wirebroker.client.addresses import DEFAULT_PORT, addresses_of
-from wirebroker.client.errors import ClientError
+from wirebroker.client.errors import FLAG_NAMES, ClientError, FlagNames
 from wirebroker.client.kafka_client import KafkaClient
 from wirebroker.clock import SystemClock
 from wirebroker.commands.output import Output, tell
@@ -77,8 +77,18 @@ def cluster_flags(command: _Command) -> _Command:
     return command
 
 
-def run_verb(flags: ClusterFlags, work: Callable[[KafkaClient, Output], Awaitable[None]]) -> int:
+def run_verb(
+    flags: ClusterFlags,
+    work: Callable[[KafkaClient, Output], Awaitable[None]],
+    *,
+    flag_names: FlagNames = FLAG_NAMES,
+) -> int:
     """Connect to the cluster, do the work, and return the exit status.
+
+    Args:
+        flags: Which cluster, and how it is reached.
+        work: What is to be done.
+        flag_names: What a message names that says how to reach another.
 
     Raises:
         click.UsageError: The addresses are none, or settings can't be used.
@@ -104,6 +114,7 @@ def run_verb(flags: ClusterFlags, work: Callable[[KafkaClient, Output], Awaitabl
             timeout_s=flags["timeout_s"],
             dialer=way.dialer,
             handshake=way.handshake,
+            flags=flag_names,
             clock=SystemClock(),
             random=random.Random(),  # noqa: S311 - for pauses
         ) as client:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from wirebroker.client.errors import ClientError
+from wirebroker.client.errors import FLAG_NAMES, ClientError
 from wirebroker.commands.running import ClusterFlags, cluster_flags, run_verb
 from wirebroker.config import ConfigError, StartError
 from wirebroker.shadow.choosing import topic_filter
@@ -75,7 +75,8 @@ def shadow(
                 table = out.table(rows, COLUMNS) if rows else ["no topic matches"]
                 out.show(each, [*table, *remarks(each)])
 
-    status = run_verb(flags, work)
+    names = FLAG_NAMES._replace(address="BOOTSTRAP, as HOST:PORT")
+    status = run_verb(flags, work, flag_names=names)
     # Whoever makes a backup and mistypes its topics must not take it for done.
     is_empty = once and not any(each["partitions"] for each in reports)
     return status or int(is_empty or not all(map(is_fine, reports)))

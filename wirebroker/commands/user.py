@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from wirebroker.client.errors import ClientError
-from wirebroker.client.users import delete_user, list_users, set_user
+from wirebroker.client.users import NewPassword, delete_user, list_users, set_user
 from wirebroker.codecs.scram import LEAST_ITERATIONS, MOST_ITERATIONS, SCRAM_NUMBERS
 from wirebroker.commands.running import ClusterFlags, cluster_flags, run_verb
 
@@ -66,7 +66,7 @@ def set_(*, name: str, mechanism: str, iterations: int, **flags: Unpack[ClusterF
     number = SCRAM_NUMBERS[mechanism]
 
     async def work(client: KafkaClient, out: Output) -> None:
-        await set_user(client, name, number, password, iterations=iterations)
+        await set_user(client, name, number, NewPassword(password, iterations))
         out.show({"name": name, "mechanism": mechanism}, [f"user {name} logs in by {mechanism}"])
 
     return run_verb(flags, work)

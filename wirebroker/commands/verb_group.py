@@ -6,14 +6,19 @@ So `--version` and `--help` cost nothing of what `topic` or `serve` need.
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Final, cast
 
 import click
 
 from wirebroker.commands.table import SCRIPTS, VERBS
+from wirebroker.garbage import uncollected
+from wirebroker.lean_asyncio import import_without_ssl
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
+
+# Where the verbs are that ask a cluster: in plain text, unless they find out that it is by TLS.
+_ASKING: Final = ("wirebroker.commands.", "wirebroker.scripts.")
 
 
 class VerbGroup(click.Group):
@@ -30,7 +35,10 @@ class VerbGroup(click.Group):
         for verb in (*VERBS, *SCRIPTS):
             if verb.name == cmd_name:
                 module, _, attribute = verb.place.partition(":")
-                return cast("click.Command", getattr(import_module(module), attribute))
+                with uncollected():
+                    if module.startswith(_ASKING):
+                        import_without_ssl()
+                    return cast("click.Command", getattr(import_module(module), attribute))
         return None
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:

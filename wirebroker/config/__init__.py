@@ -2,14 +2,19 @@
 
     from wirebroker.config import Config, ConfigError, StartError, TopicSettings
 
-README.md tells the modules.  A leaf: any layer may import it.
+README.md tells the modules.  A leaf: any layer may import it. The whole table is read where one of
+these names is asked for: who needs a single module (config/jaas.py) doesn't wait for it.
 """
 
-from wirebroker.config.describe import DescribedConfig, Synonym
-from wirebroker.config.row import ConfigError, ConfigSource, ConfigType, Mutability, StartError
-from wirebroker.config.together import validate_topic_config, validate_topic_configs
-from wirebroker.config.topic import TopicSettings
-from wirebroker.config.values import Config
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from wirebroker.config.describe import DescribedConfig, Synonym
+    from wirebroker.config.row import ConfigError, ConfigSource, ConfigType, Mutability, StartError
+    from wirebroker.config.together import validate_topic_config, validate_topic_configs
+    from wirebroker.config.topic import TopicSettings
+    from wirebroker.config.values import Config
 
 __all__ = [
     "Config",
@@ -24,3 +29,25 @@ __all__ = [
     "validate_topic_config",
     "validate_topic_configs",
 ]
+
+_MODULES: Final = {
+    "Config": "values",
+    "ConfigError": "row",
+    "ConfigSource": "row",
+    "ConfigType": "row",
+    "DescribedConfig": "describe",
+    "Mutability": "row",
+    "StartError": "row",
+    "Synonym": "describe",
+    "TopicSettings": "topic",
+    "validate_topic_config": "together",
+    "validate_topic_configs": "together",
+}
+
+
+def __getattr__(name: str) -> Any:
+    module = _MODULES.get(name)
+    if module is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found = globals()[name] = getattr(import_module(f"{__name__}.{module}"), name)
+    return found

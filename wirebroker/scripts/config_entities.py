@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import click
@@ -9,13 +10,14 @@ import click
 from wirebroker.client.configs import BROKER, CLIENT_METRICS, GROUP, TOPIC
 from wirebroker.client.errors import ClientError
 from wirebroker.client.groups import list_groups
+from wirebroker.scripts.client_configs import CLIENT_KINDS, check_entities
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from wirebroker.client.kafka_client import KafkaClient
 
-# The name of what all brokers have.
+# The name of what all brokers, users, clients or ips have.
 DEFAULT: Final = ""
 BROKERS: Final = "brokers"
 
@@ -42,7 +44,7 @@ KINDS: Final = {
 }
 
 
-class Entity(NamedTuple):
+class NamedEntity(NamedTuple):
     """One entity; `name` is None for all of its type."""
 
     kind: str
@@ -63,31 +65,40 @@ def entities_of(
     kinds: Sequence[str],
     names: Sequence[str],
     *,
-    defaults: bool,
-    named: Mapping[str, str | None],
+    named: Sequence[tuple[str, str | None]],
     is_changed: bool,
-) -> list[Entity]:
-    """Return what was named.
+) -> list[NamedEntity]:
+    """Return what was named: one entity, or a user and a client.
 
     Args:
         kinds: --entity-type.
-        names: --entity-name.
-        defaults: --entity-default.
-        named: What flags of their own name, by its type.
-        is_changed: Whether it is to be changed, for which one entity must be named.
+        names: --entity-name, and DEFAULT for each --entity-default, in their order.
+        named: What flags of their own name, with its type.
+        is_changed: Whether it is to be changed, for which each entity must be named.
 
     Raises:
         click.UsageError: Nothing was, or what can't be.
     """
-    found = [Entity(kind, name) for kind, name in named.items() if name is not None]
+    found = [NamedEntity(kind, name) for kind, name in named if name is not None]
     if found and (kinds or names):
         raise click.UsageError("give --entity-type with --entity-name, or one of the other flags")
     for kind in kinds:
-        if kind not in KINDS:
-            raise click.UsageError(f"Invalid entity type {kind}: write one of {', '.join(KINDS)}")
-    if len(kinds) == 1:
-        texts: list[str | None] = [*names, *([DEFAULT] if defaults else [])]
-        found = [Entity(kinds[0], each) for each in texts or [None]]
+        if kind not in KINDS and kind not in CLIENT_KINDS:
+            known = ", ".join((*KINDS, *CLIENT_KINDS))
+            raise click.UsageError(f"Invalid entity type {kind}: write one of {known}")
+    if len(names) > len(kinds) and not found:
+        raise click.UsageError("there are more names of entities than types")
+    found += [
+        NamedEntity(kind, name) for kind, name in zip_longest(kinds, names) if kind is not None
+    ]
+    if any(each.kind in CLIENT_KINDS for each in found):
+        check_entities(found, is_changed=is_changed)
+    else:
+        _check_resource(found, is_changed=is_changed)
+    return found
+
+
+def _check_resource(found: Sequence[NamedEntity], *, is_changed: bool) -> None:
     if len(found) != 1:
         raise click.UsageError("name one entity: by --entity-type, --topic, --broker, …")
     (entity,) = found
@@ -97,10 +108,11 @@ def entities_of(
         raise click.UsageError(f"{entity.name} is no broker's id")
     if is_changed and entity.name is None:
         raise click.UsageError(f"say which of the {entity.kind}")
-    return found
 
 
-async def described_entities(client: KafkaClient, entities: Sequence[Entity]) -> list[Entity]:
+async def described_entities(
+    client: KafkaClient, entities: Sequence[NamedEntity]
+) -> list[NamedEntity]:
     """Return what is to be described: one entity, or all of a type.
 
     Raises:
@@ -117,4 +129,4 @@ async def described_entities(client: KafkaClient, entities: Sequence[Entity]) ->
         names = [each.name for each in await list_groups(client)]
     else:
         raise ClientError("name the subscription by --entity-name")
-    return [Entity(entity.kind, each) for each in names]
+    return [NamedEntity(entity.kind, each) for each in names]

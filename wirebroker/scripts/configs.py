@@ -9,11 +9,17 @@ import click
 
 from wirebroker.client.configs import alter_configs, configs_of
 from wirebroker.client.errors import ClientError
+from wirebroker.scripts.client_configs import (
+    CLIENT_KINDS,
+    alter_client_configs,
+    check_changes,
+    describe_client_configs,
+)
 from wirebroker.scripts.config_entities import (
     BROKERS,
     DEFAULT,
     KINDS,
-    Entity,
+    NamedEntity,
     described_entities,
     entities_of,
 )
@@ -21,20 +27,28 @@ from wirebroker.scripts.properties import properties_in
 from wirebroker.scripts.script import ScriptCommand, ScriptFlags, run_script, script_flags
 
 if TYPE_CHECKING:
-    from typing import Unpack
+    from collections.abc import Awaitable, Callable
+    from typing import TypeAlias, Unpack
 
     from wirebroker.client.configs import ConfigEntry
     from wirebroker.client.kafka_client import KafkaClient
     from wirebroker.commands.output import Output
 
+    Work: TypeAlias = Callable[[KafkaClient, Output], Awaitable[None]]
+
 
 class _ConfigFlags(ScriptFlags):
     entity_types: tuple[str, ...]
     entity_names: tuple[str, ...]
-    entity_default: bool
     topic: str | None
     broker: str | None
     broker_defaults: bool
+    user: str | None
+    user_defaults: bool
+    client: str | None
+    client_defaults: bool
+    ip: str | None
+    ip_defaults: bool
     group: str | None
     client_metrics: str | None
     everything: bool
@@ -43,7 +57,14 @@ class _ConfigFlags(ScriptFlags):
     deleted: str | None
 
 
-@click.command(cls=ScriptCommand)
+class _ConfigsCommand(ScriptCommand):
+    def whole(self, argument: str) -> str:
+        """Read --entity-default as a name, so that it keeps its place among those of entities."""
+        found = super().whole(argument)
+        return f"--entity-name={DEFAULT}" if found == "--entity-default" else found
+
+
+@click.command(cls=_ConfigsCommand)
 @click.option("--describe", is_flag=True, help="Show configs.")
 @click.option("--alter", is_flag=True, help="Change configs.")
 @click.option("--all", "everything", is_flag=True, help="With --describe: also what was not set.")
@@ -52,13 +73,19 @@ class _ConfigFlags(ScriptFlags):
     "entity_types",
     multiple=True,
     metavar="TYPE",
-    help="topics, brokers, groups or client-metrics.",
+    help="topics, brokers, users, clients, ips, groups or client-metrics.",
 )
 @click.option("--entity-name", "entity_names", multiple=True, metavar="NAME", help="Which of them.")
-@click.option("--entity-default", is_flag=True, help="What all brokers have.")
+@click.option("--entity-default", is_flag=True, help="What all of them have.")
 @click.option("--topic", metavar="TOPIC", help="A topic.")
 @click.option("--broker", metavar="ID", help="A broker.")
 @click.option("--broker-defaults", is_flag=True, help="What all brokers have.")
+@click.option("--user", metavar="NAME", help="A user: quotas, and logins by SCRAM.")
+@click.option("--user-defaults", is_flag=True, help="What users without their own have.")
+@click.option("--client", metavar="ID", help="A client id: quotas.")
+@click.option("--client-defaults", is_flag=True, help="What client ids without their own have.")
+@click.option("--ip", metavar="IP", help="An address: quotas.")
+@click.option("--ip-defaults", is_flag=True, help="What addresses without their own have.")
 @click.option("--group", metavar="GROUP", help="A group.")
 @click.option("--client-metrics", metavar="NAME", help="A subscription of clients' metrics.")
 @click.option("--add-config", "added", metavar="K=V,K=[V,V]", help="With --alter: what to set.")
@@ -73,42 +100,76 @@ class _ConfigFlags(ScriptFlags):
 @click.option("--force", is_flag=True, help="Has no effect.")
 @script_flags
 def kafka_configs(
-    *, describe: bool, alter: bool, force: bool, **flags: Unpack[_ConfigFlags]
+    *,
+    describe: bool,
+    alter: bool,
+    entity_default: bool,
+    force: bool,
+    **flags: Unpack[_ConfigFlags],
 ) -> int:
-    """Show and change configs, as kafka-configs.sh.
-
-    Those of users, clients and ips are `wirebroker user`'s and `wirebroker quota`'s.
-    """
-    del force
+    """Show and change configs, quotas and logins by SCRAM, as kafka-configs.sh."""
+    del force, entity_default
     if describe == alter:
         raise click.UsageError("give one of --describe and --alter")
     entities = entities_of(
-        flags["entity_types"],
-        flags["entity_names"],
-        defaults=flags["entity_default"],
-        named={
-            "topics": flags["topic"],
-            "brokers": DEFAULT if flags["broker_defaults"] else flags["broker"],
-            "groups": flags["group"],
-            "client-metrics": flags["client_metrics"],
-        },
-        is_changed=alter,
+        flags["entity_types"], flags["entity_names"], named=_named(flags), is_changed=alter
     )
     changes = _changes(flags) if alter else {}
-
-    async def work(client: KafkaClient, out: Output) -> None:
-        if alter:
-            await _alter(client, out, entities, changes)
-            return
-        for each in await described_entities(client, entities):
-            await _describe(client, out, each, everything=flags["everything"])
-
+    if entities[0].kind in CLIENT_KINDS:
+        work = _of_clients(entities, changes if alter else None)
+    else:
+        work = _of_resource(entities, changes if alter else None, everything=flags["everything"])
     return run_script(
         flags,
         work,
         failed=lambda what: f"Error while executing config command: {what}",
         to_stderr=True,
     )
+
+
+def _named(flags: _ConfigFlags) -> list[tuple[str, str | None]]:
+    """Return what flags of their own name: names first, defaults behind them, as Kafka's does."""
+    return [
+        ("topics", flags["topic"]),
+        ("clients", flags["client"]),
+        ("users", flags["user"]),
+        ("brokers", flags["broker"]),
+        ("ips", flags["ip"]),
+        ("client-metrics", flags["client_metrics"]),
+        ("groups", flags["group"]),
+        ("clients", DEFAULT if flags["client_defaults"] else None),
+        ("users", DEFAULT if flags["user_defaults"] else None),
+        ("brokers", DEFAULT if flags["broker_defaults"] else None),
+        ("ips", DEFAULT if flags["ip_defaults"] else None),
+    ]
+
+
+def _of_clients(entities: list[NamedEntity], changes: dict[str, str | None] | None) -> Work:
+    """Return what is to be done with users, clients or ips; None is for showing them."""
+    checked = None if changes is None else check_changes(entities, changes)
+
+    async def work(client: KafkaClient, out: Output) -> None:
+        if checked is None:
+            await describe_client_configs(client, out, entities)
+        else:
+            await alter_client_configs(client, out, entities, checked)
+
+    return work
+
+
+def _of_resource(
+    entities: list[NamedEntity], changes: dict[str, str | None] | None, *, everything: bool
+) -> Work:
+    """Return what is to be done with a topic, a broker, a group or clients' metrics; likewise."""
+
+    async def work(client: KafkaClient, out: Output) -> None:
+        if changes is not None:
+            await _alter(client, out, entities, changes)
+            return
+        for each in await described_entities(client, entities):
+            await _describe(client, out, each, everything=everything)
+
+    return work
 
 
 def _changes(flags: _ConfigFlags) -> dict[str, str | None]:
@@ -141,7 +202,7 @@ def _listed(text: str) -> dict[str, str]:
 
 
 async def _alter(
-    client: KafkaClient, out: Output, entities: list[Entity], changes: dict[str, str | None]
+    client: KafkaClient, out: Output, entities: list[NamedEntity], changes: dict[str, str | None]
 ) -> None:
     (entity,) = entities
     await alter_configs(client, KINDS[entity.kind].resource, entity.resource_name, changes)
@@ -151,7 +212,9 @@ async def _alter(
         out.line(f"Completed updating config for {entity.kind[:-1]} {entity.name}.")
 
 
-async def _describe(client: KafkaClient, out: Output, entity: Entity, *, everything: bool) -> None:
+async def _describe(
+    client: KafkaClient, out: Output, entity: NamedEntity, *, everything: bool
+) -> None:
     kind = KINDS[entity.kind]
     try:
         configs = await configs_of(client, kind.resource, entity.resource_name, synonyms=True)

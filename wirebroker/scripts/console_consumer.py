@@ -9,11 +9,18 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from wirebroker.client.configs import TOPIC, configs_of
-from wirebroker.client.consuming import PartitionsReader, clamped
+from wirebroker.client.consuming import PartitionsReader
 from wirebroker.client.errors import ClientError
 from wirebroker.client.group_consuming import GroupReader
 from wirebroker.client.group_membership import GroupMembership
-from wirebroker.client.leaders import EARLIEST, LATEST, TopicPartition, offsets_at, partitions_of
+from wirebroker.client.leaders import (
+    EARLIEST,
+    LATEST,
+    TopicPartition,
+    clamped,
+    offsets_at,
+    partitions_of,
+)
 from wirebroker.scripts.properties import pairs_of, properties_in, told_of_newer_names
 from wirebroker.scripts.record_printer import RecordPrinter
 from wirebroker.scripts.script import ScriptCommand, ScriptFlags, run_script, script_flags

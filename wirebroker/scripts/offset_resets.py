@@ -9,10 +9,16 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import click
 
-from wirebroker.client.consuming import clamped
 from wirebroker.client.errors import ClientError
 from wirebroker.client.groups import committed_of
-from wirebroker.client.leaders import EARLIEST, LATEST, TopicPartition, offsets_at, partitions_of
+from wirebroker.client.leaders import (
+    EARLIEST,
+    LATEST,
+    TopicPartition,
+    clamped,
+    offsets_at,
+    partitions_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, TypedDict, TypeVar
 
 import click
 
-from wirebroker.client.errors import ClientError
+from wirebroker.client.errors import ClientError, FlagNames
 from wirebroker.commands.running import FAILED, ClusterFlags, run_verb
 from wirebroker.version import version_text
 
@@ -24,6 +24,12 @@ _Command = TypeVar("_Command", bound="Callable[..., int]")
 
 # Kafka's default.api.timeout.ms is longer; nobody watches a silent tool for a minute.
 TIMEOUT_S: Final = 30.0
+_FLAG_NAMES: Final = FlagNames(
+    address="--bootstrap-server HOST:PORT",
+    tls="security.protocol=SSL in a file of --command-config",
+    trust="ssl.truststore.location in a file of --command-config",
+    login="security.protocol=SASL_PLAINTEXT or SASL_SSL in a file of --command-config",
+)
 
 
 class ScriptCommand(click.Command):
@@ -46,7 +52,7 @@ class ScriptCommand(click.Command):
         """Read the flags; one that is cut short means the only one that begins so."""
         if not args and any(each.required for each in self.params):
             raise click.UsageError("flags are missing")
-        return super().parse_args(ctx, [self._whole(each) for each in args])
+        return super().parse_args(ctx, [self.whole(each) for each in args])
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the script."""
@@ -55,7 +61,8 @@ class ScriptCommand(click.Command):
         except click.UsageError as error:
             raise _refused(error, ctx.info_name) from None
 
-    def _whole(self, argument: str) -> str:
+    def whole(self, argument: str) -> str:
+        """Return a flag that is cut short as it is meant, and all else as it is."""
         name, equals, value = argument.partition("=")
         flags = [flag for each in self.params for flag in each.opts]
         if not name.startswith("--") or name in flags:
@@ -139,4 +146,4 @@ def run_script(
         tls_ca=None,
         tls_cert=None,
     )
-    return run_verb(cluster, told) or status
+    return run_verb(cluster, told, flag_names=_FLAG_NAMES) or status

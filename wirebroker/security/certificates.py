@@ -4,7 +4,7 @@
     pem = authority.issue("broker", now, hosts=["localhost", "127.0.0.1"])   # key and certificate
 
 Keys are of P-256, which costs a handshake a tenth of what RSA does. With pkcs12.py the one door to
-the library cryptography (`pip install wirebroker[tls]`).
+the library cryptography (`pip install 'wirebroker[tls]'`).
 """
 
 from __future__ import annotations

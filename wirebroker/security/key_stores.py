@@ -27,7 +27,7 @@ _LINE: Final = 64
 _JKS_STARTS: Final = (b"\xfe\xed\xfe\xed", b"\xce\xce\xce\xce")
 # Larger files are none: system-wide lists of authorities have a tenth of it.
 _MOST_BYTES: Final = 4 << 20
-_EXTRA: Final = "reading PKCS12 needs the library cryptography: pip install wirebroker[tls]"
+_EXTRA: Final = "reading PKCS12 needs the library cryptography: pip install 'wirebroker[tls]'"
 
 
 class KeyMaterial(NamedTuple):

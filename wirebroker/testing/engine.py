@@ -1,8 +1,8 @@
 """The door to container engines: one container, by testcontainers for Python.
 
 testcontainers finds the engine, knows by which address its ports are reached, and removes what a
-test run that was killed has left. It is asked for when a container is: `pip install
-wirebroker[testcontainers]`.
+test run that was killed has left. It is asked for when a container is:
+`pip install 'wirebroker[testcontainers]'`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _NOT_HERE: Final = "testcontainers is not installed"
-_INSTALL: Final = "pip install wirebroker[testcontainers]"
+_INSTALL: Final = "pip install 'wirebroker[testcontainers]'"
 _STOP_S: Final = 30
 # Who the image runs as.
 _USER: Final = 1000

@@ -5,7 +5,7 @@
     with KafkaContainer() as kafka:           in a container, or in a process without an engine
         service(kafka.get_bootstrap_server())
 
-Containers need `pip install wirebroker[testcontainers]`, and the image of docs/containers.md.
+Containers need `pip install 'wirebroker[testcontainers]'`, and the image of docs/containers.md.
 """
 
 from __future__ import annotations

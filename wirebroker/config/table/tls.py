@@ -8,7 +8,7 @@ from wirebroker.config.forms import PER_BROKER, boolean, items, kept, password, 
 from wirebroker.config.row import Effect, OfListener
 
 _ONLY: Final = OfListener.ONLY
-_STORES: Final = "PEM, PKCS12 (`pip install wirebroker[tls]`); JKS where the file is PKCS12 too"
+_STORES: Final = "PEM, PKCS12 (`pip install 'wirebroker[tls]'`); JKS where the file is PKCS12 too"
 
 ROWS: Final = (
     text(

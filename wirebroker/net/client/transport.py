@@ -13,6 +13,8 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
+from wirebroker.lean_asyncio import give_ssl
+
 if TYPE_CHECKING:
     import ssl
 
@@ -86,6 +88,7 @@ class TcpDialer:
             return protocol
         import ssl  # noqa: PLC0415 - it is there, where there is a context
 
+        give_ssl()
         try:
             _, protocol = await loop.create_connection(
                 lambda: _TcpTransport(receiver),

@@ -8,6 +8,8 @@ import random
 import confluent_kafka
 import pytest
 
+from tests.support.servers import ThreadedServer, config_of
+from tests.support.verbs import Verbs
 from wirebroker.client.addresses import addresses_of
 from wirebroker.client.checkup import CheckupLimits, Weight, ask_all
 from wirebroker.client.kafka_client import KafkaClient
@@ -116,3 +118,38 @@ def test_an_address_of_one_machine_is_none_for_others(verbs, is_local):
     assert [each.what for each in found] == (
         [] if is_local else ["broker 1 tells clients to connect to 127.0.0.1"]
     )
+
+
+@pytest.fixture
+def guarded(tmp_path, capsys):
+    """Run a broker that asks its ACLs, and verbs against it as a user whom nothing forbids yet."""
+    settings = {
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "allow.everyone.if.no.acl.found": "true",
+    }
+    with ThreadedServer(config_of(tmp_path / "data", settings=settings)) as server:
+        host, port = server.address
+        yield Verbs(f"{host}:{port}", capsys)
+
+
+def deny(guarded, *resource):
+    guarded.do("acl", "create", "--deny", "User:ANONYMOUS", "--operation", "describe", *resource)
+
+
+def test_what_a_user_may_not_see_is_open_and_not_well(guarded):
+    guarded.do("topic", "create", "secret")
+    guarded.do("topic", "create", "public")
+    assert "ok  partitions" in guarded.do("doctor", "--free", "0").lines
+    deny(guarded, "--topic", "secret")
+    said = guarded.do("doctor", "--free", "0")
+    hidden = "?   partitions: 1 topics are hidden from this user, and were not looked at: secret"
+    assert hidden in said.lines
+    assert "ok  groups" in said.lines
+
+    deny(guarded, "--cluster")
+    said = guarded.do("doctor", "--free", "0")
+    for what in ("partitions", "groups", "transactions"):
+        start = f"?   {what}: only those {what} were looked at that this user may see"
+        assert any(line.startswith(start) for line in said.lines), said.out
+    assert "?   disks: broker 1 does not show its directories" in said.out
+    assert [line for line in said.lines if line.startswith("ok")] == ["ok  addresses"]

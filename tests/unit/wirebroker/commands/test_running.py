@@ -52,6 +52,15 @@ def test_where_nobody_listens_the_message_says_what_to_do(capsys):
     )
 
 
+def test_the_message_names_what_the_verb_or_script_is_told_of_brokers_by(capsys, tmp_path):
+    nobody = f"127.0.0.1:{free_port()}"
+    copied = ("--topics", "t", "--data-dir", str(tmp_path / "copy"), "--once")
+    assert cli.run(["shadow", nobody, *copied]) == 1
+    assert capsys.readouterr().err.endswith("or name another by BOOTSTRAP, as HOST:PORT\n")
+    assert cli.run(["kafka-topics", "--bootstrap-server", nobody, "--list"]) == 1
+    assert "or name another by --bootstrap-server HOST:PORT" in capsys.readouterr().out
+
+
 def test_the_first_address_that_answers_is_taken(verbs):
     verbs.bootstrap = f"127.0.0.1:{free_port()},{verbs.bootstrap}"
     assert verbs.json("cluster")["controller_id"] == 1

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -52,6 +55,21 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str]:
     status = cli.run(["cluster", "--timeout", "5", *arguments])
     captured = capsys.readouterr()
     return status, captured.out + captured.err
+
+
+def test_a_process_of_its_own_reaches_it_by_tls_though_verbs_begin_without(broker, ca) -> None:
+    verb = ("cluster", "-b", port(broker, "SASL_SSL"), "--tls-ca", ca)
+    login = ("--sasl-user", "alice", "--sasl-mechanism", "PLAIN")
+    done = subprocess.run(
+        [sys.executable, "-m", "wirebroker", *verb, *login],
+        env={**os.environ, PASSWORD_VARIABLE: "alice-secret"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "localhost" in done.stdout or "127.0.0.1" in done.stdout
 
 
 def test_by_flags(broker, ca, capsys, monkeypatch) -> None:
@@ -144,7 +162,11 @@ def test_mistakes_are_one_line(capsys, monkeypatch, arguments, words) -> None:
     ("settings", "words"),
     [
         ({"security.protocol": "TLS"}, "security.protocol can be PLAINTEXT, SSL"),
-        ({"security.protocol": "SASL_SSL"}, "sasl.mechanism=GSSAPI is not served"),
+        ({"security.protocol": "SASL_SSL"}, "sasl.jaas.config cannot be used"),
+        (
+            {"security.protocol": "SASL_SSL", "sasl.mechanism": "CRAM-MD5"},
+            "sasl.mechanism=CRAM-MD5 is not served",
+        ),
         ({"security.protocol": "SSL", "ssl.truststore.type": "BKS"}, "can be PEM"),
         ({"security.protocol": "SSL", "ssl.enabled.protocols": "SSLv3"}, "SSLv3 is not one of"),
         ({"security.protocol": "SSL", "ssl.cipher.suites": "X"}, "there is no suite X"),
