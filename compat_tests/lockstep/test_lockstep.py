@@ -65,6 +65,8 @@ _TRIED_ELSEWHERE = {
     ApiKey.ALTER_CLIENT_QUOTAS,
     ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS,
     ApiKey.ALTER_USER_SCRAM_CREDENTIALS,
+    ApiKey.ADD_RAFT_VOTER,  # compat_tests/cluster/test_dynamic_voters.py
+    ApiKey.REMOVE_RAFT_VOTER,
 }
 
 

@@ -150,6 +150,18 @@ REQUESTS: list[tuple[ApiKey, dict[str, Any], Callable[[Any], Any], Any]] = [
         CONTROLLER_ID,
     ),
     (
+        ApiKey.ADD_RAFT_VOTER,
+        {"voter_id": 7, "listeners": []},
+        lambda answer: answer.error_code,
+        ErrorCode.UNSUPPORTED_VERSION,
+    ),
+    (
+        ApiKey.REMOVE_RAFT_VOTER,
+        {"voter_id": CONTROLLER_ID},
+        lambda answer: answer.error_code,
+        ErrorCode.UNSUPPORTED_VERSION,
+    ),
+    (
         ApiKey.DELETE_TOPICS,
         {"topics": [{"name": "a", "topic_id": bytes(16)}]},
         lambda answer: [(each.name, each.error_code) for each in answer.responses],
