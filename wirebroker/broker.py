@@ -78,6 +78,10 @@ class Broker:
     config_users: list[Callable[[Config], None]] = field(
         default_factory=list["Callable[[Config], None]"]
     )
+    # Asked whether a new configuration can be used, before it is written down.
+    config_trials: list[Callable[[Config], Awaitable[None]]] = field(
+        default_factory=list["Callable[[Config], Awaitable[None]]"]
+    )
     # Told each new configuration when all else follows it: what is built around the broker.
     config_followers: list[Callable[[Config], Awaitable[None]]] = field(
         default_factory=list["Callable[[Config], Awaitable[None]]"]

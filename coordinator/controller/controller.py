@@ -19,6 +19,7 @@ and what quotas leave to whom; all else is in the image. The modules beside this
     feature_control, feature_updates              feature levels, the first records of a cluster
     scram_control, quota_control    AlterUserScramCredentials, AlterClientQuotas
     acl_control                     CreateAcls, DeleteAcls
+    token_control                   Create-, Renew- and ExpireDelegationToken
 
 Source: Kafka's QuorumController and ControllerApis.
 """
@@ -29,8 +30,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wirebroker.codecs.api_keys import ApiKey
-from wirebroker.codecs.envelope import Principal  # noqa: TC001 - tuples look for it
-from wirebroker.codecs.primitives import random_uuid
+from wirebroker.codecs.delegation_token import principal_text
+from wirebroker.codecs.envelope import Principal
+from wirebroker.codecs.errors import ErrorCode
+from wirebroker.codecs.primitives import random_uuid, uuid_text
 from wirebroker.coordinator.controller.acl_control import (
     create_acls,
     delete_acls,
@@ -58,8 +61,15 @@ from wirebroker.coordinator.controller.reassignment import (
     list_reassignments,
 )
 from wirebroker.coordinator.controller.scram_control import alter_scram_users, refused_scram_users
+from wirebroker.coordinator.controller.token_control import (
+    create_token,
+    expire_token,
+    refused_token,
+    renew_token,
+)
 from wirebroker.coordinator.controller.topic_control import create_partitions, create_topics
 from wirebroker.coordinator.controller.topic_deletion import delete_topics, refused_deletions
+from wirebroker.coordinator.outcome import Moment  # noqa: TC001 - a tuple's field
 from wirebroker.coordinator.quotas.mutation_quota import MutationCharge, MutationQuotas
 from wirebroker.coordinator.quotas.shared_meters import Owner  # noqa: TC001 - a tuple's field
 
@@ -124,31 +134,33 @@ class Controller:
 
     def operation(
         self, request: ControllerRequest
-    ) -> Callable[[ClusterImage, int], Operation[Body]]:
+    ) -> Callable[[ClusterImage, Moment], Operation[Body]]:
         """Return what a request asks for, as a function of the newest image and the time.
 
         Args:
             request: One that is served here.
 
         Returns:
-            The operation, given an image and milliseconds on the monotonic clock; it may raise
-            KafkaError, a refusal of the whole request: see `refusal`.
+            The operation, given an image and the time; it may raise KafkaError, a refusal of the
+            whole request: see `refusal`.
         """
         return partial(self._begin, request)
 
     def _begin(
-        self, request: ControllerRequest, image: ClusterImage, now_ms: int
+        self, request: ControllerRequest, image: ClusterImage, moment: Moment
     ) -> Operation[Body]:
-        key, version, body, asker, _ = request
+        key, version, body, asker, client = request
         quotas = image.client_quotas
-        charge = self.mutation_quotas.charge(key, version, asker, quotas, now_ms)
-        result = yield from _OPERATIONS[key](_Case(self, key, version, body, image, now_ms, charge))
+        charge = self.mutation_quotas.charge(key, version, asker, quotas, moment.monotonic_ms)
+        principal = Principal() if client is None else client[0]
+        case = _Case(self, key, version, body, image, moment, charge, principal)
+        result = yield from _OPERATIONS[key](case)
         if charge.throttle_ms:
             result.response["throttle_time_ms"] = charge.throttle_ms
         return result
 
     def fence(
-        self, node_id: int, broker_epoch: int, image: ClusterImage, now_ms: int
+        self, node_id: int, broker_epoch: int, image: ClusterImage, moment: Moment
     ) -> Operation[bool]:
         """Fence a broker, unless it was heard of or has registered before this began.
 
@@ -156,14 +168,14 @@ class Controller:
             node_id: Which broker.
             broker_epoch: Its incarnation.
             image: The newest.
-            now_ms: The time on the monotonic clock.
+            moment: Now.
 
         Returns:
             Whether it is fenced by this.
         """
         broker = image.brokers.get(node_id)
         is_same = broker is not None and broker.epoch == broker_epoch
-        if not is_same or not self.sessions.is_silent(node_id, image, now_ms):
+        if not is_same or not self.sessions.is_silent(node_id, image, moment.monotonic_ms):
             yield
             return ControllerResult(False)
         result = yield from fence_broker(image, self.config, node_id)
@@ -178,8 +190,14 @@ class _Case(NamedTuple):
     version: int
     body: Any
     image: ClusterImage
-    now_ms: int
+    moment: Moment
     charge: MutationCharge
+    principal: Principal  # who asks; of a broker itself nobody's
+
+    @property
+    def now_ms(self) -> int:
+        """The time on the monotonic clock."""
+        return self.moment.monotonic_ms
 
 
 def _as_field(field: str, operation: Operation[list[Body]]) -> Operation[Body]:
@@ -237,6 +255,23 @@ def _heartbeat(case: _Case) -> Operation[Body]:
     return result
 
 
+def _create_token(case: _Case) -> Operation[Body]:
+    return create_token(
+        case.body,
+        case.image,
+        case.rules.config,
+        asker=case.principal,
+        now_ms=case.moment.wall_ms,
+        token_id=uuid_text(case.rules.new_uuid()),
+    )
+
+
+def _change_token(case: _Case) -> Operation[Body]:
+    change = renew_token if case.key is ApiKey.RENEW_DELEGATION_TOKEN else expire_token
+    now_ms = case.moment.wall_ms
+    return change(case.body, case.image, case.rules.config, asker=case.principal, now_ms=now_ms)
+
+
 _OPERATIONS: dict[ApiKey, Callable[[_Case], Operation[Body]]] = {
     ApiKey.CREATE_TOPICS: _create_topics,
     ApiKey.DELETE_TOPICS: lambda case: delete_topics(
@@ -258,6 +293,9 @@ _OPERATIONS: dict[ApiKey, Callable[[_Case], Operation[Body]]] = {
     ApiKey.ALTER_USER_SCRAM_CREDENTIALS: lambda case: alter_scram_users(case.body, case.image),
     ApiKey.CREATE_ACLS: _create_acls,
     ApiKey.DELETE_ACLS: lambda case: delete_acls(case.body, case.image, case.rules.config),
+    ApiKey.CREATE_DELEGATION_TOKEN: _create_token,
+    ApiKey.RENEW_DELEGATION_TOKEN: _change_token,
+    ApiKey.EXPIRE_DELEGATION_TOKEN: _change_token,
     ApiKey.ALTER_PARTITION: lambda case: alter_partitions(
         case.body, case.image, case.rules.config, version=case.version
     ),
@@ -308,6 +346,12 @@ def _refused_configs(request: Any, error: KafkaError) -> Body:
     return {"responses": [altered(resource, error) for resource in request.resources]}
 
 
+def _refused_token(request: Any, error: KafkaError) -> Body:
+    del request
+    nobody = principal_text(Principal())
+    return refused_token(nobody, nobody, ErrorCode(error.code))
+
+
 def _refused_elections(request: Any, error: KafkaError) -> Body:
     refused = [
         {
@@ -352,6 +396,7 @@ _REFUSALS: dict[ApiKey, Callable[[Any, KafkaError], Body]] = {
     ApiKey.ALTER_USER_SCRAM_CREDENTIALS: refused_scram_users,
     ApiKey.CREATE_ACLS: refused_acls,
     ApiKey.DELETE_ACLS: refused_deletions_of_acls,
+    ApiKey.CREATE_DELEGATION_TOKEN: _refused_token,
     ApiKey.DESCRIBE_QUORUM: _refused_with_message,
     ApiKey.UPDATE_FEATURES: refused_updates,
     ApiKey.UNREGISTER_BROKER: _refused_with_message,

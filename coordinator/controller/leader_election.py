@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from wirebroker.codecs.metadata_records import MetadataRecord
     from wirebroker.config import Config
     from wirebroker.coordinator.controller.operation import Operation
+    from wirebroker.coordinator.outcome import Moment
 
 PREFERRED = 0
 UNCLEAN = 1
@@ -171,7 +172,7 @@ def _changes(
     return changes
 
 
-def give_back(config: Config, image: ClusterImage, _now_ms: int) -> Operation[int]:
+def give_back(config: Config, image: ClusterImage, _moment: Moment) -> Operation[int]:
     """Have preferred replicas lead that are in sync; answers how many leaderships move.
 
     At most 1,000 at a time, as in Kafka (auto.leader.rebalance.enable): what is left is for the

@@ -16,9 +16,10 @@ from wirebroker.api.registry import handles, handles_raw
 from wirebroker.clock import Slices
 from wirebroker.codecs.api_keys import ApiKey, is_flexible
 from wirebroker.codecs.errors import ErrorCode
-from wirebroker.codecs.messages import decode_request, encode_response
+from wirebroker.codecs.messages import encode_response
 from wirebroker.codecs.primitives import uvarint
 from wirebroker.handlers import Cost
+from wirebroker.long_requests import decoded
 from wirebroker.needs import ALTER_CLUSTER, DESCRIBE_CLUSTER
 
 if TYPE_CHECKING:
@@ -41,13 +42,14 @@ _AFTER_TOPICS: Final = {1: 0, 2: 1, 3: 1, 4: 8 + 8 + 1, 5: 8 + 8 + 1 + 1}
 async def describe_log_dirs(broker: Broker, request: Request) -> Reply:
     """Describe every directory, with those of its partitions that were asked for."""
     version = request.version
-    body = decode_request(request.key, version, request.frame, request.position)
+    body = await decoded(request)
+    slices = Slices(broker.clock)
     wanted: dict[str, set[int]] | None = None
     if body.topics is not None:
         wanted = {}
         for topic in body.topics:
             wanted.setdefault(topic.topic, set()).update(topic.partitions)
-    slices = Slices(broker.clock)
+            await slices.turn()
     directories = tuple(broker.replicas.directories)
     before = bytes(4 if version < _HAS_ERROR_CODE else 4 + 2)
     pieces = [before + _count(version, len(directories))]

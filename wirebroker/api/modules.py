@@ -14,6 +14,7 @@ API_MODULES: Final = (
     "client_quotas",
     "create_partitions",
     "create_topics",
+    "delegation_tokens",
     "delete_groups",
     "delete_records",
     "delete_topics",

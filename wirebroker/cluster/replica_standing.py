@@ -451,7 +451,7 @@ class ReplicaStanding(LocalReplica):
             stored = self._replicated(leading)
         if stored > log.high_watermark:
             log.set_high_watermark(stored)
-            if self._watchers or self._growth is not None:
+            if self._watchers or self._growth is not None or self._commit_watch is not None:
                 self._tell_growth()
 
     def _allowed_unflushed(self) -> int:

@@ -2,6 +2,7 @@
 
     PLAIN                      one message: user and password
     SCRAM-SHA-256, -512        two, and the server proves that it knows the password as well
+    GSSAPI                     a ticket of ours (kerberos_login.py)
 
 Where logins end (connections.max.reauth.ms) connections are replaced in time (net/client/node.py).
 
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 import hmac
 import secrets
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from wirebroker.codecs.api_keys import ApiKey
@@ -29,6 +31,7 @@ from wirebroker.threads import Work, in_thread
 if TYPE_CHECKING:
     from wirebroker.config.outgoing import Login
     from wirebroker.net.client.connection import PeerConnection
+    from wirebroker.security.kerberos_login import KerberosLogin
 
 # As of Kafka's clients, which authenticate again after 85 to 95 % of the time that they have.
 _USED_OF_LIFETIME: Final = 0.85
@@ -37,10 +40,20 @@ _USED_OF_LIFETIME: Final = 0.85
 class SaslLogin:
     """A handshake of net/client: shows each peer who we are."""
 
-    __slots__ = ("_login",)
+    __slots__ = ("_kerberos", "_login")
 
     def __init__(self, login: Login) -> None:
+        """Begin.
+
+        Raises:
+            ConfigError: What it takes to log in so is missing.
+        """
         self._login = login
+        self._kerberos: KerberosLogin | None = None
+        if login.kerberos is not None:
+            from wirebroker.security.kerberos_login import KerberosLogin  # noqa: PLC0415 - if asked
+
+            self._kerberos = KerberosLogin(login.kerberos)
 
     async def __call__(self, connection: PeerConnection) -> None:
         """Authenticate.
@@ -55,19 +68,25 @@ class SaslLogin:
             offered = ", ".join(map(str, answer.mechanisms))
             what = f"it offers {offered or 'no mechanism'}, and not {login.mechanism}"
             raise AuthenticationFailedError(str(connection.address), what)
-        number = SCRAM_NUMBERS.get(login.mechanism)
-        if number is None:
-            text = f"\0{login.user}\0{login.password}"
-            last = await self._send(connection, text.encode())
-        else:
-            last = await self._prove(connection, number)
+        last = await self._log_in(connection)
         lifetime_ms = getattr(last, "session_lifetime_ms", 0)
         if lifetime_ms > 0:
             connection.ends_after(lifetime_ms / 1000 * _USED_OF_LIFETIME)
 
+    async def _log_in(self, connection: PeerConnection) -> Any:
+        """Go through the mechanism; return the last answer."""
+        login = self._login
+        if self._kerberos is not None:
+            return await self._kerberos.log_in(connection, partial(self._send, connection))
+        number = SCRAM_NUMBERS.get(login.mechanism)
+        if number is not None:
+            return await self._prove(connection, number)
+        text = f"\0{login.user}\0{login.password}"
+        return await self._send(connection, text.encode())
+
     async def _prove(self, connection: PeerConnection, number: int) -> Any:
         nonce = secrets.token_urlsafe(24)
-        first = client_first(self._login.user, nonce)
+        first = client_first(self._login.user, nonce, by_token=self._login.by_token)
         answer = await self._send(connection, b"n,," + first.encode())
         try:
             wanted = parse_server_first(bytes(answer.auth_bytes), nonce)
