@@ -52,14 +52,12 @@ class KerberosLogin:
     async def _exchange(self, host: str, send: Callable[[bytes], Awaitable[Any]]) -> Any:
         context = await in_thread(Work.OUR_LOGINS, self._initiator.begin, host)
         token: bytes | None = None
-        while True:
+        offer = b""
+        while not context.is_known:
             message = await in_thread(Work.OUR_LOGINS, context.take, token)
-            answer = await send(message) if message or not context.is_known else None
-            if context.is_known:
-                break
-            token = bytes(answer.auth_bytes)
+            has_more = message or not context.is_known
+            offer = token = bytes((await send(message)).auth_bytes) if has_more else b""
         # What the server offers comes with its last message, or as the answer to nothing.
-        offer = bytes(answer.auth_bytes) if answer is not None else b""
         if not offer:
             offer = bytes((await send(b"")).auth_bytes)
         return await send(await in_thread(Work.OUR_LOGINS, context.answer, offer))

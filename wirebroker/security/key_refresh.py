@@ -80,4 +80,4 @@ class KeyRefresh:
 
     def _backoff_s(self, failures: int) -> float:
         most_ms = self._settings.most_retry_ms
-        return min(most_ms, self._settings.retry_ms * 2 ** min(failures - 1, 32)) / 1000
+        return min(most_ms, self._settings.retry_ms << min(failures - 1, 32)) / 1000

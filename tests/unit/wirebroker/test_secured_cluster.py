@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import contextlib
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
@@ -139,11 +140,8 @@ async def test_a_token_is_one_for_all_whoever_has_made_it(tmp_path: Path) -> Non
         renewed = await client.ask(ApiKey.RENEW_DELEGATION_TOKEN, 2, shown)
         assert token.issue_timestamp_ms < renewed.expiry_timestamp_ms < token.expiry_timestamp_ms
         for server in servers:
-            await until(
-                lambda server=server: broker_of(server).metadata.image.delegation_token(
-                    token.token_id
-                )
-            )
+            metadata = broker_of(server).metadata
+            await until(partial(lambda seen: seen.image.delegation_token(token.token_id), metadata))
             by_token = await connected(server, tmp_path)
             password = base64.b64encode(token.hmac).decode()
             answer = await log_in_scram(
