@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -12,10 +13,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from spark_it import session
+from tests.support.waiting import eventually
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from tests.support.brokers import Broker
+
+TIMES = 10
+WAIT_S = 300.0
+FAULTS = ("broker", "driver", "workers", "terminate")
 _END_S = 60.0
 
 
@@ -34,23 +41,44 @@ def children_of(process_id: int) -> Iterator[int]:
             yield from map(int, path.read_text(encoding="utf-8").split())
 
 
+def kill_all(processes: list[int]) -> int:
+    """Kill processes; return how many were named."""
+    for each in processes:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(each, signal.SIGKILL)
+    return len(processes)
+
+
 def kill_workers(java: int) -> int:
     """Kill the Python workers of a Spark, a process of Java; return how many there were."""
-    workers = [each for daemon in children_of(java) for each in children_of(daemon)]
-    for worker in workers:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(worker, signal.SIGKILL)
-    return len(workers)
+    return kill_all([each for daemon in children_of(java) for each in children_of(daemon)])
+
+
+def plan_of(seed: int, faults: tuple[str, ...]) -> list[str]:
+    """Return ten faults, each kind as often as it goes, in an order that the seed gives."""
+    plan = [faults[number % len(faults)] for number in range(TIMES)]
+    random.Random(seed).shuffle(plan)
+    return plan
 
 
 class Driver:
-    """A job in a process of its own, with a small local Spark."""
+    """A verb of the pipelines in a process of its own, with a small local Spark.
 
-    def __init__(self, kind: str, job: Path) -> None:
-        self._log = (job.parent / "driver.log").open("ab")
+    Args:
+        folder: Where what it prints is added to `driver.log`.
+        arguments: The verb's name, then its own.
+        settings: Of Spark, for verbs whose arguments have none.
+    """
+
+    def __init__(
+        self, folder: Path, *arguments: str, settings: dict[str, str] | None = None
+    ) -> None:
+        self._log = (folder / "driver.log").open("ab")
+        given = [part for each in (settings or {}).items() for part in ("--conf", "=".join(each))]
+        submit = {"PYSPARK_SUBMIT_ARGS": " ".join([*map(_quoted, given), "pyspark-shell"])}
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "wirebroker.pipelines", kind, str(job)],
-            env={**os.environ, **session.environment()},
+            [sys.executable, "-m", "wirebroker.pipelines", *arguments],
+            env={**os.environ, **session.environment(), **(submit if given else {})},
             stdout=self._log,
             stderr=self._log,
         )
@@ -86,6 +114,62 @@ class Driver:
             self._log.close()
 
 
+class FaultyRun:
+    """Runs a job's drivers and does to them, and to the broker, what the seed says."""
+
+    def __init__(self, kind: str, job: Path, broker: Broker, seed: int) -> None:
+        self._kind = kind
+        self._job = job
+        self._broker = broker
+        self._plan = plan_of(seed, FAULTS)
+        self._driver = self._new_driver()
+
+    def run(self) -> None:
+        """Do all faults, each when the job has got on since the last, then let it end."""
+        done = 0
+        for fault in self._plan:
+            self._get_on()
+            if self._driver.status is not None:
+                break
+            self._do(fault)
+            done += 1
+        assert self._driver.wait(WAIT_S * 4) == 0
+        sys.stdout.write(f"{self._kind}: {done} kills, {self._batches()} batches told\n")
+        assert done == TIMES, f"the job was done behind {done} of {TIMES} faults: give it more"
+
+    def _new_driver(self) -> Driver:
+        return Driver(self._job.parent, self._kind, str(self._job))
+
+    def _do(self, fault: str) -> None:
+        if fault == "broker":
+            self._broker.kill9()
+            self._broker.start()
+        elif fault == "workers":
+            java = self._driver.java()
+            assert java is not None
+            kill_workers(java)
+        elif fault == "driver":
+            self._driver.kill()
+            self._driver = self._new_driver()
+        else:
+            assert fault == "terminate"
+            assert self._driver.terminate() == 0
+            self._driver = self._new_driver()
+
+    def _batches(self) -> int:
+        return len(told(self._job.parent, "batch"))
+
+    def _get_on(self) -> None:
+        before = self._batches()
+        eventually(
+            lambda: self._batches() > before or self._driver.status is not None, timeout_s=WAIT_S
+        )
+
+
 def spark_table(folder: Path) -> dict[str, str]:
     """Return a job's table of Spark's settings: two cores, the connector's jars."""
     return {"spark.master": "local[2]", **session.settings_for(folder)}
+
+
+def _quoted(text: str) -> str:
+    return f'"{text}"' if " " in text else text

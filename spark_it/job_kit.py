@@ -54,6 +54,23 @@ def read_all(bootstrap: str, topic: str, count: int, *, partitions: int) -> list
     return sorted(found, key=lambda each: (each.partition(), each.offset()))
 
 
+def write_files(source: Path, files: int, rows: int) -> None:
+    """Write files of lines with the rows 0 to files * rows - 1, and a line in each that is none."""
+    source.mkdir()
+    for number in range(files):
+        ids = range(number * rows, number * rows + rows)
+        text = "".join(f'{{"id": {each}, "who": "k{each % 500}"}}\n' for each in ids)
+        (source / f"{number}.jsonl").write_text(f"{text}bad {number}\n", encoding="utf-8")
+
+
+def check_files(bootstrap: str, topic: str, files: int, rows: int, *, partitions: int) -> None:
+    """Assert that a topic has the rows of `write_files` once, and the dead letters likewise."""
+    found = read_all(bootstrap, topic, files * rows, partitions=partitions)
+    assert sorted(json.loads(each.value())["id"] for each in found) == list(range(files * rows))
+    dead = read_all(bootstrap, f"{topic}.dead-letters", files, partitions=1)
+    assert sorted(each.value() for each in dead) == sorted(b"bad %d" % n for n in range(files))
+
+
 def forget_last_commit(folder: Path) -> None:
     """Leave a job's folder as a run does that is killed before it noted its last batch's end."""
     commits = (folder / "checkpoint" / "spark" / "commits").glob("[0-9]*")

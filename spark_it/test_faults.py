@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import threading
 import time
 from typing import TYPE_CHECKING, Any
@@ -46,12 +45,7 @@ def test_rows_are_there_once_when_broker_and_workers_are_killed(
     spark: SparkSession, start_broker: StartBroker, topic: str, tmp_path: Path
 ) -> None:
     broker = start_broker()
-    source = tmp_path / "in"
-    source.mkdir()
-    for number in range(FILES):
-        rows = range(number * ROWS, number * ROWS + ROWS)
-        text = "".join(f'{{"id": {each}, "who": "k{each % 50}"}}\n' for each in rows)
-        (source / f"{number}.jsonl").write_text(f"{text}bad {number}\n", encoding="utf-8")
+    job_kit.write_files(tmp_path / "in", FILES, ROWS)
     path = job_kit.write_job(
         *(tmp_path, broker.bootstrap, {"schema": {"id": "long", "who": "string"}}),
         name=f"job-{topic}",
@@ -77,7 +71,4 @@ def test_rows_are_there_once_when_broker_and_workers_are_killed(
     job.join(WAIT_S)
     assert not job.is_alive()
     assert len(faulty_runs.told(tmp_path, "fault")) > faults, "no worker was killed at work"
-    found = job_kit.read_all(broker.bootstrap, topic, FILES * ROWS, partitions=PARTITIONS)
-    assert sorted(json.loads(each.value())["id"] for each in found) == list(range(FILES * ROWS))
-    dead = job_kit.read_all(broker.bootstrap, f"{topic}.dead-letters", FILES, partitions=1)
-    assert sorted(each.value() for each in dead) == sorted(b"bad %d" % n for n in range(FILES))
+    job_kit.check_files(broker.bootstrap, topic, FILES, ROWS, partitions=PARTITIONS)

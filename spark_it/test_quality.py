@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from typing import TYPE_CHECKING
+from xml.etree import ElementTree
 
 import pytest
 from confluent_kafka import TopicPartition
@@ -12,6 +13,7 @@ from confluent_kafka import TopicPartition
 from compat_tests.clients import confluent
 from spark_it import records
 from spark_it.test_pipelines import abort_some
+from wirebroker.pipelines.quality_picture import _cut, picture_of_quality
 from wirebroker.pipelines.quality_report import skew_of, table_of_quality
 
 if TYPE_CHECKING:
@@ -57,6 +59,14 @@ def test_a_topic_is_told_with_its_lag_and_its_duplicates(
     assert f"  group {topic}, partition 1: lag 252" in lines
     told = [json.loads(line) for line in lines_of_quality(found, [lag])]
     assert [each["kind"] for each in told] == [*["partition"] * 3, "topic", "lag"]
+    picture = ElementTree.fromstring("\n".join(picture_of_quality(found, [lag])))
+    words = [each.text for each in picture if each.tag.endswith("text")]
+    assert words[1:] == [
+        *("partition 0", "51", "partition 1", "351", "partition 2", "301"),
+        *(_cut(f"{topic}, 1"), "252 behind"),
+    ]
+    widths = [int(each.get("width", 0)) for each in picture if each.tag.endswith("rect")]
+    assert widths[1:] == [51, 350, 300, 251]
 
     # The first segment (time rolled the log behind it) twice: other offsets, the same sequences.
     (tmp_path / f"{topic}-0").mkdir()

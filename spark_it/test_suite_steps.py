@@ -1,14 +1,28 @@
-"""The run of all of Spark's suites: a step for each, once."""
+"""The run of all of Spark's suites: each is in one step, and stands in its table."""
 
 from __future__ import annotations
 
-from spark_it.suites.full import MINUTES, steps_of
+from spark_it.suites.full import GROUPS, steps_of
 from spark_it.suites.run import LIMITS_S, SUITES
+from tests.nightly import gave_of
 
 
-def test_each_suite_is_a_step_of_its_own():
-    steps = steps_of("apache")
-    assert len(steps) == len(MINUTES) == 32
-    assert set(SUITES) <= MINUTES.keys()
-    assert LIMITS_S.keys() <= MINUTES.keys()
-    assert steps[0].command == ("spark_it.suites.run", SUITES[0], "--broker", "apache")
+def test_each_suite_is_in_one_step():
+    suites = [suite for group in GROUPS.values() for suite in group.suites]
+    assert len(suites) == len(set(suites)) == 32
+    assert set(SUITES) <= set(suites)
+    assert LIMITS_S.keys() <= set(suites)
+    steps = {step.name: step.command for step in steps_of("apache")}
+    assert steps["continuous"] == (
+        *("spark_it.suites.run", "KafkaContinuousSourceSuite", "--broker", "apache"),
+    )
+
+
+def test_what_each_suite_came_to_stands_in_the_table():
+    told = [
+        "logs and results: somewhere",
+        "JsonUtilsSuite                               2 passed, 0 failed, 0 skipped",
+        "consumer.FetchedDataPoolSuite                5 passed, 0 failed, 0 skipped",
+        "7 passed, 0 failed, 0 skipped, 9 s",
+    ]
+    assert gave_of(told) == told[1:]

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from wirebroker.cluster.metadata_follower import MetadataFollower
     from wirebroker.cluster.producer_id_supply import ProducerIdSupply
     from wirebroker.cluster.replica_manager import ReplicaManager
+    from wirebroker.cluster.replica_moves import ReplicaMoves
     from wirebroker.cluster.transaction_coordinator import TransactionCoordinator
     from wirebroker.cluster.transaction_verifier import TransactionVerifier
     from wirebroker.config import Config
@@ -53,6 +54,7 @@ class Broker:
     controller: ControllerChannel
     replicas: ReplicaManager
     isr_changes: IsrChanges
+    replica_moves: ReplicaMoves
     groups: GroupCoordinator
     transactions: TransactionCoordinator
     transaction_verifier: TransactionVerifier

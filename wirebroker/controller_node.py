@@ -32,7 +32,7 @@ from wirebroker.net.listener import Listener
 from wirebroker.net.settings import NetworkSettings
 from wirebroker.ready_lines import BoundListener, is_everywhere, shown_address
 from wirebroker.security.listener_tls import ListenerTls
-from wirebroker.security.sasl import SaslDoors
+from wirebroker.security.sasl_doors import SaslDoors
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -48,6 +48,7 @@ logger = logging.getLogger("wirebroker")
 
 # Modules whose handlers serve a controller listener.
 _API_MODULES: Final = (
+    "acls",
     "describe_cluster",
     "envelope",
     "metadata_log",
@@ -77,6 +78,7 @@ class ControllerNode:
         "_clock",
         "_files",
         "_listeners",
+        "_sasl",
         "_settings",
         "_sockets",
         "_table",
@@ -95,6 +97,7 @@ class ControllerNode:
         self._sockets: list[tuple[ListenerConfig, socket.socket]] = []
         self._listeners: list[Listener] = []
         self._tls = ListenerTls(self._settings)
+        self._sasl: SaslDoors | None = None
         self._table: ConnectionTable | None = None
         self._balancing: LeaderBalancing | None = None
         self._token_removal: TokenRemoval | None = None
@@ -174,6 +177,8 @@ class ControllerNode:
             await self.controller.close()
 
     async def _end_duties(self) -> None:
+        if self._sasl is not None:
+            self._sasl.close()
         if self._balancing is not None:
             await self._balancing.stop()
         if self._token_removal is not None:
@@ -200,7 +205,7 @@ class ControllerNode:
 
             registry = guarded_controller(registry, controller.authorization)
         dispatcher = Dispatcher(controller, registry)
-        sasl = SaslDoors(
+        sasl = self._sasl = SaslDoors(
             dispatcher,
             lambda: controller.follower.image,
             self._clock,

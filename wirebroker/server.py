@@ -74,7 +74,7 @@ from wirebroker.ready_lines import (
     is_everywhere,
 )
 from wirebroker.security.listener_tls import ListenerTls
-from wirebroker.security.sasl import SaslDoors, check_tokens
+from wirebroker.security.sasl_doors import SaslDoors, read_keys
 from wirebroker.storage.files import Files
 from wirebroker.threads import Work, in_thread, until_idle
 
@@ -95,6 +95,8 @@ logger = logging.getLogger("wirebroker")
 
 # How long requests in flight may take to finish when the broker is told to stop.
 STOP_GRACE_S = 5.0
+# How long a start waits until the controller knows where replicas lie.
+_TELL_S = 5.0
 
 
 class Server:
@@ -215,7 +217,7 @@ class Server:
         data_files = data_files_within(open_files, wanted=self.config.int("wirebroker.open.files"))
         self.files.bound_open_files(data_files)
         try:
-            check_tokens(listeners_of(self.config), self.clock)
+            token_checks = await read_keys(listeners_of(self.config), self.clock)
             self._bind()
             self.quorum.bind()
             await self._tls.open([each for each, _ in self._sockets])
@@ -224,6 +226,7 @@ class Server:
             self._port_file.remove()
             broker = self.broker = await self._open_broker()
             self.quorum.watch_disks(broker.replicas.directories)
+            broker.replicas.on_directory_failed = self.quorum.disk_failed
         except (OSError, KafkaError) as error:
             await self._give_up()
             raise StartError(
@@ -246,6 +249,7 @@ class Server:
             lambda: broker.metadata.image,
             self.clock,
             token_secret=self.config.optional_str(SECRET_KEY),
+            checks=token_checks,
         )
         self._table = ConnectionTable(
             loop=asyncio.get_running_loop(),
@@ -444,6 +448,7 @@ class Server:
             controller=channel,
             replicas=replicas,
             isr_changes=replication.isr_changes,
+            replica_moves=replication.moves,
             groups=groups,
             transactions=transactions,
             transaction_verifier=self._verifier(config, replication, transactions),
@@ -457,11 +462,16 @@ class Server:
         )
         broker.config_users += (quorum.use_config, replication.use_config)
         await broker.follow_metadata(loaded)
-        replication.start()
-        await quorum.lifecycle.unfence()
+        await self._begin_to_lead(replication)
         broker.groups.start()
         broker.transactions.start()
         return broker
+
+    async def _begin_to_lead(self, replication: Replication) -> None:
+        replication.start()
+        # A replica in a directory that the controller does not know of may not lead.
+        await replication.directories.until_told(timeout_s=_TELL_S)
+        await self.quorum.lifecycle.unfence()
 
     def _handlers(self, broker: Broker) -> Registry:
         """Return what serves clients: where they may not do everything, behind who decides it."""
@@ -530,6 +540,8 @@ class Server:
         await self._release()
 
     async def _release(self) -> None:
+        if self._sasl is not None:
+            self._sasl.close()
         if self._push is not None:
             await self._push.close()
         if self.http is not None:

@@ -14,11 +14,13 @@ from compat_tests.security.secured import secured_broker
 from tests.support.ports import HOST
 from tests.support.raw_client import RawClient
 from tests.support.sasl_clients import log_in_plain, log_in_scram
+from tests.support.verbs import Verbs
 from tests.support.waiting import eventually
 from wirebroker.clock import pause
 from wirebroker.codecs.acls import ALLOW, LITERAL, Operation, Resource
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
+from wirebroker.commands.security_flags import PASSWORD_VARIABLE
 from wirebroker.config.authorizer import STANDARD
 
 if TYPE_CHECKING:
@@ -321,3 +323,32 @@ def test_kafkas_tool_makes_a_token_by_which_javas_clients_log_in(
         "--expire", "--hmac", hmac, "--expiry-time-period", "-1"
     )
     eventually(lambda: list_topics("token")[0] == 1)
+
+
+def test_our_verb_makes_tokens_and_logs_in_by_them(
+    secured: Secured,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    verbs = Verbs(f"{HOST}:{secured.secured_port}", capsys)
+    monkeypatch.setenv(PASSWORD_VARIABLE, "alice-secret")
+    alice = ("--sasl-user", "alice", "--sasl-mechanism", "PLAIN")
+    made = verbs.json("token", "create", "--renewer", "User:bob", "--lifetime", "1d", *alice)
+    token_id = made["token_id"]
+
+    def listed() -> list[str]:
+        return [each["token_id"] for each in verbs.json("token", "list", "User:bob", *alice)]
+
+    eventually(lambda: token_id in listed())
+    file = tmp_path / "token.properties"
+    file.write_text(
+        "security.protocol=SASL_PLAINTEXT\nsasl.mechanism=SCRAM-SHA-256\n"
+        "sasl.jaas.config=org.apache.kafka.common.security.scram.ScramLoginModule required "
+        f'username="{token_id}" password="{made["hmac"]}" tokenauth=true;\n'
+    )
+    assert verbs.do("cluster", "--client-config", str(file)).lines
+    renewed = verbs.json("token", "renew", token_id, "--for", "1h", *alice)
+    assert made["issued"] < renewed["expires"] < made["ends"]
+    verbs.do("token", "expire", token_id, *alice)
+    eventually(lambda: token_id not in listed())

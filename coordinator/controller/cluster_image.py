@@ -29,7 +29,7 @@ METADATA_VERSION = "metadata.version"
 NO_LEADER = -1
 
 # What stands in PartitionImage.directories when it is no directory id (Kafka's DirectoryId; 1 is a
-# lost one).
+# lost one, which no broker has online).
 UNASSIGNED_DIRECTORY = bytes(16)
 MIGRATING_DIRECTORY = bytes(15) + b"\x02"
 
@@ -63,6 +63,11 @@ class PartitionImage(NamedTuple):
     leader_recovery_state: int = 0  # 0 recovered, 1 recovering after an unclean election
     eligible_leader_replicas: tuple[int, ...] = ()
     last_known_elr: tuple[int, ...] = ()
+
+
+def directory_of(partition: PartitionImage, replica: int) -> bytes:
+    """Return in which directory a replica lies, or one of the ids that stand for something else."""
+    return partition.directories[partition.replicas.index(replica)]
 
 
 class TopicImage(NamedTuple):

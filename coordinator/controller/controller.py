@@ -12,6 +12,7 @@ and what quotas leave to whom; all else is in the image. The modules beside this
     broker_registration, _heartbeat, _sessions    brokers that come, serve and go
     leader_election, partition_change             ElectLeaders, who leads when brokers come and go
     alter_partition                 ISR changes
+    directory_control               AssignReplicasToDirs, log directories that have failed
     reassignment                    Alter- and ListPartitionReassignments
     producer_ids                    blocks of producer ids
     feature_control, feature_updates              feature levels, the first records of a cluster
@@ -47,6 +48,7 @@ from wirebroker.coordinator.controller.broker_registration import (
 )
 from wirebroker.coordinator.controller.broker_sessions import BrokerSessions
 from wirebroker.coordinator.controller.config_control import alter_configs, altered
+from wirebroker.coordinator.controller.directory_control import assign_replicas
 from wirebroker.coordinator.controller.feature_updates import refused_updates, update_features
 from wirebroker.coordinator.controller.leader_election import elect_leaders
 from wirebroker.coordinator.controller.operation import ControllerResult, Operation
@@ -305,6 +307,9 @@ _OPERATIONS: dict[ApiKey, Callable[[_Case], Operation[Body]]] = {
         case.body, case.image, case.rules.config
     ),
     ApiKey.ALLOCATE_PRODUCER_IDS: lambda case: allocate_producer_ids(case.body, case.image),
+    ApiKey.ASSIGN_REPLICAS_TO_DIRS: lambda case: assign_replicas(
+        case.body, case.image, case.rules.config
+    ),
 }
 
 

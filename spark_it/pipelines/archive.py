@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 _COMMITTED: Final = {"kafka.isolation.level": "read_committed", "includeHeaders": "true"}
 # So many offsets make a micro-batch: files of some 100 MB, and little is done again after a kill.
-_MOST_OFFSETS: Final = 2_000_000
+MOST_OFFSETS: Final = 2_000_000
 _CONTENT: Final = ("offset", "timestamp", "key", "value", "headers")
 
 
@@ -60,7 +60,9 @@ class PartitionSummary(NamedTuple):
         )
 
 
-def archive(spark: SparkSession, path: str, topics: str, target: Path) -> int:
+def archive(
+    spark: SparkSession, path: str, topics: str, target: Path, most_offsets: int = MOST_OFFSETS
+) -> int:
     """Bring an archive up to date; return how many records came.
 
     Args:
@@ -68,6 +70,7 @@ def archive(spark: SparkSession, path: str, topics: str, target: Path) -> int:
         path: Log directories, comma between.
         topics: A pattern.
         target: The archive's folder.
+        most_offsets: That make a micro-batch.
 
     Raises:
         StreamingQueryException: Records that were to come are gone, or a log is damaged; what was
@@ -76,7 +79,7 @@ def archive(spark: SparkSession, path: str, topics: str, target: Path) -> int:
     spark.dataSource.register(SegmentDataSource)
     options = {"path": path, "subscribePattern": topics, "startingOffsets": "earliest"}
     reader = spark.readStream.format(SegmentDataSource.name()).options(**options, **_COMMITTED)
-    table = reader.option("maxOffsetsPerTrigger", str(_MOST_OFFSETS)).load()
+    table = reader.option("maxOffsetsPerTrigger", str(most_offsets)).load()
     writer = table.withColumn("date", functions.to_date("timestamp")).writeStream
     query = (
         writer.format("parquet")

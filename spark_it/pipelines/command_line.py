@@ -7,14 +7,22 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from wirebroker.pipelines.archive import NoArchiveError, PartitionSummary, archive, compare
-from wirebroker.pipelines.errors import PipelineError
+from wirebroker.pipelines.archive import (
+    MOST_OFFSETS,
+    NoArchiveError,
+    PartitionSummary,
+    archive,
+    compare,
+)
+from wirebroker.pipelines.errors import PipelineError, first_line
 from wirebroker.pipelines.group_lag import lags_of
 from wirebroker.pipelines.job_commands import JOBS, add_jobs, run_job
 from wirebroker.pipelines.job_run import StopWish
 from wirebroker.pipelines.quality import look_at
+from wirebroker.pipelines.quality_picture import picture_of_quality
 from wirebroker.pipelines.quality_report import lines_of_quality, table_of_quality
 from wirebroker.pipelines.restore import FolderExistsError, restore
 
@@ -29,6 +37,9 @@ def main() -> int:
         return _run(spark, options)
     except (NoArchiveError, FolderExistsError) as error:
         sys.stderr.write(f"{error}\n")
+        return 1
+    except PySparkException as error:
+        sys.stderr.write(f"{options.pipeline}: {first_line(error)}\n")
         return 1
     finally:
         spark.stop()
@@ -45,7 +56,9 @@ def _run_job(options: argparse.Namespace) -> int:
 
 def _run(spark: SparkSession, options: argparse.Namespace) -> int:
     if options.pipeline == "archive":
-        rows = archive(spark, options.path, options.topics, options.target)
+        rows = archive(
+            *(spark, options.path, options.topics, options.target, options.records_per_batch)
+        )
         sys.stdout.write(f"{rows} records archived\n")
         if not rows and not (options.target / "records").exists():
             return 0
@@ -69,6 +82,14 @@ def _arguments() -> argparse.Namespace:
         verb.add_argument("--path", required=True, help="log directories, comma between")
         verb.add_argument("--topics", required=True, help="a pattern of topics, Python's")
         verb.add_argument("--target", required=True, type=Path, help="the archive")
+        if name == "archive":
+            verb.add_argument(
+                "--records-per-batch",
+                type=int,
+                default=MOST_OFFSETS,
+                metavar="N",
+                help=f"how many offsets make a batch at most ({MOST_OFFSETS:,})",
+            )
     add_jobs(verbs)
     _add_quality(verbs)
     sentence = "write an archive's records as partitions' logs, offsets and timestamps kept"
@@ -85,6 +106,7 @@ def _add_quality(verbs: Any) -> None:
     verb.add_argument("--topics", required=True, help="a pattern of topics, Python's")
     verb.add_argument("--bootstrap", default="", help="a broker, to tell the lag of groups")
     verb.add_argument("--metrics", type=Path, help="a file that lines of JSON are written to")
+    verb.add_argument("--plot", type=Path, help="a picture to write, .svg")
 
 
 def _run_quality(spark: SparkSession, options: argparse.Namespace) -> int:
@@ -95,6 +117,8 @@ def _run_quality(spark: SparkSession, options: argparse.Namespace) -> int:
     if options.metrics is not None:
         lines = "".join(f"{line}\n" for line in lines_of_quality(found, lags))
         options.metrics.write_text(lines, encoding="utf-8")
+    if options.plot is not None:
+        options.plot.write_text("\n".join(picture_of_quality(found, lags)), encoding="utf-8")
     return 1 if any(each.resent for each in found) else 0
 
 

@@ -17,7 +17,7 @@ from confluent_kafka import KafkaException
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
 
-from wirebroker.pipelines.errors import PatienceError, PipelineError
+from wirebroker.pipelines.errors import PatienceError, PipelineError, first_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,11 +32,8 @@ if TYPE_CHECKING:
 _OF_SPARK: Final = (PySparkException, Py4JJavaError)
 _LOOK_S: Final = 0.25
 _PAUSE_S: Final = 2.0
-_MOST_TOLD: Final = 500
-# A line as tracebacks end with: "package.SomeError: words".
 # What a task raised that no other try mends: it comes as text.
 _OURS: Final = re.compile(r"wirebroker\.pipelines\.errors\.\w+: (.*)")
-_OF_AN_ERROR: Final = re.compile(r"[\w.]*(Error|Exception): ")
 
 
 class StopWish:
@@ -172,17 +169,9 @@ class JobRun:
         if self._stop.is_asked:
             return
         failing_s = self._clock.monotonic() - self._got_on
-        why = _first_line(self._cause or error)
+        why = first_line(self._cause or error)
         self._cause = None
         if failing_s > self._patience_s:
             raise PatienceError(f"no batch was done for {failing_s:.0f} s: {why}") from error
         self._reporter.fault(why)
         self._stop.pause(_PAUSE_S)
-
-
-def _first_line(error: Exception) -> str:
-    """Return what a person wants to know of a failure: what Python said, else what Java did."""
-    lines = [line.strip(" :\t") for line in str(error).splitlines()]
-    told = [line for line in lines if _OF_AN_ERROR.match(line)]
-    python = [line for line in told if not line.startswith(("org.", "java."))]
-    return (python[:1] or told[:1] or list(filter(None, lines)) or [repr(error)])[0][:_MOST_TOLD]

@@ -28,6 +28,7 @@ class Reporter:
         self._metrics = metrics
         self._clock = clock
         self._began = clock.monotonic()
+        self._is_torn = False  # whether the file may end within a line
         self._totals = dict.fromkeys(
             ("batches", "records", "dead_letters", "bytes", "slices_sent_before", "faults"), 0
         )
@@ -89,8 +90,15 @@ class Reporter:
         if self._metrics is None:
             return
         line = {"time_ms": self._clock.now_ms(), "job": self._job, "kind": kind, **fields}
-        with self._metrics.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(line) + "\n")
+        text = json.dumps(line) + "\n"
+        try:
+            with self._metrics.open("a", encoding="utf-8") as file:
+                file.write(f"\n{text}" if self._is_torn else text)
+            self._is_torn = False
+        except OSError as error:
+            # Records matter more than what is told of them: the job goes on.
+            self._is_torn = True
+            self._say(f"a line for {self._metrics} is lost: {error}")
 
     def _say(self, text: str) -> None:
         sys.stdout.write(f"{self._job}: {text}\n")

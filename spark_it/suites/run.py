@@ -158,7 +158,7 @@ def main() -> int:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("suites", nargs="*", metavar="SUITE")
+    parser.add_argument("suites", nargs="*", metavar="SUITE", help="with --full: its steps")
     parser.add_argument("--full", action="store_true", help="every suite, what hasn't passed")
     parser.add_argument("--broker", choices=("wirebroker", "apache"), default="wirebroker")
     parser.add_argument("--bootstrap", help="HOST:PORT of a broker whose topics may be deleted")

@@ -50,7 +50,7 @@ from wirebroker.storage.files import Files
 from wirebroker.storage.log_directory import LogDirectory
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Coroutine, Iterable, Mapping
     from pathlib import Path
 
     from tests.support.memory_peers import Asked, Peer
@@ -100,6 +100,8 @@ class Member:
             self._channel, metadata, node_id=node_id, new_uuid=cluster.new_uuid
         )
         self.directory = LogDirectory.open(path, files, node_id=node_id)
+        # As the topics' records name it.
+        self.directory.directory_id = bytes([node_id]) * 16
         self.replicas: ReplicaManager
         self.replication: Replication
         self.broker: Any
@@ -111,7 +113,7 @@ class Member:
         await self.lifecycle.register(
             cluster_id=CLUSTER_ID,
             endpoints=[Endpoint(_LISTENER, f"node-{self.node_id}", 9092, 0)],
-            log_directories=[bytes([self.node_id]) * 16],
+            log_directories=[self.directory.directory_id],
             rack=f"rack-{self.node_id}",
         )
         self.heard = cluster.image
@@ -369,7 +371,11 @@ class Cluster:
             self._tell(member)
 
     def _tell(self, member: Member) -> None:
-        task = asyncio.create_task(member.hear())
+        self._spawn(member.hear())
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        """Have something done that nobody waits for before the end."""
+        task = asyncio.create_task(work)
         self._telling.add(task)
         task.add_done_callback(self._telling.discard)
 

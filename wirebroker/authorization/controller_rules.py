@@ -248,6 +248,7 @@ LISTENER_RULES: Final[dict[ApiKey, Rule]] = {
     ApiKey.ENVELOPE: of_cluster(CLUSTER_ACTION),
     ApiKey.DESCRIBE_CLUSTER: of_cluster(ALTER_CLUSTER),
     ApiKey.FETCH_SNAPSHOT: of_cluster(CLUSTER_ACTION),
+    ApiKey.DESCRIBE_ACLS: of_cluster(DESCRIBE_CLUSTER, error_message=MESSAGES[CLUSTER_DENIED]),
 }
 
 

@@ -130,6 +130,11 @@ class QuorumController:
         )
 
     @property
+    def clock(self) -> Clock:
+        """What it goes by."""
+        return self._clock
+
+    @property
     def metadata(self) -> MetadataFollower:
         """Its follower, by the name that brokers have for theirs."""
         return self.follower

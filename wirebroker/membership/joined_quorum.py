@@ -63,6 +63,7 @@ LOGGER = logging.getLogger("wirebroker")
 _OF_CONTROLLERS: Final = "eligible.leader.replicas.version"
 _ASK_AGAIN_S: Final = 0.25
 _FIND_S: Final = 2.0
+_TELL_AGAIN_S: Final = 5.0
 # How long one controller may take for a request before another is looked for.
 _REQUEST_S: Final = 5.0
 
@@ -95,8 +96,9 @@ async def find_cluster(
     Raises:
         StartError: Nobody has told it in time.
     """
-    deadline = clock.monotonic() + timeout_s
-    is_told = False
+    begun = clock.monotonic()
+    deadline = begun + timeout_s
+    tell_at = begun
     while True:
         try:
             node = await controllers.find(_FIND_S)
@@ -107,9 +109,14 @@ async def find_cluster(
                     f"no controller was found within {timeout_s:g} s ({error})",
                     "check controller.quorum.bootstrap.servers, and that the controllers run",
                 ) from error
-            if not is_told:
-                is_told = True
-                LOGGER.info("looking for the controllers: %s", error)
+            if (now := clock.monotonic()) >= tell_at:
+                tell_at = now + _TELL_AGAIN_S
+                LOGGER.info(
+                    "no controller answers yet, after %.0f of %g s: %s",
+                    now - begun,
+                    timeout_s,
+                    error,
+                )
             await pause(_ASK_AGAIN_S)
         else:
             assert controllers.cluster_id is not None, "who was found has told it"
@@ -222,6 +229,8 @@ class JoinedQuorum:
 
     async def find_cluster_id(self) -> str | None:
         """Ask the controllers; see Quorum."""
+        names = ", ".join(map(str, self._addresses))
+        LOGGER.info("asking the controllers at %s for the cluster", names)
         cluster_id, self._local_host = await find_cluster(
             self._controllers, clock=self._clock, timeout_s=self._patience_s
         )
@@ -323,6 +332,11 @@ class JoinedQuorum:
         """See Quorum."""
         assert self._lifecycle is not None, "it is open"
         self._lifecycle.watch_disks(directories)
+
+    def disk_failed(self) -> None:
+        """See Quorum."""
+        assert self._lifecycle is not None, "it is open"
+        self._lifecycle.hurry()
 
     def use_config(self, config: Config) -> None:
         """Do nothing: the rules are the controllers'."""

@@ -46,11 +46,14 @@ class NotProvedError(Exception):
 
     Attributes:
         said: What the client is told; None for no more than that it failed.
+        passes: Whether it may succeed another time: then it is closed, which clients take for a
+            fault of the network, and not told that it failed.
     """
 
-    def __init__(self, why: str, said: str | None = None) -> None:
+    def __init__(self, why: str, said: str | None = None, *, passes: bool = False) -> None:
         super().__init__(why)
         self.said = said
+        self.passes = passes
 
 
 class Mechanism(Protocol):

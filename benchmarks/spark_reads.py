@@ -1,0 +1,120 @@
+"""What benchmarks with Spark share: topics that are filled, its processes, their CPU and memory."""
+
+from __future__ import annotations
+
+import os
+import statistics
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from benchmarks.machine import cpu_seconds
+from compat_tests.clients import confluent
+from spark_it import records
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.support.brokers import Broker
+
+PARTITIONS = 4
+
+
+class Read(NamedTuple):
+    """One read of a topic to its end: CPU of Spark with its workers, and of the broker."""
+
+    seconds: float
+    cpu_s: float
+    broker_cpu_s: float
+
+    @property
+    def all_cpu_s(self) -> float:
+        return self.cpu_s + self.broker_cpu_s
+
+
+class ReadPairs(NamedTuple):
+    """Reads of one topic in two ways, in turns; `worker_mb`: the most that a worker had."""
+
+    size: str
+    codec: str
+    record_count: int
+    before: list[Read]
+    after: list[Read]
+    worker_mb: float
+
+    @property
+    def rate_ratio(self) -> float:
+        """How many times quicker the second way is, by the medians."""
+        return median_of(self.before, "seconds") / median_of(self.after, "seconds")
+
+    @property
+    def cpu_ratio(self) -> float:
+        """How many times less CPU it takes."""
+        return median_of(self.before, "all_cpu_s") / median_of(self.after, "all_cpu_s")
+
+
+def median_of(runs: list[Read], name: str) -> float:
+    """Return the median of a field or property."""
+    return statistics.median(getattr(each, name) for each in runs)
+
+
+def fill(broker: Broker, topic: str, record_bytes: int, count: int, codec: str) -> None:
+    """Write records whose values compress to about the half, as logs and JSON do or better."""
+    records.create_topic(broker.bootstrap, topic, partitions=PARTITIONS)
+    producer = confluent.make_producer(
+        broker.bootstrap,
+        {
+            "compression.type": codec,
+            "batch.size": 1 << 16,
+            "linger.ms": 100,
+            "queue.buffering.max.messages": 1_000_000,
+        },
+    )
+    values = [os.urandom(record_bytes // 4).hex() + "v" * (record_bytes // 2) for _ in range(1000)]
+    for number in range(count):
+        key = b"k%07d" % (number % 1_000_000)
+        while True:
+            try:
+                partition = number % PARTITIONS
+                producer.produce(topic, values[number % 1000], key, partition=partition)
+                break
+            except BufferError:
+                producer.poll(0.1)
+    assert producer.flush(600) == 0
+
+
+def spark_process() -> int:
+    from pyspark import SparkContext
+
+    gateway = SparkContext._gateway
+    assert gateway is not None
+    return int(gateway.proc.pid)
+
+
+def tree(process_id: int) -> Iterator[int]:
+    """Return a process and all below it."""
+    children: dict[int, list[int]] = {}
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = path.read_text().rpartition(")")[2].split()
+        except OSError:
+            continue  # it has ended
+        children.setdefault(int(fields[1]), []).append(int(path.parent.name))
+    waiting = [process_id]
+    while waiting:
+        each = waiting.pop()
+        yield each
+        waiting += children.get(each, [])
+
+
+def cpu_of_tree(process_id: int) -> float:
+    return sum(cpu_seconds(each) for each in tree(process_id))
+
+
+def largest_worker_mb(process_id: int) -> float:
+    """Return the most memory that a Python worker has had."""
+    peaks = [0.0]
+    for each in tree(process_id):
+        text = Path(f"/proc/{each}/status").read_text()
+        if "Name:\tpython" in text:
+            peaks += [int(line.split()[1]) / 1024 for line in text.splitlines() if "VmHWM" in line]
+    return max(peaks)

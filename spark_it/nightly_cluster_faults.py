@@ -1,0 +1,90 @@
+"""Executors that are killed, and disks that are full, `python -m tests.nightly spark-faults`."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from spark_it import faulty_runs, job_kit
+from spark_it.faulty_runs import WAIT_S, Driver, told
+from spark_it.small_disk import small_disk
+from spark_it.standalone import StandaloneSpark
+from tests.support.waiting import eventually
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from compat_tests.conftest import StartBroker
+
+pytestmark = [pytest.mark.long, pytest.mark.java, pytest.mark.timeout(1_800)]
+
+PARTITIONS = 2
+FILES, ROWS = 30, 500
+KILLS = 3
+
+
+def write_ingest(
+    folder: Path, bootstrap: str, topic: str, spark: dict[str, str], checkpoint: str = "checkpoint"
+) -> Path:
+    """Write the files of an ingest and its job, a file to a batch; return the job's path."""
+    job_kit.write_files(folder / "in", FILES, ROWS)
+    return job_kit.write_job(
+        *(folder, bootstrap, {"schema": {"id": "long", "who": "string"}, "spark": spark}),
+        name=f"job-{topic}",
+        topic=topic,
+        source="in",
+        key="who",
+        partitions=PARTITIONS,
+        files_per_batch=1,
+        patience=WAIT_S,
+        checkpoint=checkpoint,
+    )
+
+
+def wait_for(folder: Path, kind: str, count: int, driver: Driver) -> None:
+    """Return when a job has told so many lines of a kind, or has ended."""
+    eventually(
+        lambda: len(told(folder, kind)) >= count or driver.status is not None, timeout_s=WAIT_S
+    )
+
+
+def test_rows_are_there_once_when_executors_of_a_cluster_are_killed(
+    start_broker: StartBroker, topic: str, tmp_path: Path
+) -> None:
+    broker = start_broker()
+    cluster = StandaloneSpark(tmp_path)
+    with contextlib.ExitStack() as stack:
+        stack.callback(cluster.stop)
+        cluster.start()
+        job = write_ingest(tmp_path, broker.bootstrap, topic, cluster.settings(tmp_path))
+        driver = Driver(tmp_path, "ingest", str(job))
+        stack.callback(driver.kill)
+        killed = 0
+        for _ in range(KILLS):
+            wait_for(tmp_path, "batch", len(told(tmp_path, "batch")) + 2, driver)
+            killed += cluster.kill_executors()
+        assert driver.wait(WAIT_S) == 0
+    assert killed >= KILLS
+    sys.stdout.write(f"ingest on a cluster: {killed} kills, all of executors\n")
+    job_kit.check_files(broker.bootstrap, topic, FILES, ROWS, partitions=PARTITIONS)
+
+
+def test_rows_are_there_once_when_the_jobs_disk_is_full_for_a_time(
+    start_broker: StartBroker, topic: str, tmp_path: Path
+) -> None:
+    broker = start_broker()
+    with small_disk(tmp_path / "disk", 50) as disk, contextlib.ExitStack() as stack:
+        spark = faulty_runs.spark_table(tmp_path)
+        job = write_ingest(tmp_path, broker.bootstrap, topic, spark, "disk/checkpoint")
+        driver = Driver(tmp_path, "ingest", str(job))
+        stack.callback(driver.kill)
+        wait_for(tmp_path, "batch", 3, driver)
+        disk.fill()
+        wait_for(tmp_path, "fault", 1, driver)
+        disk.make_room()
+        assert driver.wait(WAIT_S) == 0
+        assert told(tmp_path, "fault"), "the full disk was not noticed"
+        job_kit.check_files(broker.bootstrap, topic, FILES, ROWS, partitions=PARTITIONS)
