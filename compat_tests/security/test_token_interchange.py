@@ -119,7 +119,7 @@ def test_a_token_is_everybodys_whoever_decides(tmp_path: Path, controller: str) 
         cluster = Cluster(tmp_path, settings=SECRET)
         cluster.start_controllers()
     else:
-        cluster = own_cluster(tmp_path, delegation_token_secret_key="hunter2")
+        cluster = own_cluster(tmp_path, SECRET)
     ports = free_ports(4)
     try:
         brokers: dict[int, JavaBroker | MemberBroker] = {
