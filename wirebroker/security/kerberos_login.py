@@ -51,15 +51,14 @@ class KerberosLogin:
 
     async def _exchange(self, host: str, send: Callable[[bytes], Awaitable[Any]]) -> Any:
         context = await in_thread(Work.OUR_LOGINS, self._initiator.begin, host)
+        offer: bytes | None = None
         token: bytes | None = None
-        while True:
+        while not context.is_known:
             message = await in_thread(Work.OUR_LOGINS, context.take, token)
-            answer = await send(message) if message or not context.is_known else None
-            if context.is_known:
-                break
-            token = bytes(answer.auth_bytes)
+            if message or not context.is_known:
+                token = bytes((await send(message)).auth_bytes)
+                offer = token if context.is_known else None
         # What the server offers comes with its last message, or as the answer to nothing.
-        offer = bytes(answer.auth_bytes) if answer is not None else b""
         if not offer:
             offer = bytes((await send(b"")).auth_bytes)
         return await send(await in_thread(Work.OUR_LOGINS, context.answer, offer))
