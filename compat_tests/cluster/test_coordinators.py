@@ -56,8 +56,7 @@ _REPLICATED = {
 @pytest.fixture
 def our_cluster(tmp_path: Path) -> Iterator[Cluster]:
     """Run three wirebrokers under a wirebroker's controller."""
-    settings = {name.replace(".", "_"): value for name, value in _REPLICATED.items()}
-    cluster = own_cluster(tmp_path / "cluster", **settings)
+    cluster = own_cluster(tmp_path / "cluster", _REPLICATED)
     try:
         for node_id in (1, 2, 3):
             cluster.wirebroker(node_id)

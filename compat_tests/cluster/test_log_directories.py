@@ -131,8 +131,10 @@ def move_to_the_other_directory(cluster: Cluster, broker: Broker) -> None:
 def test_under_our_controller_kafkas_brokers_lose_no_more_either(tmp_path: Path) -> None:
     cluster = own_cluster(
         tmp_path,
-        replica_high_watermark_checkpoint_interval_ms="500",
-        log_flush_offset_checkpoint_interval_ms="500",
+        {
+            "replica.high.watermark.checkpoint.interval.ms": "500",
+            "log.flush.offset.checkpoint.interval.ms": "500",
+        },
     )
     try:
         java = cluster.java_broker(1, two_directories(cluster, 1))

@@ -69,9 +69,7 @@ def test_whoever_leads_is_killed_frozen_and_restarted(
 def test_wirebrokers_alone_are_killed_frozen_and_restarted(
     tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
-    cluster = own_cluster(
-        tmp_path, **{name.replace(".", "_"): each for name, each in QUICK.items()}
-    )
+    cluster = own_cluster(tmp_path, QUICK)
     try:
         for node_id in (1, 2, 3):
             cluster.wirebroker(node_id)
