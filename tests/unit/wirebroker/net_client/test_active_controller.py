@@ -121,7 +121,8 @@ async def test_another_active_controller_is_found_when_the_last_one_is_gone():
 
 
 async def test_those_that_came_later_are_asked_when_nobody_else_is_left():
-    quorum, later = Quorum(), []
+    quorum = Quorum()
+    later: list[PeerAddress] = []
     quorum.peers[OLD].answers[ApiKey.DESCRIBE_CLUSTER] = quorum._describe(THREE)
     quorum.active[OLD] = None
     controller = quorum.way_to_it(OLD, more=later)
