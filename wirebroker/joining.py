@@ -78,14 +78,14 @@ class Joining:
         wait_s = settings.int("initial.broker.registration.timeout.ms") / 1000
         configure_as(settings)
         LOGGER.info("asking the controllers at %s for an id that is free", self._controller)
-        node_id = free_node_id(self._controller, timeout_s=wait_s)
+        node_id = free_node_id(self._controller, settings, timeout_s=wait_s)
         while True:
             config = self._checked(node_id)
             try:
                 return run(config, port_file=port_file, build=build)
             except NodeIdTakenError:
                 taken = node_id
-                node_id = free_node_id(self._controller, timeout_s=wait_s, above=taken)
+                node_id = free_node_id(self._controller, settings, timeout_s=wait_s, above=taken)
                 LOGGER.info("another broker is %d by now: this one is %d", taken, node_id)
                 give_to_node(config.log_directories, node_id=node_id, before=taken)
 

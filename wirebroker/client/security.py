@@ -18,7 +18,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from wirebroker.config.client_tls import client_tls
-from wirebroker.config.kerberos import SERVICE_NAME
+from wirebroker.config.oauth_login import HANDLER, RETRIEVER
 from wirebroker.config.outgoing import (
     LOGIN_MECHANISMS,
     PROTOCOLS,
@@ -38,7 +38,8 @@ def client_security(settings: Mapping[str, str]) -> OutgoingSecurity:
         ConfigError: A setting can't be used.
     """
     for name, value in settings.items():
-        if value and name.startswith(("sasl.", "ssl.")) and name.endswith(".class"):
+        is_class = name.startswith(("sasl.", "ssl.")) and name.endswith(".class")
+        if value and is_class and name not in {HANDLER, RETRIEVER}:
             raise ConfigError(f"{name} cannot be used: there are no classes of Java's here")
     protocol = settings.get("security.protocol", "PLAINTEXT").upper()
     if protocol not in PROTOCOLS:
@@ -52,6 +53,5 @@ def client_security(settings: Mapping[str, str]) -> OutgoingSecurity:
             served = ", ".join(LOGIN_MECHANISMS)
             raise ConfigError(f"sasl.mechanism={mechanism} is not served; there are {served}")
         line = settings.get("sasl.jaas.config", "")
-        service = settings.get(SERVICE_NAME)
-        login = login_of(line, mechanism, "sasl.jaas.config", service=service)
+        login = login_of(line, mechanism, "sasl.jaas.config", setting=settings.get)
     return OutgoingSecurity(tls=tls, login=login)

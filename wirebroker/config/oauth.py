@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from wirebroker.config.values import Config
 
 _KEYS: Final = "sasl.oauthbearer.jwks.endpoint.url"
-_ALLOWED: Final = "org.apache.kafka.sasl.oauthbearer.allowed.urls"
+ALLOWED: Final = "org.apache.kafka.sasl.oauthbearer.allowed.urls"
 _LOOPBACK: Final = frozenset({"127.0.0.1", "::1", "localhost"})
 _HANDLER: Final = "sasl.server.callback.handler.class"
 _VALIDATOR: Final = (
@@ -101,7 +101,7 @@ def oauth_settings(config: Config, listener: str, options: Mapping[str, str]) ->
         return _unsecured(options)
     is_file = urlsplit(str(url)).scheme == "file"
     if not is_file:
-        check_web_address(_KEYS, str(url), config.list(_ALLOWED))
+        check_web_address(_KEYS, str(url), config.list(ALLOWED))
     by_tls = urlsplit(str(url)).scheme == "https"
     return OAuthSettings(
         keys_file=_file_of(str(url)) if is_file else None,
@@ -146,7 +146,7 @@ def check_web_address(name: str, url: str, allowed: tuple[str, ...] | None) -> N
             "write https (http does for this machine alone)"
         )
     if allowed is not None and url not in allowed:
-        raise ConfigError(f"{name}={url} cannot be used: {_ALLOWED} does not name it")
+        raise ConfigError(f"{name}={url} cannot be used: {ALLOWED} does not name it")
 
 
 def _unsecured(options: Mapping[str, str]) -> OAuthSettings:

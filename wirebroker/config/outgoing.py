@@ -19,14 +19,19 @@ from typing import TYPE_CHECKING, Final
 from wirebroker.config.jaas import PASSWORD_MECHANISMS, login_options
 from wirebroker.config.kerberos import SERVICE_NAME, KerberosKeys, kerberos_keys
 from wirebroker.config.lookup import listener_config
+from wirebroker.config.oauth import ALLOWED
+from wirebroker.config.oauth_login import OAuthLogin, oauth_login
 from wirebroker.config.row import ConfigError
 from wirebroker.config.tls import TlsSettings, outgoing_tls_settings
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from wirebroker.config.row import ConfigValue
     from wirebroker.config.values import Config
 
 # By which we log in elsewhere.
-LOGIN_MECHANISMS: Final = (*PASSWORD_MECHANISMS, "GSSAPI")
+LOGIN_MECHANISMS: Final = (*PASSWORD_MECHANISMS, "OAUTHBEARER", "GSSAPI")
 PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 
 
@@ -39,6 +44,7 @@ class Login:
         user: Our name.
         password: Ours.
         kerberos: What we have in place of a password, by GSSAPI.
+        oauth: Likewise, by OAUTHBEARER.
         by_token: Whether they are a delegation token's id and HMAC.
     """
 
@@ -46,6 +52,7 @@ class Login:
     user: str
     password: str = field(default="", repr=False)
     kerberos: KerberosKeys | None = None
+    oauth: OAuthLogin | None = None
     by_token: bool = False
 
 
@@ -89,18 +96,31 @@ def _login(config: Config, listener: str, mechanism: str) -> Login:
     text = config.listener_value(listener, "sasl.jaas.config", mechanism=mechanism)
     if not isinstance(text, str) or not config.is_set(name):
         raise ConfigError(f"{name} is missing: it says who we are")
-    service = config.listener_value(listener, SERVICE_NAME)
-    return login_of(text, mechanism, name, service=str(service) if service else None)
+    return login_of(
+        text,
+        mechanism,
+        name,
+        setting=lambda each: config.listener_value(listener, each, mechanism=mechanism),
+        allowed=config.list(ALLOWED),
+    )
 
 
-def login_of(text: str, mechanism: str, name: str, *, service: str | None = None) -> Login:
+def login_of(
+    text: str,
+    mechanism: str,
+    name: str,
+    *,
+    setting: Callable[[str], ConfigValue],
+    allowed: tuple[str, ...] | None = None,
+) -> Login:
     """Return who a JAAS line says that we are.
 
     Args:
         text: The line; no password of it is in what is raised.
         mechanism: Of SASL, one of LOGIN_MECHANISMS.
         name: Of the setting, for the error.
-        service: What sasl.kerberos.service.name says.
+        setting: Returns another setting, None if it is unset.
+        allowed: Web servers that may be asked for tokens; None for any.
 
     Raises:
         ConfigError: It has another form, or lacks something.
@@ -110,10 +130,14 @@ def login_of(text: str, mechanism: str, name: str, *, service: str | None = None
     except ValueError as error:
         raise ConfigError(f"{name} cannot be used: {error}") from None
     if mechanism == "GSSAPI":
-        keys = kerberos_keys(options, service, name)
+        service = setting(SERVICE_NAME)
+        keys = kerberos_keys(options, str(service) if service else None, name)
         if not keys.service_name:
             raise ConfigError(f"{SERVICE_NAME} is missing: it says what brokers are called")
         return Login(mechanism=mechanism, user=keys.principal, kerberos=keys)
+    if mechanism == "OAUTHBEARER":
+        own = oauth_login(options, setting, name, allowed=allowed)
+        return Login(mechanism=mechanism, user=own.client_id or "us", oauth=own)
     if "username" not in options or "password" not in options:
         raise ConfigError(f"{name} cannot be used: username and password are missing")
     return Login(

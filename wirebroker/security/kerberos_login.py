@@ -51,12 +51,13 @@ class KerberosLogin:
 
     async def _exchange(self, host: str, send: Callable[[bytes], Awaitable[Any]]) -> Any:
         context = await in_thread(Work.OUR_LOGINS, self._initiator.begin, host)
+        offer: bytes | None = None
         token: bytes | None = None
-        offer = b""
         while not context.is_known:
             message = await in_thread(Work.OUR_LOGINS, context.take, token)
-            has_more = message or not context.is_known
-            offer = token = bytes((await send(message)).auth_bytes) if has_more else b""
+            if message or not context.is_known:
+                token = bytes((await send(message)).auth_bytes)
+                offer = token if context.is_known else None
         # What the server offers comes with its last message, or as the answer to nothing.
         if not offer:
             offer = bytes((await send(b"")).auth_bytes)

@@ -79,5 +79,6 @@ class KeyRefresh:
         return True
 
     def _backoff_s(self, failures: int) -> float:
-        most_ms = self._settings.most_retry_ms
-        return min(most_ms, self._settings.retry_ms << min(failures - 1, 32)) / 1000
+        # Doubled more often it would be longer than any that can be asked for.
+        doubled_ms = self._settings.retry_ms << min(failures - 1, 40)
+        return min(self._settings.most_retry_ms, doubled_ms) / 1000

@@ -117,6 +117,58 @@ ROWS: Final = (
         "What of a signed token names its scopes.",
     ),
     text(
+        "sasl.oauthbearer.token.endpoint.url",
+        None,
+        "Where our own tokens of OAUTHBEARER come from: a file (file:///…), or a server of "
+        "identities (https://…, client credentials). Of this and the next nine a listener may have "
+        "its own.",
+    ),
+    text(
+        "sasl.oauthbearer.client.credentials.client.id",
+        None,
+        "Who this broker is to that server (clientId of the JAAS line, too).",
+    ),
+    password(
+        "sasl.oauthbearer.client.credentials.client.secret",
+        None,
+        "What proves it (clientSecret of the JAAS line, too).",
+    ),
+    text(
+        "sasl.oauthbearer.scope",
+        None,
+        "What its tokens shall be good for (scope of the JAAS line, too).",
+    ),
+    text(
+        "sasl.oauthbearer.jwt.retriever.class",
+        "org.apache.kafka.common.security.oauthbearer.DefaultJwtRetriever",
+        "Kafka's own for files and client credentials, which stand for what is built in.",
+    ),
+    text(
+        "sasl.login.callback.handler.class",
+        None,
+        "Of OAUTHBEARER: Kafka's own for such tokens, which stands for what is built in.",
+    ),
+    integer(
+        "sasl.login.connect.timeout.ms",
+        None,
+        "How long connecting to that server may take; 10 s if unset.",
+    ),
+    integer(
+        "sasl.login.read.timeout.ms",
+        None,
+        "How long its answer may take; 10 s if unset.",
+    ),
+    long(
+        "sasl.login.retry.backoff.ms",
+        100,
+        "How soon it is asked again, if it does not answer; each time twice as long.",
+    ),
+    long(
+        "sasl.login.retry.backoff.max.ms",
+        10_000,
+        "How long it is asked again for one login.",
+    ),
+    text(
         "sasl.mechanism.controller.protocol",
         "GSSAPI",
         "SASL mechanism by which brokers log in to controllers of other processes; likewise.",
@@ -207,12 +259,7 @@ ROWS: Final = (
         alter.config.policy.class.name asks
         create.topic.policy.class.name asks
         sasl.client.callback.handler.class
-        sasl.login.callback.handler.class
         sasl.login.class
-        sasl.login.connect.timeout.ms
-        sasl.login.read.timeout.ms
-        sasl.login.retry.backoff.max.ms =10000
-        sasl.login.retry.backoff.ms =100
         sasl.oauthbearer.assertion.algorithm =RS256
         sasl.oauthbearer.assertion.claim.aud
         sasl.oauthbearer.assertion.claim.exp.seconds =300
@@ -224,12 +271,7 @@ ROWS: Final = (
         sasl.oauthbearer.assertion.private.key.file
         sasl.oauthbearer.assertion.private.key.passphrase
         sasl.oauthbearer.assertion.template.file
-        sasl.oauthbearer.client.credentials.client.id
-        sasl.oauthbearer.client.credentials.client.secret
-        sasl.oauthbearer.jwt.retriever.class =org.apache.kafka.common.security.oauthbearer.DefaultJwtRetriever
         sasl.oauthbearer.jwt.validator.class =org.apache.kafka.common.security.oauthbearer.DefaultJwtValidator
-        sasl.oauthbearer.scope
-        sasl.oauthbearer.token.endpoint.url
         security.providers asks
     """),  # noqa: E501 - names of classes
 )
