@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from wirebroker.cluster.partition import Partition
     from wirebroker.cluster.replica_manager import ReplicaManager
     from wirebroker.coordinator.controller.operation import Operation
+    from wirebroker.coordinator.outcome import Moment
     from wirebroker.server import Server
 
 
@@ -397,7 +398,7 @@ async def test_a_topic_with_remote_storage_is_offline_and_its_files_stay(tmp_pat
             value="true",
         )
 
-        def write(_image: ClusterImage, _now_ms: int) -> Operation[None]:
+        def write(_image: ClusterImage, _moment: Moment) -> Operation[None]:
             yield
             return ControllerResult(None, [record])
 
