@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 # As Kafka's kafka-server-start.sh and kafka-run-class.sh start a broker.
-_KAFKA_JVM = (
+KAFKA_JVM = (
     "-Xmx1G",
     "-Xms1G",
     "-server",
@@ -27,7 +27,7 @@ _KAFKA_JVM = (
     "-Djava.awt.headless=true",
 )
 # Kafka's defaults; tests have shorter ones.
-_KAFKA_HEARTBEATS = {"broker.session.timeout.ms": "9000", "broker.heartbeat.interval.ms": "2000"}
+KAFKA_HEARTBEATS = {"broker.session.timeout.ms": "9000", "broker.heartbeat.interval.ms": "2000"}
 
 # Nothing of these brokers' own housekeeping falls into a run.
 SETTINGS = {"log.retention.check.interval.ms": "3600000"}
@@ -52,17 +52,22 @@ class Checkout(Wirebroker):
         self._checkout = checkout.absolute() if checkout else None
 
     def _command(self) -> list[str]:
-        # Bytecode is kept, as pip does: else each start would compile what was edited since.
-        command = ["env", "-u", "PYTHONDONTWRITEBYTECODE"]
-        if self._checkout is not None:
-            # The working directory stands first in the path that `-m` looks through.
-            command += ["-C", str(self._checkout)]
-        return [*command, *super()._command()]
+        return of_checkout(super()._command(), self._checkout)
 
 
 def apache_kafka(directory: Path, settings: Mapping[str, str] = SETTINGS) -> ApacheKafka:
     """Return Apache Kafka with heap, garbage collector and heartbeats as its scripts have them."""
-    return ApacheKafka(directory, {**_KAFKA_HEARTBEATS, **settings}, java_options=_KAFKA_JVM)
+    return ApacheKafka(directory, {**KAFKA_HEARTBEATS, **settings}, java_options=KAFKA_JVM)
+
+
+def of_checkout(command: list[str], checkout: Path | None) -> list[str]:
+    """Return a command as it runs the broker of another checkout."""
+    # Bytecode is kept, as pip does: else each start would compile what was edited since.
+    kept = ["env", "-u", "PYTHONDONTWRITEBYTECODE"]
+    if checkout is not None:
+        # The working directory stands first in the path that `-m` looks through.
+        kept += ["-C", str(checkout)]
+    return [*kept, *command]
 
 
 def version(checkout: Path | None) -> str:

@@ -45,7 +45,7 @@ def _load_program() -> str:
 
 
 def drive(
-    broker: Broker,
+    port: int,
     frames: Sequence[bytes],
     *,
     connections: int,
@@ -58,7 +58,7 @@ def drive(
     Raises:
         RuntimeError: It failed, or an answer had an error code.
     """
-    command = [_load_program(), str(broker.port), str(connections), str(seconds), str(error_at)]
+    command = [_load_program(), str(port), str(connections), str(seconds), str(error_at)]
     command += [str(sequence_at)]
     done = subprocess.run(command, input=b"".join(frames), capture_output=True, check=False)
     if done.returncode:
@@ -98,7 +98,7 @@ def raw_produce(
         frames.append(request_frame(ApiKey.PRODUCE, _PRODUCE_VERSION, request))
     # Correlation id, tags, topics, name, partitions, index: then the error code.
     error_at = 4 + 1 + 1 + 1 + len(topic) + 1 + 4
-    found = drive(broker, frames, connections=connections, seconds=seconds, error_at=error_at)
+    found = drive(broker.port, frames, connections=connections, seconds=seconds, error_at=error_at)
     return Sample(found["requests"] * records * per_request, found["seconds"], latencies(found))
 
 
@@ -114,7 +114,7 @@ def raw_fetch(
     frame = request_frame(ApiKey.FETCH, _FETCH_VERSION, request)
     # Correlation id, tags, throttle time, error, session, topics, name, partitions, index.
     error_at = 4 + 1 + 4 + 2 + 4 + 1 + 1 + len(topic) + 1 + 4
-    found = drive(broker, [frame], connections=connections, seconds=seconds, error_at=error_at)
+    found = drive(broker.port, [frame], connections=connections, seconds=seconds, error_at=error_at)
     if not 0.9 * max_bytes < found["bytes"] / found["requests"] < 1.1 * max_bytes:
         raise RuntimeError(f"{topic} holds less than {max_bytes} bytes, or larger batches")
     return Sample(found["requests"], found["seconds"], latencies(found))

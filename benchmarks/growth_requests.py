@@ -47,7 +47,7 @@ def cpu_us(
     while len(costs) < _MOST_RUNS and not is_settled(costs):
         before = cpu_seconds(broker.process_id)
         found = generators.drive(
-            broker, frames, connections=connections, seconds=seconds, error_at=error_at
+            broker.port, frames, connections=connections, seconds=seconds, error_at=error_at
         )
         costs.append((cpu_seconds(broker.process_id) - before) / found["requests"] * 1e6)
     return min(costs)

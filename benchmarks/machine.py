@@ -77,12 +77,12 @@ class CpuTimes:
 class Witness:
     """Watches a run: how much CPU went to neither the broker nor its generator.
 
-    `with Witness(broker_pid) as witness: …`, then `foreign_share` is the part of the machine that
+    `with Witness(*broker_pids) as witness: …`, then `foreign_share` is the part of the machine that
     others had. The generator is this process's children, waited for within the run.
     """
 
-    def __init__(self, broker: int) -> None:
-        self._broker = broker
+    def __init__(self, *brokers: int) -> None:
+        self._brokers = brokers
         self.broker_cpu_s = 0.0
         self.seconds = 0.0
         self.foreign_share = 0.0
@@ -90,13 +90,13 @@ class Witness:
     def __enter__(self) -> Witness:
         self._machine = CpuTimes.now()
         self._own = _own_cpu_s()
-        self._cpu = cpu_seconds(self._broker)
+        self._cpu = sum(map(cpu_seconds, self._brokers))
         self._began = time.monotonic()
         return self
 
     def __exit__(self, *_: object) -> None:
         self.seconds = time.monotonic() - self._began
-        self.broker_cpu_s = cpu_seconds(self._broker) - self._cpu
+        self.broker_cpu_s = sum(map(cpu_seconds, self._brokers)) - self._cpu
         machine = CpuTimes.now()
         others = machine.busy_s - self._machine.busy_s - self.broker_cpu_s
         others -= _own_cpu_s() - self._own

@@ -12,14 +12,12 @@ import os
 import statistics
 import sys
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from benchmarks.machine import Witness, listens
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from tests.support.brokers import Broker
 
 # A run during which others had more of the machine than this is dropped and taken again.
 MOST_FOREIGN_SHARE = 0.10
@@ -102,28 +100,57 @@ class Pairs:
         return bounded([b.cpu_us / a.cpu_us if a.cpu_us else math.inf for a, b in pairs])
 
 
-class Measured(Protocol):
+class Driven(Protocol):
+    """A broker, or several that are measured as one."""
+
+    @property
+    def port(self) -> int:
+        """Where it is driven."""
+        ...
+
+    @property
+    def process_id(self) -> int:
+        """Of the process that listens there."""
+        ...
+
+    @property
+    def process_ids(self) -> Sequence[int]:
+        """Of all whose CPU counts."""
+        ...
+
+
+AnyDriven_contra = TypeVar("AnyDriven_contra", bound=Driven, contravariant=True)
+
+
+class Measured(Protocol[AnyDriven_contra]):
     """A case as it is run: on a fresh topic each time."""
 
-    def prepare(self, broker: Broker) -> str:
+    def prepare(self, broker: AnyDriven_contra) -> str:
         """Make what a run needs; return the topic's name."""
         ...
 
-    def run(self, broker: Broker, topic: str) -> Sample:
+    def run(self, broker: AnyDriven_contra, topic: str) -> Sample:
         """Drive the broker."""
         ...
 
-    def clean(self, broker: Broker, topic: str) -> None:
+    def clean(self, broker: AnyDriven_contra, topic: str) -> None:
         """Remove what prepare has made."""
         ...
 
 
 def measure(
-    case: Measured, ours: Broker, theirs: Broker, count: int, plain: Broker | None = None
+    case: Measured[Any],
+    ours: Driven,
+    theirs: Driven,
+    count: int,
+    plain: Driven | None = None,
+    *,
+    most_tries: int = MOST_TRIES,
 ) -> Pairs:
     """Take `count` pairs of runs, after some to warm up: Java compiles what it runs often.
 
-    With a third broker these are threes, in turns.
+    With a third broker these are threes, in turns. A run that others disturbed is taken again, so
+    often at most that there are `most_tries`.
     """
     pairs = Pairs()
     turns = [(ours, pairs.ours), (theirs, pairs.theirs)]
@@ -133,14 +160,14 @@ def measure(
         _run_once(case, broker)
     for _ in range(count):
         for broker, runs in turns:
-            runs.append(_run(case, broker, pairs))
+            runs.append(_run(case, broker, pairs, most_tries))
     return pairs
 
 
-def _run(case: Measured, broker: Broker, pairs: Pairs) -> Run:
+def _run(case: Measured[Any], broker: Driven, pairs: Pairs, most_tries: int) -> Run:
     """Run until the machine leaves a run alone; the least disturbed one counts after all tries."""
     tries: list[Run] = []
-    for _ in range(MOST_TRIES):
+    for _ in range(most_tries):
         tries.append(_run_once(case, broker))
         if tries[-1].foreign_share <= MOST_FOREIGN_SHARE:
             break
@@ -150,13 +177,13 @@ def _run(case: Measured, broker: Broker, pairs: Pairs) -> Run:
     return min(tries, key=lambda run: run.foreign_share)
 
 
-def _run_once(case: Measured, broker: Broker) -> Run:
+def _run_once(case: Measured[Any], broker: Driven) -> Run:
     if not listens(broker.process_id, broker.port):
         raise RuntimeError(f"process {broker.process_id} is not the one on {broker.port}")
     topic = case.prepare(broker)
     os.sync()  # what the last run left must not be written back during this one
     try:
-        with Witness(broker.process_id) as witness:
+        with Witness(*broker.process_ids) as witness:
             sample = case.run(broker, topic)
     finally:
         case.clean(broker, topic)

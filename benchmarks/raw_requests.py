@@ -36,7 +36,7 @@ def offset_commits(broker: Broker, topic: str, *, connections: int, seconds: flo
     # Correlation id, throttle time, topics, name, partitions, index.
     error_at = 4 + 4 + 4 + 2 + len(topic) + 4 + 4
     found = generators.drive(
-        broker, frames, connections=connections, seconds=seconds, error_at=error_at
+        broker.port, frames, connections=connections, seconds=seconds, error_at=error_at
     )
     return Sample(found["requests"], found["seconds"], generators.latencies(found))
 
@@ -63,7 +63,7 @@ def searches_by_time(broker: Broker, topic: str, *, connections: int, seconds: f
         frames.append(request_frame(ApiKey.LIST_OFFSETS, 5, request))
     error_at = 4 + 4 + 4 + 2 + len(topic) + 4 + 4
     found = generators.drive(
-        broker, frames, connections=connections, seconds=seconds, error_at=error_at
+        broker.port, frames, connections=connections, seconds=seconds, error_at=error_at
     )
     return Sample(found["requests"], found["seconds"], generators.latencies(found))
 
@@ -86,7 +86,7 @@ def idempotent_produce(broker: Broker, topic: str, *, connections: int, seconds:
         frames.append(request_frame(ApiKey.PRODUCE, 11, produce_request({(topic, 0): batch})))
     client.close()
     found = generators.drive(
-        broker,
+        broker.port,
         frames,
         connections=connections,
         seconds=seconds,

@@ -54,7 +54,7 @@ def old_data(broker: Broker, *, quick: bool) -> Iterator[Point]:
         client.ask(ApiKey.PRODUCE, 11, old)
     frames = [fetch_frame("o", offset, 1 << 20) for offset in range(records)]
     _drop(broker, "o")
-    generators.drive(broker, frames, connections=1, seconds=3.0, error_at=FETCH_ERROR_AT)
+    generators.drive(broker.port, frames, connections=1, seconds=3.0, error_at=FETCH_ERROR_AT)
     left = _resident_mib(list((broker.data_dir / "o-0").glob("*.log")))
     yield Point("old data in the page cache after a reader of", "MiB", records, left)
     rounds = 2_000 if quick else 20_000
@@ -113,7 +113,7 @@ def _drop(broker: Broker, topic: str) -> None:
 
 def _read_until(broker: Broker, frames: Sequence[bytes], stop: threading.Event) -> None:
     while not stop.is_set():
-        generators.drive(broker, frames, connections=1, seconds=0.5, error_at=FETCH_ERROR_AT)
+        generators.drive(broker.port, frames, connections=1, seconds=0.5, error_at=FETCH_ERROR_AT)
 
 
 def _resident_mib(paths: Sequence[Path]) -> float:

@@ -202,9 +202,15 @@ def server_final(signature: bytes) -> str:
     return "v=" + base64.b64encode(signature).decode("ascii")
 
 
-def client_first(user: str, nonce: str) -> str:
-    """Return what a client begins with, without the header that stands before it (`n,,`)."""
-    return f"n={_escaped(user)},r={nonce}"
+def client_first(user: str, nonce: str, *, by_token: bool = False) -> str:
+    """Return what a client begins with, without the header that stands before it (`n,,`).
+
+    Args:
+        user: Its name, or with `by_token` a delegation token's id.
+        nonce: Its own.
+        by_token: Whether the password is a token's.
+    """
+    return f"n={_escaped(user)},r={nonce}" + (",tokenauth=true" if by_token else "")
 
 
 def parse_server_first(message: bytes, nonce: str) -> ServerFirst:

@@ -9,10 +9,16 @@ from tests.support.waiting import eventually
 
 
 def create(
-    bootstrap: str, topic: str, *, partitions: int = 1, configs: dict[str, str] | None = None
+    bootstrap: str,
+    topic: str,
+    *,
+    partitions: int = 1,
+    replicas: int = 1,
+    configs: dict[str, str] | None = None,
 ) -> None:
     """Create a topic and return when it has leaders."""
-    new = NewTopic(topic, num_partitions=partitions, replication_factor=1, config=configs or {})
+    settings = configs or {}
+    new = NewTopic(topic, num_partitions=partitions, replication_factor=replicas, config=settings)
     admin = AdminClient({"bootstrap.servers": bootstrap})
     admin.create_topics([new], request_timeout=WAIT_S)[topic].result()
     eventually(lambda: topic in names(admin))

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from compat_tests.conftest import StartBroker
     from tests.support.brokers import Broker
+    from tests.support.own_trio import OwnTrio
 
 pytestmark = [pytest.mark.long, pytest.mark.java]
 
@@ -31,7 +32,9 @@ WAIT_S = 180.0
 _OLD_WAY = "spark.sql.streaming.kafka.useDeprecatedOffsetFetching"
 
 
-def read_stream(spark: SparkSession, broker: Broker, topic: str, **options: str) -> DataFrame:
+def read_stream(
+    spark: SparkSession, broker: Broker | OwnTrio, topic: str, **options: str
+) -> DataFrame:
     """Return a streaming table of the connector, from the topic's beginning."""
     settings = {
         "kafka.bootstrap.servers": broker.bootstrap,

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import errno
 import os
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from wirebroker.storage.descriptors import (
@@ -348,6 +348,11 @@ class Files:
     def data(self, path: str) -> DataFile:
         """Return the file at `path`; touches nothing until it is used."""
         return DataFile(self._cache, path)
+
+    @property
+    def renaming(self) -> AbstractContextManager[object]:
+        """What is held while open files' directory is renamed: threads find them either way."""
+        return self._cache.renaming
 
     def bound_open_files(self, max_open_files: int) -> None:
         """Hold at most so many data files open; those above it close when the next one opens."""

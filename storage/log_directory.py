@@ -46,6 +46,7 @@ CLEAN_SHUTDOWN_MARKER = ".kafka_cleanshutdown"
 PARTITION_METADATA = "partition.metadata"
 DELETE_SUFFIX = "-delete"
 STRAY_SUFFIX = "-stray"
+FUTURE_SUFFIX = "-future"
 
 # What a file system allows for a name; longer ones lose letters of their topic, as Kafka's do.
 _MAX_NAME_BYTES = 255
@@ -81,7 +82,8 @@ class LogDirectory:
             unknown.
         partitions: What was found when it was opened.
         to_delete: Paths that the owner shall remove (`Files.remove_tree`).
-        strays: Paths of stray and unfinished future partitions, left as they are.
+        futures: Partitions of which a copy was made here when the last user stopped.
+        strays: Paths of stray partitions, left as they are.
         foreign: Names of directories that are none of Kafka's, left as they are.
         problems: Sentences for the log about what had to be ignored.
     """
@@ -92,6 +94,7 @@ class LogDirectory:
         "cluster_id",
         "directory_id",
         "foreign",
+        "futures",
         "node_id",
         "partitions",
         "path",
@@ -114,6 +117,7 @@ class LogDirectory:
         self.partitions: list[PartitionDirectory] = []
         self.to_delete: list[str] = []
         self.strays: list[str] = []
+        self.futures: list[PartitionDirectory] = []
         self.foreign: list[str] = []
         self.problems: list[str] = []
 
@@ -174,6 +178,25 @@ class LogDirectory:
         self._files.make_directory(path)
         self.write_topic_id(path, topic_id)
         return path
+
+    def future_path(self, topic: str, partition: int) -> str:
+        """Return a new path for the copy of a log that is to lie here."""
+        return f"{self.path}/{_suffixed(topic, partition, FUTURE_SUFFIX)}"
+
+    def create_future_directory(self, path: str, topic_id: bytes) -> None:
+        """Create the directory at a future path, with its `partition.metadata`."""
+        self._files.make_directory(path)
+        self.write_topic_id(path, topic_id)
+
+    def use_future_directory(self, path: str, topic: str, partition: int) -> str:
+        """Rename a copy that is whole to the partition's directory; return its path."""
+        new_path = self.partition_path(topic, partition)
+        self._files.rename(path, new_path)
+        return new_path
+
+    def keep_partition_directory(self, path: str, topic: str, partition: int) -> None:
+        """Take a deletion back: give a directory that was set aside its name."""
+        self._files.rename(path, self.partition_path(topic, partition))
 
     def write_topic_id(self, partition_path: str, topic_id: bytes) -> None:
         """Write a partition's `partition.metadata`."""
@@ -282,7 +305,12 @@ class LogDirectory:
                 partition = PartitionDirectory(match[1], int(match[2]), path, topic_id)
                 self.partitions.append(partition)
             elif match := _SUFFIXED_NAME.fullmatch(name):
-                (self.to_delete if match[4] == DELETE_SUFFIX else self.strays).append(path)
+                if match[4] == FUTURE_SUFFIX:
+                    topic_id = self._read_topic_id(path)
+                    future = PartitionDirectory(match[1], int(match[2]), path, topic_id)
+                    self.futures.append(future)
+                else:
+                    (self.to_delete if match[4] == DELETE_SUFFIX else self.strays).append(path)
             else:
                 self.foreign.append(name)
 
@@ -299,10 +327,15 @@ class LogDirectory:
             return None
 
     def _rename_aside(self, topic: str, partition: int, suffix: str) -> str:
-        ending = f"-{partition}.{random_uuid().hex()}{suffix}"
-        new_path = f"{self.path}/{topic[: _MAX_NAME_BYTES - len(ending)]}{ending}"
+        new_path = f"{self.path}/{_suffixed(topic, partition, suffix)}"
         self._files.rename(self.partition_path(topic, partition), new_path)
         return new_path
+
+
+def _suffixed(topic: str, partition: int, suffix: str) -> str:
+    """Return a name of a partition's directory that is none that is served."""
+    ending = f"-{partition}.{random_uuid().hex()}{suffix}"
+    return f"{topic[: _MAX_NAME_BYTES - len(ending)]}{ending}"
 
 
 def _check_is_ours(path: str, files: Files) -> None:

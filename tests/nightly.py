@@ -130,6 +130,16 @@ STEPS = (
         10,
         "a hundred kills of brokers under load",
     ),
+    Step(
+        "cluster",
+        _tests(
+            "compat_tests/cluster/test_coordinators.py",
+            "compat_tests/cluster/test_replication.py",
+            *("--long", "--seed", "random"),
+        ),
+        12,
+        "each node of clusters of three is killed, frozen and restarted under clients that go on",
+    ),
     Step("twin", ("compat_tests.twin",), 1, "what both brokers have on disk, file by file"),
     Step(
         "interchange",
@@ -150,6 +160,18 @@ STEPS = (
         "Prometheus and kafka_exporter ask a broker what dashboards ask of them",
     ),
     Step("clients-suites", ("compat_tests.suites",), 5, "client libraries' own tests"),
+    Step(
+        "cluster-suites",
+        ("compat_tests.suites", "--broker", "cluster"),
+        5,
+        "the same against a cluster of three",
+    ),
+    Step(
+        "cluster-transcripts",
+        _tests("compat_tests/cluster/nightly_transcripts.py", "--long"),
+        6,
+        "the transcripts at a member whose controller is another process",
+    ),
     Step("spark", ("spark_it.suites.run",), 4, "Spark's own suites, the five of each change"),
     Step(
         "spark-others",
@@ -174,6 +196,12 @@ STEPS = (
         _tests(*_SPARK_FAULTS, "--long", "--broker", "apache"),
         30,
         "the same on Apache Kafka: its broker, its directories",
+    ),
+    Step(
+        "spark-cluster",
+        _tests("spark_it/nightly_cluster.py", "--long"),
+        3,
+        "Spark streams from a cluster of three while those who lead are killed",
     ),
     Step(
         "dist",

@@ -53,7 +53,9 @@ DOORS = {
     },
     "re2": {"wirebroker/patterns.py"},
     "h11": {"wirebroker/http/conversation.py"},
+    "opentelemetry": {"wirebroker/otlp/sending.py"},
     "jwt": {"wirebroker/security/tokens.py"},
+    "gssapi": {"wirebroker/security/kerberos.py"},
     "testcontainers": {"wirebroker/testing/engine.py"},
     "cryptography": {"wirebroker/security/certificates.py", "wirebroker/security/pkcs12.py"},
     "kafka": set[str](),  # its definitions are used, when the package is built

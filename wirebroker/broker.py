@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from wirebroker.cluster.metadata_follower import MetadataFollower
     from wirebroker.cluster.producer_id_supply import ProducerIdSupply
     from wirebroker.cluster.replica_manager import ReplicaManager
+    from wirebroker.cluster.replica_moves import ReplicaMoves
     from wirebroker.cluster.transaction_coordinator import TransactionCoordinator
     from wirebroker.cluster.transaction_verifier import TransactionVerifier
     from wirebroker.config import Config
@@ -53,6 +54,7 @@ class Broker:
     controller: ControllerChannel
     replicas: ReplicaManager
     isr_changes: IsrChanges
+    replica_moves: ReplicaMoves
     groups: GroupCoordinator
     transactions: TransactionCoordinator
     transaction_verifier: TransactionVerifier
@@ -75,6 +77,10 @@ class Broker:
     # Told each new configuration at once: the controller's rules, if they are in this process.
     config_users: list[Callable[[Config], None]] = field(
         default_factory=list["Callable[[Config], None]"]
+    )
+    # Asked whether a new configuration can be used, before it is written down.
+    config_trials: list[Callable[[Config], Awaitable[None]]] = field(
+        default_factory=list["Callable[[Config], Awaitable[None]]"]
     )
     # Told each new configuration when all else follows it: what is built around the broker.
     config_followers: list[Callable[[Config], Awaitable[None]]] = field(

@@ -21,16 +21,18 @@ from typing import TYPE_CHECKING, Final
 from wirebroker.bound_sockets import bind_all
 from wirebroker.cluster.leader_balancing import LeaderBalancing
 from wirebroker.cluster.quorum_controller import QuorumController
+from wirebroker.cluster.token_removal import TokenRemoval
 from wirebroker.config.listeners import controller_listeners_of
 from wirebroker.controller_api.registry import CONTROLLER_REGISTRY
 from wirebroker.coordinator.controller.cluster_image import Endpoint
+from wirebroker.coordinator.controller.token_control import SECRET_KEY
 from wirebroker.net.connection_table import ConnectionTable
 from wirebroker.net.dispatch import Dispatcher
 from wirebroker.net.listener import Listener
 from wirebroker.net.settings import NetworkSettings
 from wirebroker.ready_lines import BoundListener, is_everywhere, shown_address
 from wirebroker.security.listener_tls import ListenerTls
-from wirebroker.security.sasl import SaslDoors
+from wirebroker.security.sasl_doors import SaslDoors
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -46,6 +48,7 @@ logger = logging.getLogger("wirebroker")
 
 # Modules whose handlers serve a controller listener.
 _API_MODULES: Final = (
+    "acls",
     "describe_cluster",
     "envelope",
     "metadata_log",
@@ -75,10 +78,13 @@ class ControllerNode:
         "_clock",
         "_files",
         "_listeners",
+        "_sasl",
         "_settings",
         "_sockets",
         "_table",
         "_tls",
+        "_token_removal",
+        "_token_secret",
         "_wanted",
         "controller",
     )
@@ -91,8 +97,11 @@ class ControllerNode:
         self._sockets: list[tuple[ListenerConfig, socket.socket]] = []
         self._listeners: list[Listener] = []
         self._tls = ListenerTls(self._settings)
+        self._sasl: SaslDoors | None = None
         self._table: ConnectionTable | None = None
         self._balancing: LeaderBalancing | None = None
+        self._token_removal: TokenRemoval | None = None
+        self._token_secret = config.optional_str(SECRET_KEY)
         self.controller: QuorumController | None = None
 
     @property
@@ -136,6 +145,7 @@ class ControllerNode:
             ],
             first_users=first_users,
         )
+        self._token_removal = TokenRemoval(controller)
         if self._sockets:
             await self._tls.open(self._wanted)
             self.serve(controller)
@@ -148,7 +158,7 @@ class ControllerNode:
         """Finish what was submitted, and let go of connections and files."""
         for listener in self._listeners:
             listener.close()
-        await self._balance_no_more()
+        await self._end_duties()
         if self.controller is not None:
             self.controller.fetches.stop()
         if self._table is not None:
@@ -160,15 +170,19 @@ class ControllerNode:
         """End as by a kill: nobody is answered."""
         for listener in self._listeners:
             listener.close()
-        await self._balance_no_more()
+        await self._end_duties()
         if self._table is not None:
             self._table.cut()
         if self.controller is not None:
             await self.controller.close()
 
-    async def _balance_no_more(self) -> None:
+    async def _end_duties(self) -> None:
+        if self._sasl is not None:
+            self._sasl.close()
         if self._balancing is not None:
             await self._balancing.stop()
+        if self._token_removal is not None:
+            await self._token_removal.stop()
 
     def release(self) -> None:
         """Let go of the ports, whatever has become of the rest."""
@@ -191,7 +205,12 @@ class ControllerNode:
 
             registry = guarded_controller(registry, controller.authorization)
         dispatcher = Dispatcher(controller, registry)
-        sasl = SaslDoors(dispatcher, lambda: controller.follower.image, self._clock)
+        sasl = self._sasl = SaslDoors(
+            dispatcher,
+            lambda: controller.follower.image,
+            self._clock,
+            token_secret=self._token_secret,
+        )
         sasl.use_listeners(self._wanted)
         self._table = ConnectionTable(
             loop=asyncio.get_running_loop(),

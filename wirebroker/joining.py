@@ -11,6 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from wirebroker.config.protection import check_protection
+from wirebroker.logs import configure_as
 from wirebroker.membership.join import (
     config_of_member,
     free_node_id,
@@ -75,14 +76,16 @@ class Joining:
         # What was given is checked, whatever the id: before anybody is waited for.
         settings = self._checked(1)
         wait_s = settings.int("initial.broker.registration.timeout.ms") / 1000
-        node_id = free_node_id(self._controller, timeout_s=wait_s)
+        configure_as(settings)
+        LOGGER.info("asking the controllers at %s for an id that is free", self._controller)
+        node_id = free_node_id(self._controller, settings, timeout_s=wait_s)
         while True:
             config = self._checked(node_id)
             try:
                 return run(config, port_file=port_file, build=build)
             except NodeIdTakenError:
                 taken = node_id
-                node_id = free_node_id(self._controller, timeout_s=wait_s, above=taken)
+                node_id = free_node_id(self._controller, settings, timeout_s=wait_s, above=taken)
                 LOGGER.info("another broker is %d by now: this one is %d", taken, node_id)
                 give_to_node(config.log_directories, node_id=node_id, before=taken)
 

@@ -2,6 +2,7 @@
 
     2026-11-21 10:12:33.123 WARNING wirebroker.net: closing 127.0.0.1:50312 on PLAINTEXT: ...
 
+One of several processes of a command is named: `INFO [worker 2] wirebroker: stopping`.
 Times are UTC in JSON and local in text. Control characters are escaped, so that nothing a peer
 sends can begin a line of its own. The traceback of an unexpected error follows its line, indented
 by four blanks; in JSON it is a field.
@@ -17,6 +18,8 @@ from typing import TYPE_CHECKING, Final, Literal, TextIO
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from wirebroker.config import Config
 
 LogFormat = Literal["text", "json"]
 LOG_LEVELS: Final = ("debug", "info", "warning", "error")
@@ -37,8 +40,21 @@ _ESCAPES: Final[Mapping[int, str]] = {
 _LONGEST_MESSAGE: Final = 2000
 
 
+def configure_as(config: Config, *, process: str = "") -> None:
+    """Do as `configure_logging`, as `wirebroker.log.level` and `wirebroker.log.format` say."""
+    configure_logging(
+        level=config.str("wirebroker.log.level"),
+        log_format="json" if config.str("wirebroker.log.format") == "json" else "text",
+        process=process,
+    )
+
+
 def configure_logging(
-    *, level: str = "info", log_format: LogFormat = "text", stream: TextIO | None = None
+    *,
+    level: str = "info",
+    log_format: LogFormat = "text",
+    stream: TextIO | None = None,
+    process: str = "",
 ) -> None:
     """Send everything that is logged to `stream` (standard error), once per process.
 
@@ -46,10 +62,11 @@ def configure_logging(
         level: One of LOG_LEVELS; that of our own loggers. Libraries speak from warning on.
         log_format: Lines for people or for machines.
         stream: Where to.
+        process: Which one speaks, if it is one of several of a command.
     """
     assert level in LOG_LEVELS, f"no log level {level!r}"
     handler = logging.StreamHandler(stream or sys.stderr)
-    handler.setFormatter(JsonFormatter() if log_format == "json" else TextFormatter())
+    handler.setFormatter(JsonFormatter(process) if log_format == "json" else TextFormatter(process))
     root = logging.getLogger()
     for old in list(root.handlers):
         root.removeHandler(old)
@@ -69,13 +86,17 @@ def one_line(text: str) -> str:
 class TextFormatter(logging.Formatter):
     """Lines for people."""
 
+    def __init__(self, process: str = "") -> None:
+        super().__init__()
+        self._process = f"[{process}] " if process else ""
+
     def format(self, record: logging.LogRecord) -> str:
         """Return one line, and the traceback's lines if there is one."""
         time = datetime.fromtimestamp(record.created).astimezone()
         stamp = time.strftime("%Y-%m-%d %H:%M:%S")
         milliseconds = int(record.msecs)
         line = (
-            f"{stamp}.{milliseconds:03d} {record.levelname} {record.name}: "
+            f"{stamp}.{milliseconds:03d} {record.levelname} {self._process}{record.name}: "
             f"{one_line(record.getMessage())}"
         )
         for traceback_line in self._traceback(record):
@@ -87,7 +108,14 @@ class TextFormatter(logging.Formatter):
 
 
 class JsonFormatter(logging.Formatter):
-    """Lines for machines: time (RFC 3339, UTC), level, logger, message, traceback if any."""
+    """Lines for machines: time (RFC 3339, UTC), level, logger, message, traceback if any.
+
+    And `process`, if it is one of several.
+    """
+
+    def __init__(self, process: str = "") -> None:
+        super().__init__()
+        self._process = {"process": process} if process else {}
 
     def format(self, record: logging.LogRecord) -> str:
         """Return one JSON object without line ends."""
@@ -95,6 +123,7 @@ class JsonFormatter(logging.Formatter):
         event = {
             "time": time.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
             "level": record.levelname.lower(),
+            **self._process,
             "logger": record.name,
             "message": one_line(record.getMessage()),
         }

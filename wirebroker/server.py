@@ -48,6 +48,7 @@ from wirebroker.codecs.errors import KafkaError
 from wirebroker.config import Config, StartError
 from wirebroker.config.listeners import ListenerConfig, listeners_of
 from wirebroker.config.quorum import is_member
+from wirebroker.coordinator.controller.token_control import SECRET_KEY
 from wirebroker.coordinator.groups.settings import GroupSettings
 from wirebroker.coordinator.transactions.settings import TransactionSettings
 from wirebroker.enforced_quotas import enforce
@@ -73,7 +74,7 @@ from wirebroker.ready_lines import (
     is_everywhere,
 )
 from wirebroker.security.listener_tls import ListenerTls
-from wirebroker.security.sasl import SaslDoors, check_tokens
+from wirebroker.security.sasl_doors import SaslDoors, read_keys
 from wirebroker.storage.files import Files
 from wirebroker.threads import Work, in_thread, until_idle
 
@@ -88,11 +89,14 @@ if TYPE_CHECKING:
     from wirebroker.handlers import Registry
     from wirebroker.http.server import HttpServer
     from wirebroker.membership.quorum import Quorum
+    from wirebroker.otlp.push import MetricsPush
 
 logger = logging.getLogger("wirebroker")
 
 # How long requests in flight may take to finish when the broker is told to stop.
 STOP_GRACE_S = 5.0
+# How long a start waits until the controller knows where replicas lie.
+_TELL_S = 5.0
 
 
 class Server:
@@ -128,6 +132,8 @@ class Server:
         self._table: ConnectionTable | None = None
         self._sasl: SaslDoors | None = None
         self._tls = ListenerTls(self._settings)
+        # Held while a configuration is taken over.
+        self._following = asyncio.Lock()
         self._maintenance: Maintenance | None = None
         self._compactor: Compactor | None = None
         self._replication: Replication | None = None
@@ -139,6 +145,7 @@ class Server:
         self._is_registered = False
         # Serves from before the broker opens until it is closed, if it is asked for.
         self.http: HttpServer | None = None
+        self._push: MetricsPush | None = None
 
     def _joined(self, on_failure: Callable[[str], None], *, has_chosen_id: bool) -> Quorum:
         # It reaches controllers by connections: modules that a node of its own does without.
@@ -210,16 +217,16 @@ class Server:
         data_files = data_files_within(open_files, wanted=self.config.int("wirebroker.open.files"))
         self.files.bound_open_files(data_files)
         try:
-            check_tokens(listeners_of(self.config), self.clock)
+            token_checks = await read_keys(listeners_of(self.config), self.clock)
             self._bind()
             self.quorum.bind()
             await self._tls.open([each for each, _ in self._sockets])
-            if self.config.list("wirebroker.http.listeners"):
-                await self._open_http()
+            await self._be_watched()
             self._directories.open(await self.quorum.find_cluster_id())
             self._port_file.remove()
             broker = self.broker = await self._open_broker()
             self.quorum.watch_disks(broker.replicas.directories)
+            broker.replicas.on_directory_failed = self.quorum.disk_failed
         except (OSError, KafkaError) as error:
             await self._give_up()
             raise StartError(
@@ -237,7 +244,13 @@ class Server:
         dispatcher = Dispatcher(
             broker, self._handlers(broker), gate=self._gate, metrics=self.metrics
         )
-        self._sasl = SaslDoors(dispatcher, lambda: broker.metadata.image, self.clock)
+        self._sasl = SaslDoors(
+            dispatcher,
+            lambda: broker.metadata.image,
+            self.clock,
+            token_secret=self.config.optional_str(SECRET_KEY),
+            checks=token_checks,
+        )
         self._table = ConnectionTable(
             loop=asyncio.get_running_loop(),
             dispatch=dispatcher,
@@ -253,8 +266,9 @@ class Server:
         sockets = [(listener.name, sock) for listener, sock in self._sockets]
         self.listeners = OpenListeners(self._table, sockets)
         # Those that dynamic configs have added, and what they limit.
-        await self._follow_config(broker.config)
         broker.config_followers.append(self._follow_config)
+        await self._follow_config(broker.config)
+        broker.config_trials.append(self._try_config)
         self.listeners.start()
         self.quorum.serve()
         try:
@@ -335,13 +349,26 @@ class Server:
         await until_idle()
         await self._release()
 
-    async def _follow_config(self, config: Config) -> None:
+    async def _try_config(self, config: Config) -> None:
+        """Try whether listeners could be opened with these keys.
+
+        Raises:
+            ConfigError: They cannot.
+        """
+        await self._tls.try_listeners(listeners_of(config))
+
+    async def _follow_config(self, _config: Config) -> None:
         """Take over what dynamic configs have changed about connections and compaction."""
+        assert self.broker is not None
+        async with self._following:
+            if not self.broker.is_stopping:
+                # The newest: what is read from files meanwhile must not outlive it.
+                await self._use_config(self.broker.config)
+
+    async def _use_config(self, config: Config) -> None:
         assert self.broker is not None
         assert self.listeners is not None
         assert self._compactor is not None
-        if self.broker.is_stopping:
-            return
         assert self._sasl is not None
         self._compactor.config_changed()
         self._sasl.use_listeners(listeners_of(config))
@@ -355,6 +382,16 @@ class Server:
 
         self.http = await open_http(self.config, why_not_ready=self.why_not_ready)
         add_metrics(self.http.routes, self)
+
+    async def _be_watched(self) -> None:
+        """Let others ask how it is, and tell those who don't ask, where that is set."""
+        if self.config.list("wirebroker.http.listeners"):
+            await self._open_http()
+        if self.config.str("wirebroker.otlp.endpoint"):
+            from wirebroker.otlp.push import MetricsPush  # noqa: PLC0415 - as HTTP itself
+
+            self._push = MetricsPush(self)
+            self._push.start()
 
     def _bind(self) -> None:
         self._sockets = bind_all(listeners_of(self.config), self._settings)
@@ -411,6 +448,7 @@ class Server:
             controller=channel,
             replicas=replicas,
             isr_changes=replication.isr_changes,
+            replica_moves=replication.moves,
             groups=groups,
             transactions=transactions,
             transaction_verifier=self._verifier(config, replication, transactions),
@@ -424,11 +462,16 @@ class Server:
         )
         broker.config_users += (quorum.use_config, replication.use_config)
         await broker.follow_metadata(loaded)
-        replication.start()
-        await quorum.lifecycle.unfence()
+        await self._begin_to_lead(replication)
         broker.groups.start()
         broker.transactions.start()
         return broker
+
+    async def _begin_to_lead(self, replication: Replication) -> None:
+        replication.start()
+        # A replica in a directory that the controller does not know of may not lead.
+        await replication.directories.until_told(timeout_s=_TELL_S)
+        await self.quorum.lifecycle.unfence()
 
     def _handlers(self, broker: Broker) -> Registry:
         """Return what serves clients: where they may not do everything, behind who decides it."""
@@ -497,6 +540,10 @@ class Server:
         await self._release()
 
     async def _release(self) -> None:
+        if self._sasl is not None:
+            self._sasl.close()
+        if self._push is not None:
+            await self._push.close()
         if self.http is not None:
             await self.http.close()
         for _, sock in self._sockets:

@@ -18,7 +18,7 @@ from wirebroker.config.quorum import is_controller_alone, is_member
 from wirebroker.controller_server import ControllerServer
 from wirebroker.freed_memory import give_back_large_blocks
 from wirebroker.garbage import GarbagePolicy
-from wirebroker.logs import configure_logging
+from wirebroker.logs import configure_as
 from wirebroker.loop_watch import LoopWatch
 from wirebroker.metrics import Metrics
 from wirebroker.ready_lines import open_warning, ready_lines
@@ -43,6 +43,7 @@ def run(
     *,
     port_file: Path | None = None,
     build: Callable[..., _BrokerServer] = Server,
+    process: str = "",
 ) -> int:
     """Serve until told to stop; return the process's exit status.
 
@@ -50,14 +51,12 @@ def run(
         config: What is set.
         port_file: Where the port is written.
         build: Makes the server, as Server is made.
+        process: What its log lines name it, if it is one of several.
 
     Raises:
         StartError, ConfigError: What keeps the broker from starting.
     """
-    configure_logging(
-        level=config.str("wirebroker.log.level"),
-        log_format="json" if config.str("wirebroker.log.format") == "json" else "text",
-    )
+    configure_as(config, process=process)
     for warning in config.warnings():
         logger.warning("%s", warning)
     give_back_large_blocks()

@@ -41,6 +41,8 @@ class Work(Enum):
     CODING = ("coding", 2)  # requests and answers of up to 1 MiB
     LARGE_CODING = ("large-coding", 1)  # larger ones
     LISTENERS = ("listener", 1)  # sockets that are bound
+    LOGINS = ("login", 2)  # clients by Kerberos, whose files are read and written
+    OUR_LOGINS = ("our-login", 2)  # what we ask of a realm or a server of tokens, which may wait
     LOOKUPS = ("lookup", 1)  # names of hosts, for limits of their connections
     LOADING = ("load", 2)  # coordinators' partitions, producers' states
     UPKEEP = ("upkeep", 2)  # what nobody waits for: files that go, snapshots, pages given back

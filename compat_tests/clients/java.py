@@ -26,10 +26,16 @@ def run(bootstrap: str, tool: str, *arguments: str, text: str = "") -> str:
     return printed
 
 
-def attempt(bootstrap: str, tool: str, *arguments: str, text: str = "") -> tuple[int, str]:
+def attempt(
+    bootstrap: str,
+    tool: str,
+    *arguments: str,
+    text: str = "",
+    address_flag: str = "--bootstrap-server",
+) -> tuple[int, str]:
     """Run a tool to its end; return its status and all it printed, errors too."""
     done = subprocess.run(
-        [*java_start.command("-Xmx256m", tool), "--bootstrap-server", bootstrap, *arguments],
+        [*java_start.command("-Xmx256m", tool), address_flag, bootstrap, *arguments],
         input=text,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

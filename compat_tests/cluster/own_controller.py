@@ -53,16 +53,17 @@ class OwnController(OwnNode):
         return self._port_file.exists() and is_open(self.controller_port)
 
 
-def own_cluster(folder: Path, *, has_broker: bool = False, **settings: str) -> Cluster:
+def own_cluster(
+    folder: Path, settings: Mapping[str, str] | None = None, *, has_broker: bool = False
+) -> Cluster:
     """Start a cluster whose only voter is a wirebroker; it is node 101.
 
     Args:
         folder: Of the cluster's own.
+        settings: Configs of every node.
         has_broker: Whether that node is a broker as well.
-        settings: Configs of every node, with underscores for dots.
     """
-    named = {name.replace("_", "."): value for name, value in settings.items()}
-    cluster = Cluster(folder, controllers=0, settings=named)
+    cluster = Cluster(folder, controllers=0, settings=settings or {})
     node = OwnController(cluster, FIRST_CONTROLLER, has_broker=has_broker)
     if has_broker:
         cluster.brokers[node.node_id] = node

@@ -54,7 +54,7 @@ def test_random_steps_are_answered_as_apache_kafka_answers_them(
     assert outcome.refused < len(outcome.done) * 0.7, "most steps should mean something"
 
 
-# Logins, their users and quotas: compat_tests/security sends the same to both.
+# Logins, their users, tokens and quotas: compat_tests/security sends the same to both.
 _TRIED_ELSEWHERE = {
     ApiKey.SASL_HANDSHAKE,
     ApiKey.SASL_AUTHENTICATE,
@@ -65,6 +65,12 @@ _TRIED_ELSEWHERE = {
     ApiKey.ALTER_CLIENT_QUOTAS,
     ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS,
     ApiKey.ALTER_USER_SCRAM_CREDENTIALS,
+    ApiKey.ADD_RAFT_VOTER,  # compat_tests/cluster/test_dynamic_voters.py
+    ApiKey.REMOVE_RAFT_VOTER,
+    ApiKey.CREATE_DELEGATION_TOKEN,
+    ApiKey.RENEW_DELEGATION_TOKEN,
+    ApiKey.EXPIRE_DELEGATION_TOKEN,
+    ApiKey.DESCRIBE_DELEGATION_TOKEN,
 }
 
 

@@ -9,6 +9,7 @@ from tests.support.brokers import ApacheKafka, Wirebroker
 from tests.support.ports import HOST, free_port
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
@@ -65,8 +66,11 @@ class SecuredWirebroker(Wirebroker):
             )
 
 
-def secured_broker(kind: str, directory: Path) -> SecuredKafka | SecuredWirebroker:
-    """Return a broker that is not started yet."""
+def secured_broker(
+    kind: str, directory: Path, settings: Mapping[str, str] | None = None
+) -> SecuredKafka | SecuredWirebroker:
+    """Return a broker that is not started yet; `settings` go beyond those of the listener."""
+    all_settings = {**sasl_settings(), **(settings or {})}
     if kind == "apache":
-        return SecuredKafka(directory, sasl_settings(), java_options=java_start.options())
-    return SecuredWirebroker(directory, sasl_settings())
+        return SecuredKafka(directory, all_settings, java_options=java_start.options())
+    return SecuredWirebroker(directory, all_settings)

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from compat_tests.clients.java import ACLS, run
+from compat_tests.clients.java import ACLS, attempt, run
 from compat_tests.interchange.shared_folder import SharedFolder, address
 from compat_tests.raw_requests import Requests
 from tests.support.batches import batch
+from tests.support.brokers import Wirebroker
+from tests.support.ports import HOST, free_ports
 from tests.support.requests import produce_request
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
@@ -65,3 +67,23 @@ def test_acls_go_with_the_directory_both_ways(tmp_path: Path) -> None:
     with folder.run("wirebroker") as broker:
         assert listed(broker) == written
         assert not denied(broker, "closed")
+
+
+def test_kafkas_tool_asks_a_controller_as_it_asks_a_broker(tmp_path: Path) -> None:
+    port, controller_port = free_ports(2)
+    listeners = f"PLAINTEXT://{HOST}:{port},CONTROLLER://{HOST}:{controller_port}"
+    controller = {"listeners": listeners, "controller.listener.names": "CONTROLLER"}
+    broker = Wirebroker(tmp_path, {**SETTINGS, **controller})
+    broker.port = port
+    broker.start()
+    try:
+        rule = ("--add", "--allow-principal", "User:alice", "--operation", "Read", "--topic", "t")
+        run(broker.bootstrap, ACLS, *rule)
+        status, told = attempt(
+            f"{HOST}:{controller_port}", ACLS, "--list", address_flag="--bootstrap-controller"
+        )
+        assert status == 0, told
+        assert {line.strip() for line in told.splitlines() if line} == listed(broker)
+        assert "principal=User:alice" in told
+    finally:
+        broker.stop()

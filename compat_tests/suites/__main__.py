@@ -4,6 +4,7 @@
     python -m compat_tests.suites librdkafka 0011 0103            of librdkafka, by number
     python -m compat_tests.suites kafka-python -k group           of kafka-python, as pytest has it
     python -m compat_tests.suites --broker apache                 the same against Apache Kafka
+    python -m compat_tests.suites --broker cluster                against a cluster of three of ours
     python -m compat_tests.suites --bootstrap 127.0.0.1:9092      against a broker that runs already
 
 The last line says how many tests passed, failed and were skipped; the status is 0 if none failed.
@@ -21,6 +22,7 @@ from typing import TYPE_CHECKING
 from compat_tests.suites import kafka_python, librdkafka
 from compat_tests.suites.outcomes import failed, totals
 from tests.support.brokers import make_broker
+from tests.support.own_trio import OwnTrio
 from tests.support.tools import ToolError
 
 if TYPE_CHECKING:
@@ -40,7 +42,9 @@ def main() -> int:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--broker", choices=("wirebroker", "apache"), default="wirebroker")
+    parser.add_argument(
+        "--broker", choices=("wirebroker", "apache", "cluster"), default="wirebroker"
+    )
     parser.add_argument("--bootstrap", help="HOST:PORT of a broker that runs already")
     parser.add_argument("--output", type=Path, help="folder for logs and results")
     parser.add_argument("suite", nargs="?", choices=SUITES)
@@ -63,7 +67,11 @@ def main() -> int:
 def _run_suite(suite: str, options: argparse.Namespace, output: Path) -> list[Outcome]:
     if options.bootstrap:
         return _run_tests(suite, options.tests, options.bootstrap, output)
-    broker = make_broker(options.broker, output / suite / "broker", SETTINGS[suite])
+    place, settings = output / suite / "broker", SETTINGS[suite]
+    is_cluster = options.broker == "cluster"
+    broker = (
+        OwnTrio(place, settings) if is_cluster else make_broker(options.broker, place, settings)
+    )
     broker.start()
     try:
         return _run_tests(suite, options.tests, broker.bootstrap, output)

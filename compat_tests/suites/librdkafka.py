@@ -59,7 +59,8 @@ def run(number: str, bootstrap: str, directory: Path) -> list[Outcome]:
 
     Args:
         number: Its four digits.
-        bootstrap: The broker.
+        bootstrap: The broker, or several of a cluster, which then holds as many replicas as the
+            tests ask for.
         directory: A folder, made if need be.
     """
     directory.mkdir(parents=True, exist_ok=True)
@@ -73,8 +74,9 @@ def run(number: str, bootstrap: str, directory: Path) -> list[Outcome]:
         "BROKERS": bootstrap,
         "TEST_KAFKA_VERSION": tools.KAFKA_VERSION,
         "LD_LIBRARY_PATH": f"{folder}/librdkafka/src:{folder}/librdkafka/src-cpp",
-        "LD_PRELOAD": str(folder / "single_replica.so"),
     }
+    if "," not in bootstrap:
+        environment["LD_PRELOAD"] = str(folder / "single_replica.so")
     output = directory / f"{number}.txt"
     status = tools.run_logged(
         ["./test-runner", "-L", "-Q", "-p1"],

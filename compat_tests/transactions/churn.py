@@ -13,15 +13,15 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+from confluent_kafka import Producer
+
 from compat_tests.clients.message import WAIT_S
+from compat_tests.transactions.churn_member import PARTITIONS
 from tests.support import tools
-from tests.support.brokers import ApacheKafka
 
 if TYPE_CHECKING:
     import random
     from pathlib import Path
-
-    from tests.support.brokers import Broker
 
 _LAST_ERRORS = 30
 
@@ -51,12 +51,14 @@ class Churn:
     Attributes:
         aborted: The names of transactions that their members have aborted.
         counts: How often each thing was done or said.
+        request_s: How long a member's requests and transactions may take.
     """
 
-    def __init__(self, broker: Broker, names: list[str], choice: random.Random, log: Path) -> None:
-        self.bootstrap = broker.bootstrap
-        # Apache Kafka's own retries behind a request take longer than wirebroker's whole restart.
-        self.request_s = 20 if isinstance(broker, ApacheKafka) else 4
+    def __init__(
+        self, bootstrap: str, names: list[str], choice: random.Random, log: Path, *, request_s: int
+    ) -> None:
+        self.bootstrap = bootstrap
+        self.request_s = request_s
         self.choice = choice
         self.stages = [
             Stage(number, source, target) for number, (source, target) in enumerate(pairwise(names))
@@ -166,3 +168,19 @@ def _end(member: RunningMember) -> None:
     member.process.wait(WAIT_S)
     if member.process.stdin:
         member.process.stdin.close()
+
+
+def write_ids(bootstrap: str, topic: str, records: int) -> None:
+    """Write the records' ids, idempotently: what the first stage consumes."""
+    producer = Producer(
+        {"bootstrap.servers": bootstrap, "enable.idempotence": True, "linger.ms": 20}
+    )
+    for number in range(records):
+        while True:
+            try:
+                producer.produce(topic, b"%d" % number, partition=number % PARTITIONS)
+            except BufferError:
+                producer.poll(0.1)
+            else:
+                break
+    assert producer.flush(WAIT_S) == 0

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import time
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from confluent_kafka import Consumer, KafkaError, TopicPartition
 
 from compat_tests.clients import confluent
+from compat_tests.clients.message import WAIT_S
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -62,6 +64,23 @@ class Watcher:
                 self._stand_at_end(message.partition() or 0)
             else:
                 assert error.code() in _RETRIED or error.retriable(), error
+
+    def settle(self) -> None:
+        """Read until nothing is open: a fresh reader of the topic sees no more than this one."""
+        fresh = Watcher(self.bootstrap, self.topic, len(self.parts))
+        try:
+            read, deadline = 0, time.monotonic() + WAIT_S
+            while len(fresh.ended) < len(self.parts) or fresh.seen != self.seen:
+                fresh.read(0.05)
+                self.read(0.05)
+                if fresh.seen.total() > read:  # a machine that others use may read for long
+                    read, deadline = fresh.seen.total(), time.monotonic() + WAIT_S
+                assert time.monotonic() < deadline, (
+                    f"{self.topic}: one reader has {self.seen.total()} records, a fresh one"
+                    f" {fresh.seen.total()}"
+                )
+        finally:
+            fresh.close()
 
     def _take(self, message: Any) -> None:
         self.seen[message.value()] += 1

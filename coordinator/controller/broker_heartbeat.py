@@ -9,6 +9,9 @@
     stopping     -                              fenced, may stop, once it leads nothing and the
                                                 others know it
 
+One that names a directory which has failed since is answered as it is; what it wants besides is for
+its next heartbeat, when the image says what it leads no more.
+
 Source: Kafka's BrokerHeartbeatManager.calculateNextBrokerState and
 ReplicationControlManager.processBrokerHeartbeat.
 """
@@ -24,6 +27,7 @@ from wirebroker.coordinator.controller.broker_registration import (
     broker_change,
     check_broker_epoch,
 )
+from wirebroker.coordinator.controller.directory_control import directories_failed, newly_failed
 from wirebroker.coordinator.controller.leader_election import join, leave
 from wirebroker.coordinator.controller.operation import ControllerResult
 
@@ -65,12 +69,17 @@ def heartbeat(
     """
     broker = check_broker_epoch(image, request.broker_id, request.broker_epoch)
     before = _state(broker)
+    is_caught_up = request.current_metadata_offset >= broker.epoch
+    failed = newly_failed(broker, request.offline_log_dirs)
+    if failed:
+        losses = yield from directories_failed(image, config, broker, failed)
+        if losses:
+            return ControllerResult(_answer(before, is_caught_up=is_caught_up), losses)
     leads = False
     if before is BrokerState.STOPPING or (
         before is BrokerState.SERVING and request.want_shut_down and not request.want_fence
     ):
         leads = yield from _leads_anything(image, broker.node_id)
-    is_caught_up = request.current_metadata_offset >= broker.epoch
     after = _next(
         before, request, is_caught_up=is_caught_up, leads_anything=leads, may_stop=may_stop
     )
@@ -78,12 +87,15 @@ def heartbeat(
     # One that is stopping may have been given something that another one could not keep.
     if after is not before or (leads and after is BrokerState.STOPPING):
         records = yield from _transitions[after](image, config, broker)
-    response = {
+    return ControllerResult(_answer(after, is_caught_up=is_caught_up), records)
+
+
+def _answer(state: BrokerState, *, is_caught_up: bool) -> dict[str, Any]:
+    return {
         "is_caught_up": is_caught_up,
-        "is_fenced": after in {BrokerState.FENCED, BrokerState.STOPPED},
-        "should_shut_down": after is BrokerState.STOPPED,
+        "is_fenced": state in {BrokerState.FENCED, BrokerState.STOPPED},
+        "should_shut_down": state is BrokerState.STOPPED,
     }
-    return ControllerResult(response, records)
 
 
 def _state(broker: BrokerImage) -> BrokerState:

@@ -5,8 +5,8 @@ other batches, or starting from a snapshot, gives an equal image (tests/property
 changed; `image_builder.ImageBuilder` makes the next one and shares what did not change. Mappings
 inside an image are therefore read-only by agreement.
 
-Kinds of records that this broker does not serve yet (tokens) are kept as records in
-`others`, so that a snapshot written here loses nothing; SCRAM users, which it serves, as well.
+SCRAM users and delegation tokens are kept as records in `others`, and so are kinds that are not
+served, so that a snapshot written here loses nothing.
 
 Source: Kafka's org.apache.kafka.image; records in codecs/metadata_records.py.
 """
@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wirebroker.codecs.acls import AclEntry
+from wirebroker.codecs.delegation_token import DelegationToken, token_of
 from wirebroker.codecs.metadata_records import MetadataRecord, RecordType, metadata_record
 from wirebroker.codecs.scram import ScramKeys
 from wirebroker.coordinator.quotas.quota_entity import ClientQuotas, QuotaEntity
@@ -28,15 +29,9 @@ METADATA_VERSION = "metadata.version"
 NO_LEADER = -1
 
 # What stands in PartitionImage.directories when it is no directory id (Kafka's DirectoryId; 1 is a
-# lost one).
+# lost one, which no broker has online).
 UNASSIGNED_DIRECTORY = bytes(16)
 MIGRATING_DIRECTORY = bytes(15) + b"\x02"
-
-
-# Kinds of records in `others` that somebody relies on to keep others out, in plain words.
-_PROTECTION = {
-    RecordType.DELEGATION_TOKEN: "delegation tokens",
-}
 
 
 class ResourceType:
@@ -68,6 +63,11 @@ class PartitionImage(NamedTuple):
     leader_recovery_state: int = 0  # 0 recovered, 1 recovering after an unclean election
     eligible_leader_replicas: tuple[int, ...] = ()
     last_known_elr: tuple[int, ...] = ()
+
+
+def directory_of(partition: PartitionImage, replica: int) -> bytes:
+    """Return in which directory a replica lies, or one of the ids that stand for something else."""
+    return partition.directories[partition.replicas.index(replica)]
 
 
 class TopicImage(NamedTuple):
@@ -158,12 +158,6 @@ class ClusterImage:
     open_transaction: tuple[MetadataRecord, ...] | None = None
 
     @property
-    def unserved_protection(self) -> tuple[str, ...]:
-        """Return in plain words which kinds of protection the metadata holds and nobody serves."""
-        kinds = {record.type for record in self.others.values()}
-        return tuple(words for kind, words in _PROTECTION.items() if kind in kinds)
-
-    @property
     def next_producer_id(self) -> int:
         """Return the first producer id of the next block."""
         if self.producer_ids is None:
@@ -183,6 +177,17 @@ class ClusterImage:
                 body = record.body
                 found.setdefault(body.name, {})[body.mechanism] = _scram_keys(body)
         return found
+
+    def delegation_token(self, token_id: str) -> DelegationToken | None:
+        """Return a delegation token, which may have expired; None if there is none."""
+        record = self.others.get(("token", token_id))
+        return None if record is None else token_of(record.body)
+
+    def delegation_tokens(self) -> Iterator[DelegationToken]:
+        """Walk all delegation tokens, expired ones too."""
+        for record in self.others.values():
+            if record.type is RecordType.DELEGATION_TOKEN:
+                yield token_of(record.body)
 
     def config(self, resource_type: int, name: str) -> Mapping[str, str]:
         """Return the values set for one resource."""

@@ -117,12 +117,17 @@ def altered(resource: Any, error: KafkaError | None) -> Result:
 
 
 def not_for_others(
-    request: Any, *, node_id: int, is_incremental: bool = True
+    request: Any, image: ClusterImage, config: Config, *, node_id: int, is_incremental: bool = True
 ) -> dict[int, KafkaError]:
     """Find what the broker that is asked refuses without asking the controller.
 
+    What its own configs would be it judges by its settings, which a controller elsewhere does not
+    know.
+
     Args:
         request: An (Incremental)AlterConfigs request.
+        image: As this broker knows the cluster.
+        config: In force at this broker.
         node_id: Of the broker that is asked; the configs of another one are not for it to judge.
         is_incremental: Which of the two it is.
 
@@ -136,6 +141,10 @@ def not_for_others(
             try:
                 _check_request(resource, wanted, is_incremental=is_incremental)
                 check_this_broker(resource.resource_name, node_id)
+                before = image.config(ResourceType.BROKER, resource.resource_name)
+                edit = _edit if is_incremental else _replace
+                checked = edit(resource, usable(before, is_default=False), _BROKER_KIND)
+                _check_own(resource.resource_name, checked, image, config, node_id)
             except KafkaError as error:
                 refused[place] = error
     return refused
@@ -234,7 +243,7 @@ def _broker_changes(
 def _check_own(
     name: str, checked: Mapping[str, str], image: ClusterImage, config: Config, node_id: int
 ) -> None:
-    """Check a change under the settings of the controller's own broker."""
+    """Check a change under the settings of this broker, which is asked or has the controller."""
     is_default = not name
     own = image.config(ResourceType.BROKER, str(node_id))
     try:
@@ -246,6 +255,25 @@ def _check_own(
         )
     except ConfigError as error:
         raise _refused(str(error)) from None
+
+
+def own_configs_after(
+    resource: Any, image: ClusterImage, *, is_incremental: bool
+) -> dict[str, str] | None:
+    """Return the configs of a broker after a change of them; None if it is none that can be made.
+
+    Args:
+        resource: Of an (Incremental)AlterConfigs request: a broker, by its number.
+        image: Before the change.
+        is_incremental: Which of the two it is.
+    """
+    edit = _edit if is_incremental else _replace
+    try:
+        _check_shape(resource, is_incremental=is_incremental)
+        before = image.config(ResourceType.BROKER, resource.resource_name)
+        return edit(resource, before, _BROKER_KIND)
+    except KafkaError:
+        return None
 
 
 def _check_registered(name: str, image: ClusterImage) -> None:

@@ -12,11 +12,14 @@ and what quotas leave to whom; all else is in the image. The modules beside this
     broker_registration, _heartbeat, _sessions    brokers that come, serve and go
     leader_election, partition_change             ElectLeaders, who leads when brokers come and go
     alter_partition                 ISR changes
+    raft_voters                     AddRaftVoter, RemoveRaftVoter: refused
+    directory_control               AssignReplicasToDirs, log directories that have failed
     reassignment                    Alter- and ListPartitionReassignments
     producer_ids                    blocks of producer ids
     feature_control, feature_updates              feature levels, the first records of a cluster
     scram_control, quota_control    AlterUserScramCredentials, AlterClientQuotas
     acl_control                     CreateAcls, DeleteAcls
+    token_control                   Create-, Renew- and ExpireDelegationToken
 
 Source: Kafka's QuorumController and ControllerApis.
 """
@@ -27,8 +30,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wirebroker.codecs.api_keys import ApiKey
-from wirebroker.codecs.envelope import Principal  # noqa: TC001 - tuples look for it
-from wirebroker.codecs.primitives import random_uuid
+from wirebroker.codecs.delegation_token import principal_text
+from wirebroker.codecs.envelope import Principal
+from wirebroker.codecs.errors import ErrorCode
+from wirebroker.codecs.primitives import random_uuid, uuid_text
 from wirebroker.coordinator.controller.acl_control import (
     create_acls,
     delete_acls,
@@ -44,18 +49,27 @@ from wirebroker.coordinator.controller.broker_registration import (
 )
 from wirebroker.coordinator.controller.broker_sessions import BrokerSessions
 from wirebroker.coordinator.controller.config_control import alter_configs, altered
+from wirebroker.coordinator.controller.directory_control import assign_replicas
 from wirebroker.coordinator.controller.feature_updates import refused_updates, update_features
 from wirebroker.coordinator.controller.leader_election import elect_leaders
 from wirebroker.coordinator.controller.operation import ControllerResult, Operation
 from wirebroker.coordinator.controller.producer_ids import allocate_producer_ids
 from wirebroker.coordinator.controller.quota_control import alter_client_quotas, refused_quotas
+from wirebroker.coordinator.controller.raft_voters import change_voters
 from wirebroker.coordinator.controller.reassignment import (
     alter_reassignments,
     list_reassignments,
 )
 from wirebroker.coordinator.controller.scram_control import alter_scram_users, refused_scram_users
+from wirebroker.coordinator.controller.token_control import (
+    create_token,
+    expire_token,
+    refused_token,
+    renew_token,
+)
 from wirebroker.coordinator.controller.topic_control import create_partitions, create_topics
 from wirebroker.coordinator.controller.topic_deletion import delete_topics, refused_deletions
+from wirebroker.coordinator.outcome import Moment  # noqa: TC001 - a tuple's field
 from wirebroker.coordinator.quotas.mutation_quota import MutationCharge, MutationQuotas
 from wirebroker.coordinator.quotas.shared_meters import Owner  # noqa: TC001 - a tuple's field
 
@@ -120,31 +134,33 @@ class Controller:
 
     def operation(
         self, request: ControllerRequest
-    ) -> Callable[[ClusterImage, int], Operation[Body]]:
+    ) -> Callable[[ClusterImage, Moment], Operation[Body]]:
         """Return what a request asks for, as a function of the newest image and the time.
 
         Args:
             request: One that is served here.
 
         Returns:
-            The operation, given an image and milliseconds on the monotonic clock; it may raise
-            KafkaError, a refusal of the whole request: see `refusal`.
+            The operation, given an image and the time; it may raise KafkaError, a refusal of the
+            whole request: see `refusal`.
         """
         return partial(self._begin, request)
 
     def _begin(
-        self, request: ControllerRequest, image: ClusterImage, now_ms: int
+        self, request: ControllerRequest, image: ClusterImage, moment: Moment
     ) -> Operation[Body]:
-        key, version, body, asker, _ = request
+        key, version, body, asker, client = request
         quotas = image.client_quotas
-        charge = self.mutation_quotas.charge(key, version, asker, quotas, now_ms)
-        result = yield from _OPERATIONS[key](_Case(self, key, version, body, image, now_ms, charge))
+        charge = self.mutation_quotas.charge(key, version, asker, quotas, moment.monotonic_ms)
+        principal = Principal() if client is None else client[0]
+        case = _Case(self, key, version, body, image, moment, charge, principal)
+        result = yield from _OPERATIONS[key](case)
         if charge.throttle_ms:
             result.response["throttle_time_ms"] = charge.throttle_ms
         return result
 
     def fence(
-        self, node_id: int, broker_epoch: int, image: ClusterImage, now_ms: int
+        self, node_id: int, broker_epoch: int, image: ClusterImage, moment: Moment
     ) -> Operation[bool]:
         """Fence a broker, unless it was heard of or has registered before this began.
 
@@ -152,14 +168,14 @@ class Controller:
             node_id: Which broker.
             broker_epoch: Its incarnation.
             image: The newest.
-            now_ms: The time on the monotonic clock.
+            moment: Now.
 
         Returns:
             Whether it is fenced by this.
         """
         broker = image.brokers.get(node_id)
         is_same = broker is not None and broker.epoch == broker_epoch
-        if not is_same or not self.sessions.is_silent(node_id, image, now_ms):
+        if not is_same or not self.sessions.is_silent(node_id, image, moment.monotonic_ms):
             yield
             return ControllerResult(False)
         result = yield from fence_broker(image, self.config, node_id)
@@ -174,8 +190,14 @@ class _Case(NamedTuple):
     version: int
     body: Any
     image: ClusterImage
-    now_ms: int
+    moment: Moment
     charge: MutationCharge
+    principal: Principal  # who asks; of a broker itself nobody's
+
+    @property
+    def now_ms(self) -> int:
+        """The time on the monotonic clock."""
+        return self.moment.monotonic_ms
 
 
 def _as_field(field: str, operation: Operation[list[Body]]) -> Operation[Body]:
@@ -233,6 +255,23 @@ def _heartbeat(case: _Case) -> Operation[Body]:
     return result
 
 
+def _create_token(case: _Case) -> Operation[Body]:
+    return create_token(
+        case.body,
+        case.image,
+        case.rules.config,
+        asker=case.principal,
+        now_ms=case.moment.wall_ms,
+        token_id=uuid_text(case.rules.new_uuid()),
+    )
+
+
+def _change_token(case: _Case) -> Operation[Body]:
+    change = renew_token if case.key is ApiKey.RENEW_DELEGATION_TOKEN else expire_token
+    now_ms = case.moment.wall_ms
+    return change(case.body, case.image, case.rules.config, asker=case.principal, now_ms=now_ms)
+
+
 _OPERATIONS: dict[ApiKey, Callable[[_Case], Operation[Body]]] = {
     ApiKey.CREATE_TOPICS: _create_topics,
     ApiKey.DELETE_TOPICS: lambda case: delete_topics(
@@ -254,6 +293,9 @@ _OPERATIONS: dict[ApiKey, Callable[[_Case], Operation[Body]]] = {
     ApiKey.ALTER_USER_SCRAM_CREDENTIALS: lambda case: alter_scram_users(case.body, case.image),
     ApiKey.CREATE_ACLS: _create_acls,
     ApiKey.DELETE_ACLS: lambda case: delete_acls(case.body, case.image, case.rules.config),
+    ApiKey.CREATE_DELEGATION_TOKEN: _create_token,
+    ApiKey.RENEW_DELEGATION_TOKEN: _change_token,
+    ApiKey.EXPIRE_DELEGATION_TOKEN: _change_token,
     ApiKey.ALTER_PARTITION: lambda case: alter_partitions(
         case.body, case.image, case.rules.config, version=case.version
     ),
@@ -267,6 +309,11 @@ _OPERATIONS: dict[ApiKey, Callable[[_Case], Operation[Body]]] = {
         case.body, case.image, case.rules.config
     ),
     ApiKey.ALLOCATE_PRODUCER_IDS: lambda case: allocate_producer_ids(case.body, case.image),
+    ApiKey.ADD_RAFT_VOTER: lambda _: change_voters(),
+    ApiKey.REMOVE_RAFT_VOTER: lambda _: change_voters(),
+    ApiKey.ASSIGN_REPLICAS_TO_DIRS: lambda case: assign_replicas(
+        case.body, case.image, case.rules.config
+    ),
 }
 
 
@@ -297,6 +344,12 @@ def _refused_partitions(request: Any, error: KafkaError) -> Body:
 
 def _refused_configs(request: Any, error: KafkaError) -> Body:
     return {"responses": [altered(resource, error) for resource in request.resources]}
+
+
+def _refused_token(request: Any, error: KafkaError) -> Body:
+    del request
+    nobody = principal_text(Principal())
+    return refused_token(nobody, nobody, ErrorCode(error.code))
 
 
 def _refused_elections(request: Any, error: KafkaError) -> Body:
@@ -343,9 +396,12 @@ _REFUSALS: dict[ApiKey, Callable[[Any, KafkaError], Body]] = {
     ApiKey.ALTER_USER_SCRAM_CREDENTIALS: refused_scram_users,
     ApiKey.CREATE_ACLS: refused_acls,
     ApiKey.DELETE_ACLS: refused_deletions_of_acls,
+    ApiKey.CREATE_DELEGATION_TOKEN: _refused_token,
     ApiKey.DESCRIBE_QUORUM: _refused_with_message,
     ApiKey.UPDATE_FEATURES: refused_updates,
     ApiKey.UNREGISTER_BROKER: _refused_with_message,
+    ApiKey.ADD_RAFT_VOTER: _refused_with_message,
+    ApiKey.REMOVE_RAFT_VOTER: _refused_with_message,
 }
 
 

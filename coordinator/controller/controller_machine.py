@@ -105,7 +105,7 @@ class ControllerMachine:
 
     def decide(
         self,
-        operation: Callable[[ClusterImage, int], Operation[Response]],
+        operation: Callable[[ClusterImage, Moment], Operation[Response]],
         token: Token,
         moment: Moment,
     ) -> Steps[ControllerDecision]:
@@ -114,14 +114,14 @@ class ControllerMachine:
         Nothing else may be taken over before what comes of it.
 
         Args:
-            operation: Of an image and the monotonic time in milliseconds.
+            operation: Of an image and the time.
             token: Who is answered.
             moment: Now.
 
         Raises:
             KafkaError: By the operation.
         """
-        result = yield from operation(self.image, moment.monotonic_ms)
+        result = yield from operation(self.image, moment)
         changes: list[ClusterChange] = []
         if result.records:
             changes.append((yield from self._change(result.records)))

@@ -19,6 +19,7 @@ from wirebroker.coordinator.controller.cluster_image import (
     PartitionImage,
     ResourceType,
     TopicImage,
+    directory_of,
 )
 from wirebroker.coordinator.controller.feature_control import has_eligible_leader_replicas
 from wirebroker.coordinator.controller.operation import ControllerResult, RecordsOfRequest
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from wirebroker.codecs.metadata_records import MetadataRecord
     from wirebroker.config import Config
     from wirebroker.coordinator.controller.operation import Operation
+    from wirebroker.coordinator.outcome import Moment
 
 PREFERRED = 0
 UNCLEAN = 1
@@ -46,7 +48,7 @@ _MOST_GIVEN_BACK = 1_000
 class ElectionRules:
     """What elections in one image go by."""
 
-    __slots__ = ("_config", "_has_elr", "_image", "_topics", "active")
+    __slots__ = ("_config", "_directories", "_has_elr", "_image", "_topics", "active")
 
     def __init__(self, image: ClusterImage, config: Config) -> None:
         self._image = image
@@ -55,6 +57,7 @@ class ElectionRules:
         # Asked for each partition, so answers are kept.
         self._topics: dict[str, TopicRules] = {}
         self.active = {each.node_id for each in image.brokers.values() if each.is_active}
+        self._directories = {each.node_id: each.log_directories for each in image.brokers.values()}
 
     def of(self, topic: str) -> TopicRules:
         """Return the rules of a topic, for elections that nobody has asked for."""
@@ -63,7 +66,9 @@ class ElectionRules:
             election = Election.UNCLEAN if self._is_unclean(topic) else Election.ONLINE
             # Nobody else asks for it.
             min_isr = self._min_insync(topic) if self._has_elr else 1
-            rules = self._topics[topic] = TopicRules(election, self._has_elr, min_isr)
+            rules = self._topics[topic] = TopicRules(
+                election, self._has_elr, min_isr, self._directories
+            )
         return rules
 
     def _min_insync(self, topic: str) -> int:
@@ -82,7 +87,12 @@ class ElectionRules:
 
 
 def leave(
-    image: ClusterImage, config: Config, broker: int, *, is_unclean: bool = False
+    image: ClusterImage,
+    config: Config,
+    broker: int,
+    *,
+    is_unclean: bool = False,
+    directories: frozenset[bytes] | None = None,
 ) -> Generator[None, None, list[MetadataRecord]]:
     """Take a broker out of every ISR, and from what it leads; others take over where they may.
 
@@ -91,9 +101,10 @@ def leave(
         config: The controller's.
         broker: Who leaves.
         is_unclean: Whether it may have lost records that it had acknowledged (KIP-966).
+        directories: Where that lies which it leaves; None: it leaves everything.
     """
     rules = ElectionRules(image, config)
-    remaining = rules.active - {broker}
+    rules.active.discard(broker)
 
     def draft(topic: TopicImage, partition: PartitionImage) -> PartitionDraft | None:
         # Who leads is in the ISR; and an ISR may go on holding the last that was in it.
@@ -101,16 +112,31 @@ def leave(
             is_unclean and broker in partition.eligible_leader_replicas
         ):
             return None
-        return PartitionDraft(
-            topic.topic_id,
-            partition,
-            rules.of(topic.name),
-            remaining.__contains__,
-            tuple([each for each in partition.isr if each != broker]),
-            broker if is_unclean else NO_LEADER,
-        )
+        if directories is not None and directory_of(partition, broker) not in directories:
+            return None
+        return leaving(topic, partition, rules, broker, is_unclean=is_unclean)
 
     return _changes(image, draft)
+
+
+def leaving(
+    topic: TopicImage,
+    partition: PartitionImage,
+    rules: ElectionRules,
+    broker: int,
+    *,
+    is_unclean: bool = False,
+) -> PartitionDraft:
+    """Draft a partition without a broker, which leads it no more under these rules; see `leave`."""
+    rules.active.discard(broker)
+    return PartitionDraft(
+        topic.topic_id,
+        partition,
+        rules.of(topic.name),
+        rules.active.__contains__,
+        tuple([each for each in partition.isr if each != broker]),
+        broker if is_unclean else NO_LEADER,
+    )
 
 
 def join(
@@ -146,7 +172,7 @@ def _changes(
     return changes
 
 
-def give_back(config: Config, image: ClusterImage, _now_ms: int) -> Operation[int]:
+def give_back(config: Config, image: ClusterImage, _moment: Moment) -> Operation[int]:
     """Have preferred replicas lead that are in sync; answers how many leaderships move.
 
     At most 1,000 at a time, as in Kafka (auto.leader.rebalance.enable): what is left is for the

@@ -19,9 +19,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wirebroker.codecs.metadata_records import MetadataRecord, RecordType, metadata_record
 from wirebroker.coordinator.controller.cluster_image import (
+    MIGRATING_DIRECTORY,
     NO_LEADER,
     UNASSIGNED_DIRECTORY,
     PartitionImage,
+    directory_of,
 )
 
 if TYPE_CHECKING:
@@ -46,11 +48,13 @@ class TopicRules(NamedTuple):
         election: Who may be elected.
         has_elr: Whether eligible leader replicas are finalized.
         min_isr: min.insync.replicas in force for the topic; counts with `has_elr` only.
+        directories: By broker the log directories that it has online.
     """
 
     election: Election = Election.ONLINE
     has_elr: bool = False
     min_isr: int = 1
+    directories: Mapping[int, tuple[bytes, ...]] = {}
 
 
 class Assignment(NamedTuple):
@@ -208,7 +212,7 @@ class PartitionDraft:
     ) -> tuple[int, bool]:
         """Return who leads, or NO_LEADER, and whether that may lose records."""
         before = self._partition
-        election, may_lead = self._rules.election, self._may_lead
+        election, may_lead = self._rules.election, self._can_lead
         in_sync = isr + eligible
         wishes = (before.leader, *replicas)
         if election is Election.PREFERRED:
@@ -224,6 +228,19 @@ class PartitionDraft:
                 if may_lead(each):
                     return each, True
         return NO_LEADER, False
+
+    def _can_lead(self, replica: int) -> bool:
+        """Tell whether a replica's broker is there to lead, and what it has of the partition."""
+        if not self._may_lead(replica):
+            return False
+        partition = self._partition
+        if replica not in partition.replicas:  # it comes just now
+            return True
+        online = self._rules.directories.get(replica)
+        directory = directory_of(partition, replica)
+        if not online or directory in {UNASSIGNED_DIRECTORY, MIGRATING_DIRECTORY}:
+            return True
+        return directory in online
 
     def _last_known(self, fields: dict[str, Any], leader: int) -> dict[str, list[int]]:
         """Keep the last leader's id from the moment on when nobody is left who may lead."""

@@ -75,12 +75,15 @@ class SampledRate:
         At most LONGEST_DELAY_MS.
 
         Args:
-            limit: A second, above 0.
+            limit: A second. Requests can only set one above 0; of a directory's records any
+                number can be read, and what is 0 or less lets nothing through.
             now_ms: The time.
         """
         rate = self.per_second(now_ms)
         if not rate > limit:
             return 0
+        if limit <= 0:
+            return LONGEST_DELAY_MS
         # Beyond what a float holds for a tiny limit.
         return round(min((rate - limit) / limit * self._elapsed_ms(now_ms), LONGEST_DELAY_MS))
 

@@ -43,4 +43,8 @@ class TokenBucket:
     def delay_ms(self, rate: float, now_ms: float) -> int:
         """Return how long until none are owed, at most LONGEST_DELAY_MS; 0: none are."""
         tokens = self.tokens(rate, now_ms)
-        return round(min(-tokens / rate * 1000, LONGEST_DELAY_MS)) if tokens < 0 else 0
+        if not tokens < 0:
+            return 0
+        if rate <= 0:  # read of a directory's records: none are ever paid back
+            return LONGEST_DELAY_MS
+        return round(min(-tokens / rate * 1000, LONGEST_DELAY_MS))

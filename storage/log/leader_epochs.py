@@ -62,6 +62,10 @@ class LeaderEpochs:
         # The file held no checkpoint when it was read: recovery looks through all batches instead.
         self.was_unreadable = False
 
+    def relocate(self, directory: str) -> None:
+        """Go on with a copy of the file in another directory."""
+        self._path = f"{directory}/{FILE_NAME}"
+
     @property
     def entries(self) -> list[tuple[int, int]]:
         """Return (epoch, start offset) of every known epoch, oldest first."""

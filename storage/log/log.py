@@ -186,6 +186,20 @@ class Log(AppendableLog):
         self.mark_touched()
         return segments.remove_before(new_start)
 
+    def relocate(self, directory: str) -> None:
+        """Go on with a copy of all files in another directory, which is on the disk (log_copy.py).
+
+        Nobody is at work on the log. Slices in flight are sent from whichever file is open.
+        """
+        for segment in self.segments:
+            segment.relocate(directory)
+            segment.close_files()
+        self.leader_epochs.relocate(directory)
+        self.producer_state.snapshots.relocate(directory)
+        self.directory = directory
+        self.mark_flushed(self.log_end_offset)
+        self.mark_touched()
+
     # -- the disk --------------------------------------------------------------------------
 
     def flush_target(self) -> FlushTarget | None:

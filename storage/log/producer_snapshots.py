@@ -46,6 +46,11 @@ class ProducerSnapshots:
         self.unsynced: list[int] = []
         self.last_offset = 0
 
+    def relocate(self, directory: str) -> None:
+        """Go on with copies of the files in another directory, which are on the disk."""
+        self._directory = directory
+        self.unsynced.clear()
+
     def use(self, offsets: Iterable[int]) -> None:
         """Take over the files that a listing of the directory showed."""
         self.offsets = sorted(offsets)

@@ -11,6 +11,10 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 FRAME_DEADLINE_MS = 2000
 MEMORY_BUDGET_BYTES = 32 << 20
@@ -26,16 +30,17 @@ class HostedBroker:
         address: Host and port of its listener.
     """
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, settings: Mapping[str, str] | None = None) -> None:
+        """Start one; `settings` go beyond its limits."""
         port_file = directory / "port"
         self._log = directory / "log"
-        settings = {
+        limits = {
             "wirebroker.frame.deadline.ms": FRAME_DEADLINE_MS,
             "wirebroker.request.memory.bytes": MEMORY_BUDGET_BYTES,
         }
         command = [sys.executable, "-m", "wirebroker", "serve", "--port", "0"]
         command += ["--port-file", str(port_file), "--data-dir", str(directory / "data")]
-        for name, value in settings.items():
+        for name, value in {**limits, **(settings or {})}.items():
             command += ["--set", f"{name}={value}"]
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(command, stdout=log, stderr=log)

@@ -11,6 +11,7 @@ from wirebroker.codecs.errors import MalformedFrameError
 from wirebroker.codecs.scram import keys_of, parse_client_final, parse_client_first
 from wirebroker.config.jaas import LOGIN_MODULES, login_options
 from wirebroker.security.mechanisms import NotProvedError, PlainMechanism, ScramMechanism
+from wirebroker.security.token_logins import TokenLogin
 
 KEYS = keys_of(1, b"salted", salt=b"salt", iterations=4096)
 SCRAM_TEXT = st.text("nrcpv=,a2C3D1+/ \0é", max_size=60).map(str.encode)
@@ -38,7 +39,13 @@ def test_any_user_can_be_named(name: str) -> None:
 def test_no_bytes_are_a_login(messages: list[bytes]) -> None:
     mechanisms = (
         PlainMechanism({"alice": "a long password that no draw finds"}, b"key"),
-        ScramMechanism(1, lambda _user: KEYS, nonce="nonce", salt_key=b"key"),
+        ScramMechanism(
+            1,
+            lambda _user: KEYS,
+            token_of=lambda _token: TokenLogin("alice", KEYS, 1),
+            nonce="nonce",
+            salt_key=b"key",
+        ),
     )
     for mechanism in mechanisms:
         with contextlib.suppress(NotProvedError):

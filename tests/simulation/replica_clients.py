@@ -37,7 +37,7 @@ class IdempotentWriter:
     async def _send(self, value: bytes) -> bool:
         world = self._world
         await pause(world.delay_s())
-        member = world.leader(self._index)
+        member = world.taken_for_leader(self._index)
         if member is None:
             return False
         process = world.processes[member.node_id]

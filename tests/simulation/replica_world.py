@@ -1,10 +1,10 @@
 """Three to five nodes with replicas in one process, by one seed: what replication promises.
 
     weather   links break, are slow, pairs of nodes cannot reach each other; metadata comes late;
-              what the controller is asked gets lost, or its answer, or comes twice; disks are slow,
-              clocks are wrong, and too quick or too slow
+              what the controller is asked gets lost, or its answer, or comes twice, or once more
+              when it is long over; disks are slow, clocks are wrong, and too quick or too slow
     deaths    nodes are killed between any two steps, and lose what was not synced if others in
-              sync have it
+              sync have it; or they are frozen, and go on in the belief that nothing has happened
     promises  what acks=all was answered for is in every replica in the end, at its offset, once,
               and so is what a consumer has read; all replicas are equal; one leader for each epoch
 
@@ -14,6 +14,7 @@ Time, chance and disks are the simulation's.
 from __future__ import annotations
 
 import asyncio
+from contextvars import Context
 from random import Random
 from typing import TYPE_CHECKING, Any
 
@@ -25,10 +26,13 @@ from tests.simulation.simulated_files import SimulatedFiles
 from tests.support.broker_cluster import Cluster, Member, stored
 from tests.support.memory_peers import Link
 from wirebroker.clock import pause
+from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.net.client.settings import PeerAddress
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from tests.support.memory_peers import Peer
     from wirebroker.coordinator.controller.controller import ControllerRequest
     from wirebroker.net.client.transport import Receiver, Transport
@@ -36,6 +40,11 @@ if TYPE_CHECKING:
 _PARTITIONS = 2
 _STORM_S = 20.0
 _CALM_S = 240.0
+# What hung on a link arrives so late: others have led meanwhile, nodes have died and come back.
+_LATEST_S = 8.0
+_LATE_COPIES = 3
+# So often a client asks whom it takes for the leader, and who perhaps does so himself.
+_OLD_METADATA = 0.1
 _SETTINGS = {
     "min.insync.replicas": "2",
     "replica.lag.time.max.ms": "2000",
@@ -128,6 +137,11 @@ class _StormyCluster(Cluster):
         await pause(world.delay_s())
         if world.random.random() < world.lost_rate:
             raise KafkaError(ErrorCode.REQUEST_TIMED_OUT)
+        if request.key is ApiKey.ALTER_PARTITION and world.random.random() < world.late_rate:
+            for _ in range(_LATE_COPIES):
+                # Of no process: its sender may be dead by then.
+                late = self._handle_late(request)
+                world.loop.call_soon(self._spawn, late, context=Context())
         response = await super().handle(request)
         if world.random.random() < world.doubled_rate:
             await pause(world.delay_s())
@@ -137,13 +151,22 @@ class _StormyCluster(Cluster):
             raise KafkaError(ErrorCode.REQUEST_TIMED_OUT)
         return response
 
+    async def _handle_late(self, request: ControllerRequest) -> None:
+        """Carry out once more what its sender has long given up: it lay on a link that hung."""
+        await pause(self._world.random.uniform(0.2, _LATEST_S))
+        await super().handle(request)
+
     def write(self, *records: Any) -> None:
+        topics_before = self.image.topics
         super().write(*records)
         topic = self.image.topics.get("t")
         for each in () if topic is None else topic.partitions.values():
             if each.leader >= 0:
                 before = self.leaders.setdefault((each.index, each.leader_epoch), each.leader)
                 assert before == each.leader, "two leaders in one epoch"
+            if "t" in topics_before:
+                joined = set(each.isr) - set(topics_before["t"].partitions[each.index].isr)
+                self._world.upset(each.index, joined)
 
     def _tell(self, member: Member) -> None:
         world = self._world
@@ -166,9 +189,12 @@ class ReplicaWorld:
         self.lost_rate = self.random.choice([0.0, 0.1])
         self.slowest_s = self.random.choice([0.005, 0.05, 0.4])
         self.doubled_rate = self.random.choice([0.0, 0.2])
+        self.late_rate = self.random.choice([0.0, 0.8])
+        self.upset_rate = self.random.choice([0.0, 0.5])
         self.loop.slow_jobs = self.random.choice([0.03, 0.03, 0.3])
         self.acknowledged: dict[tuple[int, int], bytes] = {}
         self.deaths = 0
+        self.freezes = 0
         self.node_ids = range(1, 1 + self.random.choice([3, 3, 4, 5]))
         self.clocks = {
             each: SkewedClock(
@@ -181,6 +207,9 @@ class ReplicaWorld:
         self.readers = [Reader(self, index) for index in range(_PARTITIONS)]
         self.cluster = _StormyCluster(self, self.node_ids)
         self._files: dict[int, SimulatedFiles] = {}
+        # What befalls a node, one at a time.
+        self._victim: asyncio.Future[None] = self.loop.create_future()
+        self._victim.set_result(None)
 
     # -- what the nodes stand on ---------------------------------------------------------------
 
@@ -233,9 +262,9 @@ class ReplicaWorld:
             )
         ]
         while self.loop.time() < _STORM_S:
-            await pause(self.random.uniform(0.1, 3.0))
-            await self._misfortune()
-        await asyncio.gather(*clients)
+            await pause(self.random.uniform(0.1, 2.0))
+            self._misfortune()
+        await asyncio.gather(*clients, self._victim)
         await self._calm()
         self._check()
 
@@ -266,10 +295,11 @@ class ReplicaWorld:
         for link in links:
             link.drop()
 
-    async def _misfortune(self) -> None:
+    def _misfortune(self) -> None:
         choice = self.random.random()
-        if choice < 0.4 and len(self.cluster.members) == len(self.node_ids):
-            await self._die(self.random.choice(list(self.node_ids)))
+        if choice < 0.4 and self._victim.done():
+            befall = self._die if choice < 0.25 else self._freeze
+            self._victim = self.loop.create_task(befall(self.random.choice(list(self.node_ids))))
         elif choice < 0.7:
             self.blocked.add(frozenset(self.random.sample(list(self.node_ids), 2)))
         elif choice < 0.85:
@@ -292,13 +322,51 @@ class ReplicaWorld:
         await pause(self.random.choice([0.0, 0.5, 5.0]))
         await self._start(node_id)
 
+    def upset(self, index: int, joined: Collection[int]) -> None:
+        """Perhaps have somebody lead who has joined the ISR in this moment."""
+        if joined and not self.is_over and self.random.random() < self.upset_rate:
+            successor = self.random.choice(sorted(joined))
+            self.loop.call_soon(self._elect, successor, index, context=Context())
+
+    def _elect(self, node_id: int, index: int) -> None:
+        """Have a node lead if the controller may choose it."""
+        state = self.cluster.state(index)
+        if node_id in state.isr and node_id != state.leader and node_id in self.cluster.members:
+            self.cluster.elect(node_id, index=index)
+
+    async def _freeze(self, node_id: int) -> None:
+        """Have a node do nothing for a while; others lead, and it goes on as if they did not."""
+        self.freezes += 1
+        process, member = self.processes[node_id], self.cluster.members[node_id]
+        process.stop()
+        await pause(self.random.choice([0.5, 3.0]))
+        self.cluster.fence(node_id)
+        await pause(self.random.choice([0.5, 5.0]))
+        process.go_on()
+        unfenced = False
+        while not unfenced:
+            heartbeat = process.spawn(member.lifecycle.unfence())
+            await asyncio.wait([heartbeat])
+            error = heartbeat.exception()
+            assert error is None or isinstance(error, KafkaError), error
+            unfenced = error is None
+
     @property
     def is_over(self) -> bool:
         return self.loop.time() >= _STORM_S
 
+    def taken_for_leader(self, index: int) -> Member | None:
+        """Return who leads, or did once: a client has heard of nobody else."""
+        if self.random.random() < _OLD_METADATA:
+            return self._replica(index, self.random.choice(list(self.node_ids)))
+        return self.leader(index)
+
     def leader(self, index: int) -> Member | None:
         """Return who leads by the metadata, if it lives and knows the partition."""
-        member = self.cluster.members.get(self.cluster.state(index).leader)
+        return self._replica(index, self.cluster.state(index).leader)
+
+    def _replica(self, index: int, node_id: int) -> Member | None:
+        member = self.cluster.members.get(node_id)
         if member is None or not member.replicas.find("t", b"", by_id=False)[0]:
             return None
         return member
@@ -308,7 +376,7 @@ class ReplicaWorld:
         number = 0
         while not self.is_over:
             await pause(self.random.uniform(0.0, 0.2))
-            member = self.leader(index)
+            member = self.taken_for_leader(index)
             if member is None:
                 continue
             process = self.processes[member.node_id]

@@ -40,6 +40,7 @@ from wirebroker.coordinator.controller.cluster_image import Endpoint, PartitionI
 from wirebroker.coordinator.controller.controller import Controller, ControllerRequest, refusal
 from wirebroker.coordinator.controller.image_change import change_between
 from wirebroker.coordinator.controller.operation import complete
+from wirebroker.coordinator.outcome import Moment
 from wirebroker.fetch_sessions import FetchSessions
 from wirebroker.net.client.settings import PeerAddress
 from wirebroker.quotas.client_quotas import ClientQuotas
@@ -49,7 +50,7 @@ from wirebroker.storage.files import Files
 from wirebroker.storage.log_directory import LogDirectory
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Coroutine, Iterable, Mapping
     from pathlib import Path
 
     from tests.support.memory_peers import Asked, Peer
@@ -99,6 +100,8 @@ class Member:
             self._channel, metadata, node_id=node_id, new_uuid=cluster.new_uuid
         )
         self.directory = LogDirectory.open(path, files, node_id=node_id)
+        # As the topics' records name it.
+        self.directory.directory_id = bytes([node_id]) * 16
         self.replicas: ReplicaManager
         self.replication: Replication
         self.broker: Any
@@ -110,7 +113,7 @@ class Member:
         await self.lifecycle.register(
             cluster_id=CLUSTER_ID,
             endpoints=[Endpoint(_LISTENER, f"node-{self.node_id}", 9092, 0)],
-            log_directories=[bytes([self.node_id]) * 16],
+            log_directories=[self.directory.directory_id],
             rack=f"rack-{self.node_id}",
         )
         self.heard = cluster.image
@@ -345,7 +348,7 @@ class Cluster:
     async def handle(self, request: ControllerRequest) -> dict[str, Any]:
         """Carry out what a node asks for."""
         try:
-            result = complete(self.rules.operation(request)(self.image, 0))
+            result = complete(self.rules.operation(request)(self.image, Moment(0, 0)))
         except KafkaError as error:
             return refusal(request, error)
         if request.key is ApiKey.ALTER_PARTITION:
@@ -368,7 +371,11 @@ class Cluster:
             self._tell(member)
 
     def _tell(self, member: Member) -> None:
-        task = asyncio.create_task(member.hear())
+        self._spawn(member.hear())
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        """Have something done that nobody waits for before the end."""
+        task = asyncio.create_task(work)
         self._telling.add(task)
         task.add_done_callback(self._telling.discard)
 

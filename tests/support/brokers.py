@@ -93,6 +93,11 @@ class Broker(abc.ABC):
         assert self._process, "the broker is not running"
         return self._process.pid
 
+    @property
+    def process_ids(self) -> Sequence[int]:
+        """The numbers of all its processes."""
+        return [self.process_id]
+
     def start(self) -> None:
         """Start the process and return when it answers requests."""
         assert self._process is None, "the broker is running"
@@ -126,6 +131,16 @@ class Broker(abc.ABC):
         self._process.kill()
         self._process.wait(STOP_TIMEOUT_S)
         self._forget()
+
+    def freeze(self) -> None:
+        """Let the process do nothing (SIGSTOP): to others it is there and does not answer."""
+        assert self._process, "the broker is not running"
+        self._process.send_signal(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        """Let a frozen process go on, as if no time had passed."""
+        assert self._process, "the broker is not running"
+        self._process.send_signal(signal.SIGCONT)
 
     def restart(self) -> None:
         """Stop cleanly if it still runs, then start on the same port and data."""

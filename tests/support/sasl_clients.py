@@ -59,10 +59,12 @@ async def log_in_plain(client: RawClient, user: str, password: str) -> Any:
     return await send_token(client, f"\0{user}\0{password}".encode())
 
 
-async def log_in_scram(client: RawClient, mechanism: str, user: str, password: str) -> Any:
+async def log_in_scram(
+    client: RawClient, mechanism: str, user: str, password: str, *, by_token: bool = False
+) -> Any:
     """Authenticate by SCRAM; return the last answer."""
     await shake_hands(client, mechanism)
-    bare = f"n={user},r={CLIENT_NONCE}"
+    bare = f"n={user},r={CLIENT_NONCE}" + (",tokenauth=true" if by_token else "")
     answer = await send_token(client, b"n,," + bare.encode())
     if answer.error_code:
         return answer

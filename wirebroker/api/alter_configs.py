@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from wirebroker.api.config_trial import refuse_unusable_keys
 from wirebroker.api.forwarding import elements_of, forward
 from wirebroker.api.registry import forwarded, handles
 from wirebroker.codecs.api_keys import ApiKey
@@ -43,8 +44,15 @@ async def incremental_alter_configs(broker: Broker, request: Request, body: Any)
 
 
 async def _altered(broker: Broker, request: Request, body: Any, *, is_incremental: bool) -> Any:
-    """Refuse what is another broker's own, and ask the controller for the rest."""
-    refused = not_for_others(body, node_id=broker.node_id, is_incremental=is_incremental)
+    """Refuse what is another broker's own, and keys of no use; ask the controller for the rest."""
+    refused = await refuse_unusable_keys(broker, request, body, is_incremental=is_incremental)
+    refused |= not_for_others(
+        body,
+        broker.metadata.image,
+        broker.config,
+        node_id=broker.node_id,
+        is_incremental=is_incremental,
+    )
     if not refused:
         return await forward(broker, request, body)
     wanted = list(body.resources)

@@ -8,20 +8,18 @@ Source: Kafka's ControllerApis.createTopics.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from wirebroker.api.forwarding import elements_of, forward
 from wirebroker.api.registry import forwarded, handles_raw
 from wirebroker.api.sliced_answer import encode_sliced_answer
 from wirebroker.api.topic_log import log_topics
 from wirebroker.codecs.api_keys import ApiKey
-from wirebroker.codecs.messages import decode_request
 from wirebroker.handlers import Cost
+from wirebroker.long_requests import decoded
 from wirebroker.needs import CREATE_IN_CLUSTER, CREATE_TOPIC, DESCRIBE_TOPIC_CONFIGS
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable
-
     from wirebroker.broker import Broker
     from wirebroker.request import Reply, Request
 
@@ -32,13 +30,9 @@ if TYPE_CHECKING:
     needs=(CREATE_IN_CLUSTER, CREATE_TOPIC, DESCRIBE_TOPIC_CONFIGS),
     cost=Cost.CONTROLLER,
 )
-def create_topics(broker: Broker, request: Request) -> Awaitable[Reply]:
+async def create_topics(broker: Broker, request: Request) -> Reply:
     """Create topics; they are ready when the answer leaves."""
-    body = decode_request(request.key, request.version, request.frame, request.position)
-    return _create(broker, request, body)
-
-
-async def _create(broker: Broker, request: Request, body: Any) -> Reply:
+    body = await decoded(request)
     answer = await forward(broker, request, body)
     topics = elements_of(answer, "topics")
     if not body.validate_only:

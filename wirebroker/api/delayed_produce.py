@@ -5,9 +5,9 @@
     acks=all  until it is committed: every in-sync replica has it. Then fewer than
               min.insync.replicas may be left, which is told (NOT_ENOUGH_REPLICAS_AFTER_APPEND)
 
-Nothing but callbacks: no task is made. Each partition tells when one of the two offsets moves or
-when it is served no more; the last one to be settled, or the request's own timeout, completes the
-wait.
+Nothing but callbacks: no task is made. Each partition tells when what is stored moves, or when the
+records in question are committed, or when it is served no more; the last one to be settled, or the
+request's own timeout, completes the wait.
 
 Source: Kafka's DelayedProduce, Partition.checkEnoughReplicasReachOffset.
 """
@@ -63,7 +63,6 @@ class DelayedProduce:
             wait = _Wait(self, each)
             if not wait.is_over(acks):
                 self._waits.add(wait)
-                each.partition.watch(wait)
                 leading = each.partition.leading
                 waits_for_others |= (
                     acks == ACKS_ALL and leading is not None and not leading.is_alone
@@ -75,7 +74,7 @@ class DelayedProduce:
         if not self._waits:
             self._settle()
         for wait in tuple(self._waits):
-            wait()  # its disk may have failed before
+            wait()  # watches; its disk may have failed before
 
     @property
     def acks(self) -> int:
@@ -121,9 +120,18 @@ class _Wait:
         except KafkaError as error:
             withdraw(self.appended.result, error.code)
         else:
-            if not self.is_over(self._owner.acks):
+            acks = self._owner.acks
+            if not self.is_over(acks):
+                self._watch(acks)
                 return
         self._owner.settled(self)
+
+    def _watch(self, acks: int) -> None:
+        partition, _, end_offset = self.appended
+        if acks == ACKS_ALL:
+            partition.watch_commit(self, offset=end_offset)
+        else:
+            partition.watch(self)
 
     def is_over(self, acks: int) -> bool:
         """Tell whether the records may be acknowledged, or too few replicas are left for that."""

@@ -17,12 +17,13 @@ from wirebroker.api.registry import handles_raw
 from wirebroker.api.sliced_answer import encode_sliced_answer
 from wirebroker.authorization.access import asking_of
 from wirebroker.authorization.config_rules import denied_configs
+from wirebroker.clock import Slices
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode, KafkaError
-from wirebroker.codecs.messages import decode_request
 from wirebroker.coordinator.controller.cluster_image import ResourceType
 from wirebroker.coordinator.controller.topic_names import check_topic_name
 from wirebroker.handlers import Cost
+from wirebroker.long_requests import decoded
 from wirebroker.needs import (
     DESCRIBE_CLUSTER_CONFIGS,
     DESCRIBE_GROUP_CONFIGS,
@@ -30,7 +31,7 @@ from wirebroker.needs import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Iterator
+    from collections.abc import Iterator
 
     from wirebroker.broker import Broker
     from wirebroker.config import DescribedConfig
@@ -46,14 +47,17 @@ _GROUP_CONFIG = 8
     needs=(DESCRIBE_TOPIC_CONFIGS, DESCRIBE_CLUSTER_CONFIGS, DESCRIBE_GROUP_CONFIGS),
     cost=Cost.SLICES,
 )
-def describe_configs(broker: Broker, request: Request) -> Awaitable[Reply]:
+async def describe_configs(broker: Broker, request: Request) -> Reply:
     """Describe each resource by itself; a resource of no known type refuses the whole request."""
-    body = decode_request(request.key, request.version, request.frame, request.position)
+    body = await decoded(request)
     denied: list[dict[str, Any]] = []
     if broker.authorization is not None:
-        denied = denied_configs(asking_of(broker.authorization, request), body)
+        asking = asking_of(broker.authorization, request)
+        denied = await Slices(broker.clock).run(denied_configs(asking, body))
     results = chain(_results(broker, body), denied)
-    return encode_sliced_answer(request.key, request.version, "results", results, broker.clock)
+    return await encode_sliced_answer(
+        request.key, request.version, "results", results, broker.clock
+    )
 
 
 def _results(broker: Broker, body: Any) -> Iterator[dict[str, Any]]:

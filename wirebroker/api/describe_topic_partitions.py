@@ -8,11 +8,13 @@ Source: Kafka's DescribeTopicPartitionsRequestHandler and KRaftMetadataCache.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import heapq
+from typing import TYPE_CHECKING, Any, Final
 
 from wirebroker.api.authorized_operations import ALL_ON_TOPIC
 from wirebroker.api.registry import handles
 from wirebroker.authorization.access import asking_of
+from wirebroker.clock import Slices, in_one_go
 from wirebroker.codecs.acls import Resource
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode, KafkaError
@@ -20,10 +22,14 @@ from wirebroker.coordinator.controller.cluster_image import NO_LEADER
 from wirebroker.coordinator.controller.topic_names import check_topic_name, is_internal
 from wirebroker.handlers import Cost
 from wirebroker.needs import DESCRIBE_TOPIC
+from wirebroker.request import LargeResponse
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Collection, Iterable, Iterator
+
     from wirebroker.authorization.access import Asking
     from wirebroker.broker import Broker
+    from wirebroker.clock import Steps
     from wirebroker.coordinator.controller.cluster_image import (
         ClusterImage,
         PartitionImage,
@@ -32,14 +38,35 @@ if TYPE_CHECKING:
     from wirebroker.request import Request
 
 
+# Names that are looked at between two steps, and sorted in one go: 1 ms.
+_STEP: Final = 64
+_RUN: Final = 2048
+# With more of them an answer waits for its turns.
+_AT_ONCE: Final = 500
+
+
 @handles(ApiKey.DESCRIBE_TOPIC_PARTITIONS, needs=(DESCRIBE_TOPIC,), cost=Cost.SLICES)
-def describe_topic_partitions(broker: Broker, request: Request, body: Any) -> dict[str, Any]:
+def describe_topic_partitions(
+    broker: Broker, request: Request, body: Any
+) -> dict[str, Any] | Awaitable[dict[str, Any]]:
     """Answer one page from the committed image."""
+    count = len(body.topics) or len(broker.metadata.image.topics)
+    answer = _answer(broker, request, body)
+    return in_one_go(answer) if count <= _AT_ONCE else _answer_later(broker, answer)
+
+
+async def _answer_later(broker: Broker, answer: Steps[dict[str, Any]]) -> dict[str, Any]:
+    return LargeResponse(await Slices(broker.clock).run(answer))
+
+
+def _answer(broker: Broker, request: Request, body: Any) -> Steps[dict[str, Any]]:
     image = broker.metadata.image
     cursor = body.cursor
     first = cursor.topic_name if cursor is not None else ""
     is_everything = not body.topics
-    names = image.topics.keys() if is_everything else {topic.name for topic in body.topics}
+    names: Collection[str] = image.topics.keys()
+    if not is_everything:
+        names = yield from _each_once(body.topics)
     if cursor is not None and (
         cursor.partition_index < 0 or (not is_everything and first not in names)
     ):
@@ -49,20 +76,59 @@ def describe_topic_partitions(broker: Broker, request: Request, body: Any) -> di
     asking = None
     if broker.authorization is not None:
         asking = asking_of(broker.authorization, request)
-    denied = {name for name in names if asking and not asking.may(DESCRIBE_TOPIC, name)}
+    shown, denied = yield from _ask(asking, names, are_named=not is_everything)
     limit = min(
         broker.config.int("max.request.partition.size.limit"), body.response_partition_limit
     )
     page = _Page(image, request.session.listener_name, asking, limit=max(limit, 1))
-    for name in sorted(name for name in names if name >= first and name not in denied):
+    for count, name in enumerate((yield from _in_order(shown, first)), 1):
         start = cursor.partition_index if cursor is not None and name == first else 0
         if not page.add(name, start):
             break
-    # Of what was not asked for by its name, nothing is said.
-    told = () if is_everything else sorted(name for name in denied if name >= first)
+        if count % _STEP == 0:
+            yield
     error = int(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-    page.topics += [{"error_code": error, "name": name} for name in told]
+    for count, name in enumerate((yield from _in_order(denied, first)), 1):
+        page.topics.append({"error_code": error, "name": name})
+        if count % _STEP == 0:
+            yield
     return {"topics": page.topics, "next_cursor": page.next_cursor}
+
+
+def _ask(
+    asking: Asking | None, names: Iterable[str], *, are_named: bool
+) -> Steps[tuple[list[str], list[str]]]:
+    """Return what may be described, and what may not: of what was not named, nothing is said."""
+    if asking is None:
+        return list(names), []
+    shown: list[str] = []
+    denied: list[str] = []
+    for count, name in enumerate(names, 1):
+        if asking.may(DESCRIBE_TOPIC, name, logs_denied=are_named):
+            shown.append(name)
+        elif are_named:
+            denied.append(name)
+        if count % _STEP == 0:
+            yield
+    return shown, denied
+
+
+def _each_once(topics: Iterable[Any]) -> Steps[dict[str, None]]:
+    names: dict[str, None] = {}
+    for count, topic in enumerate(topics, 1):
+        names[topic.name] = None
+        if count % _RUN == 0:
+            yield
+    return names
+
+
+def _in_order(names: list[str], first: str) -> Steps[Iterator[str]]:
+    """Return names from `first` on, sorted: in runs, which are merged as they are taken."""
+    runs: list[list[str]] = []
+    for start in range(0, len(names), _RUN):
+        runs.append(sorted(name for name in names[start : start + _RUN] if name >= first))
+        yield
+    return heapq.merge(*runs)
 
 
 class _Page:

@@ -13,9 +13,10 @@ from wirebroker.api.registry import handles_raw
 from wirebroker.api.sliced_answer import encode_sliced_answer
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
-from wirebroker.codecs.messages import decode_request, encode_response
+from wirebroker.codecs.messages import encode_response
 from wirebroker.coordinator.controller.cluster_image import ResourceType
 from wirebroker.handlers import Cost
+from wirebroker.long_requests import decoded
 from wirebroker.needs import DESCRIBE_CLUSTER_CONFIGS
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 async def list_config_resources(broker: Broker, request: Request) -> Reply:
     """Answer from the committed image."""
     key, version = request.key, request.version
-    body = decode_request(key, version, request.frame, request.position)
+    body = await decoded(request)
     if version == 0:
         wanted = frozenset({ResourceType.CLIENT_METRICS})
     else:

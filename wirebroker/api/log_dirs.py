@@ -1,8 +1,9 @@
 """DescribeLogDirs and AlterReplicaLogDirs: what lies in which of `log.dirs`, and how much.
 
 DescribeLogDirs v1, v2 flexible, v3 a top-level error, v4 the size of the volume (KIP-827), v5
-whether the directory is cordoned. A log is not moved between directories: AlterReplicaLogDirs (v1,
-v2 flexible) accepts the directory where it lies already.
+whether the directory is cordoned. AlterReplicaLogDirs (v1, v2 flexible) is answered when the moves
+have begun (cluster/replica_moves.py); meanwhile a replica is described twice, its copy as the
+future one.
 
 Source: Kafka's ReplicaManager.describeLogDirs and alterReplicaLogDirs.
 """
@@ -15,9 +16,10 @@ from wirebroker.api.registry import handles, handles_raw
 from wirebroker.clock import Slices
 from wirebroker.codecs.api_keys import ApiKey, is_flexible
 from wirebroker.codecs.errors import ErrorCode
-from wirebroker.codecs.messages import decode_request, encode_response
-from wirebroker.codecs.primitives import ZERO_UUID, uvarint
+from wirebroker.codecs.messages import encode_response
+from wirebroker.codecs.primitives import uvarint
 from wirebroker.handlers import Cost
+from wirebroker.long_requests import decoded
 from wirebroker.needs import ALTER_CLUSTER, DESCRIBE_CLUSTER
 
 if TYPE_CHECKING:
@@ -40,18 +42,21 @@ _AFTER_TOPICS: Final = {1: 0, 2: 1, 3: 1, 4: 8 + 8 + 1, 5: 8 + 8 + 1 + 1}
 async def describe_log_dirs(broker: Broker, request: Request) -> Reply:
     """Describe every directory, with those of its partitions that were asked for."""
     version = request.version
-    body = decode_request(request.key, version, request.frame, request.position)
+    body = await decoded(request)
+    slices = Slices(broker.clock)
     wanted: dict[str, set[int]] | None = None
     if body.topics is not None:
         wanted = {}
         for topic in body.topics:
             wanted.setdefault(topic.topic, set()).update(topic.partitions)
-    slices = Slices(broker.clock)
+            await slices.turn()
     directories = tuple(broker.replicas.directories)
     before = bytes(4 if version < _HAS_ERROR_CODE else 4 + 2)
     pieces = [before + _count(version, len(directories))]
     for directory in directories:
-        topics = await _topics(directory, wanted, slices) if directory.is_online else {}
+        topics: _Topics = {}
+        if directory.is_online:
+            topics = await _topics(broker, directory, wanted, slices)
         pieces += await _directory(version, directory, topics, slices)
     if is_flexible(request.key, version):
         pieces.append(_NO_TAGS)
@@ -59,18 +64,19 @@ async def describe_log_dirs(broker: Broker, request: Request) -> Reply:
 
 
 async def _topics(
-    directory: DataDirectory, wanted: Mapping[str, set[int]] | None, slices: Slices
+    broker: Broker, directory: DataDirectory, wanted: Mapping[str, set[int]] | None, slices: Slices
 ) -> _Topics:
     topics: _Topics = {}
-    for partition in tuple(directory.partitions):
+    here = [(each, None, None) for each in tuple(directory.partitions)]
+    for partition, copied, lag in (*here, *broker.replica_moves.of(directory)):
         await slices.turn()
         if wanted is None or partition.index in wanted.get(partition.topic, ()):
             topics.setdefault(partition.topic, []).append(
                 {
                     "partition_index": partition.index,
-                    "partition_size": partition.log.size_bytes,
-                    "offset_lag": 0,
-                    "is_future_key": False,
+                    "partition_size": partition.log.size_bytes if copied is None else copied,
+                    "offset_lag": lag or 0,
+                    "is_future_key": lag is not None,
                 }
             )
     return topics
@@ -116,7 +122,7 @@ def _count(version: int, count: int) -> bytes:
 
 @handles(ApiKey.ALTER_REPLICA_LOG_DIRS, needs=(ALTER_CLUSTER,), cost=Cost.BOUNDED)
 def alter_replica_log_dirs(broker: Broker, request: Request, body: Any) -> dict[str, Any]:
-    """Judge each partition by itself."""
+    """Judge each partition by itself, and begin the moves."""
     del request
     results: dict[str, list[dict[str, Any]]] = {}
     for target in body.dirs:
@@ -124,7 +130,7 @@ def alter_replica_log_dirs(broker: Broker, request: Request, body: Any) -> dict[
             results.setdefault(topic.name, []).extend(
                 {
                     "partition_index": index,
-                    "error_code": int(_move(broker, target.path, topic.name, index)),
+                    "error_code": int(broker.replica_moves.ask(target.path, topic.name, index)),
                 }
                 for index in topic.partitions
             )
@@ -133,16 +139,3 @@ def alter_replica_log_dirs(broker: Broker, request: Request, body: Any) -> dict[
             {"topic_name": name, "partitions": partitions} for name, partitions in results.items()
         ]
     }
-
-
-def _move(broker: Broker, path: str, topic: str, index: int) -> ErrorCode:
-    directory = next((each for each in broker.replicas.directories if each.path == path), None)
-    if directory is None:
-        return ErrorCode.LOG_DIR_NOT_FOUND
-    if not directory.is_online:
-        return ErrorCode.KAFKA_STORAGE_ERROR
-    partitions, _ = broker.replicas.find(topic, ZERO_UUID, by_id=False)
-    partition = partitions.get(index)
-    if partition is None:
-        return ErrorCode.REPLICA_NOT_AVAILABLE
-    return ErrorCode.NONE if partition.directory is directory else ErrorCode.KAFKA_STORAGE_ERROR

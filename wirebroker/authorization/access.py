@@ -26,8 +26,10 @@ if TYPE_CHECKING:
     from wirebroker.needs import Need
     from wirebroker.request import Request
 
-# Of one client and need; 200 bytes each, and up to so long a name, which is what a peer sends.
+# Of one client; 200 bytes each, and up to so long a name, which is what a peer sends.
 _MOST_DECISIONS: Final = 2_000
+# Of one request, which may name half a million resources, that is told of in the audit log.
+_MOST_DENIALS_TOLD: Final = 100
 _LONGEST_KEPT_NAME: Final = 249
 # Kafka's AclEntry.supportedOperations.
 _OPERATIONS: Final[dict[Resource, tuple[Operation, ...]]] = {
@@ -110,7 +112,7 @@ class Authorization:
 class ClientAccess:
     """One client's."""
 
-    __slots__ = ("_authorization", "_decisions", "_version", "client", "principal")
+    __slots__ = ("_authorization", "_count", "_decisions", "_version", "client", "principal")
 
     def __init__(self, authorization: Authorization, principal: Principal, host: str) -> None:
         self._authorization = authorization
@@ -118,11 +120,12 @@ class ClientAccess:
         self.client = Client(f"{principal.type}:{principal.name}", host)
         self._version = 0
         self._decisions: dict[Need, dict[str, bool]] = {}
+        self._count = 0  # of decisions, whatever they are about
 
     def may(self, need: Need, name: str, key: ApiKey, *, logs_denied: bool) -> bool:
         """Tell whether the client may do something to one resource."""
         if self._version != self._authorization.version:
-            self._decisions = {}
+            self._forget()
             self._version = self._authorization.version
         kept = self._decisions.get(need)
         if kept is not None and name in kept:
@@ -149,20 +152,30 @@ class ClientAccess:
         return self._authorization.allows_some(self.client, need)
 
     def _keep(self, need: Need, name: str) -> None:
-        kept = self._decisions.setdefault(need, {})
-        if len(kept) >= _MOST_DECISIONS:
-            kept.clear()
-        kept[name] = True
+        if self._count >= _MOST_DECISIONS:
+            self._forget()
+        self._decisions.setdefault(need, {})[name] = True
+        self._count += 1
+
+    def _forget(self) -> None:
+        self._decisions = {}
+        self._count = 0
 
 
 class Asking:
     """One request's."""
 
-    __slots__ = ("_access", "_key")
+    __slots__ = ("_access", "_denials_told", "_key")
 
     def __init__(self, access: ClientAccess, key: ApiKey) -> None:
         self._access = access
         self._key = key
+        self._denials_told = 0
+
+    @property
+    def principal(self) -> Principal:
+        """Who asks."""
+        return self._access.principal
 
     def as_nobody(self) -> Asking:
         """Return what is asked where nothing is allowed any more, and that is told already."""
@@ -174,9 +187,16 @@ class Asking:
         Args:
             need: What.
             name: The resource's.
-            logs_denied: Whether a denial is told in the audit log.
+            logs_denied: Whether a denial is told in the audit log: of one request the first ones.
         """
-        return self._access.may(need, name, self._key, logs_denied=logs_denied)
+        logs_denied = logs_denied and self._denials_told < _MOST_DENIALS_TOLD
+        if self._access.may(need, name, self._key, logs_denied=logs_denied):
+            return True
+        if logs_denied:
+            self._denials_told += 1
+            if self._denials_told == _MOST_DENIALS_TOLD:
+                audit.tell_no_more(self._access.client, self._key)
+        return False
 
     def may_some(self, need: Need) -> bool:
         """Tell whether the client may do something to some resource of a kind."""

@@ -32,7 +32,6 @@ def tell(client: Client, action: Action, key: ApiKey, decision: Decision) -> Non
         return
     operation = _words(Operation(action.operation).name)
     resource = _words(Resource(action.resource_type).name)
-    name = "".join(word.capitalize() for word in key.name.split("_"))
     LOGGER.log(
         level,
         "Principal = %s is %s operation = %s from host = %s on resource = %s:LITERAL:%s for "
@@ -43,8 +42,18 @@ def tell(client: Client, action: Action, key: ApiKey, decision: Decision) -> Non
         client.host,
         resource,
         action.resource_name,
-        name,
+        _words(key.name),
         decision.rule,
+    )
+
+
+def tell_no_more(client: Client, key: ApiKey) -> None:
+    """Write down that what else a request is denied is not told."""
+    LOGGER.info(
+        "Principal = %s from host = %s: what else is denied of this request = %s is not told",
+        client.principal,
+        client.host,
+        _words(key.name),
     )
 
 

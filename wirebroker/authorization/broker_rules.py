@@ -1,8 +1,8 @@
 """The table: API key -> rule, for what a broker answers itself; topics, configs, the cluster.
 
-Produce, Fetch, Metadata, DescribeConfigs and DescribeTopicPartitions ask for themselves, in their
-handlers: what is denied decides there what is read at all. What is forwarded has its rules where it
-is decided (controller_rules.py).
+Produce, Fetch, Metadata, DescribeConfigs, DescribeTopicPartitions and DescribeDelegationToken ask
+for themselves, in their handlers: what is denied decides there what is read at all. What is
+forwarded has its rules where it is decided (controller_rules.py).
 
 Source: Kafka's KafkaApis, ConfigHelper; the error answers of its request classes.
 """
@@ -17,6 +17,7 @@ from wirebroker.authorization.ruling import (
     GROUP_DENIED,
     MESSAGES,
     SERVED,
+    STEP,
     TOPIC_DENIED,
     TRANSACTIONAL_ID_DENIED,
     AskedRequest,
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from wirebroker.authorization.ruling import Rule
+    from wirebroker.clock import Steps
 
 
 _GROUP, _TRANSACTION, _SHARE = 0, 1, 2
@@ -54,10 +56,10 @@ _FIRST_FINDING_SEVERAL: Final = 4
 _NOT_ASKED: Final = -(1 << 31)
 
 
-def list_offsets(asked: AskedRequest) -> Ruling:
+def list_offsets(asked: AskedRequest) -> Steps[Ruling]:
     """Look into topics that may be described."""
     body = asked.body
-    body.topics, others = split(asked.asking, DESCRIBE_TOPIC, body.topics, _name)
+    body.topics, others = yield from split(asked.asking, DESCRIBE_TOPIC, body.topics, _name)
     failures = [
         {"name": topic.name, "partitions": _failed(topic.partitions, "partition_index")}
         for topic in others
@@ -65,12 +67,14 @@ def list_offsets(asked: AskedRequest) -> Ruling:
     return adding("topics", failures)
 
 
-def leader_epochs(asked: AskedRequest) -> Ruling:
+def leader_epochs(asked: AskedRequest) -> Steps[Ruling]:
     """Look into topics that may be described; brokers into all."""
     asking, body = asked.asking, asked.body
     if asking.may(CLUSTER_ACTION, logs_denied=False):
         return SERVED
-    body.topics, others = split(asking, DESCRIBE_TOPIC, body.topics, lambda t: str(t.topic))
+    body.topics, others = yield from split(
+        asking, DESCRIBE_TOPIC, body.topics, lambda t: str(t.topic)
+    )
     failures = [
         {"topic": topic.topic, "partitions": _failed(topic.partitions, "partition")}
         for topic in others
@@ -78,10 +82,10 @@ def leader_epochs(asked: AskedRequest) -> Ruling:
     return adding("topics", failures)
 
 
-def delete_records(asked: AskedRequest) -> Ruling:
+def delete_records(asked: AskedRequest) -> Steps[Ruling]:
     """Delete from topics that may be deleted."""
     body = asked.body
-    body.topics, others = split(asked.asking, DELETE_TOPIC, body.topics, _name)
+    body.topics, others = yield from split(asked.asking, DELETE_TOPIC, body.topics, _name)
     failures: list[Fields] = [
         {
             "name": topic.name,
@@ -95,11 +99,15 @@ def delete_records(asked: AskedRequest) -> Ruling:
     return adding("topics", failures)
 
 
-def describe_producers(asked: AskedRequest) -> Ruling:
+def describe_producers(asked: AskedRequest) -> Steps[Ruling]:
     """Show who writes to topics that may be read; what is no topic's name is told as that."""
     body = asked.body
     wanted = list(body.topics)
-    hidden = [not _is_readable(asked, topic.name) for topic in wanted]
+    hidden: list[bool] = []
+    for topic in wanted:
+        hidden.append(not _is_readable(asked, topic.name))
+        if len(hidden) % STEP == 0:
+            yield
     body.topics = [each for each, is_hidden in zip(wanted, hidden, strict=True) if not is_hidden]
 
     def merge(answer: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -127,7 +135,7 @@ def _is_readable(asked: AskedRequest, name: str) -> bool:
     return asked.asking.may(READ_TOPIC, name)
 
 
-def find_coordinator(asked: AskedRequest) -> Ruling:
+def find_coordinator(asked: AskedRequest) -> Steps[Ruling]:
     """Tell where groups and transactional ids are kept that may be described."""
     asking, body = asked.asking, asked.body
     several = asked.version >= _FIRST_FINDING_SEVERAL
@@ -142,7 +150,11 @@ def find_coordinator(asked: AskedRequest) -> Ruling:
             return SERVED
         allowed = dict.fromkeys(keys, False)
     else:
-        allowed = {key: asking.may(need, key) for key in keys}
+        allowed = {}
+        for count, key in enumerate(keys, 1):
+            allowed[key] = asking.may(need, key)
+            if count % STEP == 0:
+                yield
     if all(allowed.values()):
         return SERVED
     if not several:
@@ -250,5 +262,6 @@ ASKING_THEMSELVES: Final = frozenset(
         ApiKey.METADATA,
         ApiKey.DESCRIBE_CONFIGS,
         ApiKey.DESCRIBE_TOPIC_PARTITIONS,
+        ApiKey.DESCRIBE_DELEGATION_TOKEN,
     }
 )

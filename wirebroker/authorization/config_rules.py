@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from wirebroker.authorization.ruling import (
     CLUSTER_DENIED,
     GROUP_DENIED,
+    STEP,
     TOPIC_DENIED,
     Fields,
     denied_resource,
@@ -24,9 +25,10 @@ from wirebroker.needs import (
 
 if TYPE_CHECKING:
     from wirebroker.authorization.access import Asking
+    from wirebroker.clock import Steps
 
 
-def denied_configs(asking: Asking, body: Any) -> list[Fields]:
+def denied_configs(asking: Asking, body: Any) -> Steps[list[Fields]]:
     """Take resources whose configs are not to be described out of a request; return their results.
 
     A type that is unknown refuses the whole request: then nobody is asked.
@@ -35,7 +37,9 @@ def denied_configs(asking: Asking, body: Any) -> list[Fields]:
         return []
     shown: list[Any] = []
     failures: list[Fields] = []
-    for each in body.resources:
+    for count, each in enumerate(body.resources, 1):
+        if count % STEP == 0:
+            yield
         need, error, name = _configs_need(each)
         if asking.may(need, *name):
             shown.append(each)

@@ -17,6 +17,7 @@ from wirebroker.authorization.ruling import (
     GROUP_DENIED,
     MESSAGES,
     SERVED,
+    STEP,
     TOPIC_DENIED,
     AskedRequest,
     Fields,
@@ -30,9 +31,12 @@ from wirebroker.authorization.ruling import (
 )
 from wirebroker.codecs.acls import Operation, Resource
 from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.codecs.delegation_token import principal_text
+from wirebroker.codecs.errors import ErrorCode
 from wirebroker.codecs.primitives import ZERO_UUID
 from wirebroker.coordinator.controller.cluster_image import ResourceType
 from wirebroker.coordinator.controller.controller import SERVED_KEYS, refusal
+from wirebroker.coordinator.controller.token_control import denied_token, owner_of
 from wirebroker.needs import (
     ALTER_CLUSTER,
     ALTER_CLUSTER_CONFIGS,
@@ -41,6 +45,7 @@ from wirebroker.needs import (
     ALTER_TOPIC_CONFIGS,
     CLUSTER_ACTION,
     CREATE_IN_CLUSTER,
+    CREATE_TOKENS_OF_USER,
     CREATE_TOPIC,
     DELETE_TOPIC,
     DESCRIBE_CLUSTER,
@@ -50,9 +55,10 @@ from wirebroker.needs import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from wirebroker.authorization.ruling import Rule
+    from wirebroker.clock import Steps
     from wirebroker.coordinator.controller.controller import ControllerRequest
 
 _METADATA_TOPIC: Final = "__cluster_metadata"
@@ -61,7 +67,7 @@ _OF_CONFIGS: Final = frozenset({"num_partitions", "replication_factor", "configs
 _DELETE_IN_CLUSTER: Final = Need(Operation.DELETE, Resource.CLUSTER)
 
 
-def create_topics(asked: AskedRequest) -> Ruling:
+def create_topics(asked: AskedRequest) -> Steps[Ruling]:
     """Create topics that may be; show the configs of those whose configs may be described."""
     asking, body = asked.asking, asked.body
     counts = Counter[str](topic.name for topic in body.topics)
@@ -69,10 +75,15 @@ def create_topics(asked: AskedRequest) -> Ruling:
     # What is named twice, or nobody may create, is refused for that.
     plain = [n for n, count in counts.items() if count == 1 and n != _METADATA_TOPIC]
     hidden: set[str] = set()
-    if not is_open:
-        hidden = {name for name in plain if not asking.may(CREATE_TOPIC, name)}
+    blurred: set[str] = set()
+    for count, name in enumerate(plain, 1):
+        if not is_open and not asking.may(CREATE_TOPIC, name):
+            hidden.add(name)
+        if not asking.may(DESCRIBE_TOPIC_CONFIGS, name, logs_denied=False):
+            blurred.add(name)
+        if count % STEP == 0:
+            yield
     body.topics = [topic for topic in body.topics if topic.name not in hidden]
-    blurred = {n for n in plain if not asking.may(DESCRIBE_TOPIC_CONFIGS, n, logs_denied=False)}
     failures: list[Fields] = [
         {"name": name, "error_code": int(TOPIC_DENIED), "error_message": "Authorization failed."}
         for name in hidden
@@ -95,7 +106,7 @@ def _without_configs(topic: Fields) -> Fields:
     return {**shown, "topic_config_error_code": int(TOPIC_DENIED)}
 
 
-def delete_topics(asked: AskedRequest) -> Ruling:
+def delete_topics(asked: AskedRequest) -> Steps[Ruling]:
     """Delete topics that may be deleted; tell nothing of topics that may not be described."""
     asking, body = asked.asking, asked.body
     if asking.may(_DELETE_IN_CLUSTER, logs_denied=False):
@@ -118,9 +129,19 @@ def delete_topics(asked: AskedRequest) -> Ruling:
             return False
         return True
 
-    body.topic_names = [name for name in body.topic_names if is_deletable(name, ZERO_UUID)]
-    body.topics = [each for each in body.topics if is_deletable(each.name, each.topic_id)]
+    body.topic_names = yield from _kept(body.topic_names, lambda n: is_deletable(n, ZERO_UUID))
+    body.topics = yield from _kept(body.topics, lambda each: is_deletable(each.name, each.topic_id))
     return adding("responses", failures)
+
+
+def _kept(elements: Iterable[Any], is_kept: Callable[[Any], bool]) -> Steps[list[Any]]:
+    kept: list[Any] = []
+    for count, each in enumerate(elements, 1):
+        if is_kept(each):
+            kept.append(each)
+        if count % STEP == 0:
+            yield
+    return kept
 
 
 def _not_deleted(name: str | None, topic_id: bytes) -> Fields:
@@ -132,10 +153,12 @@ def _not_deleted(name: str | None, topic_id: bytes) -> Fields:
     }
 
 
-def create_partitions(asked: AskedRequest) -> Ruling:
+def create_partitions(asked: AskedRequest) -> Steps[Ruling]:
     """Add partitions to topics that may be altered."""
     body = asked.body
-    body.topics, others = split(asked.asking, ALTER_TOPIC, body.topics, lambda t: str(t.name))
+    body.topics, others = yield from split(
+        asked.asking, ALTER_TOPIC, body.topics, lambda t: str(t.name)
+    )
     failures = [
         {"name": topic.name, "error_code": int(TOPIC_DENIED), "error_message": None}
         for topic in others
@@ -143,12 +166,14 @@ def create_partitions(asked: AskedRequest) -> Ruling:
     return adding("results", failures)
 
 
-def alter_configs(asked: AskedRequest) -> Ruling:
+def alter_configs(asked: AskedRequest) -> Steps[Ruling]:
     """Alter the configs of resources that may be altered."""
     body = asked.body
     allowed: list[Any] = []
     failures: list[Fields] = []
-    for each in body.resources:
+    for count, each in enumerate(body.resources, 1):
+        if count % STEP == 0:
+            yield
         need, error, name = _alter_need(each)
         if need is None or asked.asking.may(need, *name):
             allowed.append(each)
@@ -173,6 +198,23 @@ def _alter_need(resource: Any) -> tuple[Need | None, Any, tuple[str, ...]]:
     return None, None, ()  # unknown: refused for that
 
 
+def create_token(asked: AskedRequest) -> Ruling:
+    """Make tokens for who asks; for others, whom he may make them for. Asked by token: refused."""
+    asker = asked.asking.principal
+    owner = owner_of(asked.body, asker)
+    if asker.is_by_token or owner == principal_text(asker):
+        return SERVED
+    if asked.asking.may(CREATE_TOKENS_OF_USER, owner):
+        return SERVED
+    return Ruling(denied_token(asked.body, asker, ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED))
+
+
+def change_token(asked: AskedRequest) -> Ruling:
+    """Leave it to the token: its owner and its renewers may."""
+    del asked
+    return SERVED
+
+
 # What they need of the cluster; the others: its own action.
 _CLUSTER_NEEDS: Final[dict[ApiKey, Need]] = {
     ApiKey.CREATE_ACLS: ALTER_CLUSTER,
@@ -185,6 +227,8 @@ _CLUSTER_NEEDS: Final[dict[ApiKey, Need]] = {
     ApiKey.DESCRIBE_QUORUM: DESCRIBE_CLUSTER,
     ApiKey.UPDATE_FEATURES: ALTER_CLUSTER,
     ApiKey.UNREGISTER_BROKER: ALTER_CLUSTER,
+    ApiKey.ADD_RAFT_VOTER: ALTER_CLUSTER,
+    ApiKey.REMOVE_RAFT_VOTER: ALTER_CLUSTER,
 }
 _RULES: Final[dict[ApiKey, Rule]] = {
     ApiKey.CREATE_TOPICS: create_topics,
@@ -192,6 +236,9 @@ _RULES: Final[dict[ApiKey, Rule]] = {
     ApiKey.CREATE_PARTITIONS: create_partitions,
     ApiKey.ALTER_CONFIGS: alter_configs,
     ApiKey.INCREMENTAL_ALTER_CONFIGS: alter_configs,
+    ApiKey.CREATE_DELEGATION_TOKEN: create_token,
+    ApiKey.RENEW_DELEGATION_TOKEN: change_token,
+    ApiKey.EXPIRE_DELEGATION_TOKEN: change_token,
 }
 
 
@@ -203,14 +250,16 @@ LISTENER_RULES: Final[dict[ApiKey, Rule]] = {
     ApiKey.ENVELOPE: of_cluster(CLUSTER_ACTION),
     ApiKey.DESCRIBE_CLUSTER: of_cluster(ALTER_CLUSTER),
     ApiKey.FETCH_SNAPSHOT: of_cluster(CLUSTER_ACTION),
+    ApiKey.DESCRIBE_ACLS: of_cluster(DESCRIBE_CLUSTER, error_message=MESSAGES[CLUSTER_DENIED]),
 }
 
 
-def rule_on(request: ControllerRequest, asked: AskedRequest) -> Ruling:
+def rule_on(request: ControllerRequest, asked: AskedRequest) -> Steps[Ruling]:
     """Return what becomes of a request to the controller."""
     rule = _RULES.get(request.key)
     if rule is not None:
-        return rule(asked)
+        ruling = rule(asked)
+        return ruling if isinstance(ruling, Ruling) else (yield from ruling)
     if asked.asking.may(_CLUSTER_NEEDS.get(request.key, CLUSTER_ACTION)):
         return SERVED
     return Ruling(refusal(request, denied(CLUSTER_DENIED)))

@@ -53,5 +53,4 @@ def follow_acls(config: Config, metadata: _Metadata) -> Authorization | None:
 def unserved_protection(image: ClusterImage, config: Config) -> tuple[str, ...]:
     """Return in plain words which kinds of protection the metadata holds and nobody enforces."""
     has_authorizer = bool(config.str("authorizer.class.name"))
-    acls = ("ACLs",) if image.acls and not has_authorizer else ()
-    return acls + image.unserved_protection
+    return ("ACLs",) if image.acls and not has_authorizer else ()

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from wirebroker.authorization.ruling import (
     GROUP_DENIED,
     SERVED,
+    STEP,
     TOPIC_DENIED,
     AskedRequest,
     Fields,
@@ -33,7 +34,11 @@ from wirebroker.needs import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
+    from wirebroker.clock import Steps
     from wirebroker.codecs.errors import ErrorCode
+
+    # Completes an answer to OffsetFetch.
+    _Finish = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 
 _FIRST_NULL_PROTOCOL: Final = 7
 _FIRST_COMMIT_BY_ID: Final = 10
@@ -58,10 +63,10 @@ def read_group(asked: AskedRequest) -> Ruling:
     return refused(GROUP_DENIED)
 
 
-def describe_groups(asked: AskedRequest) -> Ruling:
+def describe_groups(asked: AskedRequest) -> Steps[Ruling]:
     """Describe the groups that may be described; tell what else may be done to each."""
     asking, body = asked.asking, asked.body
-    body.groups, others = split(asking, DESCRIBE_GROUP, body.groups, str)
+    body.groups, others = yield from split(asking, DESCRIBE_GROUP, body.groups, str)
     failures = [{"group_id": each, "error_code": int(GROUP_DENIED)} for each in others]
 
     def merge(answer: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -85,37 +90,40 @@ def list_groups(asked: AskedRequest) -> Ruling:
     )
 
 
-def delete_groups(asked: AskedRequest) -> Ruling:
+def delete_groups(asked: AskedRequest) -> Steps[Ruling]:
     """Delete the groups that may be deleted."""
     body = asked.body
-    body.groups_names, others = split(asked.asking, DELETE_GROUP, body.groups_names, str)
+    body.groups_names, others = yield from split(asked.asking, DELETE_GROUP, body.groups_names, str)
     failures = [
         {"group_id": each, "error_code": int(GROUP_DENIED)} for each in dict.fromkeys(others)
     ]
     return adding("results", failures)
 
 
-def offset_commit(asked: AskedRequest) -> Ruling:
+def offset_commit(asked: AskedRequest) -> Steps[Ruling]:
     """Commit for the topics that may be read, if the group may."""
     asking, body = asked.asking, asked.body
     if not asking.may(READ_GROUP, body.group_id):
         return Ruling({"topics": _of_topics(body.topics, GROUP_DENIED)})
     by_id = asked.version >= _FIRST_COMMIT_BY_ID
-    body.topics, others = _readable(asked, by_id=by_id)
+    body.topics, others = yield from _readable(asked, by_id=by_id)
     if not others:
         return SERVED
     failures = _of_topics(others, TOPIC_DENIED)
     return adding("topics", failures) if body.topics else Ruling({"topics": failures})
 
 
-def _readable(asked: AskedRequest, *, by_id: bool) -> tuple[list[Any], list[Any]]:
+def _readable(asked: AskedRequest, *, by_id: bool) -> Steps[tuple[list[Any], list[Any]]]:
     if not by_id:
-        return split(asked.asking, READ_TOPIC, asked.body.topics, lambda topic: str(topic.name))
+        topics = asked.body.topics
+        return (yield from split(asked.asking, READ_TOPIC, topics, lambda topic: str(topic.name)))
     by_ids = asked.image.topics_by_id
     # Of an id that nobody knows the handler says so.
     known = [topic for topic in asked.body.topics if topic.topic_id in by_ids]
     unknown = [topic for topic in asked.body.topics if topic.topic_id not in by_ids]
-    allowed, others = split(asked.asking, READ_TOPIC, known, lambda t: by_ids[t.topic_id].name)
+    allowed, others = yield from split(
+        asked.asking, READ_TOPIC, known, lambda t: by_ids[t.topic_id].name
+    )
     return unknown + allowed, others
 
 
@@ -138,12 +146,14 @@ def txn_topics(topics: Iterable[Any], error: ErrorCode) -> list[Fields]:
     return _without_ids(_of_topics(topics, error))
 
 
-def offset_delete(asked: AskedRequest) -> Ruling:
+def offset_delete(asked: AskedRequest) -> Steps[Ruling]:
     """Forget the offsets of topics that may be read, if the group may be deleted."""
     asking, body = asked.asking, asked.body
     if not asking.may(DELETE_GROUP, body.group_id):
         return refused(GROUP_DENIED)
-    body.topics, others = split(asking, READ_TOPIC, body.topics, lambda topic: str(topic.name))
+    body.topics, others = yield from split(
+        asking, READ_TOPIC, body.topics, lambda topic: str(topic.name)
+    )
     failures = txn_topics(others, TOPIC_DENIED)
 
     def merge(answer: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -154,17 +164,17 @@ def offset_delete(asked: AskedRequest) -> Ruling:
     return Ruling(merge=merge) if failures else SERVED
 
 
-def offset_fetch(asked: AskedRequest) -> Ruling:
+def offset_fetch(asked: AskedRequest) -> Steps[Ruling]:
     """Show the offsets of topics that may be described, of groups that may."""
     if asked.version >= _FIRST_FETCH_OF_GROUPS:
-        return _fetch_of_groups(asked)
+        return (yield from _fetch_of_groups(asked))
     body = asked.body
     if not asked.asking.may(DESCRIBE_GROUP, body.group_id):
         if asked.version >= _FIRST_GROUP_ERROR:
             return refused(GROUP_DENIED)
         failures = [_of_fetch(topic, GROUP_DENIED) for topic in body.topics or ()]
         return Ruling({"topics": _without_ids(failures)})
-    finish = _described(asked, body)
+    finish = yield from _described(asked, body)
 
     def merge(answer: Mapping[str, Any]) -> Mapping[str, Any]:
         return with_field(answer, "topics", _without_ids(finish(answer)["topics"]))
@@ -176,15 +186,17 @@ def _without_ids(topics: Iterable[Mapping[str, Any]]) -> list[Fields]:
     return [{"name": each["name"], "partitions": each["partitions"]} for each in topics]
 
 
-def _fetch_of_groups(asked: AskedRequest) -> Ruling:
+def _fetch_of_groups(asked: AskedRequest) -> Steps[Ruling]:
     asking, body = asked.asking, asked.body
     wanted = list(body.groups)
-    allowed = [asking.may(DESCRIBE_GROUP, group.group_id) for group in wanted]
-    finishes = [
-        _described(asked, group)
-        for group, is_allowed in zip(wanted, allowed, strict=True)
-        if is_allowed
-    ]
+    allowed: list[bool] = []
+    finishes: list[_Finish] = []
+    for group in wanted:
+        allowed.append(asking.may(DESCRIBE_GROUP, group.group_id))
+        if allowed[-1]:
+            finish = yield from _described(asked, group)
+            finishes.append(finish)
+        yield
     body.groups = [g for g, is_allowed in zip(wanted, allowed, strict=True) if is_allowed]
 
     def merge(answer: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -202,7 +214,7 @@ def _fetch_of_groups(asked: AskedRequest) -> Ruling:
     return Ruling(merge=merge)
 
 
-def _described(asked: AskedRequest, group: Any) -> Callable[[Mapping[str, Any]], Mapping[str, Any]]:
+def _described(asked: AskedRequest, group: Any) -> Steps[_Finish]:
     """Take the topics that are denied out of a wish; return what completes its answer."""
     asking = asked.asking
     if group.topics is None:
@@ -222,11 +234,13 @@ def _described(asked: AskedRequest, group: Any) -> Callable[[Mapping[str, Any]],
 
     shown: list[Any] = []
     failures: list[Fields] = []
-    for topic in group.topics:
+    for count, topic in enumerate(group.topics, 1):
         if is_shown(topic):
             shown.append(topic)
         else:
             failures.append(_of_fetch(topic, TOPIC_DENIED))
+        if count % STEP == 0:
+            yield
     group.topics = shown
 
     def finish(found: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -1,27 +1,36 @@
 """Handlers behind their rules: what a dispatcher is given where there is an authorizer.
 
-Without one the handlers themselves are called, and nothing of this costs anybody anything.
+Without one the handlers themselves are called, and nothing of this costs anybody anything. A rule
+that has much to ask about goes on in slices of the loop's time.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
 from wirebroker.authorization.access import asking_of
 from wirebroker.authorization.broker_rules import ASKING_THEMSELVES, BROKER_RULES
 from wirebroker.authorization.controller_rules import DECIDED_BY_CONTROLLER, LISTENER_RULES
-from wirebroker.authorization.ruling import AskedRequest
-from wirebroker.codecs.messages import decode_request, encode_response
+from wirebroker.authorization.ruling import AskedRequest, Ruling
+from wirebroker.clock import Slices
+from wirebroker.codecs.messages import encode_response
 from wirebroker.handlers import Registry
+from wirebroker.long_requests import decoded
+from wirebroker.request import LargeResponse
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
     from wirebroker.authorization.access import Authorization
-    from wirebroker.authorization.ruling import Rule, Ruling
+    from wirebroker.authorization.ruling import Rule
+    from wirebroker.clock import Clock, Steps
     from wirebroker.coordinator.controller.cluster_image import ClusterImage
     from wirebroker.handlers import Handler
     from wirebroker.request import Reply, Request
+
+
+# Of a rule's steps (ruling.STEP), before the rest waits for its turns.
+_STEPS_AT_ONCE: Final = 4
 
 
 class _Metadata(Protocol):
@@ -31,6 +40,8 @@ class _Metadata(Protocol):
 
 class _Node(Protocol):
     """What handlers are given: a broker, or a controller."""
+
+    clock: Clock
 
     @property
     def metadata(self) -> _Metadata: ...
@@ -69,12 +80,32 @@ def _decoded(handler: Handler, rule: Rule, authorization: Authorization) -> Call
 
     def serve(broker: _Node, request: Request, body: Any) -> Any:
         ruling = rule(_asked(authorization, broker, request, body))
+        if not isinstance(ruling, Ruling):
+            steps = ruling
+            for _ in range(_STEPS_AT_ONCE):
+                try:
+                    next(steps)
+                except StopIteration as end:
+                    ruling = cast("Ruling", end.value)
+                    break
+            else:
+                return serve_later(broker, request, body, steps)
+        return answered(broker, request, body, ruling)
+
+    def answered(broker: _Node, request: Request, body: Any, ruling: Ruling) -> Any:
         if ruling.refusal is not None:
             return ruling.refusal
         answer = function(broker, request, body)
         if ruling.merge is None:
             return answer
         return _merged(answer, ruling) if hasattr(answer, "__await__") else ruling.merge(answer)
+
+    async def serve_later(
+        broker: _Node, request: Request, body: Any, steps: Steps[Ruling]
+    ) -> Mapping[str, Any]:
+        ruling = await Slices(broker.clock).run(steps)
+        answer = answered(broker, request, body, ruling)
+        return LargeResponse(await answer if hasattr(answer, "__await__") else answer)
 
     return serve
 
@@ -90,8 +121,10 @@ def _raw(handler: Handler, rule: Rule, authorization: Authorization) -> Callable
 
     async def serve(broker: _Node, request: Request) -> Reply:
         key, version = request.key, request.version
-        body = decode_request(key, version, request.frame, request.position)
+        body = await decoded(request)
         ruling = rule(_asked(authorization, broker, request, body))
+        if not isinstance(ruling, Ruling):
+            ruling = await Slices(broker.clock).run(ruling)
         if ruling.refusal is not None:
             return [encode_response(key, version, ruling.refusal)]
         assert ruling.merge is None, f"{key.name} encodes its answer itself"

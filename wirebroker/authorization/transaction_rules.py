@@ -40,6 +40,8 @@ from wirebroker.needs import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from wirebroker.clock import Steps
+
 # From this version on brokers ask for several transactions.
 _FIRST_ADDING_OF_BROKERS: Final = 4
 
@@ -57,7 +59,7 @@ def init_producer_id(asked: AskedRequest) -> Ruling:
     return refused(CLUSTER_DENIED, **nothing)
 
 
-def add_partitions(asked: AskedRequest) -> Ruling:
+def add_partitions(asked: AskedRequest) -> Steps[Ruling]:
     """Add partitions all, or none: one that is denied stands in the way of the others."""
     asking, body = asked.asking, asked.body
     if asked.version >= _FIRST_ADDING_OF_BROKERS:
@@ -66,7 +68,7 @@ def add_partitions(asked: AskedRequest) -> Ruling:
     if not asking.may(WRITE_TRANSACTIONAL_ID, body.v3_and_below_transactional_id):
         return _not_added(topics, _not_by_this_id)
     plain = [topic for topic in topics if not is_internal(topic.name)]
-    _, others = split(asking, WRITE_TOPIC, plain, lambda topic: str(topic.name))
+    _, others = yield from split(asking, WRITE_TOPIC, plain, lambda topic: str(topic.name))
     if not others:
         return SERVED
     names = {topic.name for topic in others}
@@ -117,14 +119,16 @@ def end_txn(asked: AskedRequest) -> Ruling:
     return refused(TRANSACTIONAL_ID_DENIED)
 
 
-def txn_offset_commit(asked: AskedRequest) -> Ruling:
+def txn_offset_commit(asked: AskedRequest) -> Steps[Ruling]:
     """Commit for topics that may be read, if transactional id and group are allowed."""
     asking, body = asked.asking, asked.body
     if not asking.may(WRITE_TRANSACTIONAL_ID, body.transactional_id):
         return Ruling({"topics": txn_topics(body.topics, TRANSACTIONAL_ID_DENIED)})
     if not asking.may(READ_GROUP, body.group_id):
         return Ruling({"topics": txn_topics(body.topics, GROUP_DENIED)})
-    body.topics, others = split(asking, READ_TOPIC, body.topics, lambda topic: str(topic.name))
+    body.topics, others = yield from split(
+        asking, READ_TOPIC, body.topics, lambda topic: str(topic.name)
+    )
     failures = txn_topics(others, TOPIC_DENIED)
     if failures and not body.topics:
         return Ruling({"topics": failures})
@@ -155,11 +159,11 @@ def write_txn_markers(asked: AskedRequest) -> Ruling:
     return Ruling({"markers": markers})
 
 
-def describe_transactions(asked: AskedRequest) -> Ruling:
+def describe_transactions(asked: AskedRequest) -> Steps[Ruling]:
     """Describe transactional ids that may be, with the topics that may."""
     asking, body = asked.asking, asked.body
     ids = list(body.transactional_ids)
-    body.transactional_ids, others = split(asking, DESCRIBE_TRANSACTIONAL_ID, ids, str)
+    body.transactional_ids, others = yield from split(asking, DESCRIBE_TRANSACTIONAL_ID, ids, str)
     hidden = set(others)
 
     def merge(answer: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -105,6 +105,14 @@ class BrokerLifecycle:
         while (await self._heartbeat()).is_fenced:
             await pause(_RETRY_S)
 
+    async def disks_failed(self, directory_ids: Sequence[bytes]) -> None:
+        """Say which of this broker's directories are offline.
+
+        Raises:
+            KafkaError: The controller does not know this incarnation, or cannot write it down.
+        """
+        await self._heartbeat(offline_log_dirs=list(directory_ids))
+
     async def shut_down(self) -> None:
         """Wait until this broker leads nothing any more and is fenced.
 
@@ -128,12 +136,15 @@ class BrokerLifecycle:
         kept = {name: READABLE_FEATURES[name] for name in finalized if name in READABLE_FEATURES}
         return {**SERVED_FEATURES, **kept}
 
-    async def _heartbeat(self, *, want_shut_down: bool = False) -> Any:
+    async def _heartbeat(
+        self, *, want_shut_down: bool = False, offline_log_dirs: Sequence[bytes] = ()
+    ) -> Any:
         body = {
             "broker_id": self.node_id,
             "broker_epoch": self.broker_epoch,
             "current_metadata_offset": self._metadata.image.offset - 1,
             "want_fence": False,
             "want_shut_down": want_shut_down,
+            "offline_log_dirs": list(offline_log_dirs),
         }
         return check_answer(await self._channel.ask(ApiKey.BROKER_HEARTBEAT, body))

@@ -205,7 +205,8 @@ class Compactor:
     async def _compact(self, partition: Partition) -> bool:
         """Compact one log; return whether it came to its end. Errors end here."""
         try:
-            await self._compact_unguarded(partition)
+            async with partition.upkeep_lock:
+                await self._compact_unguarded(partition)
         except CompactionAbortedError:
             logger.info("%s is not compacted this time: it has changed", _name(partition))
         except (KafkaError, OSError, WorkerDiedError) as error:

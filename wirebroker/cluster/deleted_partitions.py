@@ -63,6 +63,10 @@ class DeletedPartitions:
         now = self._clock.monotonic()
         self._removals += [_Removal(now, path, None) for path in paths]
 
+    def add_moved(self, path: str, *, delay_ms: int) -> None:
+        """Note what a log that lies elsewhere by now has left: to be removed after a while."""
+        self._removals.append(_Removal(self._clock.monotonic() + delay_ms / 1000, path, None))
+
     async def put_aside(self, partitions: Sequence[Partition]) -> None:
         """Rename the directories of retired partitions, some at a time."""
         for start in range(0, len(partitions), _BATCH):

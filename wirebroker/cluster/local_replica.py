@@ -53,8 +53,10 @@ class LocalReplica:
 
     __slots__ = (
         "_append_lock",
+        "_commit_watch",
         "_growth",
         "_replay",
+        "_upkeep_lock",
         "_watchers",
         "directory",
         "index",
@@ -71,10 +73,12 @@ class LocalReplica:
         self.index = log.partition
         self.directory = directory
         self.traffic = Traffic()
-        # Made when first needed, as the two below: most of 10,000 partitions never do.
+        # Made when first needed, as the three below: most of 10,000 partitions never do.
         self._append_lock: asyncio.Lock | None = None
+        self._upkeep_lock: asyncio.Lock | None = None
         self._replay: asyncio.Task[None] | None = None
         self._growth: GrowthWatch | None = None
+        self._commit_watch: GrowthWatch | None = None
         # In the order in which they came.
         self._watchers: dict[Callable[[], None], None] = {}
 
@@ -89,6 +93,13 @@ class LocalReplica:
         if self._append_lock is None:
             self._append_lock = asyncio.Lock()
         return self._append_lock
+
+    @property
+    def upkeep_lock(self) -> asyncio.Lock:
+        """What is held by who puts other files into the place of the log's: one at a time."""
+        if self._upkeep_lock is None:
+            self._upkeep_lock = asyncio.Lock()
+        return self._upkeep_lock
 
     @property
     def is_appending(self) -> bool:
@@ -155,10 +166,12 @@ class LocalReplica:
         self._watchers[on_advance] = None
 
     def unwatch(self, on_advance: Callable[[], None]) -> None:
-        """End a `watch` or a `watch_growth`, if there is one."""
+        """End a `watch`, a `watch_growth` or a `watch_commit`, if there is one."""
         self._watchers.pop(on_advance, None)
         if self._growth is not None:
             self._growth.discard(on_advance)
+        if self._commit_watch is not None:
+            self._commit_watch.discard(on_advance)
 
     def watch_growth(self, on_growth: Callable[[], None], *, up_to_bytes: int) -> None:
         """Call back once when records are committed and `log.appended_bytes` is as large.
@@ -171,29 +184,45 @@ class LocalReplica:
             self._growth = GrowthWatch()
         self._growth.add(on_growth, due=up_to_bytes)
 
+    def watch_commit(self, on_commit: Callable[[], None], *, offset: int) -> None:
+        """Call back once when everything below an offset is committed.
+
+        Like all watchers it is called when the partition goes, too. Hundreds may wait at a time
+        while followers fetch: an append costs them nothing, and a high watermark only those that
+        it has reached.
+        """
+        if self._commit_watch is None:
+            self._commit_watch = GrowthWatch()
+        self._commit_watch.add(on_commit, due=offset)
+
     @property
     def watcher_count(self) -> int:
         """How many wait for news."""
-        return len(self._watchers) + (0 if self._growth is None else len(self._growth))
+        watches = (each for each in (self._growth, self._commit_watch) if each is not None)
+        return len(self._watchers) + sum(map(len, watches))
 
     def wake_watchers(self) -> None:
         """Tell all who wait to look again: the partition, its disk or the broker goes."""
         self._tell_watchers()
-        if self._growth is not None:
-            for on_growth in self._growth.take_all():
-                on_growth()
+        for watch in (self._growth, self._commit_watch):
+            if watch is not None:
+                for on_news in watch.take_all():
+                    on_news()
 
     def _tell_watchers(self) -> None:
         for on_advance in tuple(self._watchers):
             on_advance()
 
     def _tell_growth(self) -> None:
-        """Tell those who wait for as much as there is by now."""
+        """Tell those who wait for as much as there is, or is committed, by now."""
         if self._watchers:
             self._tell_watchers()
         if self._growth is not None:
             for on_growth in self._growth.take_due(self.log.appended_bytes):
                 on_growth()
+        if self._commit_watch is not None:
+            for on_commit in self._commit_watch.take_due(self.log.high_watermark):
+                on_commit()
 
     async def _next_news(self) -> None:
         """Wait until watchers are told to look again."""

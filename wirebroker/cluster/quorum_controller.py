@@ -22,6 +22,7 @@ from wirebroker.authorization.access import asking_for
 from wirebroker.authorization.controller_rules import rule_on
 from wirebroker.authorization.following import follow_acls, unserved_protection
 from wirebroker.authorization.ruling import AskedRequest
+from wirebroker.clock import Slices
 from wirebroker.cluster.committed_answers import AnswerErrors
 from wirebroker.cluster.controller_log import ControllerLog
 from wirebroker.cluster.metadata_fetch import MetadataFetches
@@ -65,6 +66,7 @@ if TYPE_CHECKING:
     from wirebroker.coordinator.controller.cluster_image import Endpoint
     from wirebroker.coordinator.controller.controller import Controller, ControllerRequest
     from wirebroker.coordinator.controller.operation import Operation
+    from wirebroker.coordinator.outcome import Moment
     from wirebroker.storage.files import Files
 
 Response = TypeVar("Response")
@@ -126,6 +128,11 @@ class QuorumController:
         self._engine = SteppedEngine(
             machine, self.log, clock, errors=_ERRORS, on_effect=self._begin_fencing
         )
+
+    @property
+    def clock(self) -> Clock:
+        """What it goes by."""
+        return self._clock
 
     @property
     def metadata(self) -> MetadataFollower:
@@ -235,7 +242,7 @@ class QuorumController:
         principal, host = request.client
         asking = asking_for(self.authorization, principal, java_host(host), request.key)
         asked = AskedRequest(asking, self.follower.image, request.version, request.body)
-        ruling = rule_on(request, asked)
+        ruling = await Slices(self._clock).run(rule_on(request, asked))
         if ruling.refusal is not None:
             return dict(ruling.refusal)
         answer = await self._carry_out(request)
@@ -247,7 +254,7 @@ class QuorumController:
         return await self.submit(self.rules.operation(request))
 
     async def submit(
-        self, operation: Callable[[ClusterImage, int], Operation[Response]]
+        self, operation: Callable[[ClusterImage, Moment], Operation[Response]]
     ) -> Response:
         """Run an operation on the newest state, and return its response when it is true.
 
@@ -300,9 +307,9 @@ def _protecting_configs(image: ClusterImage, node_id: int) -> tuple[str, ...]:
 
 
 def _first_records(
-    bootstrap: list[MetadataRecord], min_insync_replicas: int, image: ClusterImage, now_ms: int
+    bootstrap: list[MetadataRecord], min_insync_replicas: int, image: ClusterImage, moment: Moment
 ) -> Operation[None]:
-    del now_ms
+    del moment
     yield
     return ControllerResult(
         None,
@@ -310,7 +317,7 @@ def _first_records(
     )
 
 
-def _write(records: list[MetadataRecord], image: ClusterImage, now_ms: int) -> Operation[None]:
-    del image, now_ms
+def _write(records: list[MetadataRecord], image: ClusterImage, moment: Moment) -> Operation[None]:
+    del image, moment
     yield
     return ControllerResult(None, records)

@@ -25,6 +25,7 @@ from wirebroker.clock import Clock, Slices
 from wirebroker.cluster.data_directory import DataDirectory, is_disk_failure, is_disk_full
 from wirebroker.cluster.deleted_partitions import DeletedPartitions
 from wirebroker.cluster.deleted_segments import DeletedSegments
+from wirebroker.cluster.found_copies import sort_out
 from wirebroker.cluster.group_commit import GroupCommit
 from wirebroker.cluster.leadership import Leaderships
 from wirebroker.cluster.partition import Partition
@@ -34,11 +35,17 @@ from wirebroker.cluster.traffic import TrafficSum
 from wirebroker.cluster.transitions import Transitions
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.config import StartError
-from wirebroker.coordinator.controller.cluster_image import ClusterImage, ResourceType
+from wirebroker.coordinator.controller.cluster_image import (
+    ClusterImage,
+    ResourceType,
+    directory_of,
+)
 from wirebroker.storage.log.log import Log
 from wirebroker.threads import Work, in_thread
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from wirebroker.cluster.data_directory import Offsets
     from wirebroker.config import Config, TopicSettings
     from wirebroker.coordinator.controller.cluster_image import PartitionImage, TopicImage
@@ -53,6 +60,8 @@ _NONE: Partitions = {}
 
 # Partitions that a thread creates at a time: about 50 ms of a disk that is busy.
 _BATCH = 50
+# Replicas that are not here yet and shall lie in a directory.
+_MOST_PREFERRED = 10_000
 
 
 class ReplicaManager:
@@ -65,7 +74,10 @@ class ReplicaManager:
         directories: The log directories, online or not.
         deleted_partitions: Whose files are to be removed.
         deleted_segments: What is no longer part of logs that go on.
+        files: The file system that they lie on.
+        on_directory_failed: Told when one of them has failed.
         gone_traffic: What passed through the partitions that were deleted since.
+        unfinished_moves: What was on its way to another directory when the last user stopped.
         rolled: Logs whose closed segments may have to be flushed; threads append to it.
     """
 
@@ -76,16 +88,20 @@ class ReplicaManager:
         "_following",
         "_host",
         "_logs",
+        "_preferred",
         "_transitions",
         "_unmade",
         "commits",
         "deleted_partitions",
         "deleted_segments",
         "directories",
+        "files",
         "gone_traffic",
         "image",
         "leaderships",
+        "on_directory_failed",
         "rolled",
+        "unfinished_moves",
     )
 
     # _by_name and _by_id hold the same mappings.
@@ -107,6 +123,7 @@ class ReplicaManager:
         self.leaderships = Leaderships()
         self._transitions = Transitions(self.leaderships)
         self.image = ClusterImage()
+        self.files = files
         self._clock = clock
         self._host = ReplicaHost(
             node_id,
@@ -119,10 +136,14 @@ class ReplicaManager:
         self._by_id: dict[bytes, dict[int, Partition]] = {}
         # Topics that lack partitions here because no disk had room for them.
         self._unmade: set[str] = set()
+        # By topic and index: where replicas are to lie that are not here yet.
+        self._preferred: dict[tuple[str, int], DataDirectory] = {}
+        self.unfinished_moves: list[tuple[Partition, DataDirectory]] = []
         self._following = asyncio.Lock()  # held while partitions are created and deleted
         self.deleted_partitions = DeletedPartitions(files, clock, on_failure=self.write_failed)
         self.deleted_segments = DeletedSegments(clock)
         self.gone_traffic = TrafficSum()
+        self.on_directory_failed: Callable[[], None] | None = None
         self.rolled: deque[Log] = deque()
         self._logs = TopicLogs(files, config, on_roll=self.rolled.append)
 
@@ -158,9 +179,11 @@ class ReplicaManager:
         """
         self.image = image
         slices = Slices(self._clock)
+        files = [each.files for each in self.directories]
+        copies = sort_out(files, image, node_id=self.node_id)
         for directory in self.directories:
             try:
-                await self._load_directory(directory, image, slices)
+                await self._load_directory(directory, image, slices, copies.promoted)
             except OSError as error:
                 raise StartError(
                     f"the data directory {directory.path} cannot be read: {error}",
@@ -169,9 +192,14 @@ class ReplicaManager:
         for topic in image.topics.values():
             await self._follow_topic(image, topic, topic.partitions.values(), slices)
         self._transitions.tell()
+        by_files = {each.files: each for each in self.directories}
+        for (name, index), target in copies.unfinished:
+            partition = self._by_name.get(name, _NONE).get(index)
+            if partition is not None:
+                self.unfinished_moves.append((partition, by_files[target]))
 
     async def _load_directory(
-        self, directory: DataDirectory, image: ClusterImage, slices: Slices
+        self, directory: DataDirectory, image: ClusterImage, slices: Slices, promoted: set[str]
     ) -> None:
         files = directory.files
         offsets = directory.read_checkpoints()
@@ -194,7 +222,8 @@ class ReplicaManager:
             log = self._logs.make(
                 found.path, topic, partition.index, self._logs.settings(image, topic)
             )
-            self._load_log(log, offsets, is_clean=files.was_clean)
+            is_clean = files.was_clean and found.path not in promoted
+            self._load_log(log, offsets, is_clean=is_clean)
             self._add(log, topic, directory)
             await slices.turn()
 
@@ -363,16 +392,22 @@ class ReplicaManager:
         settings: TopicSettings,
         full: set[DataDirectory],
     ) -> list[PartitionImage]:
-        """Create partitions, each where the fewest are; return those whose disk failed or is full.
+        """Create partitions; return those whose disk failed or is full.
+
+        Each comes to where the metadata says that it lies, else to where the fewest are.
 
         Directories that are found full are added to `full`.
         """
         counts = {directory: len(directory.partitions) for directory in usable}
         placed: list[tuple[PartitionImage, DataDirectory]] = []
+        by_id = {directory.files.directory_id: directory for directory in usable}
         for partition in new:
             emptiest = min(usable, key=lambda directory: counts[directory])
-            counts[emptiest] += 1
-            placed.append((partition, emptiest))
+            where = by_id.get(directory_of(partition, self.node_id), emptiest)
+            preferred = self._preferred.pop((topic.name, partition.index), where)
+            where = preferred if preferred in usable else where
+            counts[where] += 1
+            placed.append((partition, where))
 
         def make() -> list[Log | OSError]:
             return [self._make(topic, each, where, settings) for each, where in placed]
@@ -427,6 +462,12 @@ class ReplicaManager:
             except OSError as error:
                 self.write_failed(directory, error)
 
+    def prefer(self, topic: str, index: int, directory: DataDirectory) -> None:
+        """Have a replica lie in a directory if it is made; of too many the oldest are forgotten."""
+        self._preferred[topic, index] = directory
+        if len(self._preferred) > _MOST_PREFERRED:
+            del self._preferred[next(iter(self._preferred))]
+
     # -- disks -----------------------------------------------------------------------------
 
     def disk_failed(self, partition: Partition, error: OSError) -> None:
@@ -463,6 +504,8 @@ class ReplicaManager:
         for partition in tuple(directory.partitions):
             self._transitions.resign(partition)
         self._transitions.tell()
+        if self.on_directory_failed is not None:
+            self.on_directory_failed()
 
     # -- inside ----------------------------------------------------------------------------
 

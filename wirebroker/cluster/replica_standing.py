@@ -119,6 +119,11 @@ class ReplicaStanding(LocalReplica):
 
     # -- roles -----------------------------------------------------------------------------------
 
+    def move_to(self, directory: DataDirectory) -> None:
+        """Lie in another directory from now on; the log is there already."""
+        self.directory = directory
+        self.serving_epoch += 1
+
     def suspend(self) -> None:
         """Serve nothing until a role is entered; what is under way may end (`until_settled`)."""
         self.is_leader = False
@@ -446,7 +451,7 @@ class ReplicaStanding(LocalReplica):
             stored = self._replicated(leading)
         if stored > log.high_watermark:
             log.set_high_watermark(stored)
-            if self._watchers or self._growth is not None:
+            if self._watchers or self._growth is not None or self._commit_watch is not None:
                 self._tell_growth()
 
     def _allowed_unflushed(self) -> int:

@@ -16,7 +16,9 @@ import random
 from typing import TYPE_CHECKING
 
 from wirebroker.clock import pause
+from wirebroker.cluster.directory_assignments import DirectoryAssignments
 from wirebroker.cluster.isr_changes import IsrChanges
+from wirebroker.cluster.replica_moves import ReplicaMoves
 from wirebroker.config.listeners import between_brokers, has_peers, inter_broker_listener
 from wirebroker.quotas.replication_quotas import ReplicationQuotas
 
@@ -43,7 +45,9 @@ class Replication:
     """What one node does for its replicas and those of its partitions elsewhere.
 
     Attributes:
+        directories: What the controller is told of where its replicas lie.
         isr_changes: What its leaders ask of the controller.
+        moves: Of its replicas from one of its directories to another.
         quotas: How fast throttled replicas are copied.
         replicas: Its partitions.
     """
@@ -60,7 +64,9 @@ class Replication:
         "_peers",
         "_random",
         "_way",
+        "directories",
         "isr_changes",
+        "moves",
         "quotas",
         "replicas",
     )
@@ -79,8 +85,12 @@ class Replication:
     ) -> None:
         """Take the node's parts; other brokers are dialed by TCP if no `dialer` is given."""
         self.isr_changes = IsrChanges(channel, lifecycle, clock=clock)
+        self.directories = DirectoryAssignments(channel, lifecycle, replicas=replicas)
         self._config = config
         self.quotas = ReplicationQuotas(config, node_id=lifecycle.node_id, clock=clock)
+        self.moves = ReplicaMoves(
+            replicas, self.directories, files=replicas.files, clock=clock, quota=self.quotas.moves
+        )
         self.replicas = replicas
         self._lifecycle = lifecycle
         self._image = image
@@ -98,6 +108,9 @@ class Replication:
         """Begin to fetch what this node follows, and to look who lags behind."""
         self.replicas.leaderships.watch_roles(self._follow)
         self._follow(tuple(self.replicas))
+        self.replicas.leaderships.watch_roles(self.directories.note)
+        self.directories.note(self.replicas)
+        self.moves.start()
         self._looking = asyncio.create_task(self._look_for_laggards(), name="lagging followers")
 
     async def stop(self) -> None:
@@ -109,6 +122,8 @@ class Replication:
         if self._fetchers is not None:
             await self._fetchers.stop()
         await self.isr_changes.stop()
+        await self.moves.stop()
+        await self.directories.stop()
         if self._peers is not None:
             self._peers.close()
 

@@ -49,12 +49,28 @@ class _ResourceFlags(TypedDict):
     topics: tuple[str, ...]
     group_names: tuple[str, ...]
     transactional_ids: tuple[str, ...]
+    users: tuple[str, ...]
+    delegation_tokens: tuple[str, ...]
     of_cluster: bool
 
 
 def _resource_flags(command: _Command) -> _Command:
     for option in (
         click.option("--cluster", "of_cluster", is_flag=True, help="The cluster itself."),
+        click.option(
+            "--delegation-token",
+            "delegation_tokens",
+            multiple=True,
+            metavar="ID",
+            help="A delegation token; * is all.",
+        ),
+        click.option(
+            "--user-principal",
+            "users",
+            multiple=True,
+            metavar="PRINCIPAL",
+            help="A user, of tokens, as User:NAME; * is all.",
+        ),
         click.option(
             "--transactional-id",
             "transactional_ids",
@@ -79,6 +95,8 @@ def _resources(flags: _ResourceFlags) -> list[tuple[str, str]]:
         "topic": flags["topics"],
         "group": flags["group_names"],
         "transactional_id": flags["transactional_ids"],
+        "user": flags["users"],
+        "delegation_token": flags["delegation_tokens"],
     }
     found = [(kind, name) for kind, names in named.items() for name in names]
     return found + ([("cluster", CLUSTER_NAME)] if flags["of_cluster"] else [])
@@ -126,7 +144,7 @@ def create(
         raise click.UsageError("give --allow or --deny")
     resources = _resources(flags)
     if not resources:
-        raise click.UsageError("give --topic, --group, --transactional-id or --cluster")
+        raise click.UsageError("say what the rules are about: --topic, --group, --cluster, …")
     rules = [
         AccessRule(
             kind,

@@ -20,6 +20,7 @@ _Command = TypeVar("_Command", bound="Callable[..., int]")
 
 _UNITS_MS: Final = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
 _AGO: Final = re.compile(r"-?(\d+)([smhdw])")
+_LASTING: Final = re.compile(r"([0-9]{1,9})([smhdw])")
 
 
 def yes_flag(command: _Command) -> _Command:
@@ -67,6 +68,22 @@ def time_ms(_context: click.Context, _option: click.Parameter, text: str | None,
         raise click.UsageError(
             f"{text!r} is no time: write 2026-11-22T10:00, ms since 1970, or 2h for two hours ago"
         ) from None
+
+
+def duration_ms(
+    _context: click.Context, _option: click.Parameter, text: str | None, /
+) -> int | None:
+    """Read how long something lasts (click's callback), as 30s, 15m, 12h, 7d or 2w.
+
+    Raises:
+        click.UsageError: It is something else.
+    """
+    if text is None:
+        return None
+    found = _LASTING.fullmatch(text)
+    if found is None:
+        raise click.UsageError(f"{text!r} is no time: write 30s, 15m, 12h, 7d or 2w")
+    return int(found[1]) * _UNITS_MS[found[2]]
 
 
 def chosen_partitions(

@@ -61,6 +61,11 @@ VERBS: Final = (
     ),
     Verb("acl", "wirebroker.commands.acl:acl", "Show and change who may do what (ACLs)."),
     Verb("user", "wirebroker.commands.user:user", "Show, make and delete users of SCRAM."),
+    Verb(
+        "token",
+        "wirebroker.commands.token:token",
+        "Make, show, renew and end delegation tokens.",
+    ),
     Verb("quota", "wirebroker.commands.quota:quota", "Show and change how much clients may do."),
     Verb("reassign", "wirebroker.commands.reassign:reassign", "Move replicas to other brokers."),
     Verb(

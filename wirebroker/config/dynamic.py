@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 from wirebroker.config.listeners import is_auto, listeners_of
 from wirebroker.config.lookup import (
     READ_PER_LISTENER,
+    base_name,
     is_of_a_listener,
     is_read_only,
     listener_config,
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
     from wirebroker.config.listeners import ListenerConfig
     from wirebroker.config.values import Config
 
+# Where keys come from that sign tokens: said by who starts the broker, never by a client.
+_WHOSE_TOKENS: Final = "sasl.oauthbearer."
 _ALL_THREADS: Final = sorted(row.name for row in ROWS.values() if row.at_most_doubles)
 # Each listener may have its own, and is asked for it.
 _THREADS_OF_LISTENERS: Final = tuple(
@@ -110,6 +113,8 @@ def _refusals(configs: Mapping[str, str], *, is_default: bool) -> dict[str, str]
 
 def _name_refusal(name: str) -> str | None:
     if is_read_only(name):
+        return f"{name} cannot be changed while the broker runs"
+    if is_of_a_listener(name) and base_name(name).startswith(_WHOSE_TOKENS):
         return f"{name} cannot be changed while the broker runs"
     row = ROWS.get(name)
     if row is not None and row.of_listener is OfListener.ONLY:

@@ -22,11 +22,12 @@ _SECURITY: Final = "org.apache.kafka.common.security."
 LOGIN_MODULES: Final = {
     "PLAIN": f"{_SECURITY}plain.PlainLoginModule",
     "OAUTHBEARER": f"{_SECURITY}oauthbearer.OAuthBearerLoginModule",
+    "GSSAPI": "com.sun.security.auth.module.Krb5LoginModule",
     "SCRAM-SHA-256": f"{_SECURITY}scram.ScramLoginModule",
     "SCRAM-SHA-512": f"{_SECURITY}scram.ScramLoginModule",
 }
-# Those by which we log in elsewhere, too: a name and a password are enough.
-PASSWORD_MECHANISMS: Final = tuple(each for each in LOGIN_MODULES if each != "OAUTHBEARER")
+# Those for which a name and a password are enough.
+PASSWORD_MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 _TOKEN: Final = re.compile(
     r"""\s+|//[^\n]*|/\*.*?\*/          # nothing
     |"((?:[^"\\]|\\.)*)"                # 1: quoted

@@ -3,7 +3,10 @@
     sasl.oauthbearer.jwks.endpoint.url=file:///etc/wirebroker/jwks.json      tokens signed by these
     sasl.oauthbearer.expected.issuer, .expected.audience, .clock.skew.seconds, .sub.claim.name
 
-Without a file of keys the JAAS line alone counts, as in Kafka: then tokens are not signed, whoever
+Keys of a web server are read from it (security/key_reading.py) if its address stands in
+org.apache.kafka.sasl.oauthbearer.allowed.urls, which is a property of Java's in Kafka.
+
+Without keys the JAAS line alone counts, as in Kafka: then tokens are not signed, whoever
 can connect is whoever they say, and a warning at the start says so.
 
     …OAuthBearerLoginModule required unsecuredValidatorRequiredScope="kafka";
@@ -20,14 +23,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote, urlsplit
 
+from wirebroker.config.client_tls import client_tls
 from wirebroker.config.row import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from wirebroker.config.tls import TlsSettings
     from wirebroker.config.values import Config
 
 _KEYS: Final = "sasl.oauthbearer.jwks.endpoint.url"
+ALLOWED: Final = "org.apache.kafka.sasl.oauthbearer.allowed.urls"
+_LOOPBACK: Final = frozenset({"127.0.0.1", "::1", "localhost"})
 _HANDLER: Final = "sasl.server.callback.handler.class"
 _VALIDATOR: Final = (
     "org.apache.kafka.common.security.oauthbearer.OAuthBearerValidatorCallbackHandler"
@@ -40,8 +47,12 @@ class OAuthSettings:
     """What tokens have to be.
 
     Attributes:
-        keys_file: JSON Web Keys (RFC 7517) of which one has signed; None: nobody signs.
-        refresh_ms: How often the file is read again.
+        keys_file: JSON Web Keys (RFC 7517) of which one has signed.
+        keys_url: A web server that has them; if there is neither, nobody signs.
+        keys_tls: How that is spoken to by https.
+        refresh_ms: How often they are read again.
+        retry_ms: How soon, if the server does not answer; each time twice as long.
+        most_retry_ms: Until it is this long.
         issuer: Who made them; None: anybody.
         audiences: For whom; they name one of these, if there are any.
         skew_ms: How far clocks may differ.
@@ -51,13 +62,22 @@ class OAuthSettings:
     """
 
     keys_file: Path | None = None
+    keys_url: str | None = None
+    keys_tls: TlsSettings | None = None
     refresh_ms: int = 3_600_000
+    retry_ms: int = 100
+    most_retry_ms: int = 10_000
     issuer: str | None = None
     audiences: tuple[str, ...] = ()
     skew_ms: int = 0
     subject_claim: str = "sub"
     scope_claim: str = "scope"
     required_scopes: tuple[str, ...] = ()
+
+    @property
+    def are_signed(self) -> bool:
+        """Whether somebody has to have signed tokens."""
+        return self.keys_file is not None or self.keys_url is not None
 
 
 def oauth_settings(config: Config, listener: str, options: Mapping[str, str]) -> OAuthSettings:
@@ -79,15 +99,54 @@ def oauth_settings(config: Config, listener: str, options: Mapping[str, str]) ->
         if handler:
             raise ConfigError(f"{_KEYS} is missing: it names the keys that sign tokens")
         return _unsecured(options)
+    is_file = urlsplit(str(url)).scheme == "file"
+    if not is_file:
+        check_web_address(_KEYS, str(url), config.list(ALLOWED))
+    by_tls = urlsplit(str(url)).scheme == "https"
     return OAuthSettings(
-        keys_file=_file_of(str(url)),
+        keys_file=_file_of(str(url)) if is_file else None,
+        keys_url=None if is_file else str(url),
+        keys_tls=client_tls(options) if by_tls else None,
         refresh_ms=_number(config, listener, "sasl.oauthbearer.jwks.endpoint.refresh.ms"),
+        retry_ms=_number(config, listener, "sasl.oauthbearer.jwks.endpoint.retry.backoff.ms"),
+        most_retry_ms=_number(
+            config, listener, "sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms"
+        ),
         issuer=_text(config, listener, "sasl.oauthbearer.expected.issuer"),
         audiences=_texts(config, listener, "sasl.oauthbearer.expected.audience"),
         skew_ms=1000 * _number(config, listener, "sasl.oauthbearer.clock.skew.seconds"),
         subject_claim=_text(config, listener, "sasl.oauthbearer.sub.claim.name") or "sub",
         scope_claim=_text(config, listener, "sasl.oauthbearer.scope.claim.name") or "scope",
     )
+
+
+def check_web_address(name: str, url: str, allowed: tuple[str, ...] | None) -> None:
+    """Check an address that is to be asked.
+
+    Args:
+        name: Of the setting that has it, for the error.
+        url: The address.
+        allowed: Those that may be asked; None for any.
+
+    Raises:
+        ConfigError: It cannot be used.
+    """
+    try:
+        parts = urlsplit(url)
+        host = parts.hostname
+        port_is_good = parts.port is None or parts.port > 0
+    except ValueError:
+        host, port_is_good = None, False
+        parts = urlsplit("")
+    if parts.scheme not in {"http", "https"} or not host or not port_is_good or parts.username:
+        raise ConfigError(f"{name}={url} cannot be used: write https://host/path or file:///path")
+    if parts.scheme == "http" and host not in _LOOPBACK:
+        raise ConfigError(
+            f"{name}={url} cannot be used: whoever is on the way could change what it says; "
+            "write https (http does for this machine alone)"
+        )
+    if allowed is not None and url not in allowed:
+        raise ConfigError(f"{name}={url} cannot be used: {ALLOWED} does not name it")
 
 
 def _unsecured(options: Mapping[str, str]) -> OAuthSettings:
@@ -104,11 +163,8 @@ def _unsecured(options: Mapping[str, str]) -> OAuthSettings:
 
 def _file_of(url: str) -> Path:
     parts = urlsplit(url)
-    if parts.scheme != "file" or parts.netloc not in {"", "localhost"}:
-        raise ConfigError(
-            f"{_KEYS}={url} cannot be used: write file:///path of a file of keys; a server's keys "
-            "are copied there by whoever runs this broker"
-        )
+    if parts.netloc not in {"", "localhost"}:
+        raise ConfigError(f"{_KEYS}={url} cannot be used: write file:///path of a file of keys")
     path = Path(unquote(parts.path))
     if not path.is_file():
         raise ConfigError(f"{_KEYS}={url} cannot be used: there is no such file")

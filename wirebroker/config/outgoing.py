@@ -17,13 +17,21 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from wirebroker.config.jaas import PASSWORD_MECHANISMS, login_options
+from wirebroker.config.kerberos import SERVICE_NAME, KerberosKeys, kerberos_keys
 from wirebroker.config.lookup import listener_config
+from wirebroker.config.oauth import ALLOWED
+from wirebroker.config.oauth_login import OAuthLogin, oauth_login
 from wirebroker.config.row import ConfigError
 from wirebroker.config.tls import TlsSettings, outgoing_tls_settings
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from wirebroker.config.row import ConfigValue
     from wirebroker.config.values import Config
 
+# By which we log in elsewhere.
+LOGIN_MECHANISMS: Final = (*PASSWORD_MECHANISMS, "OAUTHBEARER", "GSSAPI")
 PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 
 
@@ -35,11 +43,17 @@ class Login:
         mechanism: Of SASL.
         user: Our name.
         password: Ours.
+        kerberos: What we have in place of a password, by GSSAPI.
+        oauth: Likewise, by OAUTHBEARER.
+        by_token: Whether they are a delegation token's id and HMAC.
     """
 
     mechanism: str
     user: str
-    password: str = field(repr=False)
+    password: str = field(default="", repr=False)
+    kerberos: KerberosKeys | None = None
+    oauth: OAuthLogin | None = None
+    by_token: bool = False
 
 
 @dataclass(slots=True, frozen=True, kw_only=True)
@@ -76,30 +90,59 @@ def outgoing_security(
 
 def _login(config: Config, listener: str, mechanism: str) -> Login:
     name = listener_config(listener, f"{mechanism.lower()}.sasl.jaas.config")
-    if mechanism not in PASSWORD_MECHANISMS:
-        served = ", ".join(PASSWORD_MECHANISMS)
+    if mechanism not in LOGIN_MECHANISMS:
+        served = ", ".join(LOGIN_MECHANISMS)
         raise ConfigError(f"{listener}: others are logged in to by {served}, not by {mechanism}")
     text = config.listener_value(listener, "sasl.jaas.config", mechanism=mechanism)
     if not isinstance(text, str) or not config.is_set(name):
-        raise ConfigError(f"{name} is missing: it has our username and password")
-    return login_of(text, mechanism, name)
+        raise ConfigError(f"{name} is missing: it says who we are")
+    return login_of(
+        text,
+        mechanism,
+        name,
+        setting=lambda each: config.listener_value(listener, each, mechanism=mechanism),
+        allowed=config.list(ALLOWED),
+    )
 
 
-def login_of(text: str, mechanism: str, name: str) -> Login:
+def login_of(
+    text: str,
+    mechanism: str,
+    name: str,
+    *,
+    setting: Callable[[str], ConfigValue],
+    allowed: tuple[str, ...] | None = None,
+) -> Login:
     """Return who a JAAS line says that we are.
 
     Args:
-        text: The line; nothing of it is in what is raised.
-        mechanism: Of SASL, one of PASSWORD_MECHANISMS.
+        text: The line; no password of it is in what is raised.
+        mechanism: Of SASL, one of LOGIN_MECHANISMS.
         name: Of the setting, for the error.
+        setting: Returns another setting, None if it is unset.
+        allowed: Web servers that may be asked for tokens; None for any.
 
     Raises:
-        ConfigError: It has another form, or no username and password.
+        ConfigError: It has another form, or lacks something.
     """
     try:
         options = login_options(text, mechanism)
     except ValueError as error:
         raise ConfigError(f"{name} cannot be used: {error}") from None
+    if mechanism == "GSSAPI":
+        service = setting(SERVICE_NAME)
+        keys = kerberos_keys(options, str(service) if service else None, name)
+        if not keys.service_name:
+            raise ConfigError(f"{SERVICE_NAME} is missing: it says what brokers are called")
+        return Login(mechanism=mechanism, user=keys.principal, kerberos=keys)
+    if mechanism == "OAUTHBEARER":
+        own = oauth_login(options, setting, name, allowed=allowed)
+        return Login(mechanism=mechanism, user=own.client_id or "us", oauth=own)
     if "username" not in options or "password" not in options:
         raise ConfigError(f"{name} cannot be used: username and password are missing")
-    return Login(mechanism=mechanism, user=options["username"], password=options["password"])
+    return Login(
+        mechanism=mechanism,
+        user=options["username"],
+        password=options["password"],
+        by_token=mechanism != "PLAIN" and options.get("tokenauth", "").lower() == "true",
+    )

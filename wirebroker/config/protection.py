@@ -8,7 +8,7 @@ that need TLS are listeners.py's to refuse: those can't be opened at all.
 Counted in are names under `listener.name.<listener>.`, names in `ssl.` and `sasl.` that Kafka
 doesn't know itself (its container images have some), and the policies that restrict what clients
 may create or alter. Not counted in are sizes, times and windows that mean nothing without the
-setting they belong to (delegation.token.*.ms, *.quota.window.*). The table's rows say which of the
+setting they belong to (*.quota.window.*). The table's rows say which of the
 other names ask (`asks`); Kafka's default stands there too.
 
 A leaf.  Source: the defaults that Apache Kafka 4.3.1 shows by DescribeConfigs.

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from wirebroker.config.jaas import LOGIN_MODULES, login_options
+from wirebroker.config.kerberos import KerberosSettings, kerberos_settings
 from wirebroker.config.lookup import listener_config
 from wirebroker.config.oauth import OAuthSettings, oauth_settings
 from wirebroker.config.row import ConfigError
@@ -28,8 +29,13 @@ SERVED_MECHANISMS: Final = tuple(LOGIN_MODULES)
 _JAAS: Final = "sasl.jaas.config"
 _USER: Final = "user_"
 _OAUTH: Final = "OAUTHBEARER"
+_KERBEROS: Final = "GSSAPI"
 # What a mechanism's line says that has to have one.
-_OF_THE_LINE: Final = {"PLAIN": "the users of PLAIN", _OAUTH: "the login module of OAUTHBEARER"}
+_OF_THE_LINE: Final = {
+    "PLAIN": "the users of PLAIN",
+    _OAUTH: "the login module of OAUTHBEARER",
+    _KERBEROS: "the broker's principal and the file of its keys",
+}
 
 
 @dataclass(slots=True, frozen=True, kw_only=True)
@@ -40,6 +46,7 @@ class SaslSettings:
         mechanisms: Those that are offered, in the order in which they are written.
         passwords: Of the users of PLAIN.
         oauth: What tokens have to be; None if there are none.
+        kerberos: What GSSAPI goes by; None if it is not offered.
         reauthentication_ms: By mechanism, after how long clients authenticate again; 0 is never.
         most_bytes: Of a request before that.
         failure_delay_ms: How long a client that failed waits for its answer.
@@ -48,6 +55,7 @@ class SaslSettings:
     mechanisms: tuple[str, ...]
     passwords: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
     oauth: OAuthSettings | None = None
+    kerberos: KerberosSettings | None = None
     reauthentication_ms: Mapping[str, int] = field(default_factory=dict[str, int])
     most_bytes: int = 524_288
     failure_delay_ms: int = 100
@@ -72,6 +80,7 @@ def sasl_settings(config: Config, listener: str) -> SaslSettings:
             )
     passwords: dict[str, str] = {}
     oauth: OAuthSettings | None = None
+    kerberos: KerberosSettings | None = None
     for mechanism in mechanisms:
         options = _options(config, listener, mechanism)
         if mechanism == "PLAIN":
@@ -82,10 +91,14 @@ def sasl_settings(config: Config, listener: str) -> SaslSettings:
             }
         elif mechanism == _OAUTH:
             oauth = oauth_settings(config, listener, options)
+        elif mechanism == _KERBEROS:
+            line = listener_config(listener, f"gssapi.{_JAAS}")
+            kerberos = kerberos_settings(config, listener, options, line)
     return SaslSettings(
         mechanisms=tuple(dict.fromkeys(mechanisms)),
         passwords=passwords,
         oauth=oauth,
+        kerberos=kerberos,
         reauthentication_ms={
             each: _reauthentication(config, listener, each) for each in mechanisms
         },

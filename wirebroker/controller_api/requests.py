@@ -15,6 +15,7 @@ from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.controller_api.long_answer import as_response
 from wirebroker.controller_api.registry import handles
 from wirebroker.coordinator.controller.controller import SERVED_KEYS, ControllerRequest
+from wirebroker.coordinator.controller.token_control import not_allowed
 from wirebroker.handlers import Cost
 from wirebroker.needs import (
     ALTER_CLUSTER,
@@ -23,12 +24,14 @@ from wirebroker.needs import (
     ALTER_TOPIC_CONFIGS,
     CLUSTER_ACTION,
     CREATE_IN_CLUSTER,
+    CREATE_TOKENS_OF_USER,
     CREATE_TOPIC,
     DELETE_TOPIC,
     DESCRIBE_CLUSTER,
     DESCRIBE_TOPIC,
     DESCRIBE_TOPIC_CONFIGS,
 )
+from wirebroker.session import ANONYMOUS
 
 if TYPE_CHECKING:
     from wirebroker.cluster.quorum_controller import QuorumController
@@ -49,9 +52,22 @@ _NEEDS: Final[dict[ApiKey, tuple[Need, ...]]] = {
     ApiKey.DELETE_ACLS: (ALTER_CLUSTER,),
     ApiKey.UPDATE_FEATURES: (ALTER_CLUSTER,),
     ApiKey.UNREGISTER_BROKER: (ALTER_CLUSTER,),
+    ApiKey.ADD_RAFT_VOTER: (ALTER_CLUSTER,),
+    ApiKey.REMOVE_RAFT_VOTER: (ALTER_CLUSTER,),
     ApiKey.ALTER_CLIENT_QUOTAS: (ALTER_CLUSTER_CONFIGS,),
     ApiKey.ALTER_USER_SCRAM_CREDENTIALS: (ALTER_CLUSTER,),
+    ApiKey.CREATE_DELEGATION_TOKEN: (CREATE_TOKENS_OF_USER,),
+    # The token says who may.
+    ApiKey.RENEW_DELEGATION_TOKEN: (),
+    ApiKey.EXPIRE_DELEGATION_TOKEN: (),
 }
+_OF_TOKENS: Final = frozenset(
+    {
+        ApiKey.CREATE_DELEGATION_TOKEN,
+        ApiKey.RENEW_DELEGATION_TOKEN,
+        ApiKey.EXPIRE_DELEGATION_TOKEN,
+    }
+)
 # What only brokers ask needs the cluster's own action.
 _OF_BROKERS: Final = (CLUSTER_ACTION,)
 
@@ -61,6 +77,8 @@ async def carry_out(controller: QuorumController, request: Request, body: Any) -
     session = request.session
     asker = session.principal.name, request.client_id or ""
     client = (session.principal, host_of(session.peer))
+    if request.key in _OF_TOKENS and session.principal is ANONYMOUS:
+        return not_allowed(request.key, body, session.principal)
     asked = ControllerRequest(request.key, request.version, body, asker, client)
     return as_response(await controller.handle(asked))
 

@@ -13,11 +13,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from wirebroker.clock import SystemClock
+from wirebroker.config.listeners import to_controllers
 from wirebroker.config.properties import parse_properties
 from wirebroker.config.quorum import parse_address
 from wirebroker.config.sources import load_config
 from wirebroker.membership.quorum_image import lowest_free_id, read_image
 from wirebroker.net.client.settings import PeerAddress
+from wirebroker.security.outgoing import way_of
 from wirebroker.storage.files import Files
 from wirebroker.storage.meta_properties import format_meta_properties, parse_meta_properties
 
@@ -77,20 +79,24 @@ def node_id_of_directory(flags: Mapping[str, str], data_directory: str | None) -
     return _node_id_of(_directory_of(flags, data_directory))
 
 
-def free_node_id(controller: str, *, timeout_s: float, above: int = 0) -> int:
+def free_node_id(controller: str, config: Config, *, timeout_s: float, above: int = 0) -> int:
     """Return the lowest node id above one that the cluster of a controller has free.
 
     Args:
         controller: host:port of one of them.
+        config: Of whoever joins, but for the id: how controllers are reached.
         timeout_s: How long controllers are looked for, and then asked.
         above: The id that was too low.
 
     Raises:
-        ConfigError: The address is none.
+        ConfigError: The address is none, or what it takes to reach it cannot be used.
         StartError: The controllers don't answer.
     """
     addresses = [_address_of(controller)]
-    image = asyncio.run(read_image(addresses, clock=SystemClock(), timeout_s=timeout_s))
+    looking = read_image(
+        addresses, way=way_of(to_controllers(config)), clock=SystemClock(), timeout_s=timeout_s
+    )
+    image = asyncio.run(looking)
     return lowest_free_id(image, above=above)
 
 

@@ -63,6 +63,7 @@ LOGGER = logging.getLogger("wirebroker")
 _OF_CONTROLLERS: Final = "eligible.leader.replicas.version"
 _ASK_AGAIN_S: Final = 0.25
 _FIND_S: Final = 2.0
+_TELL_AGAIN_S: Final = 5.0
 # How long one controller may take for a request before another is looked for.
 _REQUEST_S: Final = 5.0
 
@@ -74,8 +75,9 @@ def controllers_at(
     way: Way,
     request_timeout_s: float = _REQUEST_S,
     node_id: int | None = None,
+    more: Callable[[], Sequence[PeerAddress]] | None = None,
 ) -> ActiveController:
-    """Return a new way to the controllers at these addresses, which are told who asks."""
+    """Return a new way to the controllers at these addresses and `more`; they are told who asks."""
     name = "wirebroker" if node_id is None else f"broker-{node_id}"
     return ActiveController(
         addresses,
@@ -84,7 +86,18 @@ def controllers_at(
         settings=ClientSettings(client_id=name, request_timeout_s=request_timeout_s),
         clock=clock,
         random=random.Random(),  # noqa: S311 - jitter, no secrets
+        more=more,
     )
+
+
+def registered_controllers(image: ClusterImage, listener: str) -> list[PeerAddress]:
+    """Return where the controllers of an image listen, by the name of a listener."""
+    return [
+        PeerAddress(each.host, each.port)
+        for record in image.controllers.values()
+        for each in record.body.end_points
+        if each.name.upper() == listener.upper()
+    ]
 
 
 async def find_cluster(
@@ -95,8 +108,9 @@ async def find_cluster(
     Raises:
         StartError: Nobody has told it in time.
     """
-    deadline = clock.monotonic() + timeout_s
-    is_told = False
+    begun = clock.monotonic()
+    deadline = begun + timeout_s
+    tell_at = begun
     while True:
         try:
             node = await controllers.find(_FIND_S)
@@ -107,9 +121,14 @@ async def find_cluster(
                     f"no controller was found within {timeout_s:g} s ({error})",
                     "check controller.quorum.bootstrap.servers, and that the controllers run",
                 ) from error
-            if not is_told:
-                is_told = True
-                LOGGER.info("looking for the controllers: %s", error)
+            if (now := clock.monotonic()) >= tell_at:
+                tell_at = now + _TELL_AGAIN_S
+                LOGGER.info(
+                    "no controller answers yet, after %.0f of %g s: %s",
+                    now - begun,
+                    timeout_s,
+                    error,
+                )
             await pause(_ASK_AGAIN_S)
         else:
             assert controllers.cluster_id is not None, "who was found has told it"
@@ -188,16 +207,15 @@ class JoinedQuorum:
         self._on_failure = on_failure
         self._failure: str | None = None
         self._addresses = tuple(PeerAddress(*each) for each in controllers_of(config))
-        node_id = config.node_id
         self._way = way_of(to_controllers(config))
-        self._controllers = controllers_at(self._addresses, clock, way=self._way, node_id=node_id)
+        self.metadata = MetadataFollower(clock)
+        self._controllers = self._new_way()
         self._channel = RemoteChannel(self._controllers)
         self._local_host = ""
         self._lifecycle: MemberLifecycle | None = None
         self._log: ObservedLog | None = None
         self._fetcher: MetadataFetcher | None = None
         self._fetching: asyncio.Task[None] | None = None
-        self.metadata = MetadataFollower(clock)
 
     @property
     def channel(self) -> ControllerChannel:
@@ -222,6 +240,8 @@ class JoinedQuorum:
 
     async def find_cluster_id(self) -> str | None:
         """Ask the controllers; see Quorum."""
+        names = ", ".join(map(str, self._addresses))
+        LOGGER.info("asking the controllers at %s for the cluster", names)
         cluster_id, self._local_host = await find_cluster(
             self._controllers, clock=self._clock, timeout_s=self._patience_s
         )
@@ -240,9 +260,7 @@ class JoinedQuorum:
                 "remove that folder: it is fetched again from the controllers",
             ) from None
         self._fetcher = MetadataFetcher(
-            controllers_at(
-                self._addresses, self._clock, way=self._way, node_id=self._config.node_id
-            ),
+            self._new_way(),
             log,
             self.metadata,
             cluster_id=cluster_id,
@@ -259,14 +277,20 @@ class JoinedQuorum:
             node_id=self._config.node_id,
             clock=self._clock,
             pace=self._pace,
-            make_controllers=lambda: controllers_at(
-                self._addresses,
-                self._clock,
-                way=self._way,
-                request_timeout_s=self._pace.session_s / 2,
-                node_id=self._config.node_id,
-            ),
+            make_controllers=lambda: self._new_way(request_timeout_s=self._pace.session_s / 2),
             on_replaced=self._fail,
+        )
+
+    def _new_way(self, *, request_timeout_s: float = _REQUEST_S) -> ActiveController:
+        """Return a way to those that are named, and those that have registered since."""
+        (listener, *_) = self._config.list("controller.listener.names") or ("CONTROLLER",)
+        return controllers_at(
+            self._addresses,
+            self._clock,
+            way=self._way,
+            request_timeout_s=request_timeout_s,
+            node_id=self._config.node_id,
+            more=lambda: registered_controllers(self.metadata.image, listener),
         )
 
     def _fail(self, line: str) -> None:
@@ -323,6 +347,11 @@ class JoinedQuorum:
         """See Quorum."""
         assert self._lifecycle is not None, "it is open"
         self._lifecycle.watch_disks(directories)
+
+    def disk_failed(self) -> None:
+        """See Quorum."""
+        assert self._lifecycle is not None, "it is open"
+        self._lifecycle.hurry()
 
     def use_config(self, config: Config) -> None:
         """Do nothing: the rules are the controllers'."""

@@ -179,6 +179,11 @@ class MemberLifecycle(BrokerLifecycle):
         """Have the controllers told which of these are offline from now on."""
         self._directories = directories
 
+    def hurry(self) -> None:
+        """Have the controllers told at once of what has changed here."""
+        if self._heartbeats is not None:
+            self._heartbeats.hurry()
+
     async def unfence(self) -> None:
         """Wait until this broker may serve: then it leads the partitions that nobody led."""
         self._want(want_fence=False)
@@ -218,8 +223,7 @@ class MemberLifecycle(BrokerLifecycle):
 
     def _want(self, **wants: bool) -> None:
         self._wants = {**self._wants, **wants}
-        if self._heartbeats is not None:
-            self._heartbeats.hurry()
+        self.hurry()
 
     async def _next_answer(self) -> None:
         self._changed.clear()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import socket
 from typing import TYPE_CHECKING
@@ -32,7 +33,15 @@ LOGGER = logging.getLogger("wirebroker")
 class OwnQuorum:
     """The controller, and this node as its first broker; see quorum.Quorum."""
 
-    __slots__ = ("_channel", "_config", "_first_users", "_lifecycle", "_node")
+    __slots__ = (
+        "_channel",
+        "_config",
+        "_directories",
+        "_first_users",
+        "_lifecycle",
+        "_node",
+        "_telling",
+    )
 
     def __init__(
         self,
@@ -48,6 +57,8 @@ class OwnQuorum:
         self._node = ControllerNode(config, clock=clock, files=files)
         self._channel: LocalChannel | None = None
         self._lifecycle: BrokerLifecycle | None = None
+        self._directories: Sequence[DataDirectory] = ()
+        self._telling: asyncio.Task[None] | None = None
 
     @property
     def controller(self) -> QuorumController | None:
@@ -105,7 +116,31 @@ class OwnQuorum:
         self.controller.log.on_disk_failure = tell
 
     def watch_disks(self, directories: Sequence[DataDirectory]) -> None:
-        """Do nothing: a directory that fails takes its partitions out of service, as before."""
+        """See Quorum."""
+        self._directories = directories
+
+    def disk_failed(self) -> None:
+        """Have others lead what lies there; where there are none, nothing is said.
+
+        Then its partitions are out of service until a restart, and led here all the same.
+        """
+        if self._has_others and (self._telling is None or self._telling.done()):
+            self._telling = asyncio.create_task(self._tell_of_disks(), name="failed disks")
+
+    async def _tell_of_disks(self) -> None:
+        """Name all that are offline, and those that fail meanwhile; the root of a task."""
+        told: list[bytes] = []
+        try:
+            while told != (offline := self._offline()):
+                await self.lifecycle.disks_failed(offline)
+                told = offline
+        except KafkaError as error:
+            LOGGER.warning(
+                "what failed disks held is still led here: %s", error.message or error.code.name
+            )
+
+    def _offline(self) -> list[bytes]:
+        return [each.files.directory_id for each in self._directories if not each.is_online]
 
     def use_config(self, config: Config) -> None:
         """Have the controller's rules go by it."""
@@ -119,10 +154,14 @@ class OwnQuorum:
 
     async def retire(self) -> None:
         """Have other brokers lead, if there are any that serve; see Quorum."""
+        if self._has_others:
+            await self._shut_down()
+
+    @property
+    def _has_others(self) -> bool:
         mine = self.lifecycle.node_id
         brokers = self.metadata.image.brokers.values()
-        if any(each.is_active for each in brokers if each.node_id != mine):
-            await self._shut_down()
+        return any(each.is_active for each in brokers if each.node_id != mine)
 
     async def leave(self) -> int:
         """Say that this node leads nothing any more, and end the controller; return the epoch."""

@@ -94,6 +94,10 @@ class Quorum(Protocol):
         """Have the controllers told which of this node's directories are offline."""
         ...
 
+    def disk_failed(self) -> None:
+        """Have the controllers told at once: one of these directories has failed."""
+        ...
+
     def use_config(self, config: Config) -> None:
         """Go by a configuration that has changed."""
         ...

@@ -12,12 +12,10 @@ from typing import TYPE_CHECKING
 from wirebroker.cluster.metadata_follower import MetadataFollower
 from wirebroker.cluster.metadata_snapshot import read_snapshot
 from wirebroker.codecs.errors import ErrorCode, KafkaError
-from wirebroker.config.outgoing import OutgoingSecurity
 from wirebroker.config.row import StartError
 from wirebroker.membership.joined_quorum import controllers_at, find_cluster
 from wirebroker.membership.metadata_fetcher import MetadataFetcher
 from wirebroker.membership.observed_log import FetchedBatch, image_of_snapshot
-from wirebroker.security.outgoing import way_of
 from wirebroker.threads import Work, in_thread
 
 if TYPE_CHECKING:
@@ -27,6 +25,7 @@ if TYPE_CHECKING:
     from wirebroker.cluster.metadata_snapshot import SnapshotId
     from wirebroker.coordinator.controller.cluster_image import ClusterImage
     from wirebroker.net.client.settings import PeerAddress
+    from wirebroker.security.outgoing import Way
 
 
 class UnkeptLog:
@@ -75,19 +74,20 @@ class UnkeptLog:
 
 
 async def read_image(
-    addresses: Sequence[PeerAddress], *, clock: Clock, timeout_s: float
+    addresses: Sequence[PeerAddress], *, way: Way, clock: Clock, timeout_s: float
 ) -> ClusterImage:
     """Return the image of everything that the quorum has committed.
 
     Args:
         addresses: Of some controllers.
+        way: How they are reached.
         clock: For waits, and slices of long work.
         timeout_s: How long the controllers are looked for, and then asked.
 
     Raises:
         StartError: It cannot be had.
     """
-    controllers = controllers_at(addresses, clock, way=way_of(OutgoingSecurity()))
+    controllers = controllers_at(addresses, clock, way=way)
     failures: list[str] = []
     try:
         cluster_id, _ = await find_cluster(controllers, clock=clock, timeout_s=timeout_s)

@@ -239,6 +239,7 @@ class ConnectionTable:
         guard = self.guards(listener_name)
         # Pyright takes a function in a slot for a method.
         secured = self.secure(transport, session)
+        secured.use_budget(self.budget)
         connection = Connection(self, secured, session, host, guard)  # pyright: ignore[reportArgumentType]
         self._connections[connection] = None
         if guard is not None:

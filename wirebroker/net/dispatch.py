@@ -91,12 +91,20 @@ class Pending:
         awaitable: What to wait for.
     """
 
-    __slots__ = ("_charge", "_correlation_id", "_entry", "awaitable")
+    __slots__ = ("_charge", "_correlation_id", "_entry", "_is_whole", "awaitable")
 
-    def __init__(self, entry: _Entry, correlation_id: int, awaitable: Awaitable[Any]) -> None:
+    def __init__(
+        self,
+        entry: _Entry,
+        correlation_id: int,
+        awaitable: Awaitable[Any],
+        *,
+        is_whole: bool = False,
+    ) -> None:
         self._entry = entry
         self._correlation_id = correlation_id
         self.awaitable = awaitable
+        self._is_whole = is_whole
         self._charge: Charge | None = None
 
     def charge(self, charge: Charge) -> None:
@@ -120,7 +128,9 @@ class Pending:
             raise _failed(entry, error) from error
         body = future.result()
         answer: list[Piece] | None = None
-        if body is not None:
+        if self._is_whole:
+            answer = body
+        elif body is not None:
             answer = frame_answer(self._correlation_id, body, is_flexible=entry.is_flexible)
         return answer if self._charge is None else self._charge.settle(answer)
 
@@ -247,15 +257,16 @@ class Dispatcher:
             return answer
         return charge.settle(answer)
 
-    def later(self, request: Request, body: Awaitable[Any]) -> Pending:
+    def later(self, request: Request, body: Awaitable[Any], *, is_whole: bool = False) -> Pending:
         """Return the later answer to a request that has come here past the handlers.
 
         Args:
             request: Of a key and version that are served.
             body: Of the answer, in pieces, when it is awaited.
+            is_whole: Whether what is awaited is all that is sent, its length too.
         """
         entry = self._entries[request.key << 16 | request.version]
-        return Pending(entry, request.correlation_id, body)
+        return Pending(entry, request.correlation_id, body, is_whole=is_whole)
 
     def _call(self, entry: _Entry, request: Request) -> Any:
         """Have a handler serve a request; the body of its answer in pieces, None or later."""

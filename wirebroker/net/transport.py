@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 from wirebroker.net.socket_calls import receive, send
 
 if TYPE_CHECKING:
+    from wirebroker.net.memory_budget import MemoryBudget
     from wirebroker.net.poller import Sockets
     from wirebroker.storage.files import DataFile
 
@@ -70,6 +71,9 @@ class ConnectionTransport:
             OSError: The transport has failed.
         """
         raise NotImplementedError
+
+    def use_budget(self, budget: MemoryBudget) -> None:
+        """Count memory of its own there, if it has any; told once, at first."""
 
     def fault(self) -> OSError | None:
         """Return why the transport has failed, if it has."""

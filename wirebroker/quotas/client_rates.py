@@ -71,7 +71,9 @@ class ClientRates:
         """Return how much a client may do at once that has done nothing lately."""
         found = self._meters.find(*owner, now_ms)
         # A limit that is no number, as Kafka takes, holds nobody up.
-        return float("inf") if found is None or isnan(found[1]) else found[1] * self._window_s
+        if found is None or isnan(found[1]):
+            return float("inf")
+        return max(0.0, found[1]) * self._window_s
 
     def held_up(self, throttle_ms: int) -> None:
         """Note that a client is."""

@@ -7,7 +7,8 @@ counted all the same, in sync or not, so that both together keep to the rate.
     leader      a follower's Fetch is answered without the partition's records
     follower    the partition is not asked for until the rate allows it
 
-Without a rate nothing is counted.
+Without a rate nothing is counted. A third one is for replicas that are moved between the
+directories of this node (KIP-113).
 
 Source: Kafka's ReplicationQuotaManager, ReplicaManager.shouldLeaderThrottle, RemoteLeaderEndPoint.
 """
@@ -75,12 +76,13 @@ class ReplicationQuotas:
     Attributes:
         leader: Of what followers fetch here.
         follower: Of what is fetched from others.
+        moves: Of what is copied from one of its directories to another.
     """
 
-    __slots__ = ("follower", "leader")
+    __slots__ = ("follower", "leader", "moves")
 
     def __init__(self, config: Config, *, node_id: int, clock: Clock) -> None:
-        self.leader, self.follower = (
+        self.leader, self.follower, self.moves = (
             ReplicationQuota(
                 SimpleRate(
                     samples=config.int("replication.quota.window.num"),
@@ -89,7 +91,7 @@ class ReplicationQuotas:
                 node_id=node_id,
                 clock=clock,
             )
-            for _ in range(2)
+            for _ in range(3)
         )
         self.use_config(config)
 
@@ -97,3 +99,4 @@ class ReplicationQuotas:
         """Go by what the configs say now."""
         self.leader.use_limit(config.int("leader.replication.throttled.rate"))
         self.follower.use_limit(config.int("follower.replication.throttled.rate"))
+        self.moves.use_limit(config.int("replica.alter.log.dirs.io.max.bytes.per.second"))

@@ -40,6 +40,16 @@ class ListenerTls:
         if doors is not None:
             await doors.use_listeners(listeners)
 
+    async def try_listeners(self, listeners: Sequence[ListenerConfig]) -> None:
+        """Read keys, and change nothing.
+
+        Raises:
+            ConfigError: Those of a listener can't be used.
+        """
+        doors = self._doors_of(listeners)
+        if doors is not None:
+            await doors.try_listeners(listeners)
+
     def secure(self, transport: ConnectionTransport, session: Session) -> ConnectionTransport:
         """Return what a new connection goes over.
 

@@ -2,6 +2,8 @@
 
     PLAIN                      one message: user and password
     SCRAM-SHA-256, -512        two, and the server proves that it knows the password as well
+    OAUTHBEARER                one: a token of ours (own_tokens.py)
+    GSSAPI                     a ticket of ours (kerberos_login.py)
 
 Where logins end (connections.max.reauth.ms) connections are replaced in time (net/client/node.py).
 
@@ -12,6 +14,7 @@ from __future__ import annotations
 
 import hmac
 import secrets
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from wirebroker.codecs.api_keys import ApiKey
@@ -27,8 +30,11 @@ from wirebroker.net.client.errors import AuthenticationFailedError, error_name
 from wirebroker.threads import Work, in_thread
 
 if TYPE_CHECKING:
+    from wirebroker.clock import Clock
     from wirebroker.config.outgoing import Login
     from wirebroker.net.client.connection import PeerConnection
+    from wirebroker.security.kerberos_login import KerberosLogin
+    from wirebroker.security.own_tokens import OwnTokens
 
 # As of Kafka's clients, which authenticate again after 85 to 95 % of the time that they have.
 _USED_OF_LIFETIME: Final = 0.85
@@ -37,10 +43,29 @@ _USED_OF_LIFETIME: Final = 0.85
 class SaslLogin:
     """A handshake of net/client: shows each peer who we are."""
 
-    __slots__ = ("_login",)
+    __slots__ = ("_kerberos", "_login", "_tokens")
 
-    def __init__(self, login: Login) -> None:
+    def __init__(self, login: Login, clock: Clock) -> None:
+        """Begin.
+
+        Args:
+            login: Who we are.
+            clock: Says when tokens end.
+
+        Raises:
+            ConfigError: What it takes to log in so is missing.
+        """
         self._login = login
+        self._tokens: OwnTokens | None = None
+        if login.oauth is not None:
+            from wirebroker.security.own_tokens import OwnTokens  # noqa: PLC0415 - if asked for
+
+            self._tokens = OwnTokens(login.oauth, clock)
+        self._kerberos: KerberosLogin | None = None
+        if login.kerberos is not None:
+            from wirebroker.security.kerberos_login import KerberosLogin  # noqa: PLC0415 - if asked
+
+            self._kerberos = KerberosLogin(login.kerberos)
 
     async def __call__(self, connection: PeerConnection) -> None:
         """Authenticate.
@@ -55,19 +80,43 @@ class SaslLogin:
             offered = ", ".join(map(str, answer.mechanisms))
             what = f"it offers {offered or 'no mechanism'}, and not {login.mechanism}"
             raise AuthenticationFailedError(str(connection.address), what)
-        number = SCRAM_NUMBERS.get(login.mechanism)
-        if number is None:
-            text = f"\0{login.user}\0{login.password}"
-            last = await self._send(connection, text.encode())
-        else:
-            last = await self._prove(connection, number)
+        last = await self._log_in(connection)
         lifetime_ms = getattr(last, "session_lifetime_ms", 0)
         if lifetime_ms > 0:
             connection.ends_after(lifetime_ms / 1000 * _USED_OF_LIFETIME)
 
+    async def _log_in(self, connection: PeerConnection) -> Any:
+        """Go through the mechanism; return the last answer."""
+        login = self._login
+        if self._kerberos is not None:
+            return await self._kerberos.log_in(connection, partial(self._send, connection))
+        if self._tokens is not None:
+            return await self._show_token(connection, self._tokens)
+        number = SCRAM_NUMBERS.get(login.mechanism)
+        if number is not None:
+            return await self._prove(connection, number)
+        text = f"\0{login.user}\0{login.password}"
+        return await self._send(connection, text.encode())
+
+    async def _show_token(self, connection: PeerConnection, tokens: OwnTokens) -> Any:
+        from wirebroker.security.own_tokens import NoTokenError  # noqa: PLC0415 - it is there
+
+        assert self._login.oauth is not None, "there are tokens"
+        try:
+            token = await in_thread(Work.OUR_LOGINS, tokens.token)
+        except NoTokenError as error:
+            raise AuthenticationFailedError(str(connection.address), str(error)) from None
+        pairs = "".join(f"{name}={value}\x01" for name, value in self._login.oauth.extensions)
+        last = await self._send(connection, f"n,,\x01auth=Bearer {token}\x01{pairs}\x01".encode())
+        if last.auth_bytes:  # why not; the error follows
+            await self._send(connection, b"\x01")
+            what = "it does not believe our token, and does not say so"
+            raise AuthenticationFailedError(str(connection.address), what)
+        return last
+
     async def _prove(self, connection: PeerConnection, number: int) -> Any:
         nonce = secrets.token_urlsafe(24)
-        first = client_first(self._login.user, nonce)
+        first = client_first(self._login.user, nonce, by_token=self._login.by_token)
         answer = await self._send(connection, b"n,," + first.encode())
         try:
             wanted = parse_server_first(bytes(answer.auth_bytes), nonce)

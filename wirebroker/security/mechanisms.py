@@ -33,6 +33,9 @@ from wirebroker.codecs.scram import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from wirebroker.codecs.scram import ClientFirst
+    from wirebroker.security.token_logins import TokenLogin
+
 _OTHER_USER: Final = (
     "Authentication failed: Client requested an authorization id that is different from username"
 )
@@ -43,11 +46,14 @@ class NotProvedError(Exception):
 
     Attributes:
         said: What the client is told; None for no more than that it failed.
+        passes: Whether it may succeed another time: then it is closed, which clients take for a
+            fault of the network, and not told that it failed.
     """
 
-    def __init__(self, why: str, said: str | None = None) -> None:
+    def __init__(self, why: str, said: str | None = None, *, passes: bool = False) -> None:
         super().__init__(why)
         self.said = said
+        self.passes = passes
 
 
 class Mechanism(Protocol):
@@ -114,7 +120,14 @@ class PlainMechanism:
 
 
 class ScramMechanism:
-    """SCRAM (RFC 5802): client and server prove that they know the password, or its keys."""
+    """SCRAM (RFC 5802): client and server prove that they know the password, or its keys.
+
+    With `tokenauth=true` the name is a delegation token's id, and the user its owner.
+
+    Attributes:
+        is_by_token: Whether it is so.
+        expires_ms: Wall time at which the token ends; None without one.
+    """
 
     __slots__ = (
         "_claimed",
@@ -124,6 +137,10 @@ class ScramMechanism:
         "_nonce",
         "_number",
         "_salt_key",
+        "_token_of",
+        "_user",
+        "expires_ms",
+        "is_by_token",
         "user",
     )
 
@@ -132,6 +149,7 @@ class ScramMechanism:
         number: int,
         keys_of: Callable[[str], ScramKeys | None],
         *,
+        token_of: Callable[[str], TokenLogin | None],
         nonce: str,
         salt_key: bytes,
     ) -> None:
@@ -140,17 +158,22 @@ class ScramMechanism:
         Args:
             number: The mechanism's, of codecs.scram.SCRAM_MECHANISMS.
             keys_of: What is kept of a user's password.
+            token_of: What a delegation token stands for, by its id.
             nonce: Ours: characters that nobody can guess.
             salt_key: A secret of this process, from which salts for nobody are made.
         """
         self._number = number
         self._keys_of = keys_of
+        self._token_of = token_of
         self._nonce = nonce
         self._salt_key = salt_key
         self._claimed = ""
         self._keys: ScramKeys | None = None
         # What was exchanged so far, over which proofs are made.
         self._first = ""
+        self._user = ""  # once it is proved
+        self.is_by_token = False
+        self.expires_ms: int | None = None
         self.user: str | None = None
 
     def step(self, message: bytes) -> bytes:
@@ -162,21 +185,30 @@ class ScramMechanism:
 
     def _begin(self, message: bytes) -> bytes:
         wanted = parse_client_first(message)
-        self._claimed = wanted.user
-        if wanted.is_by_token:
-            raise NotProvedError("delegation tokens are not served")
+        self._claimed = self._user = wanted.user
+        self.is_by_token = wanted.is_by_token
         if wanted.authorization_id and wanted.authorization_id != wanted.user:
             raise NotProvedError(
                 f"user {wanted.user[:64]!r} wants to be somebody else", _OTHER_USER
             )
         # Both are looked up for everybody: the time tells nothing.
-        nobody, keys = self._keys_of_nobody(wanted.user), self._keys_of(wanted.user)
+        nobody, keys = self._keys_of_nobody(wanted.user), self._find(wanted)
         if keys is not None and keys.iterations >= LEAST_ITERATIONS:
             self._keys = keys
         self._nonce = wanted.nonce + self._nonce
         answer = server_first(self._nonce, self._keys or nobody)
         self._first = f"{wanted.bare},{answer}"
         return answer.encode()
+
+    def _find(self, wanted: ClientFirst) -> ScramKeys | None:
+        """Return what proves who a client says it is, and note who that is."""
+        if not wanted.is_by_token:
+            return self._keys_of(wanted.user)
+        token = self._token_of(wanted.user)
+        if token is None:
+            return None
+        self._user, keys, self.expires_ms = token
+        return keys
 
     def _end(self, message: bytes) -> bytes:
         given = parse_client_final(message)
@@ -186,10 +218,11 @@ class ScramMechanism:
         nobody = self._keys_of_nobody(self._claimed)
         keys = self._keys or nobody
         if not is_proved(self._number, keys, given.proof, exchanged) or self._keys is None:
+            kind = "delegation token" if self.is_by_token else "user"
             raise NotProvedError(
-                f"user {self._claimed[:64]!r}: unknown, or the password is another"
+                f"{kind} {self._claimed[:64]!r}: unknown, or the password is another"
             )
-        self.user = self._claimed
+        self.user = self._user
         return server_final(server_signature(self._number, keys, exchanged)).encode()
 
     def _keys_of_nobody(self, user: str) -> ScramKeys:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from wirebroker.clock import SystemClock
 from wirebroker.net.client.transport import TcpDialer
 
 if TYPE_CHECKING:
@@ -38,5 +39,5 @@ def way_of(security: OutgoingSecurity) -> Way:
     if security.login is not None:
         from wirebroker.security.login import SaslLogin  # noqa: PLC0415 - likewise
 
-        handshake = SaslLogin(security.login)
+        handshake = SaslLogin(security.login, SystemClock())
     return Way(TcpDialer(context), handshake)

@@ -14,9 +14,7 @@ Source: Kafka's SaslServerAuthenticator, KafkaChannel; KIP-43, KIP-152, KIP-368.
 
 from __future__ import annotations
 
-import base64
 import logging
-import os
 from typing import TYPE_CHECKING, Any, Final
 
 from wirebroker.clock import pause
@@ -25,25 +23,22 @@ from wirebroker.codecs.envelope import Principal
 from wirebroker.codecs.errors import ErrorCode, MalformedFrameError
 from wirebroker.codecs.frames import parse_request_header
 from wirebroker.codecs.messages import decode_request, encode_response
-from wirebroker.codecs.scram import SCRAM_NUMBERS
 from wirebroker.net.protocol import frame_answer
 from wirebroker.request import CloseConnectionError, Request
-from wirebroker.security.mechanisms import NotProvedError, PlainMechanism, ScramMechanism
+from wirebroker.security.gssapi_mechanism import GssapiMechanism
+from wirebroker.security.mechanisms import NotProvedError, ScramMechanism
 from wirebroker.security.oauth_mechanism import OAuthMechanism
-from wirebroker.security.tokens import TokenChecks
 from wirebroker.session import ANONYMOUS, ENDING
+from wirebroker.threads import Work, in_thread
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
 
-    from wirebroker.clock import Clock
-    from wirebroker.config.listeners import ListenerConfig
-    from wirebroker.config.oauth import OAuthSettings
     from wirebroker.config.sasl import SaslSettings
-    from wirebroker.coordinator.controller.cluster_image import ClusterImage
-    from wirebroker.net.dispatch import Dispatcher, Pending
+    from wirebroker.net.dispatch import Pending
     from wirebroker.request import Piece
     from wirebroker.security.mechanisms import Mechanism
+    from wirebroker.security.sasl_doors import SaslDoors
     from wirebroker.session import Session
 
     Answer = list[Piece] | Pending | None
@@ -56,60 +51,6 @@ _FIRST_FRAMED_HANDSHAKE: Final = 1
 _FIRST_LIFETIME: Final = 1
 # Who authenticates again sooner is answered as if logins did not end, as by Kafka.
 _SOONEST_AGAIN_S: Final = 1.0
-
-
-class SaslDoors:
-    """How clients authenticate on all listeners."""
-
-    __slots__ = ("_checks", "_doors", "_key", "clock", "dispatcher", "image")
-
-    def __init__(
-        self, dispatcher: Dispatcher, image: Callable[[], ClusterImage], clock: Clock
-    ) -> None:
-        """Begin without listeners.
-
-        Args:
-            dispatcher: Serves those who are known.
-            image: Has the users of SCRAM.
-            clock: Says when logins end.
-        """
-        self.dispatcher = dispatcher
-        self.image = image
-        self.clock = clock
-        self._key = os.urandom(32)
-        self._doors: dict[str, SaslSettings] = {}
-        self._checks: dict[OAuthSettings, TokenChecks] = {}
-
-    def use_listeners(self, listeners: Iterable[ListenerConfig]) -> None:
-        """Go by other settings, from the next connection on."""
-        self._doors = {each.name: each.sasl for each in listeners if each.sasl is not None}
-        wanted = {each.oauth for each in self._doors.values() if each.oauth is not None}
-        # Those that stay keep the keys that they have read.
-        self._checks = {
-            each: self._checks.get(each) or _checks(each, self.clock) for each in wanted
-        }
-
-    def guard(self, listener_name: str) -> SaslGuard | None:
-        """Return what stands before the handlers of a new connection; None: it is open."""
-        settings = self._doors.get(listener_name)
-        return None if settings is None else SaslGuard(self, settings)
-
-    def mechanism(self, name: str, settings: SaslSettings) -> Mechanism:
-        """Begin with a mechanism that is enabled."""
-        if name == "OAUTHBEARER":
-            assert settings.oauth is not None, "it is enabled"
-            # A connection may be older than the settings in force.
-            checks = self._checks.get(settings.oauth) or _checks(settings.oauth, self.clock)
-            return OAuthMechanism(checks)
-        number = SCRAM_NUMBERS.get(name)
-        if number is None:
-            return PlainMechanism(settings.passwords, self._key)
-        return ScramMechanism(
-            number,
-            lambda user: self.image().scram_user(user, number),
-            nonce=base64.urlsafe_b64encode(os.urandom(24)).decode("ascii"),
-            salt_key=self._key,
-        )
 
 
 class SaslGuard:
@@ -223,16 +164,29 @@ class SaslGuard:
     def _take_message(self, request: Request) -> Answer:
         if request.key is not ApiKey.SASL_AUTHENTICATE:
             raise MalformedFrameError(f"it sends {request.key.name} in place of SaslAuthenticate")
+        message = bytes(_body_of(request).auth_bytes)
+        if isinstance(self._mechanism, GssapiMechanism):
+            slow = self._take_in_thread(self._mechanism, request, message)
+            return self._doors.dispatcher.later(request, slow)
         try:
-            answer = self._step(bytes(_body_of(request).auth_bytes), request.session)
+            answer = self._step(message, request.session)
         except NotProvedError as error:
-            said = error.said or (
-                f"Authentication failed during {self._what} due to invalid credentials with "
-                f"SASL mechanism {self._mechanism_name}"
-            )
-            code = ErrorCode.SASL_AUTHENTICATION_FAILED
-            body = {"error_code": code, "error_message": said, "auth_bytes": b""}
-            return self._fail(request, body, str(error))
+            return self._fail(request, self._refusal(error), str(error))
+        return _answer(request, self._accepted(request, answer))
+
+    async def _take_in_thread(
+        self, mechanism: GssapiMechanism, request: Request, message: bytes
+    ) -> list[Piece]:
+        try:
+            answer = await self._step_in_thread(mechanism, message, request.session)
+        except NotProvedError as error:
+            if error.passes:
+                return await self._close_later(str(error))
+            self._log_failure(request.session, str(error))
+            return await self._tell_later(request, self._refusal(error))
+        return [encode_response(request.key, request.version, self._accepted(request, answer))]
+
+    def _accepted(self, request: Request, answer: bytes) -> dict[str, Any]:
         done: dict[str, Any] = {
             "error_code": ErrorCode.NONE,
             "error_message": None,
@@ -240,16 +194,35 @@ class SaslGuard:
         }
         if request.version >= _FIRST_LIFETIME:
             done["session_lifetime_ms"] = (self._login_ms or 0) if self._is_known else 0
-        return _answer(request, done)
+        return done
+
+    def _refusal(self, error: NotProvedError) -> dict[str, Any]:
+        said = error.said or (
+            f"Authentication failed during {self._what} due to invalid credentials with "
+            f"SASL mechanism {self._mechanism_name}"
+        )
+        code = ErrorCode.SASL_AUTHENTICATION_FAILED
+        return {"error_code": code, "error_message": said, "auth_bytes": b""}
 
     def _take_bare_message(self, frame: memoryview, session: Session) -> Answer:
         """Serve a message without header, as clients before KIP-152 send them."""
+        request = Request(ApiKey.SASL_AUTHENTICATE, 0, 0, None, frame, 0, session)
+        if isinstance(self._mechanism, GssapiMechanism):
+            slow = self._take_bare_in_thread(self._mechanism, bytes(frame), session)
+            return self._doors.dispatcher.later(request, slow, is_whole=True)
         try:
             answer = self._step(bytes(frame), session)
         except NotProvedError as error:
-            request = Request(ApiKey.SASL_AUTHENTICATE, 0, 0, None, frame, 0, session)
             return self._doors.dispatcher.later(request, self._close_later(str(error)))
-        return [len(answer).to_bytes(4, "big") + answer]
+        return [_bare(answer)]
+
+    async def _take_bare_in_thread(
+        self, mechanism: GssapiMechanism, message: bytes, session: Session
+    ) -> list[Piece]:
+        try:
+            return [_bare(await self._step_in_thread(mechanism, message, session))]
+        except NotProvedError as error:
+            return await self._close_later(str(error))
 
     def _step(self, message: bytes, session: Session) -> bytes:
         """Go on with the mechanism; if that was its end, the client is known.
@@ -257,11 +230,24 @@ class SaslGuard:
         Raises:
             NotProvedError: It has failed.
         """
+        mechanism = self._right_mechanism()
+        return self._after_step(mechanism, mechanism.step(message), session)
+
+    async def _step_in_thread(
+        self, mechanism: GssapiMechanism, message: bytes, session: Session
+    ) -> bytes:
+        self._right_mechanism()
+        answer = await in_thread(Work.LOGINS, mechanism.step, message)
+        return self._after_step(mechanism, answer, session)
+
+    def _right_mechanism(self) -> Mechanism:
         if self._wrong_mechanism is not None:
             raise NotProvedError("another mechanism than before", self._wrong_mechanism)
         assert self._mechanism is not None
-        answer = self._mechanism.step(message)
-        user = self._mechanism.user
+        return self._mechanism
+
+    def _after_step(self, mechanism: Mechanism, answer: bytes, session: Session) -> bytes:
+        user = mechanism.user
         if user is None:
             return answer
         if session.principal is not ANONYMOUS and session.principal.name != user:
@@ -270,10 +256,11 @@ class SaslGuard:
                 "Cannot change principals during re-authentication from "
                 f"User.{session.principal.name}: User.{user}",
             )
-        self._login_ms = self._lifetime_ms(self._mechanism)
+        self._login_ms = self._lifetime_ms(mechanism)
+        is_by_token = isinstance(mechanism, ScramMechanism) and mechanism.is_by_token
         self._mechanism = None
         self._is_known = True
-        session.principal = Principal("User", user)
+        session.principal = Principal("User", user, is_by_token)
         self._ends_s = None
         if self._login_ms is not None:
             self._ends_s = self._doors.clock.monotonic() + self._login_ms / 1000
@@ -284,15 +271,21 @@ class SaslGuard:
     def _lifetime_ms(self, mechanism: Mechanism) -> int | None:
         """Return after how long a login ends: with its token, or sooner; None: it does not."""
         longest_ms = self._settings.reauthentication_ms[self._mechanism_name] or None
-        if not isinstance(mechanism, OAuthMechanism) or mechanism.expires_ms is None:
+        expires_ms: int | None = None
+        if isinstance(mechanism, OAuthMechanism | ScramMechanism):
+            expires_ms = mechanism.expires_ms
+        if expires_ms is None:
             return longest_ms
-        left_ms = max(0, mechanism.expires_ms - self._doors.clock.now_ms())
+        left_ms = max(0, expires_ms - self._doors.clock.now_ms())
         return left_ms if longest_ms is None else min(left_ms, longest_ms)
 
     # --- failing ---
 
     def _fail(self, request: Request, body: dict[str, Any], why: str) -> Pending:
-        session = request.session
+        self._log_failure(request.session, why)
+        return self._doors.dispatcher.later(request, self._tell_later(request, body))
+
+    def _log_failure(self, session: Session, why: str) -> None:
         logger.info(
             "closing %s on %s: %s failed: %s",
             session.peer,
@@ -300,7 +293,6 @@ class SaslGuard:
             self._what,
             why,
         )
-        return self._doors.dispatcher.later(request, self._tell_later(request, body))
 
     async def _tell_later(self, request: Request, body: dict[str, Any]) -> list[Piece]:
         await pause(self._settings.failure_delay_ms / 1000)
@@ -310,26 +302,6 @@ class SaslGuard:
     async def _close_later(self, why: str) -> list[Piece]:
         await pause(self._settings.failure_delay_ms / 1000)
         raise CloseConnectionError(f"{self._what} failed: {why}")
-
-
-def check_tokens(listeners: Iterable[ListenerConfig], clock: Clock) -> None:
-    """Read the keys of tokens once, so that what is wrong with them is said at the start.
-
-    Raises:
-        ConfigError: They cannot be read, or what reads them is missing.
-    """
-    for each in listeners:
-        if each.sasl is not None and each.sasl.oauth is not None:
-            TokenChecks(each.sasl.oauth, clock).load()
-
-
-def _checks(settings: OAuthSettings, clock: Clock) -> TokenChecks:
-    if settings.keys_file is None:
-        logger.warning(
-            "tokens of OAUTHBEARER are not signed: whoever can connect is whoever they say "
-            "(sasl.oauthbearer.jwks.endpoint.url names keys)"
-        )
-    return TokenChecks(settings, clock)
 
 
 def _request_of(frame: memoryview, session: Session) -> Request:
@@ -344,6 +316,10 @@ def _request_of(frame: memoryview, session: Session) -> Request:
 
 def _body_of(request: Request) -> Any:
     return decode_request(request.key, request.version, request.frame, request.position)
+
+
+def _bare(answer: bytes) -> bytes:
+    return len(answer).to_bytes(4, "big") + answer
 
 
 def _answer(request: Request, body: dict[str, Any]) -> list[Piece]:

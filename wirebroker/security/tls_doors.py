@@ -82,12 +82,25 @@ class TlsDoors:
                 what = "serves nobody" if side is None else "keeps its keys"
                 logger.error("%s %s: %s", each.name, what, error)  # noqa: TRY400 - no trace
 
+    async def try_listeners(self, listeners: Iterable[ListenerConfig]) -> None:
+        """Do as `use_listeners`, and change nothing.
+
+        Raises:
+            ConfigError: Keys or certificates of one can't be used.
+        """
+        for each in listeners:
+            if each.tls is not None:
+                await self._side_of(each, each.tls)
+
     async def _read(self, listener: ListenerConfig, settings: TlsSettings) -> None:
+        self._sides[listener.name] = (listener, await self._side_of(listener, settings))
+
+    async def _side_of(self, listener: ListenerConfig, settings: TlsSettings) -> ServerSide:
         side = await in_thread(Work.LISTENERS, server_side, settings)
         _, before = self._sides.get(listener.name, (listener, None))
         if before is not None:
             _check_replacement(before.certificate, side.certificate, settings)
-        self._sides[listener.name] = (listener, side)
+        return side
 
     def secure(self, transport: ConnectionTransport, session: Session) -> ConnectionTransport:
         """Return what a new connection of a listener goes over: TLS, if the listener has that.

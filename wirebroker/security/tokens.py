@@ -1,7 +1,7 @@
 """Bearer tokens (JWT, RFC 7519): who made them, for whom, until when.
 
-    signed      one of the keys in a file has signed it: RS, PS, ES and EdDSA; never a shared
-                secret, never `none`
+    signed      one of the keys in a file, or of a web server, has signed it: RS, PS, ES and
+                EdDSA; never a shared secret, never `none`
     unsecured   nobody has signed it (RFC 7515, appendix A.5): for tests
 
 Times are compared here, by the broker's clock. The door of PyJWT, which is loaded if tokens are
@@ -20,9 +20,10 @@ import logging
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from wirebroker.config import ConfigError
+from wirebroker.security.web import WebAddress, WebError, ask
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from wirebroker.clock import Clock
     from wirebroker.config.oauth import OAuthSettings
@@ -35,6 +36,8 @@ _ALGORITHMS: Final = (
 )
 # Tokens are a few kilobytes.
 _LONGEST_BYTES: Final = 64 << 10
+# How long a server of keys may take to connect, and then to answer.
+_ANSWER_S: Final = 10.0
 _LONGEST_FILE_BYTES: Final = 1 << 20
 # An unknown key has the file read again, but not more often.
 _SOONEST_AGAIN_S: Final = 10.0
@@ -56,12 +59,17 @@ class TokenOwner(NamedTuple):
 
 
 class TokenChecks:
-    """Checks the tokens of one listener's clients."""
+    """Checks the tokens of one listener's clients.
 
-    __slots__ = ("_clock", "_jwt", "_keys", "_read_s", "_settings")
+    Attributes:
+        ask_again: Has the keys of a web server read again, soon (key_refresh.py).
+    """
+
+    __slots__ = ("_clock", "_jwt", "_keys", "_read_s", "_settings", "ask_again")
 
     def __init__(self, settings: OAuthSettings, clock: Clock) -> None:
         """Begin without keys: the first token, or `load`, has them read."""
+        self.ask_again: Callable[[], None] | None = None
         self._settings = settings
         self._clock = clock
         self._jwt: Any = None
@@ -69,13 +77,18 @@ class TokenChecks:
         self._keys: Mapping[str, Any] = {}
         self._read_s = float("-inf")
 
+    @property
+    def has_keys(self) -> bool:
+        """Whether tokens that are signed can be checked."""
+        return bool(self._keys)
+
     def load(self) -> None:
-        """Read the keys, if tokens are signed.
+        """Read the keys, if tokens are signed; asks a web server, if that has them.
 
         Raises:
             ConfigError: They cannot be read, or PyJWT is missing.
         """
-        if self._settings.keys_file is not None:
+        if self._settings.are_signed:
             self._jwt = _library()
             self._read_s = self._clock.monotonic()
             self._keys = self._read()
@@ -88,9 +101,12 @@ class TokenChecks:
         """
         if len(token) > _LONGEST_BYTES:
             raise BadTokenError(f"a token of {len(token)} bytes")
-        if self._settings.keys_file is None:
+        if not self._settings.are_signed:
             return self._checked(_unsecured_claims(token))
-        if self._jwt is None:
+        if self._settings.keys_url is not None:
+            if not self._keys:
+                raise BadTokenError("a token that nothing here can check yet")
+        elif self._jwt is None:
             self._load_now()
         return self._checked(self._signed_claims(token))
 
@@ -142,7 +158,10 @@ class TokenChecks:
         now_s = self._clock.monotonic()
         age_s = now_s - self._read_s
         is_old = age_s * 1000 >= self._settings.refresh_ms
-        if is_old or (key_id not in self._keys and age_s >= _SOONEST_AGAIN_S):
+        if self._settings.keys_url is not None:
+            if key_id not in self._keys and self.ask_again is not None:
+                self.ask_again()
+        elif is_old or (key_id not in self._keys and age_s >= _SOONEST_AGAIN_S):
             self._load_now()
         key = self._keys.get(key_id)
         if key is None:
@@ -159,23 +178,39 @@ class TokenChecks:
                 raise BadTokenError("a token that nothing here can check") from None
 
     def _read(self) -> Mapping[str, Any]:
-        """Return the keys of the file.
+        """Return the keys of the file, or of the server.
 
         Raises:
             ConfigError: It has none.
         """
-        path = self._settings.keys_file
-        assert path is not None, "tokens are signed"
+        settings = self._settings
+        path = settings.keys_file or settings.keys_url
         try:
-            with path.open("rb") as file:
-                data = json.loads(file.read(_LONGEST_FILE_BYTES))
-            keys = self._jwt.PyJWKSet.from_dict(data).keys
-        except (OSError, ValueError, TypeError, AttributeError, self._jwt.PyJWTError) as error:
+            if settings.keys_file is not None:
+                with settings.keys_file.open("rb") as file:
+                    text = file.read(_LONGEST_FILE_BYTES)
+            else:
+                text = _asked(settings)
+            keys = self._jwt.PyJWKSet.from_dict(json.loads(text)).keys
+        except (
+            *(OSError, ValueError, TypeError, AttributeError, RecursionError, WebError),
+            self._jwt.PyJWTError,
+        ) as error:
             raise ConfigError(f"{path} has no JSON Web Keys: {error}") from None
         found = {key.key_id or "": key for key in keys if key.algorithm_name in _ALGORITHMS}
         if not found:
             raise ConfigError(f"{path} has no public key that tokens could be signed by")
         return found
+
+
+def _asked(settings: OAuthSettings) -> bytes:
+    assert settings.keys_url is not None, "tokens are signed"
+    context = None
+    if settings.keys_tls is not None:
+        from wirebroker.security.tls_contexts import client_context  # noqa: PLC0415 - if asked for
+
+        context = client_context(settings.keys_tls)
+    return ask(WebAddress(settings.keys_url, context, _ANSWER_S, _ANSWER_S), headers={})
 
 
 def _library() -> Any:

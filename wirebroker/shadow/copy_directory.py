@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from wirebroker.config import Config
     from wirebroker.coordinator.controller.cluster_image import ClusterImage, TopicImage
     from wirebroker.coordinator.controller.operation import Operation
+    from wirebroker.coordinator.outcome import Moment
     from wirebroker.shadow.source import SourceTopic
     from wirebroker.storage.files import Files
 
@@ -214,7 +215,7 @@ class CopyDirectory:
         )
 
 
-def _write(records: list[MetadataRecord], image: ClusterImage, now_ms: int) -> Operation[None]:
-    del image, now_ms
+def _write(records: list[MetadataRecord], image: ClusterImage, moment: Moment) -> Operation[None]:
+    del image, moment
     yield
     return ControllerResult(None, records)

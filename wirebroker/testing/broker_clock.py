@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from wirebroker.testing.movable_clock import MovableClock
 
 if TYPE_CHECKING:
-    from wirebroker.testing.life import BrokerLife
+    from wirebroker.testing.instructed import Instructed
 
 
 class BrokerClock:
@@ -22,7 +22,7 @@ class BrokerClock:
     `broker.produce`.
     """
 
-    def __init__(self, life: BrokerLife) -> None:
+    def __init__(self, life: Instructed) -> None:
         self._life = life
 
     @property

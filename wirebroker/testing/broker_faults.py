@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from typing import Self
 
     from wirebroker.testing.fault_table import When
-    from wirebroker.testing.life import BrokerLife
+    from wirebroker.testing.instructed import Instructed
 
 
 class SetFault:
@@ -25,7 +25,7 @@ class SetFault:
     As a context manager it is removed at the end of the block.
     """
 
-    def __init__(self, life: BrokerLife, number: int) -> None:
+    def __init__(self, life: Instructed, number: int) -> None:
         self._life = life
         self._number = number
 
@@ -74,7 +74,7 @@ class BrokerFaults:
     `client_id` say which requests of that kind are meant.
     """
 
-    def __init__(self, life: BrokerLife) -> None:
+    def __init__(self, life: Instructed) -> None:
         self._life = life
 
     def error(

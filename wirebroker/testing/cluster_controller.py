@@ -17,6 +17,7 @@ from wirebroker.testing.settings import as_texts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
     from wirebroker.testing.node_settings import ListenerPorts
     from wirebroker.testing.settings import Setting
@@ -38,7 +39,7 @@ class ClusterController:
         """
         settings = as_texts(controller_settings(ports, count, config))
         loaded = load_config(
-            file=None, environment={}, flags=settings, data_directory=str(self._folder / "data")
+            file=None, environment={}, flags=settings, data_directory=str(self.directory)
         )
         files = RigFiles(FaultTable(), is_waited_for=False)
         server = ControllerServer(loaded, files=files)
@@ -50,12 +51,23 @@ class ClusterController:
             raise
         self._server = server
 
+    @property
+    def directory(self) -> Path:
+        """Where its data lies."""
+        return self._folder / "data"
+
     async def stop(self) -> None:
-        """Stop it, if it runs, and remove what it has written."""
+        """Stop it, if it runs; what it has written stays."""
         server, self._server = self._server, None
         if server is not None:
             try:
                 await server.stop()
             finally:
                 PROCESS_LOG.stop_listening()
-        self._clean()
+
+    async def close(self) -> None:
+        """Stop it, and remove what it has written."""
+        try:
+            await self.stop()
+        finally:
+            self._clean()

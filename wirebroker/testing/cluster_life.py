@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import shutil
+import weakref
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from wirebroker.client.errors import ClientError
 from wirebroker.client.groups import committed_of
 from wirebroker.net.client.settings import PeerAddress
+from wirebroker.testing.all_nodes import AllNodes
 from wirebroker.testing.cluster_controller import ClusterController
 from wirebroker.testing.cluster_node import ClusterNode
+from wirebroker.testing.data_copies import copy_data, put_data
+from wirebroker.testing.folders import new_folder
 from wirebroker.testing.kit_client import CLIENT_ID, as_told_to_tests, kit_client
 from wirebroker.testing.life import BrokerLife
 from wirebroker.testing.loop_thread import LoopThread
@@ -21,9 +27,12 @@ from wirebroker.testing.node_settings import (
     free_port,
     node_settings,
 )
+from wirebroker.testing.partition_leaders import until_in_sync
+from wirebroker.testing.snapshots import Snapshot
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Mapping
+    from collections.abc import Callable, Coroutine, Generator, Mapping
+    from pathlib import Path
 
     from wirebroker.client.kafka_client import KafkaClient
     from wirebroker.testing.settings import Setting
@@ -39,6 +48,7 @@ class ClusterLife:
 
     Attributes:
         nodes: The nodes, by their ids; none before the first start.
+        all_nodes: They, told the same.
     """
 
     def __init__(self, count: int, config: Mapping[str, Setting]) -> None:
@@ -48,10 +58,15 @@ class ClusterLife:
         self._count = count
         self._config = dict(config)
         self._lives: list[BrokerLife] = []
+        self.all_nodes = AllNodes(self._lives)
         self._addresses: list[PeerAddress] = []
         self._links = NodeLinks()
         self._thread: LoopThread | None = None
         self._controller: ClusterController | None = None
+        self._controller_ports = ListenerPorts(0, 0)
+        self._folder = new_folder()
+        self._snapshot_count = 0
+        self._clean = weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
         # Who asks, and whom.
         self._client: tuple[tuple[PeerAddress, ...], KafkaClient] | None = None
 
@@ -77,9 +92,47 @@ class ClusterLife:
             self._thread.call(self._end())
             self._thread.stop()
             self._thread = None
-        self.nodes, self._lives, self._addresses = [], [], []
+        self.nodes, self._addresses = [], []
+        self._lives.clear()
+        self.all_nodes.forget()
         self._links, self._client = NodeLinks(), None
         self._controller = None
+        self._clean()
+
+    def take_snapshot(self, target: Path | None) -> Snapshot:
+        """Copy what all nodes and the controller hold; those that run are stopped meanwhile.
+
+        Args:
+            target: Where to; None for a place of its own, which goes with the cluster.
+
+        Raises:
+            RuntimeError: The cluster was never started.
+            ValueError: Something is there.
+        """
+        if target is None:
+            self._snapshot_count += 1
+            target = self._folder / f"snapshot-{self._snapshot_count}"
+        elif target.exists() and any(target.iterdir()):
+            raise ValueError(f"something is in {target} already")
+        with self._at_rest(BrokerLife.stop):
+            for name, directory in self._directories().items():
+                copy_data(directory, target / name)
+        return Snapshot(target)
+
+    def restore(self, snapshot: Path) -> None:
+        """Have all nodes and the controller hold what a snapshot holds, and nothing else.
+
+        Raises:
+            RuntimeError: The cluster was never started.
+            ValueError: It is no snapshot of as many nodes.
+        """
+        directories = self._directories()
+        kept = {each.name for each in snapshot.iterdir()} if snapshot.is_dir() else set[str]()
+        if kept != directories.keys():
+            raise ValueError(f"{snapshot} is no snapshot of a cluster of {self._count} nodes")
+        with self._at_rest(BrokerLife.kill):
+            for name, directory in directories.items():
+                put_data(snapshot / name, directory)
 
     @property
     def bootstrap_servers(self) -> str:
@@ -111,11 +164,40 @@ class ClusterLife:
 
     # -- inside ------------------------------------------------------------------------------
 
+    def _directories(self) -> dict[str, Path]:
+        """Return where the data of all lies, by the names that it has in a snapshot."""
+        if self._thread is None or self._controller is None:
+            raise RuntimeError(_NOT_RUNNING)
+        nodes = {f"node-{node.id}": node.directory for node in self.nodes}
+        return {"controller": self._controller.directory, **nodes}
+
+    @contextmanager
+    def _at_rest(self, end: Callable[[BrokerLife], None]) -> Generator[None]:
+        """End all that runs, and start it again; nothing is written in between."""
+        assert self._thread is not None, "there are directories"
+        assert self._controller is not None, "likewise"
+        running = [each for each in self._lives if each.host.is_running]
+        with ThreadPoolExecutor(self._count) as pool:
+            list(pool.map(end, running))
+        self._thread.call(self._controller.stop())
+        try:
+            yield
+        finally:
+            self._thread.call(self._start_controller())
+            with ThreadPoolExecutor(self._count) as pool:
+                list(pool.map(BrokerLife.start, running))
+        ids = {node.id for node in self.nodes if node.is_running}
+        self.ask(lambda client: until_in_sync(client, ids))
+
+    async def _start_controller(self) -> None:
+        assert self._controller is not None, "it was made"
+        await self._controller.start(self._controller_ports, self._count, self._config)
+
     async def _prepare(self) -> None:
         """Start the controller, and say where each node is to be."""
         self._controller = ClusterController()
-        controller = await self._listener(CONTROLLER_ID)
-        await self._controller.start(controller, self._count, self._config)
+        controller = self._controller_ports = await self._listener(CONTROLLER_ID)
+        await self._start_controller()
         for node_id in range(self._count):
             clients = free_port()
             settings = node_settings(
@@ -140,7 +222,7 @@ class ClusterLife:
             self._client[1].abort()
         self._links.close()
         if self._controller is not None:
-            await self._controller.stop()
+            await self._controller.close()
 
     def _on_loop(self, function: Callable[[int], None], node_id: int) -> None:
         async def call() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from wirebroker.testing.broker_clock import BrokerClock
 from wirebroker.testing.broker_faults import BrokerFaults
 from wirebroker.testing.request_journal import requests_of
 
@@ -22,12 +23,14 @@ class ClusterNode:
         id: Its node id, and its place in `cluster.nodes`.
         is_paused: Whether it does nothing, see `pause`.
         faults: What is to go wrong for clients of this node; other nodes are not disturbed.
+        clock: What time it is for this node; `cluster.clock` moves all of them.
     """
 
     def __init__(self, node_id: int, life: BrokerLife) -> None:
         self.id = node_id
         self.is_paused = False
         self.faults = BrokerFaults(life)
+        self.clock = BrokerClock(life)
         self._life = life
 
     def __repr__(self) -> str:

@@ -11,6 +11,8 @@ from wirebroker.client.reassignments import move_replicas
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from wirebroker.client.kafka_client import KafkaClient
 
 
@@ -73,3 +75,23 @@ async def move_leader(client: KafkaClient, topic: str, partition: int, *, to: in
         if to in state.in_sync and set(state.replicas) == set(wanted):
             await elect_leaders(client, PREFERRED, [place])
     raise TimeoutError(f"node {to} does not lead {state.name}: {state}")
+
+
+async def until_in_sync(client: KafkaClient, running: Collection[int]) -> None:
+    """Wait until each partition is led, and all of its replicas that run are in sync.
+
+    Raises:
+        TimeoutError: One isn't within the client's patience.
+    """
+    late: list[str] = []
+    async for _ in client.tries():
+        topics = (await client.metadata()).topics
+        late = [
+            f"{topic.name}-{each.partition_index}"
+            for topic in topics
+            for each in topic.partitions
+            if each.leader_id < 0 or not set(each.isr_nodes) >= {*each.replica_nodes} & {*running}
+        ]
+        if not late:
+            return
+    raise TimeoutError(f"not in sync within {client.timeout_s:g} s: {', '.join(late[:3])}")

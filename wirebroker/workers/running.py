@@ -18,7 +18,7 @@ import sys
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from wirebroker.clock import SystemClock
-from wirebroker.logs import configure_logging
+from wirebroker.logs import configure_as
 from wirebroker.port_file import PortFile
 from wirebroker.signals import on_signal
 from wirebroker.workers.layout import check_fewer
@@ -83,10 +83,7 @@ def run(config: Config, given: Config, asked: Asked) -> int:
     Raises:
         StartError: What keeps the workers from starting.
     """
-    configure_logging(
-        level=config.str("wirebroker.log.level"),
-        log_format="json" if config.str("wirebroker.log.format") == "json" else "text",
-    )
+    configure_as(config)
     orders = Orders(
         config,
         given,

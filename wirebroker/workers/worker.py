@@ -39,11 +39,12 @@ def main() -> int:
             from wirebroker.server import Server  # noqa: PLC0415 - settings come first
             from wirebroker.serving import run  # noqa: PLC0415
 
+        serve = partial(run, config, process=f"worker {order.worker}")
         if not order.first_users:
-            return run(config)
+            return serve()
         from wirebroker.security.first_users import first_users  # noqa: PLC0415 - few want it
 
-        return run(config, build=partial(Server, first_users=first_users(order.first_users)))
+        return serve(build=partial(Server, first_users=first_users(order.first_users)))
     except (ConfigError, StartError) as error:
         sys.stderr.write(f"wirebroker: worker {order.worker}: {error}\n")
         return _NOT_STARTED

@@ -11,18 +11,24 @@ from wirebroker.codecs.messages import request_message
 from wirebroker.coordinator.controller.cluster_image import ClusterImage
 from wirebroker.coordinator.controller.controller import Controller, ControllerRequest, refusal
 from wirebroker.coordinator.controller.operation import complete
+from wirebroker.coordinator.outcome import Moment
 
 if TYPE_CHECKING:
+    from wirebroker.codecs.envelope import Principal
     from wirebroker.codecs.metadata_records import MetadataRecord
+    from wirebroker.config import Config
 
 CLUSTER_ID = "MkU3OEVBNTcwNTJENDM2Qk"
 
 
 class InstantController:
-    """The rules with an image; `now_ms` is the time."""
+    """The rules with an image; `now_ms` is the time, `asker` who asks."""
 
-    def __init__(self, *records: MetadataRecord, node_id: int = 100) -> None:
-        self.rules = Controller(CONFIG, node_id=node_id, cluster_id=CLUSTER_ID)
+    def __init__(
+        self, *records: MetadataRecord, node_id: int = 100, config: Config = CONFIG
+    ) -> None:
+        self.rules = Controller(config, node_id=node_id, cluster_id=CLUSTER_ID)
+        self.asker: Principal | None = None
         self.image = image_of(*records) if records else ClusterImage()
         self.now_ms = 0
         self.records: list[MetadataRecord] = []
@@ -32,9 +38,11 @@ class InstantController:
         """Carry out a request; `records` are what it wrote."""
         message = request_message(key)
         newest = message.versions[-1] if version is None else version
-        request = ControllerRequest(key, newest, message.struct_class(**fields))
+        client = None if self.asker is None else (self.asker, "127.0.0.1")
+        request = ControllerRequest(key, newest, message.struct_class(**fields), client=client)
+        moment = Moment(self.now_ms, self.now_ms)
         try:
-            result = complete(self.rules.operation(request)(self.image, self.now_ms))
+            result = complete(self.rules.operation(request)(self.image, moment))
         except KafkaError as error:
             self.records = []
             return refusal(request, error)

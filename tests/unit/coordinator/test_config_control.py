@@ -6,6 +6,7 @@ import pytest
 
 from tests.unit.coordinator.kit import CONFIG, broker, one_broker, request, run, topic
 from wirebroker.codecs.errors import ErrorCode
+from wirebroker.config import Config
 from wirebroker.coordinator.controller.cluster_image import ResourceType, config_record
 from wirebroker.coordinator.controller.config_control import (
     APPEND,
@@ -150,9 +151,18 @@ def test_the_broker_that_is_asked_refuses_what_is_another_ones():
             resource(BROKER, "one", ("message.max.bytes", SET, "2000")),
         ]
     )
-    refused = not_for_others(asked, node_id=1)
+    refused = not_for_others(asked, one_broker(), CONFIG, node_id=1)
     assert list(refused) == [0, 4]
     assert {each.code for each in refused.values()} == {ErrorCode.INVALID_REQUEST}
+
+
+def test_the_broker_that_is_asked_judges_its_own_by_its_settings_wherever_the_controller_is():
+    config = Config({"num.io.threads": "2"})
+    for threads, places in (("4", []), ("5", [0])):
+        asked = request(resources=[resource(BROKER, "1", ("num.io.threads", SET, threads))])
+        assert list(not_for_others(asked, one_broker(), config, node_id=1)) == places
+    asked = request(resources=[resource(BROKER, "1", ("node.id", SET, "1"))])
+    assert list(not_for_others(asked, one_broker(), config, node_id=1)) == [0]
 
 
 def test_another_broker_s_configs_are_changed_when_it_has_asked():

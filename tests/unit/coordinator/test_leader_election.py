@@ -22,6 +22,9 @@ from wirebroker.coordinator.controller.leader_election import (
     elect_leaders,
     give_back,
 )
+from wirebroker.coordinator.outcome import Moment
+
+NOW = Moment(0, 0)
 
 
 def elect(image, wishes, election_type=PREFERRED):
@@ -135,7 +138,7 @@ def two_brokers(**of_two):
 def test_a_leadership_goes_back_to_the_preferred_replica(fields, of_two, moves):
     replicas = {"replicas": [2, 1], "leader": 1, "directories": [DIRECTORY] * 2}
     image = image_of(*two_brokers(**of_two), *topic("t", 1, 1, **(replicas | fields)))
-    moved, after, records = run(give_back(CONFIG, image, 0), image)
+    moved, after, records = run(give_back(CONFIG, image, NOW), image)
     assert moved == len(records) == moves
     if moves:
         assert partition_of(after, "t").leader == 2
@@ -145,6 +148,6 @@ def test_a_leadership_goes_back_to_the_preferred_replica(fields, of_two, moves):
 def test_no_more_than_a_thousand_go_back_at_once():
     fields = {"replicas": [2, 1], "leader": 1, "isr": [1, 2], "directories": [DIRECTORY] * 2}
     image = image_of(*two_brokers(), *topic("t", 1, 1_100, **fields))
-    moved, after, _ = run(give_back(CONFIG, image, 0), image)
+    moved, after, _ = run(give_back(CONFIG, image, NOW), image)
     assert moved == 1_000
-    assert run(give_back(CONFIG, after, 0), after)[0] == 100
+    assert run(give_back(CONFIG, after, NOW), after)[0] == 100

@@ -173,6 +173,18 @@ def test_a_quota_that_is_no_number_holds_nobody_up(limit: float) -> None:
     assert bucket.delay_ms(limit, 1.0) == 0
 
 
+@pytest.mark.parametrize("limit", [0.0, -5.0, float("-inf")])
+def test_a_quota_of_nothing_that_a_directory_brings_lets_nothing_through(limit: float) -> None:
+    quotas: ClientQuotas = {(("user", "alice"),): {"consumer_byte_rate": limit}}
+    rates = ClientRates("consumer_byte_rate", samples=11, sample_s=1)
+    rates.follow(quotas)
+    assert rates.most_at_once(("alice", ""), 1.0) == 0
+    assert rates.count(("alice", ""), 1, 1.0) == 2**31 - 1
+    bucket = TokenBucket(burst_s=10.0)
+    bucket.take(1, limit, 1.0)
+    assert bucket.delay_ms(limit, 1.0) == 2**31 - 1
+
+
 def test_however_long_the_names_are_that_peers_make_up_memory_has_a_bound() -> None:
     quotas: ClientQuotas = {
         (("client-id", None),): {"producer_byte_rate": 1.0},

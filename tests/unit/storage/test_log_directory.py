@@ -153,7 +153,8 @@ def test_partitions_are_listed_by_their_names(tmp_path):
         PartitionDirectory("with-dashes.and_dots", 12, f"{tmp_path}/with-dashes.and_dots-12", None),
     ]
     assert [path.split("/")[-1][:6] for path in directory.to_delete] == ["gone-3"]
-    assert sorted(path.split("/")[-1][:5] for path in directory.strays) == ["movin", "stray"]
+    assert [path.split("/")[-1][:5] for path in directory.strays] == ["stray"]
+    assert [(each.topic, each.partition) for each in directory.futures] == [("moving", 5)]
     assert directory.foreign == ["lost+found"]
 
 

@@ -26,6 +26,7 @@ from wirebroker.codecs.messages import (
 from wirebroker.config import Config
 from wirebroker.coordinator.controller.controller import Controller, ControllerRequest, refusal
 from wirebroker.coordinator.controller.operation import complete
+from wirebroker.coordinator.outcome import Moment
 from wirebroker.quotas.client_quotas import ClientQuotas
 from wirebroker.request import Request
 from wirebroker.session import Session
@@ -45,7 +46,7 @@ class InstantMetadata:
 
     async def handle(self, request: ControllerRequest) -> dict[str, Any]:
         try:
-            result = complete(self.rules.operation(request)(self.image, 0))
+            result = complete(self.rules.operation(request)(self.image, Moment(0, 0)))
         except KafkaError as error:
             return refusal(request, error)
         await asyncio.sleep(0)  # noqa: TID251 - as the real one, it does not answer at once

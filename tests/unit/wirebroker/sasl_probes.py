@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from unittest import mock
+
 from tests.support.ports import free_port
 from tests.support.raw_client import RawClient
 from tests.support.sasl_clients import log_in_plain, shake_hands
+from tests.support.scripted_kerberos import JAAS_LINE, ScriptedAcceptor, log_in_gssapi
 from tests.unit.wirebroker.dynamic_config_kit import World, probe
 from wirebroker.codecs.errors import ErrorCode
 
+_REFUSED = ErrorCode.SASL_AUTHENTICATION_FAILED
 MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
 
 
@@ -28,7 +32,7 @@ async def _mechanisms(w: World) -> None:
         client = await RawClient.connect(("127.0.0.1", port))
         assert (await shake_hands(client, enabled)).mechanisms == [enabled]
         await client.close()
-    assert await w.change((name, "GSSAPI"), broker="1") is ErrorCode.INVALID_REQUEST
+    assert await w.change((name, "CRAM-MD5"), broker="1") is ErrorCode.INVALID_REQUEST
 
 
 @probe("sasl.jaas.config")
@@ -52,3 +56,25 @@ async def _between_brokers(w: World) -> None:
     """It says what a broker's listener must offer, of which there is none with SASL here."""
     await w.set(("sasl.mechanism.inter.broker.protocol", "PLAIN"))
     assert w.broker.config.str("sasl.mechanism.inter.broker.protocol") == "PLAIN"
+
+
+@probe("sasl.kerberos.principal.to.local.rules")
+async def _rules(w: World) -> None:
+    name = "sasl.kerberos.principal.to.local.rules"
+    line = ("listener.name.sasl_plaintext.gssapi.sasl.jaas.config", JAAS_LINE)
+    with mock.patch("wirebroker.security.sasl_doors.Acceptor", ScriptedAcceptor):
+        port = await open_listener(w, ("sasl.enabled.mechanisms", "GSSAPI"), line)
+        for rules, error in (("DEFAULT", ErrorCode.NONE), ("RULE:[2:$1]", _REFUSED)):
+            await w.set((name, rules))
+            client = await RawClient.connect(("127.0.0.1", port))
+            answer = await log_in_gssapi(client, "alice@TEST.LOCAL")
+            assert answer.error_code == error
+            await client.close()
+    assert await w.change((name, "alice"), broker="1") is ErrorCode.INVALID_REQUEST
+
+
+@probe("sasl.kerberos.service.name")
+async def _service(w: World) -> None:
+    """It says for whom a broker's tickets are, which there are none of here."""
+    await w.set(("sasl.kerberos.service.name", "broker"))
+    assert w.broker.config.str("sasl.kerberos.service.name") == "broker"

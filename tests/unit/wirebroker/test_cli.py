@@ -162,11 +162,18 @@ def test_a_message_is_one_line_where_choices_are_missing(capsys):
     assert "\t" not in said
 
 
-def test_who_joins_nobody_is_told_so_as_soon_as_the_setting_says(tmp_path, capsys):
+def test_who_joins_nobody_is_told_so_as_soon_as_the_setting_says(
+    tmp_path, capsys, caplog, monkeypatch
+):
+    monkeypatch.setattr("wirebroker.joining.configure_as", lambda config: None)
+    caplog.set_level("INFO", "wirebroker")
     address = f"127.0.0.1:{free_port()}"
     where = ("--data-dir", str(tmp_path / "data"), "--port", "0")
     timeout = ("--set", "initial.broker.registration.timeout.ms=1000")
     assert cli.run(["join", address, *where, *timeout]) == 2
     assert address in capsys.readouterr().err
+    first, second, *_ = [record.getMessage() for record in caplog.records]
+    assert first == f"asking the controllers at {address} for an id that is free"
+    assert second.startswith("no controller answers yet, after 0 of 1 s: ")
     assert cli.run(["join", address, *where, "--set", "num.partitons=1"]) == 2
     assert "did you mean num.partitions?" in capsys.readouterr().err

@@ -271,7 +271,7 @@ async def test_a_metadata_log_without_room_goes_on_when_there_is_some(tmp_path):
     disk = FailingFiles()
     no_op = metadata_record(RecordType.NO_OP)
 
-    def operation(image, now_ms):
+    def operation(image, moment):
         yield
         return ControllerResult(image.offset, [no_op])
 

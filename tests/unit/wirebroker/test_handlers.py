@@ -13,7 +13,9 @@ for _module in API_MODULES:  # each handler registers itself
 
 def test_everything_needs_something_but_what_comes_before_authentication():
     before = {ApiKey.API_VERSIONS, ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE}
-    assert {each.key for each in REGISTRY.handlers() if not each.needs} == before
+    # Who may, the token itself says.
+    of_tokens = {ApiKey.RENEW_DELEGATION_TOKEN, ApiKey.EXPIRE_DELEGATION_TOKEN}
+    assert {each.key for each in REGISTRY.handlers() if not each.needs} == before | of_tokens
 
 
 def test_what_is_forwarded_is_what_kafkas_brokers_forward_and_costs_the_controller():
@@ -25,6 +27,9 @@ def test_what_is_forwarded_is_what_kafkas_brokers_forward_and_costs_the_controll
         ApiKey.CREATE_PARTITIONS,
         ApiKey.CREATE_ACLS,
         ApiKey.DELETE_ACLS,
+        ApiKey.CREATE_DELEGATION_TOKEN,
+        ApiKey.RENEW_DELEGATION_TOKEN,
+        ApiKey.EXPIRE_DELEGATION_TOKEN,
         ApiKey.ALTER_CONFIGS,
         ApiKey.INCREMENTAL_ALTER_CONFIGS,
         ApiKey.ELECT_LEADERS,
@@ -34,6 +39,8 @@ def test_what_is_forwarded_is_what_kafkas_brokers_forward_and_costs_the_controll
         ApiKey.LIST_PARTITION_REASSIGNMENTS,
         ApiKey.UPDATE_FEATURES,
         ApiKey.DESCRIBE_QUORUM,
+        ApiKey.ADD_RAFT_VOTER,
+        ApiKey.REMOVE_RAFT_VOTER,
     }
 
 

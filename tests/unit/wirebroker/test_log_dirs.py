@@ -1,13 +1,22 @@
 """DescribeLogDirs and AlterReplicaLogDirs: sizes, filters, offline and unknown directories."""
 
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 import wirebroker.api.log_dirs  # noqa: F401 - registers the handlers
 from tests.unit.wirebroker.api_kit import answer, make_broker
+from wirebroker.cluster.replica_moves import ReplicaMoves
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
+
+
+class Held:
+    """A partition, which is one and no other."""
+
+    def __init__(self, **fields: Any) -> None:
+        self.__dict__.update(fields)
 
 
 class Replicas:
@@ -20,7 +29,7 @@ class Replicas:
             SimpleNamespace(path="/b", is_online=is_online, files=volume, partitions=[]),
         ]
         self.partitions = {
-            index: SimpleNamespace(
+            index: Held(
                 topic="t",
                 index=index,
                 directory=self.directories[0],
@@ -39,10 +48,18 @@ class Replicas:
         assert not by_id
         return (self.partitions if name == "t" else {}), None
 
+    def prefer(self, topic, index, directory):
+        self.preferred = (topic, index, directory.path)
+
 
 def node(*, is_online=True):
     broker = make_broker()
-    broker.replicas = Replicas(is_online=is_online)
+    replicas: Any = Replicas(is_online=is_online)
+    unused: Any = None
+    broker.replicas = replicas
+    broker.replica_moves = ReplicaMoves(
+        replicas, unused, files=unused, clock=broker.clock, quota=unused
+    )
     return broker
 
 
@@ -92,9 +109,9 @@ def test_a_directory_that_is_offline_says_so():
         ("/b", "t", 0, ErrorCode.KAFKA_STORAGE_ERROR),
     ],
 )
-def test_a_replica_may_stay_in_its_directory(path, name, index, code):
+def test_a_replica_is_moved_to_a_directory_that_is_online(path, name, index, code):
     dirs = [{"path": path, "topics": [{"name": name, "partitions": [index]}]}]
-    reply = answer(node(), ApiKey.ALTER_REPLICA_LOG_DIRS, 2, dirs=dirs)
+    reply = answer(node(is_online=False), ApiKey.ALTER_REPLICA_LOG_DIRS, 2, dirs=dirs)
     [result] = reply.results
     [partition] = result.partitions
     assert (partition.partition_index, partition.error_code) == (index, code)

@@ -21,9 +21,9 @@ def _logging_as_before():
         logging.getLogger(name).setLevel(logging.NOTSET)
 
 
-def lines_of(log_format, write, level="info"):
+def lines_of(log_format, write, level="info", process=""):
     stream = io.StringIO()
-    configure_logging(level=level, log_format=log_format, stream=stream)
+    configure_logging(level=level, log_format=log_format, stream=stream, process=process)
     write(logging.getLogger("wirebroker.net"))
     return stream.getvalue().splitlines()
 
@@ -34,6 +34,13 @@ def test_an_event_is_one_line_with_time_level_and_source():
     assert len(date) == len("2026-11-21")
     assert len(time) == len("10:12:33.123")
     assert (level, rest) == ("WARNING", "wirebroker.net: closing 1.2.3.4:5")
+
+
+def test_one_of_several_processes_is_named():
+    (line,) = lines_of("text", lambda logger: logger.info("stopped"), process="worker 2")
+    assert line.endswith(" INFO [worker 2] wirebroker.net: stopped")
+    (line,) = lines_of("json", lambda logger: logger.info("stopped"), process="worker 2")
+    assert json.loads(line)["process"] == "worker 2"
 
 
 def test_text_of_a_peer_cannot_begin_a_line_nor_colour_a_terminal():

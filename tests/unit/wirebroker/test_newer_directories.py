@@ -118,12 +118,7 @@ def test_a_folder_formatted_for_a_newer_broker_is_refused_before_anything_is_wri
     assert not (tmp_path / LOG).exists() or (tmp_path / LOG).read_bytes() == b""
 
 
-PROTECTION = {
-    "ACLs": metadata_record(
-        RecordType.ACCESS_CONTROL_ENTRY, id=bytes([1]) * 16, principal="User:a"
-    ),
-    "delegation tokens": metadata_record(RecordType.DELEGATION_TOKEN, token_id="t"),
-}
+AN_ACL = metadata_record(RecordType.ACCESS_CONTROL_ENTRY, id=bytes([1]) * 16, principal="User:a")
 
 
 async def write_records(directory: Path, *records: MetadataRecord) -> None:
@@ -131,15 +126,13 @@ async def write_records(directory: Path, *records: MetadataRecord) -> None:
         await controller_of(server).submit(write(*records))
 
 
-@pytest.mark.parametrize("kind", PROTECTION)
-async def test_a_directory_that_holds_protection_is_not_opened_to_everybody(tmp_path, kind):
-    await write_records(tmp_path, PROTECTION[kind])
+async def test_a_directory_that_holds_protection_is_not_opened_to_everybody(tmp_path):
+    await write_records(tmp_path, AN_ACL)
     before = tree(tmp_path)
     status, error = serve(tmp_path)
     assert status == 2
-    assert f"/__cluster_metadata-0 holds {kind}: that is protection" in error
-    instead = "set authorizer.class.name" if kind == "ACLs" else "start Apache Kafka on it"
-    assert instead in error
+    assert "/__cluster_metadata-0 holds ACLs: that is protection" in error
+    assert "set authorizer.class.name" in error
     assert "--unprotected" in error
     assert len(error.splitlines()) == 1
     assert tree(tmp_path) == before
@@ -164,24 +157,23 @@ async def test_a_directory_formatted_with_users_begins_with_them(tmp_path):
 
 
 async def test_who_says_so_may_open_it_and_nothing_is_lost(tmp_path):
-    acl = PROTECTION["ACLs"]
-    await write_records(tmp_path, acl)
+    await write_records(tmp_path, AN_ACL)
 
     async def kept() -> dict[bytes, AclEntry]:
         settings = {"wirebroker.unprotected": "true"}
         async with running(tmp_path, settings=settings) as server:
             return dict(broker_of(server).metadata.image.acls)
 
-    assert (await kept()) == {bytes([1]) * 16: entry_of(acl.body)}
+    assert (await kept()) == {bytes([1]) * 16: entry_of(AN_ACL.body)}
 
 
 async def test_acls_are_no_obstacle_where_they_are_in_force(tmp_path):
-    await write_records(tmp_path, PROTECTION["ACLs"])
+    await write_records(tmp_path, AN_ACL)
     async with running(tmp_path, settings={"authorizer.class.name": STANDARD}) as server:
         assert broker_of(server).authorization is not None
 
 
 async def test_what_was_removed_again_protects_nothing(tmp_path):
     removal = metadata_record(RecordType.REMOVE_ACCESS_CONTROL_ENTRY, id=bytes([1]) * 16)
-    await write_records(tmp_path, PROTECTION["ACLs"], removal)
+    await write_records(tmp_path, AN_ACL, removal)
     await write_something(tmp_path)

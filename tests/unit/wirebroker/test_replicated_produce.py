@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -61,6 +63,42 @@ async def test_acks_1_waits_for_no_follower_and_acks_all_for_each_in_sync(tmp_pa
             assert await receive(client, waiting) == (0, 1)
             found = await fetch(reader, "t", 0)
             assert values_in(found.records) == [b"a", b"b"]
+
+
+async def test_who_waits_for_a_commit_is_called_by_it_alone_and_once(tmp_path):
+    """Hundreds wait for the followers: what each append told them all was most of what it cost."""
+    async with running(tmp_path) as server, client_of(server) as client:
+        await create_topic(client, "t")
+        partition = partition_of(server)
+        await enter(server, partition, replicas=(1, 2), isr=(1, 2))
+        called: list[int] = []
+        for offset in (1, 2, 3):
+            partition.watch_commit(partial(called.append, offset), offset=offset)
+        for value in (b"a", b"b", b"c"):
+            assert await receive(client, await send(client, value, acks=1))
+        assert called == []
+        follow(partition, 2)
+        assert called == [1, 2]
+        follow(partition, 2)
+        partition.wake_watchers()
+        assert called == [1, 2, 3], "who is left is told when the partition goes"
+        follow(partition, 3)
+        assert called == [1, 2, 3]
+
+
+async def test_hundreds_that_wait_are_answered_when_followers_have_what_they_sent(tmp_path):
+    async with running(tmp_path) as server, client_of(server) as client:
+        await create_topic(client, "t")
+        partition = partition_of(server)
+        await enter(server, partition, replicas=(1, 2), isr=(1, 2))
+        async with contextlib.AsyncExitStack() as stack:
+            clients = [await stack.enter_async_context(client_of(server)) for _ in range(200)]
+            sent = [await send(each, b"x", acks=-1) for each in clients]
+            await until(lambda: partition.watcher_count == len(clients))
+            follow(partition, len(clients))
+            found = [await receive(*each) for each in zip(clients, sent, strict=True)]
+        assert sorted(found) == [(0, offset) for offset in range(len(clients))]
+        assert partition.watcher_count == 0
 
 
 @pytest.mark.parametrize("acks", [1, -1])

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import contextlib
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
@@ -15,13 +17,14 @@ from tests.support.sasl_clients import log_in_scram
 from tests.support.servers import PATIENCE_S, broker_of, config_of, until
 from tests.support.tls_files import certificate, client_side, tls_configs, write
 from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.codecs.errors import ErrorCode
 from wirebroker.config import Config, ConfigError, StartError
 from wirebroker.config.listeners import between_brokers, to_controllers
 from wirebroker.security.first_users import first_users
 from wirebroker.server import Server
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Sequence
     from pathlib import Path
 
 _PACKAGE = "org.apache.kafka.common.security."
@@ -58,13 +61,17 @@ def settings(folder: Path, node_id: int, ports: list[int]) -> dict[str, str]:
 
 
 @contextlib.asynccontextmanager
-async def cluster(tmp_path: Path) -> AsyncIterator[list[Server]]:
+async def cluster(
+    tmp_path: Path, node_ids: Sequence[int] = (1, 2, 3), **more: str
+) -> AsyncIterator[list[Server]]:
     ports = free_ports(4)
     servers: list[Server] = []
     try:
-        for node_id in (1, 2, 3):
+        for node_id in node_ids:
             folder = tmp_path / str(node_id)
-            config = config_of(folder / "data", settings=settings(folder, node_id, ports))
+            configs = settings(folder, node_id, ports)
+            configs |= {name.replace("_", "."): value for name, value in more.items()}
+            config = config_of(folder / "data", settings=configs)
             users = first_users(USERS) if node_id == 1 else []
             server = Server(config, first_users=users)
             await server.start()
@@ -75,11 +82,15 @@ async def cluster(tmp_path: Path) -> AsyncIterator[list[Server]]:
             await server.stop()
 
 
-async def secured_client(server: Server, folder: Path) -> RawClient:
+async def connected(server: Server, folder: Path) -> RawClient:
     streams = await asyncio.open_connection(
         *server.address, ssl=client_side(folder), server_hostname="localhost"
     )
-    client = RawClient(*streams)
+    return RawClient(*streams)
+
+
+async def secured_client(server: Server, folder: Path) -> RawClient:
+    client = await connected(server, folder)
     assert not (await log_in_scram(client, "SCRAM-SHA-256", "alice", "alice-secret")).error_code
     return client
 
@@ -112,6 +123,37 @@ async def test_what_one_is_sent_the_others_have(tmp_path: Path) -> None:
         assert held() == [1, 1, 1]
         for each in (client, leader):
             await each.close()
+
+
+async def test_a_token_is_one_for_all_whoever_has_made_it(tmp_path: Path) -> None:
+    async with (
+        asyncio.timeout(PATIENCE_S),
+        cluster(tmp_path, (1, 2), delegation_token_secret_key="hunter2") as servers,
+    ):
+        client = await secured_client(servers[1], tmp_path)  # the controller is the other's
+        renewers = [{"principal_type": "User", "principal_name": "broker"}]
+        token = await client.ask(
+            ApiKey.CREATE_DELEGATION_TOKEN, 3, {"renewers": renewers, "max_lifetime_ms": -1}
+        )
+        assert (token.error_code, token.principal_name) == (0, "alice")
+        token_id = token.token_id
+        shown = {"hmac": token.hmac, "renew_period_ms": 60_000}
+        renewed = await client.ask(ApiKey.RENEW_DELEGATION_TOKEN, 2, shown)
+        assert token.issue_timestamp_ms < renewed.expiry_timestamp_ms < token.expiry_timestamp_ms
+        for server in servers:
+            metadata = broker_of(server).metadata
+            await until(partial(lambda known: known.image.delegation_token(token_id), metadata))
+            by_token = await connected(server, tmp_path)
+            password = base64.b64encode(token.hmac).decode()
+            answer = await log_in_scram(
+                by_token, "SCRAM-SHA-256", token_id, password, by_token=True
+            )
+            assert answer.error_code == 0
+            shown = {"hmac": token.hmac, "expiry_time_period_ms": -1}
+            refused = await by_token.ask(ApiKey.EXPIRE_DELEGATION_TOKEN, 2, shown)
+            assert refused.error_code == ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
+            await by_token.close()
+        await client.close()
 
 
 async def test_a_broker_whose_login_is_refused_does_not_join(tmp_path: Path) -> None:
@@ -154,7 +196,7 @@ async def test_a_broker_does_not_join_whom_it_does_not_believe(tmp_path: Path) -
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"sasl.mechanism.controller.protocol": "GSSAPI"}, "not by GSSAPI"),
+        ({"sasl.mechanism.controller.protocol": "CRAM-MD5"}, "not by CRAM-MD5"),
         ({"sasl.mechanism.controller.protocol": "SCRAM-SHA-512"}, "sasl.jaas.config is missing"),
         (
             {

@@ -118,10 +118,52 @@ async def test_files_are_sent_in_pieces_and_a_slow_reader_holds_one_of_them(tmp_
         transport = connection._transport
         assert isinstance(transport, TlsTransport)
         assert len(transport._unsent) + transport._outgoing.pending < 80 << 10
+        # It is counted as memory of requests is, all of the piece.
+        assert 16 << 10 < server.table.budget.used_bytes < 80 << 10
         number, answer = await client.receive()
         assert number == 5
         assert answer == b"head" + data + b"tail"
+        await server.until(lambda: not server.table.budget.used_bytes)
+        # Nothing is kept of it.
+        assert transport._unsent.nbytes == len(memoryview(transport._unsent.obj)) == 0
     files.close_all()
+
+
+async def test_where_memory_is_short_a_slow_reader_holds_one_record(tmp_path) -> None:
+    async with serve_tls() as server:
+        budget = server.table.budget
+        budget.add(budget.limit_bytes)
+        server.pieces = [b"x" * (4 * MIB)]
+        client = await secured(server, client_side(tmp_path))
+        client.send(frame(FETCH, b"", 5))
+        (connection,) = server.table._connections
+        await server.until(lambda: connection._queue.unsent_bytes)
+        assert 0 < budget.used_bytes - budget.limit_bytes < 20 << 10
+        assert await client.receive() == (5, b"x" * (4 * MIB))
+        await server.until(lambda: budget.used_bytes == budget.limit_bytes)
+        # What a connection holds that is cut in the middle is given back.
+        client.send(frame(FETCH, b"", 6))
+        await server.until(lambda: budget.used_bytes > budget.limit_bytes)
+        connection.close()
+        assert budget.used_bytes == budget.limit_bytes
+        budget.add(-budget.limit_bytes)
+
+
+async def test_what_waits_to_be_decrypted_is_counted(tmp_path: Path) -> None:
+    async with serve_tls() as server:
+        client = await secured(server, client_side(tmp_path))
+        wait = frame(HEARTBEAT, b"w", 1)
+        client.send(wait)
+        await server.until(lambda: server.waiting)
+        # Behind a request that waits: a look for the peer's end takes a record.
+        client.send(frame(METADATA, os.urandom(100_000), 2))
+        await server.until(lambda: server.table.budget.used_bytes)
+        assert server.table.budget.used_bytes < 80 << 10
+        server.waiting[0].set_result([b"x"])
+        assert await client.receive() == (1, b"x")
+        number, body = await client.receive()
+        assert (number, len(body)) == (2, 100_000)
+        await server.until(lambda: not server.table.budget.used_bytes)
 
 
 async def test_who_a_client_is_stands_in_its_certificate(tmp_path: Path) -> None:

@@ -60,7 +60,12 @@ async def shown(port: int, context: ssl.SSLContext) -> ssl.SSLObject:
 
 async def which(w: World, port: int) -> str:
     """Return which of the two is shown."""
-    engine = await shown(port, client_side(w.path))
+    return await shown_name(w.path, port)
+
+
+async def shown_name(folder: Path, port: int) -> str:
+    """Return which of FIRST and SECOND a listener shows."""
+    engine = await shown(port, client_side(folder))
     certificate = engine.getpeercert(binary_form=True)
     assert certificate is not None
     return {_der(FIRST): "first", _der(SECOND): "second"}.get(certificate, "another")
@@ -100,15 +105,15 @@ async def _same_path(w: World) -> None:
     assert await which(w, port) == "first"
     await change(w, keystore_location=location)
     assert await which(w, port) == "second"
-    # One that cannot be used leaves what was there.
-    write(w.path, "keys", "nothing")
-    await w.change((PREFIX + "keystore.location", location))
-    assert await which(w, port) == "second"
-    # Nor does another's, or one for less hosts (ssl.allow.dn.changes, ssl.allow.san.changes).
-    for other in (certificate("eve"), certificate(hosts=("localhost",))):
+    # What cannot be used is refused, and so are another's, or one for less hosts
+    # (ssl.allow.dn.changes, ssl.allow.san.changes). What was there goes on.
+    for other in ("nothing", certificate("eve"), certificate(hosts=("localhost",))):
         write(w.path, "keys", other)
-        await w.change((PREFIX + "keystore.location", location))
+        refused = await w.change((PREFIX + "keystore.location", location))
+        assert refused is ErrorCode.INVALID_REQUEST
         assert await which(w, port) == "second"
+    nowhere = (PREFIX + "keystore.location", str(w.path / "nowhere"))
+    assert await w.change(nowhere) is ErrorCode.INVALID_REQUEST
     assert not reader.at_eof()
     writer.transport.abort()
 

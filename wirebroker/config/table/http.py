@@ -1,10 +1,10 @@
-"""What is served over HTTP: health, metrics."""
+"""What is served over HTTP: health, metrics; and metrics that are sent by it."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from wirebroker.config.forms import boolean, items
+from wirebroker.config.forms import boolean, integer, items, text
 from wirebroker.config.row import ConfigRow, ConfigType
 
 ROWS: Final = (
@@ -40,5 +40,18 @@ ROWS: Final = (
         False,
         "An HTTP port that is in use is warned of and done without; else the broker does not "
         "start.",
+    ),
+    text(
+        "wirebroker.otlp.endpoint",
+        "",
+        "Where metrics are sent by OTLP, protobuf over HTTP: http://HOST:4318, or the whole "
+        "address that they are posted to; nowhere if empty. Needs `pip install "
+        "'wirebroker[otlp]'`, whose OTEL_EXPORTER_OTLP_HEADERS and the like are heeded.",
+    ),
+    integer(
+        "wirebroker.otlp.interval.ms",
+        60_000,
+        "Time between two of them.",
+        1000,
     ),
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from wirebroker.config.forms import boolean, integer, long, text
+from wirebroker.config.forms import boolean, integer, items, long, text
 
 ROWS: Final = (
     text(
@@ -64,6 +64,12 @@ ROWS: Final = (
         False,
         "Run although protection was asked for that is not there: settings of TLS, ACLs without "
         "an authorizer. Whoever can connect may then do everything.",
+    ),
+    items(
+        "org.apache.kafka.sasl.oauthbearer.allowed.urls",
+        None,
+        "Addresses of web servers (https://…) that keys and tokens of OAUTHBEARER may be read "
+        "from. In Kafka it is a property of the Java process, not a config.",
     ),
     integer(
         "wirebroker.open.files",

@@ -91,6 +91,14 @@ ROWS: Final = (
         )
         for side in ("leader", "follower")
     ),
+    long(
+        "replica.alter.log.dirs.io.max.bytes.per.second",
+        2**63 - 1,
+        "Bytes a second that are copied between log directories at most (KIP-113).",
+        0,
+        mutability=CLUSTER_WIDE,
+        internal=True,
+    ),
     integer(
         "replication.quota.window.num",
         11,
@@ -109,10 +117,9 @@ ROWS: Final = (
         "How long a follower waits for an answer of its leader.",
     ),
     *kept(
-        "Nothing is copied between brokers or directories, and no directory is closed to new logs.",
+        "No directory is closed to new logs.",
         """
         cordoned.log.dirs list "" - per-broker
-        replica.alter.log.dirs.io.max.bytes.per.second long - 0.. cluster-wide
         """,
     ),
     *named("""

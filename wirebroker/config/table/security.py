@@ -41,14 +41,15 @@ ROWS: Final = (
         "sasl.enabled.mechanisms",
         "GSSAPI",
         "What clients of listeners with SASL may authenticate with: PLAIN, SCRAM-SHA-256, "
-        "SCRAM-SHA-512 and OAUTHBEARER are served. A listener may have its own "
+        "SCRAM-SHA-512, OAUTHBEARER and GSSAPI (Kerberos). A listener may have its own "
         "(listener.name.<listener>.sasl.enabled.mechanisms).",
         mutability=PER_BROKER,
     ),
     password(
         "sasl.jaas.config",
         None,
-        'Users of PLAIN, as options of Kafka\'s login module (user_<name>="<password>"). Read as '
+        'Users of PLAIN, as options of Kafka\'s login module (user_<name>="<password>"); of other '
+        "mechanisms who this broker is. Read as "
         "listener.name.<listener>.<mechanism>.sasl.jaas.config alone.",
         mutability=PER_BROKER,
     ),
@@ -68,13 +69,27 @@ ROWS: Final = (
     text(
         "sasl.oauthbearer.jwks.endpoint.url",
         None,
-        "The file (file:///…) of JSON Web Keys by which tokens of OAUTHBEARER are signed; unset: "
-        "nobody signs them. Of this and the next six a listener may have its own.",
+        "The file (file:///…) of JSON Web Keys by which tokens of OAUTHBEARER are signed, or the "
+        "server (https://…) that has them; unset: nobody signs them. Of this and the next eight a "
+        "listener may have its own.",
     ),
     long(
         "sasl.oauthbearer.jwks.endpoint.refresh.ms",
         3_600_000,
-        "How often the file is read again; a token of an unknown key has it read, too.",
+        "How often keys are read again; a token of an unknown key has them read, too.",
+        1,
+    ),
+    long(
+        "sasl.oauthbearer.jwks.endpoint.retry.backoff.ms",
+        100,
+        "How soon a server of keys that does not answer is asked again; each time twice as long.",
+        1,
+    ),
+    long(
+        "sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms",
+        10_000,
+        "The longest time that this becomes.",
+        1,
     ),
     text(
         "sasl.oauthbearer.expected.issuer",
@@ -102,9 +117,91 @@ ROWS: Final = (
         "What of a signed token names its scopes.",
     ),
     text(
+        "sasl.oauthbearer.token.endpoint.url",
+        None,
+        "Where our own tokens of OAUTHBEARER come from: a file (file:///…), or a server of "
+        "identities (https://…, client credentials). Of this and the next nine a listener may have "
+        "its own.",
+    ),
+    text(
+        "sasl.oauthbearer.client.credentials.client.id",
+        None,
+        "Who this broker is to that server (clientId of the JAAS line, too).",
+    ),
+    password(
+        "sasl.oauthbearer.client.credentials.client.secret",
+        None,
+        "What proves it (clientSecret of the JAAS line, too).",
+    ),
+    text(
+        "sasl.oauthbearer.scope",
+        None,
+        "What its tokens shall be good for (scope of the JAAS line, too).",
+    ),
+    text(
+        "sasl.oauthbearer.jwt.retriever.class",
+        "org.apache.kafka.common.security.oauthbearer.DefaultJwtRetriever",
+        "Kafka's own for files and client credentials, which stand for what is built in.",
+    ),
+    text(
+        "sasl.login.callback.handler.class",
+        None,
+        "Of OAUTHBEARER: Kafka's own for such tokens, which stands for what is built in.",
+    ),
+    integer(
+        "sasl.login.connect.timeout.ms",
+        None,
+        "How long connecting to that server may take; 10 s if unset.",
+    ),
+    integer(
+        "sasl.login.read.timeout.ms",
+        None,
+        "How long its answer may take; 10 s if unset.",
+    ),
+    long(
+        "sasl.login.retry.backoff.ms",
+        100,
+        "How soon it is asked again, if it does not answer; each time twice as long.",
+    ),
+    long(
+        "sasl.login.retry.backoff.max.ms",
+        10_000,
+        "How long it is asked again for one login.",
+    ),
+    text(
         "sasl.mechanism.controller.protocol",
         "GSSAPI",
         "SASL mechanism by which brokers log in to controllers of other processes; likewise.",
+    ),
+    password(
+        "delegation.token.secret.key",
+        None,
+        "By which delegation tokens are made and checked, the same on every node of a cluster; "
+        "unset: there are none.",
+    ),
+    long(
+        "delegation.token.max.lifetime.ms",
+        7 * 24 * 3_600_000,
+        "How long a delegation token may be renewed at most.",
+        1,
+    ),
+    long(
+        "delegation.token.expiry.time.ms",
+        24 * 3_600_000,
+        "After how long a delegation token expires that nobody renews.",
+        1,
+    ),
+    long(
+        "delegation.token.expiry.check.interval.ms",
+        3_600_000,
+        "How often the controller removes delegation tokens that have expired.",
+        1,
+    ),
+    integer(
+        "wirebroker.delegation.tokens",
+        10_000,
+        "How many delegation tokens one principal may have made that are not removed yet.",
+        1,
     ),
     text(
         "security.inter.broker.protocol",
@@ -131,13 +228,25 @@ ROWS: Final = (
         "How long a client that failed to authenticate waits until it is told so and closed.",
         0,
     ),
+    items(
+        "sasl.kerberos.principal.to.local.rules",
+        "DEFAULT",
+        "Which user a client of GSSAPI is, by its principal, in Kafka's words (security.md); "
+        "DEFAULT is the first part, of the default realm alone. A listener may have its own, of "
+        "this and the next.",
+        mutability=PER_BROKER,
+    ),
+    text(
+        "sasl.kerberos.service.name",
+        None,
+        "Of GSSAPI: the first part of the principals of brokers that are logged in to.",
+        mutability=PER_BROKER,
+    ),
     *kept(
-        "Kerberos is not served, nor anything else that renews its login.",
+        "Kerberos renews its tickets by itself, and nothing else renews a login by these.",
         """
         sasl.kerberos.kinit.cmd string /usr/bin/kinit - per-broker
         sasl.kerberos.min.time.before.relogin long 60000 - per-broker
-        sasl.kerberos.principal.to.local.rules list DEFAULT - per-broker
-        sasl.kerberos.service.name string - - per-broker
         sasl.kerberos.ticket.renew.jitter double 0.05 - per-broker
         sasl.kerberos.ticket.renew.window.factor double 0.8 - per-broker
         sasl.login.refresh.buffer.seconds short 300 - per-broker
@@ -149,17 +258,8 @@ ROWS: Final = (
     *named("""
         alter.config.policy.class.name asks
         create.topic.policy.class.name asks
-        delegation.token.expiry.check.interval.ms
-        delegation.token.expiry.time.ms
-        delegation.token.max.lifetime.ms
-        delegation.token.secret.key asks
         sasl.client.callback.handler.class
-        sasl.login.callback.handler.class
         sasl.login.class
-        sasl.login.connect.timeout.ms
-        sasl.login.read.timeout.ms
-        sasl.login.retry.backoff.max.ms =10000
-        sasl.login.retry.backoff.ms =100
         sasl.oauthbearer.assertion.algorithm =RS256
         sasl.oauthbearer.assertion.claim.aud
         sasl.oauthbearer.assertion.claim.exp.seconds =300
@@ -171,14 +271,7 @@ ROWS: Final = (
         sasl.oauthbearer.assertion.private.key.file
         sasl.oauthbearer.assertion.private.key.passphrase
         sasl.oauthbearer.assertion.template.file
-        sasl.oauthbearer.client.credentials.client.id
-        sasl.oauthbearer.client.credentials.client.secret
-        sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms =10000
-        sasl.oauthbearer.jwks.endpoint.retry.backoff.ms =100
-        sasl.oauthbearer.jwt.retriever.class =org.apache.kafka.common.security.oauthbearer.DefaultJwtRetriever
         sasl.oauthbearer.jwt.validator.class =org.apache.kafka.common.security.oauthbearer.DefaultJwtValidator
-        sasl.oauthbearer.scope
-        sasl.oauthbearer.token.endpoint.url
         security.providers asks
     """),  # noqa: E501 - names of classes
 )

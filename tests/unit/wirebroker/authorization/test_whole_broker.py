@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.support.batches import batch
+from tests.support.raw_client import RawClient
 from tests.support.requests import create_topic, fetch, produce
 from tests.support.servers import client_of, controller_of, running
 from wirebroker.authorization.access import Authorization, asking_for
@@ -36,10 +37,9 @@ from wirebroker.config import Config, ConfigError, StartError
 from wirebroker.config.authorizer import STANDARD
 from wirebroker.coordinator.controller.controller import ControllerRequest
 from wirebroker.coordinator.controller.image_change import AclChange
-from wirebroker.needs import WRITE_TOPIC
+from wirebroker.needs import DESCRIBE_TOPIC, WRITE_TOPIC, Need
 
 if TYPE_CHECKING:
-    from tests.support.raw_client import RawClient
     from wirebroker.authorization.authorizer import Action, Client
 
 SETTINGS = {"authorizer.class.name": STANDARD, "allow.everyone.if.no.acl.found": "true"}
@@ -65,16 +65,7 @@ async def add(client: RawClient, *rules: dict[str, Any]) -> None:
 
 
 async def remove_all(client: RawClient) -> None:
-    everything = {
-        "resource_type_filter": ANY,
-        "resource_name_filter": None,
-        "pattern_type_filter": ANY,
-        "principal_filter": None,
-        "host_filter": None,
-        "operation": ANY,
-        "permission_type": ANY,
-    }
-    await client.ask(ApiKey.DELETE_ACLS, 3, {"filters": [everything]})
+    await client.ask(ApiKey.DELETE_ACLS, 3, {"filters": [EVERYTHING]})
 
 
 async def test_a_revoked_acl_holds_for_what_a_session_has_prepared(tmp_path):
@@ -134,6 +125,43 @@ async def test_what_comes_in_an_envelope_may_what_its_principal_may(tmp_path):
         assert await create("bob", "10.0.0.1") == DENIED
         assert await create("alice", "10.0.0.2") == DENIED
         assert await create("alice", "10.0.0.1") == 0
+
+
+EVERYTHING: dict[str, Any] = {
+    "resource_type_filter": ANY,
+    "resource_name_filter": None,
+    "pattern_type_filter": ANY,
+    "principal_filter": None,
+    "host_filter": None,
+    "operation": ANY,
+    "permission_type": ANY,
+}
+
+
+@pytest.mark.parametrize("has_authorizer", [True, False])
+async def test_a_controller_listener_tells_of_rules_as_a_broker_does(tmp_path, has_authorizer):
+    both = {
+        "listeners": "PLAINTEXT://127.0.0.1:0,CONTROLLER://127.0.0.1:0",
+        "controller.listener.names": "CONTROLLER",
+        **(SETTINGS if has_authorizer else {}),
+    }
+    async with running(tmp_path, settings=both) as server, client_of(server) as client:
+        if has_authorizer:
+            await add(client, rule(Operation.WRITE), rule(Operation.READ, name="u"))
+        (at,) = server.controllers
+        controller = await RawClient.connect((at.host, at.port))
+        answers = [
+            await each.ask(ApiKey.DESCRIBE_ACLS, 3, EVERYTHING) for each in (client, controller)
+        ]
+        assert answers[0].as_dict() == answers[1].as_dict()
+        assert len(answers[1].resources) == (2 if has_authorizer else 0)
+        assert answers[1].error_code == (0 if has_authorizer else ErrorCode.SECURITY_DISABLED)
+        if has_authorizer:
+            cluster = {"resource_type": Resource.CLUSTER}
+            await add(client, rule(Operation.DESCRIBE, name=CLUSTER_NAME, **cluster))
+            refused = await controller.ask(ApiKey.DESCRIBE_ACLS, 3, EVERYTHING)
+            assert refused.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+        await controller.close()
 
 
 async def test_denials_are_told_and_what_is_allowed_if_one_likes(tmp_path, caplog):
@@ -269,6 +297,28 @@ def test_however_long_the_names_are_that_a_client_asks_about_memory_has_a_bound(
     held_bytes, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert held_bytes < 1 << 20
+
+
+def test_however_many_things_a_client_does_its_decisions_have_one_bound():
+    standard = StandardAuthorizer(Config({"authorizer.class.name": STANDARD}))
+    entry = rule(ALL_OPERATIONS, permission=ALLOW, name="*")
+    made = entry_of(SimpleNamespace(**entry, pattern_type=entry["resource_pattern_type"]))
+    standard.load({b"": made})
+    counting = Counting(standard)
+    asking = asking_for(
+        Authorization(counting, standard), Principal("User", "17"), "127.0.0.1", ApiKey.PRODUCE
+    )
+    needs = [
+        Need(each, Resource.TOPIC) for each in (Operation.READ, Operation.WRITE, Operation.DELETE)
+    ]
+    names = [f"t{n}" for n in range(500)]
+    for need in needs:
+        assert all(asking.may(need, name) for name in names)
+    assert all(asking.may(WRITE_TOPIC, name) for name in names)
+    assert counting.asked == 1_500, "as many are kept"
+    assert all(asking.may(DESCRIBE_TOPIC, f"t{n}") for n in range(501))
+    assert all(asking.may(WRITE_TOPIC, name) for name in names)
+    assert counting.asked == 2_501, "and forgotten together when there is one more than may be"
 
 
 def test_every_api_that_needs_something_has_a_rule():

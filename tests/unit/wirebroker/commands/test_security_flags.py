@@ -162,7 +162,11 @@ def test_mistakes_are_one_line(capsys, monkeypatch, arguments, words) -> None:
     ("settings", "words"),
     [
         ({"security.protocol": "TLS"}, "security.protocol can be PLAINTEXT, SSL"),
-        ({"security.protocol": "SASL_SSL"}, "sasl.mechanism=GSSAPI is not served"),
+        ({"security.protocol": "SASL_SSL"}, "sasl.jaas.config cannot be used"),
+        (
+            {"security.protocol": "SASL_SSL", "sasl.mechanism": "CRAM-MD5"},
+            "sasl.mechanism=CRAM-MD5 is not served",
+        ),
         ({"security.protocol": "SSL", "ssl.truststore.type": "BKS"}, "can be PEM"),
         ({"security.protocol": "SSL", "ssl.enabled.protocols": "SSLv3"}, "SSLv3 is not one of"),
         ({"security.protocol": "SSL", "ssl.cipher.suites": "X"}, "there is no suite X"),

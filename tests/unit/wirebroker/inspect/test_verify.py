@@ -205,6 +205,13 @@ def test_small_files_that_are_wrong_are_found(data, capsys, name, content, words
     assert any(words in row["message"] for row in found), found
 
 
+def test_a_node_without_a_vote_has_no_quorum_state(data, capsys):
+    (data / "__cluster_metadata-0" / "quorum-state").unlink()
+    (found,) = findings(capsys, data)
+    assert found["severity"] == "note"
+    assert "as where the node has no vote" in found["message"]
+
+
 def test_a_deleted_topic_and_one_of_its_name_may_lie_in_two_directories(data, tmp_path, capsys):
     first = tmp_path / "first"
     (first / f"plain-0.{'0' * 32}-delete").mkdir(parents=True)

@@ -69,8 +69,9 @@ def image_of(*records: MetadataRecord) -> ClusterImage:
 
 
 def test_a_cluster_that_this_broker_would_be_the_way_around_is_joined_on_demand_only():
-    image = image_of(metadata_record(RecordType.DELEGATION_TOKEN, token_id="t"))
-    with pytest.raises(StartError, match=r"the cluster holds delegation tokens.*--unprotected"):
+    acl = metadata_record(RecordType.ACCESS_CONTROL_ENTRY, id=bytes(16), principal="User:a")
+    image = image_of(acl)
+    with pytest.raises(StartError, match=r"the cluster holds ACLs.*--unprotected"):
         check_joinable(image, Config(MEMBER))
     check_joinable(image, Config({**MEMBER, "wirebroker.unprotected": "true"}))
 

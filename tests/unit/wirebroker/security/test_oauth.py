@@ -19,7 +19,7 @@ from wirebroker.config import Config, ConfigError
 from wirebroker.config.listeners import listeners_of
 from wirebroker.config.oauth import OAuthSettings
 from wirebroker.security.oauth_mechanism import OAuthMechanism
-from wirebroker.security.sasl import SaslDoors
+from wirebroker.security.sasl_doors import SaslDoors
 from wirebroker.security.tokens import BadTokenError, TokenChecks
 from wirebroker.server import Server
 
@@ -238,7 +238,7 @@ def test_keys_that_change_are_read_again_but_not_for_each_token(tmp_path: Path) 
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        ({URL: "https://example.org/keys"}, "file:///path"),
+        ({URL: "https://example.org/keys"}, "allowed.urls does not name it"),
         ({URL: "file:///no/such/file"}, "no such file"),
         ({"sasl.server.callback.handler.class": "com.example.Mine"}, "only org.apache.kafka"),
     ],

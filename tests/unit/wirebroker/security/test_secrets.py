@@ -1,9 +1,23 @@
-"""No secret is told: by log lines of any level, answers, dumps, or what Python shows of objects."""
+"""No secret is told: by log lines of any level, answers, dumps, or what Python shows of objects.
+
+Secrets are passwords of users (in JAAS lines, in what SCRAM keeps), keys as PEM, and the passwords
+of stores and keys.
+"""
 
 from __future__ import annotations
 
+import base64
 import logging
+import traceback
 from typing import TYPE_CHECKING
+
+import pytest
+from cryptography.hazmat.primitives.serialization import (
+    BestAvailableEncryption,
+    Encoding,
+    PrivateFormat,
+    load_pem_private_key,
+)
 
 from tests.support.sasl_clients import (
     add_scram_user,
@@ -13,14 +27,17 @@ from tests.support.sasl_clients import (
     send_token,
     shake_hands,
 )
-from tests.support.servers import broker_of, client_of, running
+from tests.support.servers import broker_of, client_of, config_of, running
+from tests.support.tls_files import authority, certificate, tls_configs, write
 from wirebroker import cli
 from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.config import ConfigError, StartError
+from wirebroker.config.listeners import listeners_of
+from wirebroker.security.key_stores import read_store
+from wirebroker.server import Server
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    import pytest
 
     from tests.support.raw_client import RawClient
 
@@ -90,3 +107,110 @@ async def test_nothing_tells_a_secret(
     for key in (keys.stored_key, keys.server_key):
         assert key.hex() not in told
         assert repr(key) not in told
+
+
+PASSWORDS = ("store-secret", "key-secret", "trust-secret", "another-secret")
+INLINE = "listener.name.inline.ssl."
+
+
+def key_and_chain(pem: str, password: str = "") -> tuple[str, str]:
+    """Return a certificate's key, encrypted if there is a password, and the rest."""
+    place = pem.index("-----BEGIN CERT")
+    if not password:
+        return pem[:place], pem[place:]
+    key = load_pem_private_key(pem[:place].encode(), None)
+    sealed = BestAvailableEncryption(password.encode())
+    text = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, sealed).decode()
+    return text, pem[place:]
+
+
+def secret_lines(*keys: str) -> list[str]:
+    """Return lines that only a private key has, and the keys' bytes as Python shows them."""
+    lines = [line for key in keys for line in key.splitlines() if not line.startswith("-----")]
+    return [*lines, *(repr(base64.b64decode(line))[2:-1] for line in lines)]
+
+
+def secured(folder: Path) -> tuple[dict[str, str], list[str]]:
+    """Return settings of listeners with TLS by a file and by PEM in place of one; the secrets."""
+    sealed, chain = key_and_chain(certificate(), "key-secret")
+    bare, bare_chain = key_and_chain(certificate("inline"))
+    stored = tls_configs(folder) | {
+        "ssl.keystore.location": write(folder, "sealed.pem", sealed + chain),
+        "ssl.keystore.password": "store-secret",
+        "ssl.key.password": "key-secret",
+        "ssl.truststore.password": "trust-secret",
+    }
+    listeners = {
+        "listeners": "PLAINTEXT://127.0.0.1:0,SSL://127.0.0.1:0,INLINE://127.0.0.1:0",
+        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,SSL:SSL,INLINE:SSL",
+        f"{INLINE}keystore.type": "PEM",
+        f"{INLINE}keystore.location": "",
+        f"{INLINE}keystore.key": bare.replace("\n", " "),
+        f"{INLINE}keystore.certificate.chain": bare_chain.replace("\n", " "),
+        f"{INLINE}truststore.certificates": authority().certificate.replace("\n", " "),
+        f"{INLINE}truststore.type": "PEM",
+        f"{INLINE}truststore.location": "",
+    }
+    return stored | listeners, [*PASSWORDS, *secret_lines(sealed, bare)]
+
+
+async def test_nothing_tells_a_secret_of_tls(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    settings, secrets = secured(tmp_path / "tls")
+    fresh, fresh_chain = key_and_chain(certificate("inline", days=31))
+    secrets += secret_lines(fresh)
+    shown: list[object] = []
+    async with running(tmp_path / "data", settings=settings) as server, client_of(server) as admin:
+
+        async def change(**values: str) -> int:
+            configs = [
+                {"name": INLINE + name.replace("_", "."), "config_operation": 0, "value": value}
+                for name, value in values.items()
+            ]
+            request = {"resources": [{**BROKER, "configs": configs}]}
+            answer = await admin.ask(ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, request)
+            shown.append(answer.as_dict())
+            return int(answer.responses[0].error_code)
+
+        # Keys that are taken, and some that are refused with their password, or in the middle.
+        assert not await change(keystore_key=fresh, keystore_certificate_chain=fresh_chain)
+        sealed, _ = key_and_chain(certificate("inline"), "another-secret")
+        secrets += secret_lines(sealed)
+        assert await change(keystore_key=sealed, key_password="store-secret")
+        assert await change(keystore_key=fresh[: len(fresh) // 2])
+        everything = {**BROKER, "configuration_keys": None}
+        request = {"resources": [everything], "include_synonyms": True}
+        shown.append((await admin.ask(ApiKey.DESCRIBE_CONFIGS, 4, request)).as_dict())
+        listeners = listeners_of(broker_of(server).config)
+        shown += [broker_of(server).config, server, listeners, [each.tls for each in listeners]]
+        shown += [read_store(each.tls.keystore) for each in listeners if each.tls]
+    log = tmp_path / "data" / "__cluster_metadata-0" / "00000000000000000000.log"
+    for form in ([], ["--json"]):
+        assert cli.run(["dump", "--records", str(log), *form]) == 0
+    told = f"{shown!r} {caplog.text} {capsys.readouterr().out}"
+    assert INLINE + "keystore.key" in told
+    assert [each[:12] for each in secrets if each in told] == []
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        {"ssl.key.password": "another-secret"},
+        {f"{INLINE}keystore.key": "-----BEGIN PRIVATE KEY----- another-secret"},
+        {f"{INLINE}keystore.type": "another-secret"},
+        {"ssl.keystore.type": "PKCS12", "ssl.keystore.password": "another-secret"},
+    ],
+)
+async def test_nor_does_what_keeps_a_broker_from_starting(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, broken: dict[str, str]
+) -> None:
+    settings, secrets = secured(tmp_path / "tls")
+    if f"{INLINE}keystore.type" in broken:
+        secrets.remove("another-secret")  # it is where no secret belongs
+    with pytest.raises((StartError, ConfigError)) as refused:
+        await Server(config_of(tmp_path / "data", settings=settings | broken)).start()
+    told = "".join(traceback.format_exception(refused.value)) + caplog.text
+    # Lines of source that the traceback shows are ours.
+    assert [each for each in secrets if each in told] == []

@@ -28,6 +28,7 @@ def cluster(shared):
     for node in shared.nodes:
         node.faults.clear() if node.is_running and not node.is_paused else node.resume()
     shared.start()
+    shared.clock.reset()
     names = list(shared.topics())
     shared._life.ask(lambda client: delete_topics(client, names))
 
@@ -155,3 +156,57 @@ def test_whatever_is_public_has_an_example():
         if not name.startswith("_") and (inspect.isroutine(member) or isinstance(member, property))
     }
     assert public - {each.name.removeprefix("Cluster.") for each in EXAMPLES} == set()
+
+
+def test_the_clock_of_all_nodes_is_moved_that_of_one_that_starts_later_too(cluster):
+    aged = {"retention.ms": 3_600_000, "message.timestamp.type": "LogAppendTime"}
+    cluster.create_topic("orders", partitions=3, config=aged)
+    for partition in range(3):
+        cluster.produce("orders", "old", partition=partition)
+    cluster.nodes[0].stop()
+    cluster.clock.advance(hours=2)
+    assert values(cluster) == []
+    cluster.nodes[0].start()
+    ahead_ms = cluster.nodes[0].clock.now_ms() - cluster.nodes[1].clock.now_ms()
+    assert abs(ahead_ms) < 60_000
+    for partition in range(3):
+        cluster.wait_for_in_sync("orders", partition, count=3)
+    cluster.produce("orders", "new", partition=0)
+    assert values(cluster) == [b"new"]
+
+
+def test_a_fault_of_the_cluster_acts_wherever_the_leader_is(cluster):
+    cluster.create_topic("orders", partitions=3)
+    leaders = {cluster.leader("orders", partition) for partition in range(3)}
+    fault = cluster.faults.error("PRODUCE", "NOT_ENOUGH_REPLICAS", topic="orders").times(1)
+    producer = producer_of(cluster, **{"retry.backoff.ms": 10})
+    for partition in range(3):
+        producer.produce("orders", b"one", partition=partition)
+    assert producer.flush(20) == 0
+    assert fault.acted == len(leaders)
+    with cluster.faults.blackhole("LIST_GROUPS"):
+        assert all(len(node._life.instruct("faults", {})) == 2 for node in cluster.nodes)
+    fault.remove()
+    assert fault.acted == 0
+
+
+def test_a_cluster_holds_again_what_it_held_when_the_snapshot_was_taken(cluster, tmp_path):
+    cluster.create_topic("orders", partitions=3)
+    for partition in range(3):
+        cluster.produce("orders", f"kept {partition}", partition=partition)
+    before = cluster.bootstrap_servers
+    snapshot = cluster.snapshot(tmp_path / "kept")
+    cluster.produce("orders", "lost", partition=0)
+    cluster.create_topic("later")
+    cluster.restore(snapshot)
+    assert sorted(values(cluster)) == [b"kept 0", b"kept 1", b"kept 2"]
+    assert "later" not in cluster.topics()
+    assert cluster.bootstrap_servers == before
+    producer = producer_of(cluster)
+    producer.produce("orders", b"new", partition=1)
+    assert producer.flush(20) == 0
+    cluster.wait_for_in_sync("orders", 1, count=3)
+    with pytest.raises(ValueError, match="something is in"):
+        cluster.snapshot(tmp_path / "kept")
+    with pytest.raises(ValueError, match="no snapshot of a cluster of 3 nodes"):
+        cluster.restore(cluster.nodes[0].directory)

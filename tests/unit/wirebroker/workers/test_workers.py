@@ -108,6 +108,7 @@ def test_workers_are_a_cluster_that_comes_back_from_a_kill_and_stops_as_a_whole(
     log = workers.log.read_text()
     assert log.count("worker 2 (node 2) was ended by SIGKILL: it is started again in 0.5 s") == 1
     assert "replicas on this one machine do not survive its loss" in log
+    assert "INFO [worker 2] wirebroker: stopped\n" in log
     assert re.search(r"^  worker 2 on 127.0.0.1:\d+ \(node 2\)$", log, re.MULTILINE)
     assert re.search(r"^  controller CONTROLLER: 127.0.0.1:\d+$", log, re.MULTILINE)
     data = workers.data_dir

@@ -1,0 +1,1 @@
+"""Clusters and workers, beside Apache Kafka in the same set-up."""

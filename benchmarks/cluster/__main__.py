@@ -1,0 +1,78 @@
+"""Clusters and workers beside Apache Kafka 4.3.1 in the same set-up, on this machine.
+
+    python -m benchmarks.cluster [start] [failover] [produce] [catch-up] [memory] [workers]
+        [--pairs 5] [--tries 4] [--ours CHECKOUT] [--output DIR]
+
+Three nodes of each kind, one of which has the controller as well, one process each. What is named
+is measured, or all; --output keeps earlier figures of other names. CPU per record is the primary
+figure: a rate depends on the generator and on the other processes, which share the cores.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from functools import partial
+from pathlib import Path
+
+from benchmarks.brokers import version
+from benchmarks.cluster import catching_up, failovers, figures, memory, produces, starts, workers
+from benchmarks.machine import describe
+from benchmarks.pairs import MOST_TRIES
+from benchmarks.warm_memory import warm_memory
+from tests.support import tools
+
+
+def main() -> int:
+    """Measure what the arguments ask for."""
+    options = _arguments()
+    ours, pairs = options.ours, options.pairs
+    kinds = {
+        "start": partial(starts.measure, ours, pairs),
+        "failover": partial(failovers.measure, ours, pairs),
+        "produce": partial(produces.measure, ours, pairs, most_tries=options.tries),
+        "catch-up": partial(catching_up.measure, ours, pairs),
+        "memory": partial(memory.measure, ours),
+        "workers": partial(workers.measure, ours, pairs, most_tries=options.tries),
+    }
+    unknown = set(options.kinds) - set(kinds)
+    if unknown:
+        sys.exit(f"no such kind: {', '.join(sorted(unknown))}; there are {', '.join(kinds)}")
+    facts = {
+        "date": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()),
+        "machine": describe(),
+        "memory": f"{warm_memory() >> 30} GiB touched before",
+        "ours": version(ours),
+        "theirs": f"Apache Kafka {tools.KAFKA_VERSION}",
+        "pairs": str(pairs),
+    }
+    found: list[figures.Figure] = []
+    for name in options.kinds or kinds:
+        print(f"{name} …", file=sys.stderr, flush=True)
+        new = kinds[name]()
+        print(figures.table(new), flush=True)
+        found += new
+        if options.output:
+            figures.write(options.output, facts, found)
+    return 0
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="benchmarks.cluster",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("kinds", nargs="*", metavar="KIND")
+    parser.add_argument("--pairs", type=int, default=5)
+    parser.add_argument(
+        "--tries", type=int, default=MOST_TRIES, help="of a run that others disturbed (1: as it is)"
+    )
+    parser.add_argument("--ours", type=Path, help="another checkout of wirebroker than this one")
+    parser.add_argument("--output", type=Path, help="write cluster.md and cluster.json here")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

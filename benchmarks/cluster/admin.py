@@ -1,0 +1,115 @@
+"""What measurements ask of a cluster: topics placed by hand, who leads, who is in sync."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+from tests.support.raw_client import BlockingClient
+from wirebroker.codecs.api_keys import ApiKey
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from tests.support.brokers import Broker
+
+PATIENCE_S = 300.0  # Apache Kafka takes a minute for 10,000 partitions
+_PREFERRED = 0
+
+
+def until(condition: Callable[[], bool], *, poll_s: float = 0.05) -> None:
+    """Wait for a condition.
+
+    Raises:
+        TimeoutError: It has not come in PATIENCE_S.
+    """
+    give_up = time.monotonic() + PATIENCE_S
+    while not condition():
+        if time.monotonic() > give_up:
+            raise TimeoutError(f"not after {PATIENCE_S:.0f} s")
+        time.sleep(poll_s)
+
+
+def await_served(port: int, topic: str, partition: int = 0) -> None:
+    """Wait until the broker at a port serves a partition: it may learn of it later than others."""
+    client = BlockingClient(("127.0.0.1", port), timeout_s=PATIENCE_S)
+    asked = [{"partition_index": partition, "timestamp": -1}]
+    request = {"replica_id": -1, "topics": [{"name": topic, "partitions": asked}]}
+
+    def is_served() -> bool:
+        (found,) = client.ask(ApiKey.LIST_OFFSETS, 1, request).topics[0].partitions
+        return not found.error_code
+
+    until(is_served, poll_s=0.01)
+    client.close()
+
+
+class Admin:
+    """A connection to one broker; others' metadata may be a moment older or newer."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._client = BlockingClient(("127.0.0.1", broker.port), timeout_s=PATIENCE_S)
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._client.close()
+
+    def brokers(self) -> set[int]:
+        """Return the ids of the brokers that serve: the unfenced ones."""
+        answer = self._client.ask(ApiKey.METADATA, 9, {"topics": []})
+        return {each.node_id for each in answer.brokers}
+
+    def ports(self) -> dict[int, int]:
+        """Return the port of each broker that serves."""
+        answer = self._client.ask(ApiKey.METADATA, 9, {"topics": []})
+        return {each.node_id: each.port for each in answer.brokers}
+
+    def partitions(self, topic: str) -> list[Any]:
+        """Return a topic's partitions as Metadata has them, in order; none if there is no topic."""
+        asked = {"topics": [{"name": topic}], "allow_auto_topic_creation": False}
+        (found,) = self._client.ask(ApiKey.METADATA, 9, asked).topics
+        return sorted(found.partitions, key=lambda each: int(each.partition_index))
+
+    def create(self, topic: str, replicas: Sequence[Sequence[int]]) -> None:
+        """Create a topic whose partitions have these replicas; the first of each leads."""
+        placed = [
+            {"partition_index": index, "broker_ids": list(nodes)}
+            for index, nodes in enumerate(replicas)
+        ]
+        new = {"name": topic, "num_partitions": -1, "replication_factor": -1}
+        request = {"topics": [{**new, "assignments": placed}], "timeout_ms": 120_000}
+        answer = self._client.ask(ApiKey.CREATE_TOPICS, 5, request)
+        assert answer.topics[0].error_code == 0, answer
+
+    def await_replicas(self, topic: str, replicas: Sequence[Sequence[int]]) -> None:
+        """Wait until each partition is led by its first replica, and all of them are in sync."""
+
+        def are_there() -> bool:
+            found = self.partitions(topic)
+            return len(found) == len(replicas) and all(
+                each.leader_id == nodes[0] and set(each.isr_nodes) == set(nodes)
+                for each, nodes in zip(found, replicas, strict=True)
+            )
+
+        until(are_there)
+
+    def delete(self, topic: str) -> None:
+        """Delete a topic."""
+        request = {"topic_names": [topic], "timeout_ms": 60_000}
+        answer = self._client.ask(ApiKey.DELETE_TOPICS, 5, request)
+        assert answer.responses[0].error_code == 0, answer
+
+    def reassign(self, topic: str, replicas: Sequence[int]) -> None:
+        """Give partition 0 these replicas."""
+        wanted = [{"partition_index": 0, "replicas": list(replicas)}]
+        request = {"timeout_ms": 60_000, "topics": [{"name": topic, "partitions": wanted}]}
+        answer = self._client.ask(ApiKey.ALTER_PARTITION_REASSIGNMENTS, 0, request)
+        assert answer.error_code == 0, answer
+        assert answer.responses[0].partitions[0].error_code == 0, answer
+
+    def elect_preferred(self, topic: str) -> None:
+        """Have the first replica of partition 0 lead."""
+        wanted = [{"topic": topic, "partitions": [0]}]
+        request = {"election_type": _PREFERRED, "timeout_ms": 60_000, "topic_partitions": wanted}
+        answer = self._client.ask(ApiKey.ELECT_LEADERS, 2, request)
+        assert answer.error_code == 0, answer

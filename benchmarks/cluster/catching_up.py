@@ -1,0 +1,96 @@
+"""Catching up: a gigabyte that one node has is copied to another, which a reassignment adds.
+
+From the request until the new replica is in sync. Both nodes run, warm, with the pages in memory.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, NamedTuple
+
+from benchmarks import generators
+from benchmarks.cluster.admin import Admin, await_served, until
+from benchmarks.cluster.figures import Figure
+from benchmarks.cluster.nodes import FIRST, OURS, THEIRS, Trio, trio
+from benchmarks.machine import cpu_seconds
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_TOPIC = "catch-up"
+_FROM, _TO = 2, 3
+_RECORD_BYTES = 1000
+_HALF_OF_THEIRS = 2.0
+
+
+class Copied(NamedTuple):
+    """One copy of a gigabyte."""
+
+    mb_a_second: float
+    leader_s: float
+    follower_s: float
+
+
+def measure(checkout: Path | None, pairs: int, *, records: int = 1_000_000) -> list[Figure]:
+    """Copy in turns; the first copy of each kind is not counted."""
+    found: dict[str, list[Copied]] = {OURS: [], THEIRS: []}
+    settings = {"file.delete.delay.ms": "1000"}
+    with trio(OURS, checkout, settings) as ours, trio(THEIRS, None, settings) as theirs:
+        for nodes in (ours, theirs):
+            _fill(nodes, records)
+        for number in range(pairs + 1):
+            for kind, nodes in ((OURS, ours), (THEIRS, theirs)):
+                copied = _copy(nodes, records)
+                print(f"  {kind}: {copied}", flush=True)
+                if number:
+                    found[kind].append(copied)
+    megabytes = records * _RECORD_BYTES / 1e6
+    ours_found, theirs_found = found[OURS], found[THEIRS]
+
+    def figure(name: str, unit: str, of: str, *, is_rate: bool = False) -> Figure:
+        per = 1.0 if is_rate else 1000 / megabytes
+        return Figure(
+            name,
+            unit,
+            [getattr(each, of) * per for each in ours_found],
+            [getattr(each, of) * per for each in theirs_found],
+            is_more_better=is_rate,
+            least_ratio=None if is_rate else _HALF_OF_THEIRS,
+            digits=0 if is_rate else 2,
+        )
+
+    return [
+        figure("catching up 1 GB", "MB/s", "mb_a_second", is_rate=True),
+        figure("catching up: CPU of the leader", "s/GB", "leader_s"),
+        figure("catching up: CPU of the follower", "s/GB", "follower_s"),
+    ]
+
+
+def _fill(nodes: Trio, records: int) -> None:
+    admin = Admin(nodes.nodes[FIRST])
+    admin.create(_TOPIC, [[_FROM]])
+    admin.await_replicas(_TOPIC, [[_FROM]])
+    admin.close()
+    await_served(nodes.nodes[_FROM].port, _TOPIC)
+    options = {"records": records, "record_bytes": _RECORD_BYTES}
+    generators.librdkafka(nodes.nodes[_FROM], _TOPIC, "produce", options)
+
+
+def _copy(nodes: Trio, records: int) -> Copied:
+    admin = Admin(nodes.nodes[FIRST])
+    leader, follower = (nodes.nodes[each].process_id for each in (_FROM, _TO))
+    before = cpu_seconds(leader), cpu_seconds(follower)
+    began = time.monotonic()
+    admin.reassign(_TOPIC, [_FROM, _TO])
+    until(lambda: set(admin.partitions(_TOPIC)[0].isr_nodes) == {_FROM, _TO}, poll_s=0.01)
+    took_s = time.monotonic() - began
+    copied = Copied(
+        records * _RECORD_BYTES / 1e6 / took_s,
+        cpu_seconds(leader) - before[0],
+        cpu_seconds(follower) - before[1],
+    )
+    admin.reassign(_TOPIC, [_FROM])
+    admin.await_replicas(_TOPIC, [[_FROM]])
+    admin.close()
+    time.sleep(3)  # until the files of the copy are deleted, too
+    return copied

@@ -1,0 +1,127 @@
+"""What was measured of ours and of Apache Kafka's, its ratio, and what was to be reached."""
+
+from __future__ import annotations
+
+import json
+import statistics
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING
+
+from benchmarks.pairs import Bounded, bounded
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from pathlib import Path
+
+    from benchmarks.pairs import Pairs
+
+_HEAD = (
+    "| what | ours | theirs | times better | to reach |",
+    "| --- | ---: | ---: | ---: | ---: |",
+)
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One row: values of ours and theirs, index by index from the same pair.
+
+    Attributes:
+        name: As the table shows it.
+        unit: Of the values.
+        ours: Of each pair.
+        theirs: Of each pair.
+        is_more_better: As with rates; times and sizes are the other way round.
+        least_ratio: How many times better is to be reached; None: nothing is.
+        most_longer: How much more ours may be, in the unit, where that is what is to be reached.
+        digits: Behind the point.
+    """
+
+    name: str
+    unit: str
+    ours: list[float] = field(default_factory=list[float])
+    theirs: list[float] = field(default_factory=list[float])
+    is_more_better: bool = False
+    least_ratio: float | None = None
+    most_longer: float | None = None
+    digits: int = 0
+
+    def ratio(self) -> Bounded:
+        """Return how many times better ours is."""
+        pairs = zip(self.ours, self.theirs, strict=True)
+        if self.is_more_better:
+            return bounded([ours / theirs for ours, theirs in pairs])
+        return bounded([theirs / ours for ours, theirs in pairs])
+
+    def is_reached(self) -> bool | None:
+        """Say whether what was to be reached is; None: nothing was."""
+        if self.most_longer is not None:
+            longer = statistics.median(self.ours) - statistics.median(self.theirs)
+            return longer <= self.most_longer
+        return None if self.least_ratio is None else self.ratio().median >= self.least_ratio
+
+    def row(self) -> str:
+        """Return its row of the table."""
+        ours, theirs = (
+            f"{statistics.median(each):,.{self.digits}f}" for each in (self.ours, self.theirs)
+        )
+        wanted = "" if self.least_ratio is None else f"{self.least_ratio:g}"
+        if self.most_longer is not None:
+            wanted = f"+ {self.most_longer:g} {self.unit}"
+        verdict = {None: "", True: " ✓", False: " ✗"}[self.is_reached()]
+        cells = [self.name, f"{ours} {self.unit}", theirs, str(self.ratio()), wanted + verdict]
+        return f"| {' | '.join(cells)} |"
+
+
+def of_pairs(
+    name: str, pairs: Pairs, *, unit: str, reach: tuple[float | None, float | None]
+) -> list[Figure]:
+    """Return rate, CPU and, if the generator tells it, latency of a case.
+
+    Args:
+        name: Of the case.
+        pairs: Its runs.
+        unit: What is counted.
+        reach: Ratios to reach, of the rate and of the CPU.
+    """
+
+    def figure(what: str, unit: str, of: str, **more: float | None) -> Figure:
+        ours, theirs = ([getattr(run, of) for run in runs] for runs in (pairs.ours, pairs.theirs))
+        is_rate = of == "rate"
+        return Figure(f"{name}: {what}", unit, ours, theirs, is_more_better=is_rate, **more)  # type: ignore[arg-type]
+
+    rate, cpu = reach
+    found = [
+        figure("rate", f"{unit}s/s", "rate", least_ratio=rate),
+        figure(f"CPU per {unit}", "us", "cpu_us", least_ratio=cpu, digits=1),
+    ]
+    ours, theirs = (
+        [run.extra["p99_us"] / 1000 for run in runs if "p99_us" in run.extra]
+        for runs in (pairs.ours, pairs.theirs)
+    )
+    if ours and theirs:
+        found.append(Figure(f"{name}: p99", "ms", ours, theirs, digits=2))
+    return found
+
+
+def table(figures: Iterable[Figure]) -> str:
+    """Return the table in Markdown."""
+    return "\n".join([*_HEAD, *(each.row() for each in figures)])
+
+
+def write(folder: Path, facts: Mapping[str, str], figures: Iterable[Figure]) -> None:
+    """Write `cluster.md` and `cluster.json`; figures of other names that stand there stay."""
+    folder.mkdir(parents=True, exist_ok=True)
+    known = {each.name: each for each in read(folder)}
+    known |= {each.name: each for each in figures}
+    told = ", ".join(f"{name}: {fact}" for name, fact in facts.items())
+    (folder / "cluster.md").write_text(f"{told}\n\n{table(known.values())}\n")
+    content = {"facts": dict(facts), "figures": [asdict(each) for each in known.values()]}
+    (folder / "cluster.json").write_text(json.dumps(content, indent=1) + "\n")
+
+
+def read(folder: Path) -> list[Figure]:
+    """Return what `write` has written; nothing if there is nothing."""
+    path = folder / "cluster.json"
+    if not path.exists():
+        return []
+    return [Figure(**each) for each in json.loads(path.read_text())["figures"]]

@@ -1,0 +1,67 @@
+"""Memory of a node that has so many replicas, and the CPU that it takes while nobody asks for any.
+
+Topics of 100 partitions at replication factor 3: each node leads a third, and follows the rest.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from typing import TYPE_CHECKING
+
+from benchmarks.cluster.admin import Admin, until
+from benchmarks.cluster.figures import Figure
+from benchmarks.cluster.nodes import FIRST, OURS, THEIRS, Trio, trio
+from benchmarks.machine import cpu_seconds, resident_mb
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_IN_A_TOPIC = 100
+_IDLE_S = 10.0
+_QUARTER_OF_THEIRS = 4.0
+_TURNS = ([1, 2, 3], [2, 3, 1], [3, 1, 2])
+
+
+def measure(checkout: Path | None, sizes: tuple[int, ...] = (1_000, 10_000)) -> list[Figure]:
+    """Create the topics on each kind, one after the other, so that they share no memory."""
+    memory: dict[tuple[str, int], list[float]] = {}
+    idle: dict[tuple[str, int], list[float]] = {}
+    for kind in (OURS, THEIRS):
+        with trio(kind, checkout if kind == OURS else None) as nodes:
+            known = 0
+            for size in sizes:
+                _create(nodes, known // _IN_A_TOPIC, size // _IN_A_TOPIC)
+                known = size
+                time.sleep(_IDLE_S)
+                idle[kind, size] = _idle_ms(nodes)
+                memory[kind, size] = [resident_mb(each) for each in nodes.process_ids]
+                print(f"  {kind}, {size}: {memory[kind, size]} {idle[kind, size]}", flush=True)
+    found: list[Figure] = []
+    for size in sizes:
+        name = f"{size:,} replicas on a node"
+        ours, theirs = ([statistics.mean(memory[kind, size])] for kind in (OURS, THEIRS))
+        found.append(Figure(f"{name}: memory", "MB", ours, theirs, least_ratio=_QUARTER_OF_THEIRS))
+        ours, theirs = ([statistics.mean(idle[kind, size])] for kind in (OURS, THEIRS))
+        found.append(Figure(f"{name}: CPU of an idle second", "ms", ours, theirs, digits=1))
+    return found
+
+
+def _create(nodes: Trio, first: int, last: int) -> None:
+    admin = Admin(nodes.nodes[FIRST])
+    until(lambda: admin.brokers() == {1, 2, 3})
+    replicas = [_TURNS[index % 3] for index in range(_IN_A_TOPIC)]
+    names = [f"many-{number}" for number in range(first, last)]
+    for name in names:
+        admin.create(name, replicas)
+    for name in names:
+        admin.await_replicas(name, replicas)
+    admin.close()
+
+
+def _idle_ms(nodes: Trio) -> list[float]:
+    """Return each node's CPU of a second, in milliseconds."""
+    before = [cpu_seconds(each) for each in nodes.process_ids]
+    time.sleep(_IDLE_S)
+    after = [cpu_seconds(each) for each in nodes.process_ids]
+    return [(b - a) * 1000 / _IDLE_S for a, b in zip(before, after, strict=True)]

@@ -1,0 +1,146 @@
+"""The clusters that are measured: three nodes of a checkout, and three of Apache Kafka's, alike.
+
+Node 1 is a broker and the only controller, nodes 2 and 3 are brokers that join it, each a process
+with the server.properties that either kind takes. What is measured lies on 2 and 3, so that a kill
+never takes the controller.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from benchmarks.brokers import KAFKA_HEARTBEATS, KAFKA_JVM, SETTINGS, of_checkout
+from compat_tests.cluster.nodes import Cluster, JavaBroker, MemberBroker
+from compat_tests.cluster.own_controller import OwnController
+from tests.support.brokers import BrokerError, java_tool
+from tests.support.ports import HOST, free_port
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from tests.support.brokers import Broker
+
+OURS: Final = "ours"
+THEIRS: Final = "theirs"
+FIRST: Final = 1
+MEMBERS: Final = (2, 3)
+# Leaderships stay where a measurement puts them.
+_UNMOVED: Final = {"auto.leader.rebalance.enable": "false"}
+SHORT_SESSIONS: Final = {
+    "broker.session.timeout.ms": "2000",
+    "broker.heartbeat.interval.ms": "500",
+}
+
+
+class OurFirst(OwnController):
+    """Node 1 of a checkout."""
+
+    checkout: Path | None = None
+
+    def _command(self) -> list[str]:
+        return of_checkout(super()._command(), self.checkout)
+
+
+class OurMember(MemberBroker):
+    """A node of a checkout that joins."""
+
+    checkout: Path | None = None
+
+    def _command(self) -> list[str]:
+        return of_checkout(super()._command(), self.checkout)
+
+
+class TheirMember(JavaBroker):
+    """Apache Kafka as its scripts start it."""
+
+    def _command(self) -> list[str]:
+        return [*java_tool("-Xmx1G", "kafka.Kafka", KAFKA_JVM), str(self.properties)]
+
+
+class TheirFirst(TheirMember):
+    """Apache Kafka as broker and controller."""
+
+    def _role(self) -> dict[str, str]:
+        controller = f"CONTROLLER://{HOST}:{self.cluster.places[self.node_id]}"
+        return {
+            **super()._role(),
+            "process.roles": "broker,controller",
+            "listeners": f"PLAINTEXT://{HOST}:{self.port},{controller}",
+        }
+
+
+class Trio:
+    """Three nodes of one kind.
+
+    Args:
+        folder: Of the cluster's own.
+        kind: OURS or THEIRS.
+        checkout: Of ours; None is this one.
+        settings: Of every node, beyond Kafka's defaults.
+
+    Attributes:
+        nodes: By node id.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        kind: str,
+        *,
+        checkout: Path | None = None,
+        settings: Mapping[str, str] | None = None,
+    ) -> None:
+        named = {**KAFKA_HEARTBEATS, **SETTINGS, **_UNMOVED, **(settings or {})}
+        self._cluster = Cluster(folder, controllers=0, settings=named)
+        self._cluster.places[FIRST] = free_port()
+        self._checkout = checkout.absolute() if checkout else None
+        self._is_ours = kind == OURS
+        self.nodes = self._cluster.brokers
+        for node_id in (FIRST, *MEMBERS):
+            self.nodes[node_id] = self._make(node_id)
+
+    @property
+    def process_ids(self) -> list[int]:
+        """The three processes."""
+        return [each for node in self.nodes.values() for each in node.process_ids]
+
+    def start(self) -> None:
+        """Start all, the one with the controller first."""
+        for node in self.nodes.values():
+            node.start()
+
+    def stop(self) -> None:
+        """Stop all; what doesn't stop by itself is killed."""
+        for node_id in (*MEMBERS, FIRST):
+            try:
+                self.nodes[node_id].stop()
+            except BrokerError:
+                self.nodes[node_id].kill9()
+
+    def _make(self, node_id: int) -> Broker:
+        if not self._is_ours:
+            return (TheirFirst if node_id == FIRST else TheirMember)(self._cluster, node_id)
+        node: OurFirst | OurMember
+        if node_id == FIRST:
+            node = OurFirst(self._cluster, node_id, has_broker=True)
+        else:
+            node = OurMember(self._cluster, node_id)
+        node.checkout = self._checkout
+        return node
+
+
+@contextlib.contextmanager
+def trio(
+    kind: str, checkout: Path | None, settings: Mapping[str, str] | None = None
+) -> Iterator[Trio]:
+    """Run three nodes of a kind, with folders of their own."""
+    with tempfile.TemporaryDirectory(prefix=f"wirebroker-trio-{kind}-") as name:
+        nodes = Trio(Path(name), kind, checkout=checkout, settings=settings)
+        try:
+            nodes.start()
+            yield nodes
+        finally:
+            nodes.stop()

@@ -1,0 +1,69 @@
+"""A node's start: from exec until the controller lets it serve, which others' Metadata tells.
+
+The node was formatted before and has stopped cleanly; its session of before is over, so that
+neither kind waits for that.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import TYPE_CHECKING, NamedTuple
+
+from benchmarks.cluster.admin import Admin, until
+from benchmarks.cluster.figures import Figure
+from benchmarks.cluster.nodes import FIRST, OURS, SHORT_SESSIONS, THEIRS, Trio, trio
+from benchmarks.machine import cpu_seconds
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_NODE = 3
+_SESSION_S = int(SHORT_SESSIONS["broker.session.timeout.ms"]) / 1000
+
+
+class Start(NamedTuple):
+    """One start."""
+
+    ms: float
+    cpu_ms: float
+
+
+def measure(checkout: Path | None, pairs: int) -> list[Figure]:
+    """Start one node of each kind in turns."""
+    found: dict[str, list[Start]] = {OURS: [], THEIRS: []}
+    with (
+        trio(OURS, checkout, SHORT_SESSIONS) as ours,
+        trio(THEIRS, None, SHORT_SESSIONS) as theirs,
+    ):
+        for _ in range(pairs):
+            for kind, nodes in ((OURS, ours), (THEIRS, theirs)):
+                found[kind].append(_start(nodes))
+                print(f"  {kind}: {found[kind][-1]}", flush=True)
+    ours_found, theirs_found = found[OURS], found[THEIRS]
+    return [
+        Figure("start to unfenced", "ms", [a.ms for a in ours_found], [b.ms for b in theirs_found]),
+        Figure(
+            "start to unfenced: CPU",
+            "ms",
+            [a.cpu_ms for a in ours_found],
+            [b.cpu_ms for b in theirs_found],
+        ),
+    ]
+
+
+def _start(nodes: Trio) -> Start:
+    node, admin = nodes.nodes[_NODE], Admin(nodes.nodes[FIRST])
+    node.stop()
+    until(lambda: _NODE not in admin.brokers())
+    # Until then a controller of either kind takes the next incarnation for a second one.
+    time.sleep(1.5 * _SESSION_S)
+    starter = threading.Thread(target=node.start)
+    began = time.monotonic()
+    starter.start()
+    until(lambda: _NODE in admin.brokers(), poll_s=0.003)
+    took_ms = (time.monotonic() - began) * 1000
+    cpu_ms = cpu_seconds(node.process_id) * 1000
+    starter.join()
+    admin.close()
+    return Start(took_ms, cpu_ms)

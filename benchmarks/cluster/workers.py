@@ -1,0 +1,179 @@
+"""`serve --workers 2` beside one process, and beside one Apache Kafka, on two cores.
+
+Two partitions, a generator for each; the workers lead one each. A generator needs a core, too: what
+the two take of both cores is told, and what is left for the brokers is the rest.
+"""
+
+from __future__ import annotations
+
+import itertools
+import statistics
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from benchmarks import generators
+from benchmarks.brokers import Checkout, apache_kafka
+from benchmarks.cluster import figures
+from benchmarks.cluster.admin import Admin, await_served, until
+from benchmarks.pairs import Pairs, Sample
+from benchmarks.pairs import measure as measure_pairs
+from tests.support.raw_client import request_frame
+from tests.support.requests import produce_request
+from wirebroker.codecs.api_keys import ApiKey
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from benchmarks.cluster.figures import Figure
+    from tests.support.brokers import Broker
+
+_WORKERS = 2
+_LEAST_RATE, _MOST_CPU = 1.5, 1.1
+_VERSION = 11
+_numbers = itertools.count()
+
+
+class Workers(Checkout):
+    """A checkout's broker as two processes and a supervisor."""
+
+    @property
+    def process_id(self) -> int:
+        """Of worker 1, which listens at the port."""
+        return self._children()[0]
+
+    @property
+    def process_ids(self) -> Sequence[int]:
+        """Of the supervisor, and of the workers."""
+        return [super().process_id, *self._children()]
+
+    def _command(self) -> list[str]:
+        return [*super()._command(), "--workers", str(_WORKERS)]
+
+    def _children(self) -> list[int]:
+        path = Path(f"/proc/{super().process_id}/task/{super().process_id}/children")
+        return sorted(int(each) for each in path.read_text().split())
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Two generators, each at the leader of a partition."""
+
+    name: str
+    unit: str
+    connections: int
+    batch: bytes
+    seconds: float
+
+    def prepare(self, broker: Broker) -> str:
+        """Create the topic, a partition for each broker that there is."""
+        topic, admin = f"spread-{next(_numbers):05d}", Admin(broker)
+        nodes = sorted(admin.brokers())
+        replicas = [[nodes[index % len(nodes)]] for index in range(_WORKERS)]
+        admin.create(topic, replicas)
+        admin.await_replicas(topic, replicas)
+        admin.close()
+        for index, port in enumerate(self._leaders(broker, topic)):
+            await_served(port, topic, index)
+        return topic
+
+    def run(self, broker: Broker, topic: str) -> Sample:
+        """Drive both partitions at once."""
+        leaders = self._leaders(broker, topic)
+        with ThreadPoolExecutor(len(leaders)) as threads:
+            found = list(threads.map(partial(self._drive, topic), range(len(leaders)), leaders))
+        seconds = max(each["seconds"] for each in found)
+        requests = sum(each["requests"] for each in found)
+        share = sum(each["cpu_s"] for each in found) / seconds / 2
+        p99 = max(each["p99_us"] for each in found)
+        return Sample(requests, seconds, {"p99_us": p99, "generators": share})
+
+    def clean(self, broker: Broker, topic: str) -> None:
+        """Delete the topic."""
+        admin = Admin(broker)
+        admin.delete(topic)
+        admin.close()
+
+    def _leaders(self, broker: Broker, topic: str) -> list[int]:
+        """Return the port of each partition's leader."""
+        admin = Admin(broker)
+        ports = admin.ports()
+        found = [ports[each.leader_id] for each in admin.partitions(topic)]
+        admin.close()
+        return found
+
+    def _drive(self, topic: str, index: int, port: int) -> dict[str, float]:
+        request = produce_request({(topic, index): self.batch})
+        frame = request_frame(ApiKey.PRODUCE, _VERSION, request)
+        return generators.drive(
+            port,
+            [frame],
+            connections=self.connections // _WORKERS,
+            seconds=self.seconds,
+            error_at=4 + 1 + 1 + 1 + len(topic) + 1 + 4,
+        )
+
+
+def cases(seconds: float) -> list[Spread]:
+    """Return the kinds of load."""
+    small = generators.one_batch(records=1, record_bytes=100)
+    large = generators.one_batch(records=1, record_bytes=65_000)
+    return [
+        Spread("100 B, 200 connections", "record", 200, small, seconds),
+        Spread("64 KiB, 4 connections", "request", 4, large, seconds),
+    ]
+
+
+def measure(
+    checkout: Path | None, pairs: int, *, seconds: float = 3.0, most_tries: int
+) -> list[Figure]:
+    """Take threes of runs: workers, Apache Kafka, one process."""
+    found: list[Figure] = []
+    with tempfile.TemporaryDirectory(prefix="wirebroker-workers-") as name:
+        several = Workers(Path(name) / "workers", checkout)
+        theirs = apache_kafka(Path(name) / "theirs")
+        one = Checkout(Path(name) / "one", checkout)
+        try:
+            for broker in (several, theirs, one):
+                broker.start()
+            admin = Admin(several)
+            until(lambda: len(admin.brokers()) == _WORKERS)
+            admin.close()
+            for case in cases(seconds):
+                runs = measure_pairs(case, several, theirs, pairs, one, most_tries=most_tries)
+                found += _figures(case, runs)
+        finally:
+            for broker in (several, theirs, one):
+                broker.stop()
+    return found
+
+
+def _figures(case: Spread, runs: Pairs) -> list[Figure]:
+    kafka = figures.of_pairs(
+        f"2 workers beside Kafka, {case.name}", runs, unit=case.unit, reach=(None, None)
+    )
+    beside_one = Pairs(ours=runs.ours, theirs=runs.plain)
+    one = figures.of_pairs(
+        f"2 workers beside one process, {case.name}",
+        beside_one,
+        unit=case.unit,
+        reach=(_LEAST_RATE, 1 / _MOST_CPU),
+    )
+    shares: dict[str, Any] = {
+        kind: statistics.median(run.extra["generators"] for run in each)
+        for kind, each in (("workers", runs.ours), ("Kafka", runs.theirs), ("one", runs.plain))
+    }
+    print("\n".join(each.row() for each in (*kafka, *one)), flush=True)
+    print("  generators took", {kind: f"{each:.0%}" for kind, each in shares.items()}, flush=True)
+    return [*kafka, *one, _share(case, runs)]
+
+
+def _share(case: Spread, runs: Pairs) -> Figure:
+    ours, theirs = (
+        [run.extra["generators"] * 100 for run in each] for each in (runs.ours, runs.plain)
+    )
+    name = f"2 workers beside one process, {case.name}: both cores' share of the generators"
+    return figures.Figure(name, "%", ours, theirs, is_more_better=True)

@@ -1,0 +1,57 @@
+"""The transcripts at a member of a cluster, `python -m tests.nightly cluster-transcripts`.
+
+The broker that is asked is node 1; its controller is another process, so that whatever the
+controller decides is forwarded with the client's name, answered there, and followed here before
+the client has its answer. It says what a single broker says: what Apache Kafka was recorded to say.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING, Final
+
+import pytest
+
+from compat_tests.cluster.nodes import FIRST_CONTROLLER, Cluster
+from compat_tests.cluster.own_controller import OwnController
+from tests.support.brokers import HOST
+from tests.transcripts.agreed import AGREED
+from tests.transcripts.comparing import differences
+from tests.transcripts.driver import Driver
+from tests.transcripts.script import Step, parse
+from tests.transcripts.test_transcripts import FILES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+pytestmark = pytest.mark.long
+
+# By transcript, the sentences in which a member differs; each stands in docs/compatibility.md.
+AGREED_OF_MEMBERS: Final[dict[str, list[str]]] = {}
+
+
+@contextlib.contextmanager
+def driver_of_member(directory: Path, steps: Sequence[Step]) -> Iterator[Driver]:
+    """Start a controller and its one member, with the configs that the steps ask for."""
+    wanted = [word for step in steps if step.command[0] == "settings" for word in step.command[1:]]
+    settings = dict(word.split("=", 1) for word in wanted)
+    cluster = Cluster(directory, controllers=0, settings=settings)
+    controller = OwnController(cluster, FIRST_CONTROLLER)
+    try:
+        controller.start()
+        member = cluster.wirebroker(1, settings)
+        with contextlib.closing(Driver(HOST, member.port, restart=member.restart)) as driver:
+            yield driver
+    finally:
+        cluster.stop()
+        controller.stop()
+
+
+@pytest.mark.parametrize("file", FILES, ids=[file.stem for file in FILES])
+def test_a_member_answers_as_apache_kafka_did(file: Path, tmp_path: Path) -> None:
+    steps = parse(file.read_text())
+    with driver_of_member(tmp_path, steps) as driver:
+        found = [line for step in steps for line in differences(step, driver.answer(step))]
+    agreed = AGREED_OF_MEMBERS.get(file.stem, AGREED.get(file.stem, []))
+    assert found == agreed, "\n".join([f"{file.name} differs:", *found])

@@ -1,0 +1,169 @@
+"""A load on replicated topics, and what must hold of their replicas behind it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+import time
+from functools import partial
+from typing import TYPE_CHECKING
+
+from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from tests.support.waiting import eventually
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from types import TracebackType
+
+    from compat_tests.cluster.nodes import Cluster
+
+WAIT_S = 60
+# Followers ask soon again, and who is gone leaves the ISR soon.
+QUICK = {
+    "replica.lag.time.max.ms": "4000",
+    "offsets.topic.replication.factor": "3",
+    "min.insync.replicas": "2",
+}
+
+
+class Load:
+    """One idempotent producer with acks=all that never rests, into partition 0 of each topic."""
+
+    def __init__(self, cluster: Cluster, topics: Sequence[str]) -> None:
+        self.acknowledged: dict[str, set[str]] = {topic: set() for topic in topics}
+        self.failed: list[str] = []
+        self._producer = Producer(
+            {
+                "bootstrap.servers": cluster.bootstrap,
+                "enable.idempotence": True,
+                "linger.ms": 5,
+                "message.timeout.ms": 120_000,
+                "topic.metadata.refresh.interval.ms": 1000,
+            }
+        )
+        self._is_over = threading.Event()
+        self._thread = threading.Thread(target=self._run)
+
+    def __enter__(self) -> Load:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._is_over.set()
+        self._thread.join()
+        assert self._producer.flush(WAIT_S) == 0
+
+    @property
+    def count(self) -> int:
+        return sum(len(each) for each in self.acknowledged.values())
+
+    def go_on(self, more: int = 200) -> None:
+        """Wait until so many more are acknowledged."""
+        wanted = self.count + more
+        eventually(lambda: self.count >= wanted, timeout_s=WAIT_S)
+
+    def _run(self) -> None:
+        number = 0
+        while not self._is_over.is_set():
+            for topic in self.acknowledged:
+                value = f"{topic} {number}"
+                self._producer.produce(
+                    topic, value, partition=0, on_delivery=self._delivered(topic, value)
+                )
+            number += 1
+            self._producer.poll(0)
+            time.sleep(0.003)
+
+    def _delivered(self, topic: str, value: str) -> Callable[[object, object], None]:
+        def note(error: object, _message: object) -> None:
+            if error is None:
+                self.acknowledged[topic].add(value)
+            else:
+                self.failed.append(f"{value}: {error}")
+
+        return note
+
+
+def create(cluster: Cluster, assignment: Mapping[str, Sequence[int]]) -> None:
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
+    topics = [
+        NewTopic(topic, 1, replica_assignment=[list(replicas)])
+        for topic, replicas in assignment.items()
+    ]
+    for future in admin.create_topics(topics, operation_timeout=30).values():
+        future.result(WAIT_S)
+
+
+def isrs(cluster: Cluster, topics: Sequence[str]) -> dict[str, set[int]]:
+    found = AdminClient({"bootstrap.servers": cluster.bootstrap}).list_topics(timeout=WAIT_S)
+    return {topic: set(found.topics[topic].partitions[0].isrs) for topic in topics}
+
+
+def all_in_sync(cluster: Cluster, topics: Sequence[str]) -> None:
+    eventually(
+        lambda: all(each == {1, 2, 3} for each in isrs(cluster, topics).values()),
+        timeout_s=WAIT_S,
+    )
+
+
+def read(cluster: Cluster, topic: str) -> list[str]:
+    consumer = Consumer(
+        {"bootstrap.servers": cluster.bootstrap, "group.id": "r", "enable.auto.commit": False}
+    )
+    _, end = consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=WAIT_S)
+    consumer.assign([TopicPartition(topic, 0, 0)])
+    found: list[str] = []
+    position = 0
+    while position < end:
+        for message in consumer.consume(1000, timeout=1.0):
+            assert message.error() is None, message.error()
+            found.append((message.value() or b"").decode())
+            position = (message.offset() or 0) + 1
+    consumer.close()
+    return found
+
+
+def stored(cluster: Cluster, node_id: int, topic: str) -> bytes:
+    folder = cluster.brokers[node_id].data_dirs[0] / f"{topic}-0"
+    return b"".join(each.read_bytes() for each in sorted(folder.glob("*.log")))
+
+
+def are_equal(cluster: Cluster, topic: str) -> bool:
+    """Tell whether all replicas hold the same bytes, and some."""
+    first, second, third = (stored(cluster, each, topic) for each in (1, 2, 3))
+    return first == second == third != b""
+
+
+def check(cluster: Cluster, load: Load) -> None:
+    """Nothing acknowledged is lost, nothing is there twice, replicas are the same."""
+    assert not load.failed
+    topics = list(load.acknowledged)
+    all_in_sync(cluster, topics)
+    for topic, acknowledged in load.acknowledged.items():
+        found = read(cluster, topic)
+        assert len(found) == len(set(found)), f"{topic} has some twice"
+        assert acknowledged <= set(found), f"{topic} has lost some"
+    for topic in topics:
+        eventually(partial(are_equal, cluster, topic), timeout_s=WAIT_S)
+
+
+def verify(cluster: Cluster, topics: Sequence[str]) -> None:
+    """Stop the brokers: `wirebroker verify` has nothing to say of what they leave."""
+    for broker in cluster.brokers.values():
+        broker.stop()
+        command = [sys.executable, "-m", "wirebroker", "verify", "--json", str(broker.data_dirs[0])]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        rows = [json.loads(line) for line in done.stdout.splitlines()]
+        bad = [row for row in rows if row.get("severity") in {"error", "warning"}]
+        assert not bad, bad
+        assert rows[-1]["partition_count"] >= len(topics)
+        assert done.returncode == 0, done.stderr

@@ -1,0 +1,155 @@
+"""Coordinators of groups and transactions are killed, frozen and restarted under stock clients.
+
+pytest compat_tests/cluster/test_coordinators.py --long --seed 7 -s
+
+Stages of librdkafka's consumers and transactional producers, as in ../transactions/test_churn.py,
+and Java's transactional producers, go on while each broker in turn is killed (-9), frozen
+(SIGSTOP) and restarted. All internal topics have three replicas, so that each of these moves
+coordinators. Each record is in each stage once, no reader ever sees a part of a transaction, and
+what a group has committed never goes back.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from compat_tests import topics
+from compat_tests.cluster.misfortunes import Misfortunes
+from compat_tests.cluster.own_controller import own_cluster
+from compat_tests.transactions.churn import Churn, write_ids
+from compat_tests.transactions.churn_member import PARTITIONS
+from compat_tests.transactions.committed_offsets import CommittedOffsets
+from compat_tests.transactions.java_load import JavaLoad, read_committed
+from compat_tests.transactions.settings import SETTINGS
+from compat_tests.transactions.watcher import Watcher
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from compat_tests.cluster.conftest import StartCluster
+    from compat_tests.cluster.nodes import Cluster
+
+pytestmark = [pytest.mark.java, pytest.mark.long, pytest.mark.timeout(1800)]
+
+MEMBERS = 2  # of each stage
+NAMES = ("in", "middle", "out")
+JAVA_TOPICS = ("java-a", "java-b")
+RECORDS = 9_000
+# Beyond what a client of a frozen broker waits for before it asks another.
+REQUEST_S = 20
+PATIENCE_S = 180.0
+_REPLICATED = {
+    **SETTINGS,
+    "offsets.topic.replication.factor": "3",
+    "transaction.state.log.replication.factor": "3",
+    "transaction.state.log.min.isr": "2",
+    "min.insync.replicas": "2",
+    "replica.lag.time.max.ms": "4000",
+}
+
+
+@pytest.fixture
+def our_cluster(tmp_path: Path) -> Iterator[Cluster]:
+    """Run three wirebrokers under a wirebroker's controller."""
+    cluster = own_cluster(tmp_path / "cluster", _REPLICATED)
+    try:
+        for node_id in (1, 2, 3):
+            cluster.wirebroker(node_id)
+        yield cluster
+    finally:
+        for each in cluster.brokers.values():
+            each.kill9()
+        cluster.stop()
+
+
+def test_coordinators_of_wirebrokers_come_and_go(
+    our_cluster: Cluster, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    _copy_under_misfortunes(our_cluster, tmp_path, request.config.getoption("--seed"))
+
+
+def test_coordinators_of_both_kinds_come_and_go(
+    start_cluster: StartCluster, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    cluster = start_cluster(settings=_REPLICATED)
+    cluster.java_broker(1)
+    cluster.wirebroker(2)
+    cluster.wirebroker(3)
+    _copy_under_misfortunes(cluster, tmp_path, request.config.getoption("--seed"))
+
+
+def _copy_under_misfortunes(cluster: Cluster, folder: Path, seed: int) -> None:
+    choice = random.Random(seed)
+    bootstrap = cluster.bootstrap
+    for name in NAMES:
+        topics.create(bootstrap, name, partitions=PARTITIONS, replicas=3)
+    for name in JAVA_TOPICS:
+        topics.create(bootstrap, name, replicas=3)
+    write_ids(bootstrap, NAMES[0], RECORDS)
+    watchers = [Watcher(bootstrap, name, PARTITIONS) for name in NAMES[1:]]
+    stderr = folder / "members.stderr"
+    churn = Churn(bootstrap, list(NAMES), choice, stderr, request_s=REQUEST_S)
+    misfortunes = Misfortunes(list(cluster.brokers.values()), choice)
+    java = JavaLoad(bootstrap, list(JAVA_TOPICS), 1, str(seed))
+    groups = {f"group-{stage.target}": stage.source for stage in churn.stages}
+    offsets = CommittedOffsets(
+        bootstrap, groups, PARTITIONS, has_zombies=lambda: misfortunes.has_zombies
+    )
+    expected = {b"%d" % number for number in range(RECORDS)}
+    try:
+        with offsets:
+            for stage in churn.stages:
+                for _ in range(MEMBERS):
+                    churn.start(stage)
+            _run(churn, watchers, misfortunes)
+            java.finish()
+        for watcher in watchers:
+            watcher.check_transactions(churn.aborted)
+            assert watcher.describe(expected) == (0, 0), "(lost, duplicated)"
+        offsets.check()
+        for name in JAVA_TOPICS:
+            assert read_committed(bootstrap, name) == java.committed
+    finally:
+        misfortunes.end()
+        print(  # noqa: T201
+            f"\nseed {seed}: {[len(one.seen) for one in watchers]} of {RECORDS} records seen after"
+            f" each stage, {dict(misfortunes.counts)}, {dict(churn.counts)},"
+            f" {churn.errors},"
+            f" {offsets.looks} looks at offsets, Java: {java.count} transactions,"
+            f" {java.aborted} aborted, errors {java.errors}"
+        )
+        churn.close()
+        for watcher in watchers:
+            watcher.close()
+
+
+def _run(churn: Churn, watchers: Sequence[Watcher], misfortunes: Misfortunes) -> None:
+    """Let the members work and everything befall the brokers until all records are through."""
+    last = watchers[-1]
+    # A misfortune begins and ends as records come through: in the midst of transactions.
+    step = RECORDS // (2 * misfortunes.total + 2)
+    progress, threshold, deadline = -1, step, time.monotonic() + PATIENCE_S
+    while len(last.seen) < RECORDS or misfortunes.counts.total() < misfortunes.total:
+        for watcher in watchers:
+            watcher.read(0.02)
+        churn.listen()
+        churn.check()
+        is_far = len(last.seen) >= min(threshold, RECORDS)
+        if misfortunes.is_under_way and (is_far or misfortunes.has_lasted):
+            misfortunes.end()
+            threshold = len(last.seen) + step
+        elif is_far and misfortunes.counts.total() < misfortunes.total:
+            misfortunes.begin()
+            threshold = len(last.seen) + step
+        if len(last.seen) > progress:
+            progress, deadline = len(last.seen), time.monotonic() + PATIENCE_S
+        assert time.monotonic() < deadline, f"{progress} of {RECORDS}\n{churn.last_words()}"
+    misfortunes.end()
+    for watcher in watchers:
+        watcher.settle()
+    churn.listen()

@@ -1,0 +1,97 @@
+"""Watches what groups have committed, which never goes back."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+
+from confluent_kafka import Consumer, KafkaException, TopicPartition
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from types import TracebackType
+
+_NONE = -1
+_TIMEOUT_S = 5.0
+_PAUSE_S = 0.2
+
+
+class CommittedOffsets:
+    """A thread that asks again and again, whoever coordinates the groups.
+
+    Args:
+        bootstrap: Of the cluster.
+        sources: The topic that each group reads.
+        partitions: Of each topic.
+        has_zombies: Whether answers may be out of date: then they don't count.
+
+    Attributes:
+        looks: How often all partitions of a group were told.
+        last: (group, partition) -> the offset that was told last.
+    """
+
+    def __init__(
+        self,
+        bootstrap: str,
+        sources: Mapping[str, str],
+        partitions: int,
+        *,
+        has_zombies: Callable[[], bool],
+    ) -> None:
+        self.looks = 0
+        self._has_zombies = has_zombies
+        self.last: dict[tuple[str, int], int] = {}
+        self._backward: list[str] = []
+        self._wanted = {
+            group: [TopicPartition(source, each) for each in range(partitions)]
+            for group, source in sources.items()
+        }
+        self._consumers = {
+            group: Consumer({"bootstrap.servers": bootstrap, "group.id": group, "log_level": 2})
+            for group in sources
+        }
+        self._is_over = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    def __enter__(self) -> CommittedOffsets:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._is_over.set()
+        self._thread.join()
+        for each in self._consumers.values():
+            each.close()
+
+    def check(self) -> None:
+        """Fail if an offset went back, or none was ever told."""
+        assert not self._backward, self._backward
+        assert self.looks
+
+    def _run(self) -> None:
+        while not self._is_over.wait(_PAUSE_S):
+            for group, consumer in self._consumers.items():
+                self._look(group, consumer)
+
+    def _look(self, group: str, consumer: Consumer) -> None:
+        if self._has_zombies():
+            return
+        try:
+            found = consumer.committed(self._wanted[group], timeout=_TIMEOUT_S)
+        except KafkaException:
+            return  # the coordinator is away, or a transaction is under way
+        if any(each.error is not None for each in found) or self._has_zombies():
+            return
+        self.looks += 1
+        for each in found:
+            key = (group, each.partition)
+            offset = max(each.offset, _NONE)  # a negative one says that there is none
+            before = self.last.get(key, _NONE)
+            if offset < before:
+                self._backward.append(f"{key}: {offset} after {before}")
+            self.last[key] = offset

@@ -1,0 +1,111 @@
+"""Java's transactional producers at work: what they have committed, in order, and nothing else.
+
+Their epoch rises with each transaction (transaction.version 2, KIP-890); librdkafka's does not.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+from typing import TYPE_CHECKING
+
+import pytest
+from confluent_kafka import Consumer, KafkaError, TopicPartition
+
+from compat_tests.clients import confluent
+from compat_tests.clients.message import WAIT_S
+from compat_tests.transactions.drivers.driver import FencedError
+from compat_tests.transactions.drivers.java import Java
+
+if TYPE_CHECKING:
+    from compat_tests.transactions.drivers.driver import Driver
+
+MOST_MESSAGES = 10  # of a transaction in each topic
+ABORTED_SHARE = 0.25
+
+
+class JavaLoad:
+    """Commits and aborts transactions over all topics until it is told to stop; a thread.
+
+    Attributes:
+        committed: The values of committed transactions, in order, the same in each topic.
+        aborted: How many transactions were not committed, those among them that an error ended.
+        errors: What the producers have complained of, each before its commit; a new one followed.
+    """
+
+    def __init__(self, bootstrap: str, names: list[str], number: int, seed: str) -> None:
+        self.name = f"j{number}"
+        self.committed: list[bytes] = []
+        self.aborted = 0
+        self.count = 0
+        self.errors: list[str] = []
+        self.failure: BaseException | None = None
+        self._bootstrap = bootstrap
+        self._topics = names
+        self._choice = random.Random(seed)
+        self._is_over = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def finish(self) -> None:
+        """Begin no other transaction, and wait for the end of the last."""
+        self._is_over.set()
+        self._thread.join(3 * WAIT_S)
+        assert not self._thread.is_alive(), f"{self.name} hangs in its transaction {self.count}"
+        if self.failure:
+            raise self.failure
+
+    def _run(self) -> None:
+        driver: Driver | None = None
+        try:
+            while not self._is_over.is_set():
+                if driver is None:
+                    driver = Java().start(self._bootstrap, self.name)
+                if not self._is_served(driver):
+                    driver.close()  # the next one aborts what it has begun
+                    driver = None
+        except BaseException as failure:  # noqa: BLE001 - raised again by `finish`
+            self.failure = failure
+        finally:
+            if driver is not None:
+                driver.close()
+
+    def _is_served(self, driver: Driver) -> bool:
+        """Run one transaction; false if its producer can't go on."""
+        self.count += 1
+        wanted = self._choice.randint(1, MOST_MESSAGES)
+        values = [f"{self.name} {self.count} {each}".encode() for each in range(wanted)]
+        try:
+            driver.begin()
+            for topic in self._topics:
+                driver.write(topic, values)
+            if self._choice.random() < ABORTED_SHARE:
+                driver.abort()
+                self.aborted += 1
+                return True
+        except (AssertionError, FencedError) as error:
+            self.errors.append(str(error))
+            self.aborted += 1
+            return False
+        driver.commit()  # which has to work: it is tried again for a minute
+        self.committed += values
+        return True
+
+
+def read_committed(bootstrap: str, topic: str) -> list[bytes]:
+    """Return what is in partition 0 up to its last stable offset."""
+    settings = {"isolation.level": "read_committed", "enable.partition.eof": True}
+    consumer: Consumer = confluent.make_consumer(bootstrap, settings)
+    values: list[bytes] = []
+    try:
+        consumer.assign([TopicPartition(topic, 0, 0)])
+        while (message := consumer.poll(WAIT_S)) is not None:
+            error = message.error()
+            if error is None:
+                values.append(message.value() or b"")
+            else:
+                assert error.code() == KafkaError._PARTITION_EOF, error
+                return values
+        pytest.fail(f"after {len(values)} messages nothing came")
+    finally:
+        consumer.close()

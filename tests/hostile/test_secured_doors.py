@@ -1,0 +1,156 @@
+"""The hostile frames at other doors: before a login and after it, below TLS and within it.
+
+Each costs its own connection at most, and one log line; others are served meanwhile, and memory
+stays where it was.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import ssl
+import struct
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.hostile.hosted_broker import FRAME_DEADLINE_MS, HostedBroker, framed, receive_answer
+from tests.hostile.test_hostile_frames import MIB, NOISE_BYTES, REFUSED, header
+from tests.support.ports import HOST, free_port
+from tests.support.raw_client import request_frame
+from tests.support.sasl_clients import sasl_listener
+from tests.support.tls_files import client_side, tls_configs
+from wirebroker.codecs.api_keys import ApiKey
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+API_VERSIONS_REQUEST = framed(header(18, 0))
+_JAAS = "listener.name.sasl_plaintext.plain.sasl.jaas.config"
+
+
+class Doors:
+    """A broker with a listener of each protocol, and ways through them."""
+
+    def __init__(self, folder: Path) -> None:
+        login = sasl_listener("PLAIN")
+        self.ports = {name: free_port() for name in ("SSL", "SASL_PLAINTEXT", "SASL_SSL")}
+        listeners = ["PLAINTEXT://127.0.0.1:0"]
+        listeners += [f"{name}://{HOST}:{port}" for name, port in self.ports.items()]
+        more = {
+            "listeners": ",".join(listeners),
+            "security.inter.broker.protocol": "PLAINTEXT",
+            "listener.name.sasl_ssl.plain.sasl.jaas.config": login[_JAAS],
+            "wirebroker.authentication.deadline.ms": str(FRAME_DEADLINE_MS),
+        }
+        self.broker = HostedBroker(folder, login | tls_configs(folder / "tls") | more)
+        self._context = client_side(folder)
+
+    def raw(self, listener: str) -> socket.socket:
+        sock = socket.create_connection((HOST, self.ports[listener]), timeout=20)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return sock
+
+    def within_tls(self, listener: str = "SSL") -> socket.socket:
+        return self._context.wrap_socket(self.raw(listener), server_hostname="localhost")
+
+    def log_in(self, sock: socket.socket) -> socket.socket:
+        sock.sendall(request_frame(ApiKey.SASL_HANDSHAKE, 1, {"mechanism": "PLAIN"}))
+        assert receive_answer(sock) is not None
+        token = {"auth_bytes": b"\0alice\0alice-secret"}
+        sock.sendall(request_frame(ApiKey.SASL_AUTHENTICATE, 1, token))
+        assert receive_answer(sock) is not None
+        return sock
+
+
+OPEN: dict[str, Callable[[Doors], socket.socket]] = {
+    "below TLS": lambda doors: doors.raw("SSL"),
+    "within TLS": lambda doors: doors.within_tls(),
+    "before a login": lambda doors: doors.raw("SASL_PLAINTEXT"),
+    "before a login within TLS": lambda doors: doors.within_tls("SASL_SSL"),
+    "after a login": lambda doors: doors.log_in(doors.raw("SASL_PLAINTEXT")),
+    "after a login within TLS": lambda doors: doors.log_in(doors.within_tls("SASL_SSL")),
+}
+
+
+@pytest.fixture(scope="module")
+def doors(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Doors]:
+    found = Doors(tmp_path_factory.mktemp("doors"))
+    yield found
+    found.broker.stop()
+
+
+def is_closed(sock: socket.socket) -> bool:
+    try:
+        return receive_answer(sock) is None
+    except ssl.SSLError:  # an alert, or an end without one
+        return True
+
+
+def is_answered(sock: socket.socket) -> bool:
+    sock.sendall(API_VERSIONS_REQUEST)
+    return receive_answer(sock) is not None
+
+
+@pytest.mark.parametrize("door", OPEN)
+def test_a_frame_that_is_none_costs_its_connection_and_one_line(doors: Doors, door: str) -> None:
+    broker, bystander = doors.broker, doors.log_in(doors.within_tls("SASL_SSL"))
+    with contextlib.closing(bystander):
+        before = broker.begin_memory_watch()
+        for case, (data, cause) in REFUSED.items():
+            with OPEN[door](doors) as sock:
+                host, port = sock.getsockname()[:2]
+                with contextlib.suppress(ConnectionError):
+                    sock.sendall(data)
+                if door == "below TLS" and len(data) < 5:
+                    sock.shutdown(socket.SHUT_WR)
+                assert is_closed(sock), case
+            (line,) = broker.lines_about(f"{host}:{port}")
+            assert "closing" in line, case
+            if door.startswith(("after", "within")):
+                assert cause in line, case
+        assert is_answered(bystander)
+        assert broker.peak_memory_bytes() - before < NOISE_BYTES
+
+
+def test_whoever_is_slow_is_closed_in_time(doors: Doors) -> None:
+    with contextlib.ExitStack() as stack:
+        socks = {door: stack.enter_context(way(doors)) for door, way in OPEN.items()}
+        names = ["{}:{}".format(*sock.getsockname()[:2]) for sock in socks.values()]
+        began = time.perf_counter()
+        for door, sock in socks.items():
+            # The beginning of a hello for TLS, and of a frame for what is within.
+            hello = b"\x16\x03"
+            sock.sendall(hello if door == "below TLS" else struct.pack(">i", 1000) + bytes(9))
+        assert [door for door, sock in socks.items() if not is_closed(sock)] == []
+        # Logins have as long as that in all, and had begun some time before.
+        assert time.perf_counter() - began > FRAME_DEADLINE_MS / 1000 * 0.5
+    for name in names:
+        (line,) = doors.broker.lines_about(name)
+        assert "closing" in line
+
+
+def test_giants_within_tls_stay_within_the_budget_and_all_are_served(doors: Doors) -> None:
+    size = 16 * MIB
+    start = header(18, 4)
+    whole = struct.pack(">i", size) + start + bytes(size - len(start))
+    before = doors.broker.begin_memory_watch()
+
+    def send_giant(_number: int) -> bool:
+        with doors.within_tls() as sock:
+            sock.settimeout(60)
+            with contextlib.suppress(ConnectionError, ssl.SSLError):
+                sock.sendall(whole)
+            return is_closed(sock)
+
+    with ThreadPoolExecutor(4) as pool:
+        giants = pool.map(send_giant, range(4))
+        with doors.log_in(doors.raw("SASL_PLAINTEXT")) as bystander:
+            for _ in range(5):
+                assert is_answered(bystander)
+        list(giants)
+    # The budget, the one frame that may exceed it, and what TLS holds of each.
+    assert doors.broker.peak_memory_bytes() - before < (32 + 16 + 4) * MIB + NOISE_BYTES

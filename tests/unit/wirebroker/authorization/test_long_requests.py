@@ -1,0 +1,172 @@
+"""Requests that name very many resources: asked about in steps, told of in few lines."""
+
+from __future__ import annotations
+
+import logging
+from types import GeneratorType
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.support.requests import create_topic
+from tests.support.servers import broker_of, client_of, running
+from wirebroker.authorization.access import Authorization, asking_for
+from wirebroker.authorization.authorizer import StandardAuthorizer
+from wirebroker.authorization.broker_rules import BROKER_RULES
+from wirebroker.authorization.controller_rules import rule_on
+from wirebroker.authorization.ruling import STEP, AskedRequest, Rule
+from wirebroker.codecs.acls import DENY, EVERYBODY, LITERAL, Operation, Resource
+from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.codecs.envelope import Principal
+from wirebroker.codecs.errors import ErrorCode
+from wirebroker.codecs.messages import decode_request, encode_request
+from wirebroker.config import Config
+from wirebroker.config.authorizer import STANDARD
+from wirebroker.coordinator.controller.cluster_image import ClusterImage
+from wirebroker.coordinator.controller.controller import ControllerRequest
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+MANY = 20 * STEP
+NAMES = [f"t{number}" for number in range(MANY)]
+TOPICS: list[dict[str, Any]] = [{"name": name, "partitions": []} for name in NAMES]
+OPEN = {"authorizer.class.name": STANDARD, "allow.everyone.if.no.acl.found": "true"}
+DENIED = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+
+LONG: dict[ApiKey, tuple[int, dict[str, Any]]] = {
+    ApiKey.LIST_OFFSETS: (7, {"replica_id": -1, "topics": TOPICS}),
+    ApiKey.OFFSET_FOR_LEADER_EPOCH: (
+        4,
+        {"topics": [{"topic": name, "partitions": []} for name in NAMES]},
+    ),
+    ApiKey.DELETE_RECORDS: (2, {"topics": TOPICS, "timeout_ms": 1}),
+    ApiKey.DESCRIBE_PRODUCERS: (
+        0,
+        {"topics": [{"name": name, "partition_indexes": []} for name in NAMES]},
+    ),
+    ApiKey.FIND_COORDINATOR: (4, {"key_type": 0, "coordinator_keys": NAMES}),
+    ApiKey.DESCRIBE_GROUPS: (5, {"groups": NAMES}),
+    ApiKey.DELETE_GROUPS: (2, {"groups_names": NAMES}),
+    ApiKey.OFFSET_FETCH: (
+        8,
+        {"groups": [{"group_id": name, "topics": []} for name in NAMES]},
+    ),
+    ApiKey.DESCRIBE_TRANSACTIONS: (0, {"transactional_ids": NAMES}),
+}
+LONG_OF_CONTROLLER: dict[ApiKey, tuple[int, dict[str, Any]]] = {
+    ApiKey.CREATE_TOPICS: (
+        7,
+        {
+            "topics": [
+                {"name": name, "num_partitions": 1, "replication_factor": 1} for name in NAMES
+            ],
+            "timeout_ms": 1,
+        },
+    ),
+    ApiKey.DELETE_TOPICS: (6, {"topics": [{"name": name} for name in NAMES], "timeout_ms": 1}),
+    ApiKey.CREATE_PARTITIONS: (
+        3,
+        {"topics": [{"name": name, "count": 2} for name in NAMES], "timeout_ms": 1},
+    ),
+    ApiKey.INCREMENTAL_ALTER_CONFIGS: (
+        1,
+        {
+            "resources": [
+                {"resource_type": 2, "resource_name": name, "configs": []} for name in NAMES
+            ]
+        },
+    ),
+}
+
+
+def asked(key: ApiKey, version: int, body: dict[str, Any]) -> AskedRequest:
+    standard = StandardAuthorizer(Config({"authorizer.class.name": STANDARD}))
+    authorization = Authorization(standard, standard)
+    asking = asking_for(authorization, Principal("User", "nobody"), "127.0.0.1", key)
+    data = memoryview(bytearray(encode_request(key, version, body)))
+    return AskedRequest(asking, ClusterImage(), version, decode_request(key, version, data, 0))
+
+
+def steps_of(rule: Rule, request: AskedRequest) -> int:
+    ruling = rule(request)
+    assert isinstance(ruling, GeneratorType)
+    count = 0
+    while True:
+        try:
+            next(ruling)
+        except StopIteration:
+            return count
+        count += 1
+
+
+@pytest.mark.parametrize("key", LONG, ids=lambda key: key.name)
+def test_a_rule_about_very_many_resources_comes_in_steps(key: ApiKey) -> None:
+    version, body = LONG[key]
+    assert steps_of(BROKER_RULES[key], asked(key, version, body)) >= MANY // STEP
+
+
+@pytest.mark.parametrize("key", LONG_OF_CONTROLLER, ids=lambda key: key.name)
+def test_so_does_one_of_the_controllers(key: ApiKey) -> None:
+    request = asked(key, *LONG_OF_CONTROLLER[key])
+    whole = ControllerRequest(key, request.version, request.body)
+    assert steps_of(lambda each: rule_on(whole, each), request) >= MANY // STEP
+
+
+def rule(operation: int, kind: int, name: str) -> dict[str, Any]:
+    return {
+        "resource_type": kind,
+        "resource_name": name,
+        "resource_pattern_type": LITERAL,
+        "principal": EVERYBODY,
+        "host": "*",
+        "operation": operation,
+        "permission_type": DENY,
+    }
+
+
+async def test_what_is_denied_by_the_thousand_is_a_hundred_lines_and_answered_whole(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "kafka.authorizer.logger")
+    async with running(tmp_path, settings=OPEN) as server, client_of(server) as client:
+        await create_topic(client, "t0")
+        creations = [
+            rule(Operation.DESCRIBE, Resource.TOPIC, "*"),
+            rule(Operation.DESCRIBE, Resource.CLUSTER, "kafka-cluster"),
+        ]
+        await client.ask(ApiKey.CREATE_ACLS, 3, {"creations": creations})
+        caplog.clear()
+        request = {"topics": [{"name": name} for name in reversed(NAMES)]}
+        answer = await client.ask(ApiKey.DESCRIBE_TOPIC_PARTITIONS, 0, request)
+        assert [(each.name, each.error_code) for each in answer.topics] == [
+            (name, DENIED) for name in sorted(NAMES)
+        ]
+        assert len(caplog.messages) == 101
+        assert "what else is denied" in caplog.messages[-1]
+        caplog.clear()
+        answer = await client.ask(ApiKey.DESCRIBE_TOPIC_PARTITIONS, 0, {"topics": []})
+        assert (answer.topics, caplog.messages) == ([], [])
+        answer = await client.ask(ApiKey.LIST_OFFSETS, *LONG[ApiKey.LIST_OFFSETS])
+        assert {each.name for each in answer.topics} == set(NAMES)
+        assert len(caplog.messages) == 101
+        long = [{"topic": name + "x" * 100, "partitions": [0]} for name in NAMES]
+        answer = await client.ask(ApiKey.DESCRIBE_LOG_DIRS, 4, {"topics": long})
+        assert answer.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+
+
+async def test_a_long_request_is_answered_as_a_short_one(tmp_path: Path) -> None:
+    settings = {"authorizer.class.name": STANDARD, "super.users": "User:ANONYMOUS"}
+    async with running(tmp_path, settings=settings) as server, client_of(server) as client:
+        await create_topic(client, "t0")
+        assert "t0" in broker_of(server).metadata.image.topics
+        long = [{"topic": name + "x" * 100, "partitions": [0]} for name in NAMES]
+        topics = [{"topic": "t0", "partitions": [0]}]
+        for wanted in (topics, long + topics):
+            answer = await client.ask(ApiKey.DESCRIBE_LOG_DIRS, 4, {"topics": wanted})
+            (directory,) = answer.results
+            assert [topic.name for topic in directory.topics] == ["t0"]
+        request = {"topics": [{"name": name} for name in NAMES]}
+        answer = await client.ask(ApiKey.DESCRIBE_TOPIC_PARTITIONS, 0, request)
+        assert [(t.name, t.error_code) for t in answer.topics[:2]] == [("t0", 0), ("t1", 3)]
+        assert len(answer.topics) == MANY

@@ -1,0 +1,225 @@
+"""GSSAPI on a listener: the messages, how they fail, and what stays off the loop."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.support.sasl_clients import send_token, shake_hands
+from tests.support.scripted_kerberos import (
+    CHOICE,
+    JAAS_LINE,
+    OFFER,
+    RULES,
+    ScriptedAcceptor,
+    ScriptedInitiator,
+    log_in_gssapi,
+)
+from tests.support.servers import client_of, running
+from wirebroker.client.security import client_security
+from wirebroker.clock import SystemClock
+from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.codecs.errors import ErrorCode
+from wirebroker.config.kerberos import KerberosKeys
+from wirebroker.config.row import ConfigError
+from wirebroker.net.client.connection import PeerConnection
+from wirebroker.net.client.errors import AuthenticationFailedError
+from wirebroker.net.client.settings import ClientSettings, PeerAddress
+from wirebroker.security.gssapi_mechanism import GssapiMechanism
+from wirebroker.security.kerberos import Acceptor, KerberosError
+from wirebroker.security.mechanisms import NotProvedError
+from wirebroker.security.outgoing import way_of
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+    from tests.support.raw_client import RawClient
+
+FAILED = ErrorCode.SASL_AUTHENTICATION_FAILED
+SETTINGS = {
+    "listeners": "SASL_PLAINTEXT://127.0.0.1:0",
+    "sasl.enabled.mechanisms": "GSSAPI",
+    "listener.name.sasl_plaintext.gssapi.sasl.jaas.config": JAAS_LINE,
+    "connection.failed.authentication.delay.ms": "1",
+}
+
+
+@contextlib.asynccontextmanager
+async def connected(
+    directory: Path, patch: pytest.MonkeyPatch, **others: str
+) -> AsyncIterator[tuple[RawClient, list[ScriptedAcceptor]]]:
+    made: list[ScriptedAcceptor] = []
+
+    def acceptor(keys: KerberosKeys) -> ScriptedAcceptor:
+        made.append(ScriptedAcceptor(keys))
+        return made[-1]
+
+    patch.setattr("wirebroker.security.sasl_doors.Acceptor", acceptor)
+    async with (
+        running(directory, settings={**SETTINGS, **others}) as server,
+        client_of(server) as client,
+    ):
+        yield client, made
+
+
+def mechanism() -> GssapiMechanism:
+    return GssapiMechanism(ScriptedAcceptor(), RULES)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("principal", ["alice@TEST.LOCAL", "alice/host@TEST.LOCAL"])
+def test_a_ticket_and_a_choice_make_a_user(principal: str) -> None:
+    way = mechanism()
+    assert way.step(principal.encode()) == OFFER
+    assert way.user is None
+    assert way.step(CHOICE + b"somebody-else@TEST.LOCAL") == b""
+    assert way.user == "alice"
+
+
+def test_kerberos_may_take_several_messages() -> None:
+    way = mechanism()
+    assert way.step(b"+alice@TEST.LOCAL") == b"more"
+    assert way.step(b"x") == OFFER
+    way.step(CHOICE)
+    assert way.user == "alice"
+
+
+@pytest.mark.parametrize(
+    ("messages", "why"),
+    [
+        ([b"!the ticket has expired"], "the ticket has expired"),
+        ([b"alice@OTHER.ORG", CHOICE], "no rule"),
+        ([b"alice@TEST.LOCAL", b"\x01\x00\x00\x00"], "nobody has proved"),
+        ([b"alice@TEST.LOCAL", b"wrapped:\x01"], "does not choose"),
+        ([b"alice@TEST.LOCAL", b"wrapped:\x04\x00\x00\x00"], "not offered"),
+        ([b"alice@TEST.LOCAL", b"wrapped:\x03\x00\x00\x00"], "not offered"),
+    ],
+)
+def test_who_is_refused_and_why(messages: list[bytes], why: str) -> None:
+    way = mechanism()
+    *before, last = messages
+    for each in before:
+        way.step(each)
+    with pytest.raises(NotProvedError, match=why) as refused:
+        way.step(last)
+    assert not refused.value.passes
+    assert way.user is None
+
+
+async def test_a_login_is_worked_on_beside_the_loop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with connected(tmp_path, monkeypatch) as (client, acceptors):
+        answer = await log_in_gssapi(client, "alice@TEST.LOCAL")
+        assert (answer.error_code, answer.auth_bytes, answer.session_lifetime_ms) == (0, b"", 0)
+        assert (await client.ask(ApiKey.METADATA, 12, {"topics": []})).brokers
+        threads = {name for each in acceptors for name in each.threads}
+        assert threads
+        assert all(name.startswith("login") for name in threads)
+
+
+async def test_clients_from_before_kip_152_log_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with connected(tmp_path, monkeypatch) as (client, _):
+        await shake_hands(client, "GSSAPI", version=0)
+        for message, answer in ((b"alice@TEST.LOCAL", OFFER), (CHOICE, b"")):
+            client._writer.write(len(message).to_bytes(4) + message)
+            length = int.from_bytes(await client._reader.readexactly(4))
+            assert await client._reader.readexactly(length) == answer
+        assert (await client.ask(ApiKey.METADATA, 12, {"topics": []})).brokers
+
+
+async def test_who_is_refused_is_told_so_in_kafkas_words(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", logger="wirebroker")
+    async with connected(tmp_path, monkeypatch) as (client, _):
+        answer = await log_in_gssapi(client, "!a key that nobody has")
+        assert answer.error_code == FAILED
+        assert answer.error_message == (
+            "Authentication failed during authentication due to invalid credentials with SASL "
+            "mechanism GSSAPI"
+        )
+        assert await client.is_closed()
+    assert "authentication failed: a key that nobody has" in caplog.text
+
+
+async def test_who_may_succeed_later_is_closed_and_told_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with connected(tmp_path, monkeypatch) as (client, _):
+        await shake_hands(client, "GSSAPI")
+        await client.send(ApiKey.SASL_AUTHENTICATE, 2, {"auth_bytes": b"~seen before"})
+        assert await client.is_closed()
+
+
+async def test_who_logs_in_again_is_the_same_user(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ends = {"connections.max.reauth.ms": "60000"}
+    async with connected(tmp_path, monkeypatch, **ends) as (client, _):
+        assert (await log_in_gssapi(client, "alice@TEST.LOCAL")).session_lifetime_ms == 60_000
+        assert (await log_in_gssapi(client, "alice@TEST.LOCAL")).error_code == 0
+    async with connected(tmp_path, monkeypatch, **ends) as (client, _):
+        await log_in_gssapi(client, "alice@TEST.LOCAL")
+        answer = await log_in_gssapi(client, "bob@TEST.LOCAL")
+        assert answer.error_code == FAILED
+        assert "Cannot change principals" in answer.error_message
+
+
+async def test_a_bare_refusal_closes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with connected(tmp_path, monkeypatch) as (client, _):
+        await shake_hands(client, "GSSAPI", version=0)
+        client._writer.write((3).to_bytes(4) + b"!no")
+        assert await client.is_closed()
+    async with connected(tmp_path, monkeypatch) as (client, _):
+        await shake_hands(client, "GSSAPI")
+        assert (await send_token(client, b"!no")).error_code == FAILED
+
+
+def test_without_a_key_or_the_library_a_client_may_come_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # None in sys.modules: the import fails, wherever the test runs.
+    monkeypatch.setitem(__import__("sys").modules, "gssapi", None)
+    acceptor = Acceptor(KerberosKeys(principal="kafka/a@B", keytab="/nowhere"))
+    with pytest.raises(ConfigError, match="pip install 'wirebroker"):
+        acceptor.load()
+    with pytest.raises(KerberosError) as refused:
+        acceptor.begin()
+    assert refused.value.passes
+
+
+@pytest.mark.parametrize("service", ["kafka", "unknown"])
+async def test_we_log_in_with_a_ticket_of_ours(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, service: str
+) -> None:
+    monkeypatch.setattr("wirebroker.security.sasl_doors.Acceptor", ScriptedAcceptor)
+    monkeypatch.setattr("wirebroker.security.kerberos_login.Initiator", ScriptedInitiator)
+    way = way_of(
+        client_security(
+            {
+                "security.protocol": "SASL_PLAINTEXT",
+                "sasl.kerberos.service.name": service,
+                "sasl.jaas.config": JAAS_LINE,
+            }
+        )
+    )
+    async with running(tmp_path, settings=SETTINGS) as server:
+        opening = PeerConnection.open(
+            PeerAddress(*server.address),
+            dialer=way.dialer,
+            settings=ClientSettings(client_id="us"),
+            clock=SystemClock(),
+            handshake=way.handshake,
+        )
+        if service == "unknown":
+            with pytest.raises(AuthenticationFailedError, match=r"unknown/127.0.0.1 is unknown"):
+                await opening
+            return
+        connection = await opening
+        assert (await connection.request(ApiKey.METADATA, {"topics": []})).brokers
+        await connection.close()

@@ -1,0 +1,61 @@
+"""Keys that change while a broker runs: who may have files read, and which of two are in force."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from typing import TYPE_CHECKING, Any
+
+from tests.support.ports import free_port
+from tests.support.servers import broker_of, client_of, running
+from tests.support.tls_files import certificate, tls_configs, write
+from tests.unit.wirebroker.tls_probes import FIRST, SECOND, shown_name
+from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.codecs.errors import ErrorCode
+from wirebroker.config.authorizer import STANDARD
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.support.raw_client import RawClient
+
+LOCATION = "listener.name.ssl.ssl.keystore.location"
+
+
+def listeners(folder: Path, port: int) -> dict[str, str]:
+    return tls_configs(folder) | {"listeners": f"PLAINTEXT://127.0.0.1:0,SSL://127.0.0.1:{port}"}
+
+
+async def set_location(client: RawClient, path: str) -> Any:
+    entry = {"name": LOCATION, "config_operation": 0, "value": path}
+    resource = {"resource_type": 4, "resource_name": "1", "configs": [entry]}
+    answer = await client.ask(ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, {"resources": [resource]})
+    return answer.responses[0]
+
+
+async def test_of_many_changes_at_once_the_last_is_in_force(tmp_path: Path) -> None:
+    port = free_port()
+    settings = listeners(tmp_path / "tls", port)
+    paths = [write(tmp_path, f"keys-{n}", (FIRST, SECOND)[n % 2]) for n in range(8)]
+    async with running(tmp_path / "data", settings=settings) as server:
+        async with contextlib.AsyncExitStack() as stack:
+            clients = [await stack.enter_async_context(client_of(server)) for _ in paths]
+            changes = [set_location(*each) for each in zip(clients, paths, strict=True)]
+            answers = await asyncio.gather(*changes)
+        assert {each.error_code for each in answers} == {0}
+        told = str(broker_of(server).config.value(LOCATION))
+        expected = ("first", "second")[paths.index(told) % 2]
+        assert await shown_name(tmp_path, port) == expected
+
+
+async def test_only_who_may_alter_configs_has_files_read(tmp_path: Path) -> None:
+    settings = listeners(tmp_path / "tls", free_port()) | {
+        "authorizer.class.name": STANDARD,
+        "super.users": "User:admin",
+    }
+    readable = write(tmp_path, "keys", certificate())
+    places = (readable, "/nowhere", "/etc/passwd")
+    async with running(tmp_path / "data", settings=settings) as server, client_of(server) as client:
+        answers = [await set_location(client, path) for path in places]
+    assert {each.error_code for each in answers} == {ErrorCode.CLUSTER_AUTHORIZATION_FAILED}
+    assert len({each.error_message for each in answers}) == 1

@@ -1,0 +1,146 @@
+"""Keys of tokens that a web server has: read at the start, read again, kept while it is down."""
+
+from __future__ import annotations
+
+import ssl
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.support.sasl_clients import send_token, shake_hands
+from tests.support.servers import client_of, config_of, running
+from tests.support.tls_files import OURS, authority, certificate, write
+from tests.support.web_server import web_server
+from tests.unit.wirebroker.security.test_oauth import (
+    ELLIPTIC,
+    OPEN,
+    RSA,
+    URL,
+    first,
+    keys_in,
+    signed,
+)
+from wirebroker.clock import pause
+from wirebroker.config import Config, ConfigError
+from wirebroker.config.listeners import listeners_of
+from wirebroker.security.web import WebAddress, WebError, ask
+from wirebroker.server import Server
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.support.web_server import WebServer
+
+ALLOWED = "org.apache.kafka.sasl.oauthbearer.allowed.urls"
+BACKOFF = "sasl.oauthbearer.jwks.endpoint.retry.backoff"
+JAAS = "listener.name.sasl_plaintext.oauthbearer.sasl.jaas.config"
+
+
+def keys_of(folder: Path, **keys: Any) -> bytes:
+    return keys_in(folder / "made.json", **keys).read_bytes()
+
+
+def settings_for(web: WebServer, **others: str) -> dict[str, str]:
+    quick = {f"{BACKOFF}.ms": "1", f"{BACKOFF}.max.ms": "4"}
+    return {**OPEN, **quick, URL: web.url(), ALLOWED: f"https://other.org,{web.url()}", **others}
+
+
+async def is_let_in(server: Server, token: str) -> bool:
+    async with client_of(server) as client:
+        await shake_hands(client, "OAUTHBEARER")
+        answer = await send_token(client, first(token))
+        return answer.auth_bytes == b""
+
+
+async def until_let_in(server: Server, token: str) -> None:
+    while not await is_let_in(server, token):
+        await pause(0.005)
+
+
+async def test_a_new_key_is_read_when_a_token_names_it(tmp_path: Path) -> None:
+    with web_server() as web:
+        web.body = keys_of(tmp_path, one=RSA)
+        async with running(tmp_path / "data", settings=settings_for(web)) as server:
+            assert await is_let_in(server, signed(RSA, "one"))
+            web.body = keys_of(tmp_path, two=ELLIPTIC)
+            assert not await is_let_in(server, signed(ELLIPTIC, "two"))
+            await until_let_in(server, signed(ELLIPTIC, "two"))
+            assert not await is_let_in(server, signed(RSA, "one"))
+            assert [each.path for each in web.asked] == ["/keys", "/keys"]
+
+
+async def test_keys_are_read_again_by_themselves_and_kept_while_the_server_is_down(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with web_server() as web:
+        web.body = keys_of(tmp_path, one=RSA)
+        often = {"sasl.oauthbearer.jwks.endpoint.refresh.ms": "20"}
+        async with running(tmp_path / "data", settings=settings_for(web, **often)) as server:
+            web.status = 503
+            count = len(web.asked)
+            while len(web.asked) < count + 5:
+                await pause(0.005)
+            assert "answers 503" in caplog.text
+            assert await is_let_in(server, signed(RSA, "one"))
+            web.body, web.status = keys_of(tmp_path, two=ELLIPTIC), 200
+            await until_let_in(server, signed(ELLIPTIC, "two"))
+
+
+async def test_a_server_is_believed_by_the_authorities_of_the_jaas_line(tmp_path: Path) -> None:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(write(tmp_path, "web.pem", certificate("web")))
+    ours = write(tmp_path, "ours.pem", authority(OURS).certificate)
+    others = write(tmp_path, "others.pem", authority("another").certificate)
+    with web_server(context) as web:
+        web.body = keys_of(tmp_path, one=RSA)
+
+        def told(truststore: str) -> dict[str, str]:
+            line = OPEN[JAAS].removesuffix(";")
+            store = f' ssl.truststore.type=PEM ssl.truststore.location="{truststore}";'
+            return settings_for(web, **{JAAS: line + store})
+
+        async with running(tmp_path / "data", settings=told(ours)) as server:
+            assert await is_let_in(server, signed(RSA, "one"))
+        with pytest.raises(ConfigError, match="does not answer"):
+            await Server(config_of(tmp_path / "other", settings=told(others))).start()
+
+
+async def test_a_server_that_has_none_keeps_the_broker_from_starting(tmp_path: Path) -> None:
+    with web_server() as web:
+        for body in (b'{"keys": []}', b"[" * 5000, b"x" * (2 << 20)):
+            web.body = body
+            with pytest.raises(ConfigError, match="has no"):
+                await Server(config_of(tmp_path / "data", settings=settings_for(web))).start()
+
+
+@pytest.mark.parametrize(
+    ("url", "allowed", "said"),
+    [
+        ("https://example.org/keys", "", "does not name it"),
+        ("https://example.org/keys", "https://example.org/", "does not name it"),
+        ("http://example.org/keys", "http://example.org/keys", "write https"),
+        ("https://a:b@example.org/keys", "https://a:b@example.org/keys", "write https://host"),
+        ("https:///keys", "https:///keys", "write https://host"),
+        ("https://h:x/keys", "https://h:x/keys", "write https://host"),
+        ("ftp://example.org/keys", "ftp://example.org/keys", "write https://host"),
+    ],
+)
+def test_no_other_address_is_asked(url: str, allowed: str, said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        listeners_of(Config({"log.dirs": "data", **OPEN, URL: url, ALLOWED: allowed}))
+
+
+def test_an_answer_has_bounds_and_nobody_is_redirected() -> None:
+    with web_server() as web:
+        address = WebAddress(web.url(), None, 5, 0.3)
+        web.body = b"hello"
+        assert ask(address, headers={}) == b"hello"
+        web.status, web.headers = 302, {"Location": web.url("/elsewhere")}
+        with pytest.raises(WebError, match="answers 302") as refused:
+            ask(address, headers={})
+        assert not refused.value.passes
+        web.status, web.headers, web.dribble = 200, {}, True
+        web.body = b"x" * 1_000_000
+        with pytest.raises(WebError, match="does not answer"):
+            ask(address, headers={})
+        assert [each.path for each in web.asked] == ["/keys"] * 3

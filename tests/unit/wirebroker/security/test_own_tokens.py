@@ -1,0 +1,198 @@
+"""We log in by OAUTHBEARER: where our tokens come from, and how that fails."""
+
+from __future__ import annotations
+
+import base64
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.support.sasl_clients import sasl_listener
+from tests.support.servers import running
+from tests.support.web_server import web_server
+from tests.unit.wirebroker.security.test_oauth import (
+    OPEN,
+    RSA,
+    URL,
+    keys_in,
+    now,
+    signed,
+    unsecured,
+)
+from wirebroker.client.security import client_security
+from wirebroker.clock import SystemClock
+from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.config import Config, ConfigError
+from wirebroker.config.listeners import between_brokers
+from wirebroker.net.client.connection import PeerConnection
+from wirebroker.net.client.errors import AuthenticationFailedError
+from wirebroker.net.client.settings import ClientSettings, PeerAddress
+from wirebroker.security.outgoing import Way, way_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from wirebroker.server import Server
+
+MODULE = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule"
+ENDPOINT = "sasl.oauthbearer.token.endpoint.url"
+HANDLER = "sasl.login.callback.handler.class"
+KAFKAS = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginCallbackHandler"
+
+
+def way(options: str = "", **settings: str) -> Way:
+    return way_of(
+        client_security(
+            {
+                "security.protocol": "SASL_PLAINTEXT",
+                "sasl.mechanism": "OAUTHBEARER",
+                "sasl.jaas.config": f"{MODULE} required {options};",
+                **settings,
+            }
+        )
+    )
+
+
+async def log_in(server: Server, by: Way) -> None:
+    connection = await PeerConnection.open(
+        PeerAddress(*server.address),
+        dialer=by.dialer,
+        settings=ClientSettings(client_id="us"),
+        clock=SystemClock(),
+        handshake=by.handshake,
+    )
+    assert (await connection.request(ApiKey.METADATA, {"topics": []})).brokers
+    await connection.close()
+
+
+async def test_a_token_that_nobody_signs_has_the_lines_claims(tmp_path: Path) -> None:
+    line = (
+        'unsecuredLoginStringClaim_sub="us" unsecuredLoginListClaim_scope=",a,kafka" '
+        'unsecuredLoginNumberClaim_level="3" extension_traceId="1"'
+    )
+    jaas = "listener.name.sasl_plaintext.oauthbearer.sasl.jaas.config"
+    strict = {jaas: f'{MODULE} required unsecuredValidatorRequiredScope="kafka";'}
+    async with running(tmp_path, settings={**OPEN, **strict}) as server:
+        await log_in(server, way(line))
+        with pytest.raises(AuthenticationFailedError, match="insufficient_scope"):
+            await log_in(server, way('unsecuredLoginStringClaim_sub="us"'))
+
+
+async def test_a_token_of_a_file_is_read_at_each_login(tmp_path: Path) -> None:
+    file = tmp_path / "token"
+    by = way(**{ENDPOINT: file.as_uri(), HANDLER: KAFKAS})
+    keys = keys_in(tmp_path / "keys.json", one=RSA)
+    async with running(tmp_path / "data", settings={**OPEN, URL: keys.as_uri()}) as server:
+        with pytest.raises(AuthenticationFailedError, match="cannot be read"):
+            await log_in(server, by)
+        file.write_text(signed(RSA, "one") + "\n")
+        await log_in(server, by)
+        file.write_text(unsecured())
+        with pytest.raises(AuthenticationFailedError, match="invalid_token"):
+            await log_in(server, by)
+        for nothing in ("", "two words", "\u00fc", "x" * 70_000):
+            file.write_text(nothing)
+            with pytest.raises(AuthenticationFailedError, match="is no token"):
+                await log_in(server, by)
+
+
+async def test_a_server_gives_a_token_for_four_fifths_of_its_time(tmp_path: Path) -> None:
+    with web_server() as web:
+        by = way(
+            'clientId="us" clientSecret="our-secret" scope="a b"', **{ENDPOINT: web.url("/token")}
+        )
+        async with running(tmp_path, settings=OPEN) as server:
+            web.body = json.dumps({"access_token": unsecured(exp=now() + 100)}).encode()
+            for _ in range(3):
+                await log_in(server, by)
+            (asked,) = web.asked
+            assert (asked.method, asked.path) == ("POST", "/token")
+            assert asked.body == b"grant_type=client_credentials&scope=a+b"
+            proof = base64.b64decode(asked.headers["Authorization"].removeprefix("Basic "))
+            assert proof == b"us:our-secret"
+
+
+async def test_one_that_is_over_soon_is_asked_for_again(tmp_path: Path) -> None:
+    with web_server() as web:
+        named = {
+            f"sasl.oauthbearer.client.credentials.client.{each}": "x" for each in ("id", "secret")
+        }
+        by = way(**{ENDPOINT: web.url("/token"), **named})
+        async with running(tmp_path, settings=OPEN) as server:
+            for expires_s, count in ((-1, 1), (100, 2), (100, 2)):
+                web.body = json.dumps({"id_token": unsecured(exp=now() + expires_s)}).encode()
+                if expires_s < 0:
+                    with pytest.raises(AuthenticationFailedError, match="invalid_token"):
+                        await log_in(server, by)
+                else:
+                    await log_in(server, by)
+                assert len(web.asked) == count
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "said"),
+    [
+        (401, b"{}", "answers 401"),
+        (503, b"{}", "answers 503"),
+        (200, b"{}", "without a token"),
+        (200, b"[]", "without a token"),
+        (200, b"nonsense", "no JSON"),
+        (200, b'{"access_token": "a b"}', "no token"),
+    ],
+)
+async def test_a_server_that_gives_none_is_told(
+    tmp_path: Path, status: int, body: bytes, said: str
+) -> None:
+    with web_server() as web:
+        web.status, web.body = status, body
+        brief = {"sasl.login.retry.backoff.ms": "1", "sasl.login.retry.backoff.max.ms": "20"}
+        by = way('clientId="us" clientSecret="our-secret"', **{ENDPOINT: web.url(), **brief})
+        async with running(tmp_path, settings=OPEN) as server:
+            with pytest.raises(AuthenticationFailedError, match=said) as refused:
+                await log_in(server, by)
+            assert "our-secret" not in str(refused.value)
+        assert (len(web.asked) > 1) is (status == 503)
+
+
+@pytest.mark.parametrize(
+    ("options", "settings", "said"),
+    [
+        ("", {}, "unsecuredLoginStringClaim_sub is missing"),
+        ("unsecuredLoginNumberClaim_sub=x", {}, "is no number"),
+        ("unsecuredLoginStringClaim_sub=a unsecuredLoginLifetimeSeconds=-1", {}, "LifetimeSeconds"),
+        ("unsecuredLoginStringClaim_sub=a extension_auth=b", {}, "extension_auth is none"),
+        ("", {HANDLER: KAFKAS}, "it says where tokens come from"),
+        ("", {HANDLER: "com.example.Mine"}, "com.example.Mine cannot be used"),
+        ("", {"sasl.oauthbearer.jwt.retriever.class": "x.Y"}, "x.Y cannot be used"),
+        ("", {ENDPOINT: "https://example.org/token"}, "client.id is missing"),
+        ("clientId=a", {ENDPOINT: "http://example.org/token"}, "write https"),
+        (
+            "clientId=a",
+            {ENDPOINT: "https://example.org/token", "sasl.login.read.timeout.ms": "x"},
+            "milliseconds",
+        ),
+    ],
+)
+def test_what_cannot_be_used_is_said(options: str, settings: dict[str, str], said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        way(options, **settings)
+
+
+def test_a_broker_asks_no_server_that_is_not_allowed() -> None:
+    configs: dict[str, Any] = {
+        **sasl_listener("OAUTHBEARER"),
+        "listener.name.sasl_plaintext.oauthbearer.sasl.jaas.config": (
+            f"{MODULE} required clientId=us clientSecret=x;"
+        ),
+        ENDPOINT: "https://identity.example.org/token",
+        HANDLER: KAFKAS,
+    }
+    with pytest.raises(ConfigError, match=r"allowed\.urls does not name it"):
+        between_brokers(Config(configs))
+    allowed = {"org.apache.kafka.sasl.oauthbearer.allowed.urls": configs[ENDPOINT]}
+    login = between_brokers(Config({**configs, **allowed})).login
+    assert login is not None
+    assert login.oauth is not None
+    assert login.oauth.token_url == configs[ENDPOINT]
+    assert "clientSecret" not in repr(login)

@@ -1,0 +1,211 @@
+"""Replicas that are moved between log directories while they are used."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.support.batches import batch, values_in
+from tests.support.failing_files import FailingFiles
+from tests.support.requests import append, create_topic, fetch
+from tests.support.servers import PATIENCE_S, broker_of, client_of, running, until
+from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.codecs.errors import ErrorCode
+from wirebroker.coordinator.controller.cluster_image import directory_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.support.raw_client import RawClient
+    from wirebroker.cluster.partition import Partition
+    from wirebroker.server import Server
+
+# So slow that a move waits until it is told otherwise.
+SLOW = {"replica.alter.log.dirs.io.max.bytes.per.second": "1"}
+
+
+class NamesMayFail(FailingFiles):
+    """A disk that may refuse names of directories as well."""
+
+    def rename(self, old_path: str, new_path: str) -> None:
+        self.check("rename", new_path)
+        super().rename(old_path, new_path)
+
+
+async def move(client: RawClient, path: Path, *, topic: str = "t", partition: int = 0) -> int:
+    dirs = [{"path": str(path), "topics": [{"name": topic, "partitions": [partition]}]}]
+    answer = await client.ask(ApiKey.ALTER_REPLICA_LOG_DIRS, 2, {"dirs": dirs})
+    return int(answer.results[0].partitions[0].error_code)
+
+
+async def described(client: RawClient) -> dict[tuple[str, bool], Any]:
+    """Return what is said of t-0, by the name of its directory and whether it is a future one."""
+    answer = await client.ask(ApiKey.DESCRIBE_LOG_DIRS, 4, {"topics": None})
+    return {
+        (result.log_dir.rpartition("/")[2], each.is_future_key): each
+        for result in answer.results
+        for topic in result.topics
+        if topic.name == "t"
+        for each in topic.partitions
+    }
+
+
+def held(server: Server) -> Partition:
+    return broker_of(server).replicas.find("t", b"", by_id=False)[0][0]
+
+
+def place(server: Server) -> str:
+    return held(server).directory.path
+
+
+async def started(one: Path, two: Path, client: RawClient, server: Server, count: int) -> None:
+    """Have records in t-0, which lies in the first directory."""
+    assert await move(client, one) == ErrorCode.REPLICA_NOT_AVAILABLE
+    await create_topic(client, "t", 1)
+    assert place(server) == str(one)
+    assert not _directory(server, two).partitions
+    for number in range(count):
+        assert await append(client, "t", batch(b"%d" % number)) == number
+
+
+async def check(client: RawClient, count: int) -> None:
+    found = values_in((await fetch(client, "t", 0)).records)
+    assert found == [b"%d" % number for number in range(count)]
+
+
+def futures(two: Path) -> list[str]:
+    return [each.name for each in two.glob("*-future")]
+
+
+async def test_a_replica_is_moved_while_it_is_written_to_and_stays_moved(tmp_path: Path) -> None:
+    one, two = tmp_path / "one", tmp_path / "two"
+    settings = {"log.segment.bytes": "1048576", "file.delete.delay.ms": "60000"}
+    async with asyncio.timeout(PATIENCE_S):
+        async with running(one, two, settings=settings) as server, client_of(server) as client:
+            await started(one, two, client, server, 3)
+            large = batch(b"x" * 700_000)
+            for offset in range(3, 10):  # some segments
+                assert await append(client, "t", large) == offset
+            writing = asyncio.create_task(_write_on(client, 10, 60))
+            async with client_of(server) as other:
+                assert await move(other, two) == ErrorCode.NONE
+            await writing
+            await until(lambda: place(server) == str(two))
+            partition = held(server)
+            assert partition.log.log_end_offset == 60
+            assert await append(client, "t", batch(b"after")) == 60
+            assert not futures(two)
+            assert [each.name.endswith("-delete") for each in one.glob("t-0*")] == [True]
+            assert {key[0] for key in await described(client)} == {"two"}
+            here = broker_of(server)
+            await until(
+                lambda: (
+                    directory_of(here.metadata.image.topics["t"].partitions[0], here.node_id)
+                    == partition.directory.files.directory_id
+                )
+            )
+            whole = b"".join(each.read_bytes() for each in sorted((two / "t-0").glob("*.log")))
+            assert len(whole) == partition.log.size_bytes
+        async with running(one, two, settings=settings) as server, client_of(server) as client:
+            assert place(server) == str(two)
+            assert await append(client, "t", batch(b"later")) == 61
+            found = await fetch(client, "t", 59)
+            assert values_in(found.records)[1:] == [b"after", b"later"]
+
+
+async def _write_on(client: RawClient, first: int, end: int) -> None:
+    for number in range(first, end):
+        assert await append(client, "t", batch(b"%d" % number)) == number
+
+
+async def test_a_move_that_is_on_its_way_is_shown_and_taken_back(tmp_path: Path) -> None:
+    one, two = tmp_path / "one", tmp_path / "two"
+    async with (
+        asyncio.timeout(PATIENCE_S),
+        running(one, two, settings=SLOW) as server,
+        client_of(server) as client,
+    ):
+        await started(one, two, client, server, 5)
+        assert await move(client, two) == ErrorCode.NONE
+        await until(lambda: list(broker_of(server).replica_moves.of(_directory(server, two))))
+        await until(lambda: futures(two))
+        assert await move(client, two) == ErrorCode.NONE  # again changes nothing
+        size = held(server).log.size_bytes
+        await until(lambda: _copied(server, two) == size)
+        shown = await described(client)
+        assert {*shown} == {("one", False), ("two", True)}
+        assert shown["two", True].partition_size == size
+        assert await append(client, "t", batch(b"5")) == 5
+        assert (await described(client))["two", True].offset_lag > 0
+        assert await move(client, one) == ErrorCode.NONE
+        await until(lambda: not futures(two))
+        assert {*await described(client)} == {("one", False)}
+        await check(client, 6)
+
+
+def _directory(server: Server, path: Path) -> Any:
+    return next(each for each in broker_of(server).replicas.directories if each.path == str(path))
+
+
+def _copied(server: Server, path: Path) -> int:
+    moves = broker_of(server).replica_moves.of(_directory(server, path))
+    return sum(copied for _, copied, _ in moves)
+
+
+async def test_a_move_that_a_stop_has_ended_begins_anew(tmp_path: Path) -> None:
+    one, two = tmp_path / "one", tmp_path / "two"
+    async with asyncio.timeout(PATIENCE_S):
+        async with running(one, two, settings=SLOW) as server, client_of(server) as client:
+            await started(one, two, client, server, 5)
+            assert await move(client, two) == ErrorCode.NONE
+            await until(lambda: _copied(server, two))
+        left = futures(two)
+        assert len(left) == 1
+        async with running(one, two) as server, client_of(server) as client:
+            await until(lambda: place(server) == str(two))
+            await check(client, 5)
+            await until(lambda: not futures(two))
+
+
+@pytest.mark.parametrize("is_twice", [False, True])
+async def test_a_copy_that_a_kill_has_left_alone_is_the_log(tmp_path: Path, is_twice: bool) -> None:
+    one, two = tmp_path / "one", tmp_path / "two"
+    async with asyncio.timeout(PATIENCE_S):
+        async with running(one, two) as server, client_of(server) as client:
+            await started(one, two, client, server, 5)
+            await move(client, two)
+            await until(lambda: place(server) == str(two))
+        if is_twice:  # as Kafka leaves it, whose renames come the other way round
+            shutil.copytree(two / "t-0", one / "t-0", dirs_exist_ok=True)
+        else:
+            (two / "t-0").rename(two / f"t-0.{'0' * 32}-future")
+        async with running(one, two) as server, client_of(server) as client:
+            assert place(server) == str(two)
+            await check(client, 5)
+        assert len(list(one.glob("t-0.*-stray"))) == is_twice
+
+
+async def test_a_directory_that_cannot_be_written_leaves_all_as_it_was(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    one, two = tmp_path / "one", tmp_path / "two"
+    disk = NamesMayFail()
+    async with (
+        asyncio.timeout(PATIENCE_S),
+        running(one, two, files=disk) as server,
+        client_of(server) as client,
+    ):
+        await started(one, two, client, server, 5)
+        for kind in ("write", "rename"):
+            disk.fail(two / "t-", kind)
+            caplog.clear()
+            assert await move(client, two) == ErrorCode.NONE
+            await until(lambda: "t-0 stays where it is" in caplog.text)
+            await until(lambda: not futures(two))
+            disk.broken.clear()
+        await check(client, 5)
+        assert place(server) == str(one)
+        assert await append(client, "t", batch(b"5")) == 5

@@ -1,0 +1,80 @@
+"""DescribeAcls: the cluster's rules that a filter means, told by resource pattern.
+
+Source: Kafka's AclApis, DescribeAclsResponse.aclsResources.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from wirebroker.clock import Slices
+from wirebroker.codecs.acls import filter_of, has_unknown
+from wirebroker.codecs.errors import ErrorCode
+from wirebroker.coordinator.controller.acl_control import AUTHORIZER
+from wirebroker.request import CloseConnectionError, LargeResponse
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from wirebroker.clock import Clock
+    from wirebroker.codecs.acls import AclEntry, AclFilter
+    from wirebroker.config import Config
+    from wirebroker.coordinator.controller.cluster_image import ClusterImage
+
+_Pattern = tuple[int, str, int]
+
+
+async def describe_rules(
+    body: Any, image: ClusterImage, config: Config, clock: Clock
+) -> dict[str, Any]:
+    """Answer a DescribeAcls.
+
+    Args:
+        body: The request.
+        image: The committed one.
+        config: Says whether there is an authorizer.
+        clock: Measures slices.
+
+    Raises:
+        CloseConnectionError: The filter has an unknown number.
+    """
+    wanted = filter_of(body)
+    check_numbers([wanted])
+    if not config.optional_str(AUTHORIZER):
+        message = "No Authorizer is configured on the broker"
+        return {"error_code": int(ErrorCode.SECURITY_DISABLED), "error_message": message}
+    slices = Slices(clock)
+    found: dict[_Pattern, list[dict[str, Any]]] = {}
+    for entry in image.acls.values():
+        if wanted.fits(entry):
+            found.setdefault(_pattern(entry), []).append(_rule(entry))
+        await slices.turn()
+    return LargeResponse(
+        resources=[
+            {"resource_type": kind, "resource_name": name, "pattern_type": pattern, "acls": rules}
+            for (kind, name, pattern), rules in found.items()
+        ]
+    )
+
+
+def check_numbers(parts: Iterable[AclEntry | AclFilter]) -> None:
+    """Look whether rules or filters are of known kinds.
+
+    Raises:
+        CloseConnectionError: One is not: as in Kafka that is no request.
+    """
+    if any(map(has_unknown, parts)):
+        raise CloseConnectionError("an ACL or a filter of ACLs has an unknown number")
+
+
+def _pattern(entry: AclEntry) -> _Pattern:
+    return entry.resource_type, entry.resource_name, entry.pattern_type
+
+
+def _rule(entry: AclEntry) -> dict[str, Any]:
+    return {
+        "principal": entry.principal,
+        "host": entry.host,
+        "operation": entry.operation,
+        "permission_type": entry.permission_type,
+    }

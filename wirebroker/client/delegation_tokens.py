@@ -1,0 +1,149 @@
+"""Delegation tokens of a cluster: made, seen, renewed and ended (KIP-48).
+
+A token is named by its id, which is no secret; what changes one is asked for by its HMAC, which
+those who may change it are shown.
+"""
+
+from __future__ import annotations
+
+import base64
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from wirebroker.client.errors import ClientError, UnservedError, check
+from wirebroker.codecs.api_keys import ApiKey
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from wirebroker.client.kafka_client import KafkaClient
+
+_FIRST_WITH_OWNER: Final = 3
+# What a cluster makes its own default of, or (for an end) now.
+UNSET_MS: Final = -1
+
+
+class ListedToken(NamedTuple):
+    """A token, as who may see it is shown it; times are ms since 1970.
+
+    Attributes:
+        hmac: In base64, as SCRAM takes it for a password: a secret.
+    """
+
+    token_id: str
+    owner: str
+    requester: str
+    renewers: list[str]
+    issued_ms: int
+    expires_ms: int
+    ends_ms: int
+    hmac: str
+
+
+async def create_token(
+    client: KafkaClient,
+    *,
+    owner: str | None = None,
+    renewers: Sequence[str] = (),
+    lifetime_ms: int = UNSET_MS,
+) -> ListedToken:
+    """Make a token.
+
+    Args:
+        client: The cluster.
+        owner: Another than who asks, as `User:alice`.
+        renewers: Who may prolong and end it besides, likewise.
+        lifetime_ms: Beyond which it can't be renewed; the cluster knows a bound.
+
+    Raises:
+        ClientError: It is refused.
+    """
+    fields: dict[str, Any] = {
+        "renewers": [_principal(each) for each in renewers],
+        "max_lifetime_ms": lifetime_ms,
+    }
+
+    def body(version: int) -> dict[str, Any]:
+        if owner is None:
+            return fields
+        if version < _FIRST_WITH_OWNER:
+            raise UnservedError("the broker is too old to make tokens for others (Kafka 3.3)")
+        return fields | _principal(owner, "owner_")
+
+    answer = await client.request(ApiKey.CREATE_DELEGATION_TOKEN, body)
+    check(answer.error_code, "the token cannot be made")
+    return ListedToken(
+        token_id=answer.token_id,
+        owner=_shown(answer),
+        requester=_shown(answer, "token_requester_"),
+        renewers=list(renewers),
+        issued_ms=answer.issue_timestamp_ms,
+        expires_ms=answer.expiry_timestamp_ms,
+        ends_ms=answer.max_timestamp_ms,
+        hmac=base64.b64encode(answer.hmac).decode("ascii"),
+    )
+
+
+async def list_tokens(client: KafkaClient, owners: Sequence[str] = ()) -> list[ListedToken]:
+    """Return the tokens that who asks may see: all of them, or those of some owners.
+
+    Raises:
+        ClientError: They may not be seen.
+    """
+    body = {"owners": [_principal(each) for each in owners] or None}
+    answer = await client.request(ApiKey.DESCRIBE_DELEGATION_TOKEN, body)
+    check(answer.error_code, "tokens cannot be listed")
+    return sorted(
+        ListedToken(
+            token_id=each.token_id,
+            owner=_shown(each),
+            requester=_shown(each, "token_requester_"),
+            renewers=[_shown(renewer) for renewer in each.renewers],
+            issued_ms=each.issue_timestamp,
+            expires_ms=each.expiry_timestamp,
+            ends_ms=each.max_timestamp,
+            hmac=base64.b64encode(each.hmac).decode("ascii"),
+        )
+        for each in answer.tokens
+    )
+
+
+async def renew_token(client: KafkaClient, token_id: str, period_ms: int = UNSET_MS) -> int:
+    """Have a token expire later; return when, in ms since 1970.
+
+    Raises:
+        ClientError: There is none, or it is refused.
+    """
+    fields = {"hmac": await _hmac(client, token_id), "renew_period_ms": period_ms}
+    answer = await client.request(ApiKey.RENEW_DELEGATION_TOKEN, fields)
+    check(answer.error_code, f"token {token_id} cannot be renewed")
+    return int(answer.expiry_timestamp_ms)
+
+
+async def expire_token(client: KafkaClient, token_id: str, period_ms: int = UNSET_MS) -> int:
+    """End a token, now or after some time; return when, in ms since 1970.
+
+    Raises:
+        ClientError: There is none, or it is refused.
+    """
+    fields = {"hmac": await _hmac(client, token_id), "expiry_time_period_ms": period_ms}
+    answer = await client.request(ApiKey.EXPIRE_DELEGATION_TOKEN, fields)
+    check(answer.error_code, f"token {token_id} cannot be ended")
+    return int(answer.expiry_timestamp_ms)
+
+
+async def _hmac(client: KafkaClient, token_id: str) -> bytes:
+    for each in await list_tokens(client):
+        if each.token_id == token_id:
+            return base64.b64decode(each.hmac)
+    raise ClientError(f"there is no token {token_id}, or this user may not see it")
+
+
+def _principal(text: str, prefix: str = "") -> dict[str, str]:
+    kind, _, name = text.partition(":")
+    return {f"{prefix}principal_type": kind, f"{prefix}principal_name": name}
+
+
+def _shown(fields: Any, prefix: str = "") -> str:
+    """Return a principal of an answer; empty if its version doesn't tell."""
+    name = getattr(fields, f"{prefix}principal_name")
+    return f"{getattr(fields, f'{prefix}principal_type')}:{name}" if name else ""

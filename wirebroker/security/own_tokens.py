@@ -1,0 +1,129 @@
+"""Tokens of our own (OAUTHBEARER): from a file, a server of identities, or signed by nobody.
+
+One of a server is used for four fifths of its time, by all connections; a file is read each time.
+What a server cannot do now it is asked again; what it refuses is told at once. It blocks: for
+threads, of which one asks and the others wait.
+
+Source: Kafka's HttpJwtRetriever, FileJwtRetriever, ExpiringCredentialRefreshingLogin.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import threading
+from typing import TYPE_CHECKING, Any, Final, cast
+from urllib.parse import quote_plus
+
+from wirebroker.security.web import WebAddress, WebError, ask
+
+if TYPE_CHECKING:
+    from wirebroker.clock import Clock
+    from wirebroker.config.oauth_login import OAuthLogin
+
+# As of Kafka's sasl.login.refresh.window.factor.
+_USED_OF_LIFETIME: Final = 0.8
+_LONGEST_BYTES: Final = 64 << 10
+
+
+class NoTokenError(Exception):
+    """We have no token; no secret is in the text."""
+
+
+class OwnTokens:
+    """Where tokens of one login come from."""
+
+    __slots__ = ("_clock", "_login", "_one_asks", "_pauses", "_token", "_until_ms")
+
+    def __init__(self, login: OAuthLogin, clock: Clock) -> None:
+        self._login = login
+        self._clock = clock
+        self._one_asks = threading.Lock()
+        self._pauses = threading.Event()  # never set: it is waited for in vain
+        self._token = ""
+        self._until_ms = 0.0
+
+    def token(self) -> str:
+        """Return a token that is good now.
+
+        Raises:
+            NoTokenError: There is none.
+        """
+        login = self._login
+        if login.token_file is not None:
+            try:
+                with login.token_file.open("rb") as file:
+                    return _sound(file.read(_LONGEST_BYTES + 1), str(login.token_file))
+            except OSError as error:
+                raise NoTokenError(f"{login.token_file} cannot be read: {error}") from None
+        if login.token_url is None:
+            return self._unsecured()
+        with self._one_asks:
+            if self._clock.now_ms() >= self._until_ms:
+                self._token = self._ask_until_answered(login.token_url)
+                self._until_ms = self._use_until_ms(self._token)
+            return self._token
+
+    def _unsecured(self) -> str:
+        now = self._clock.now_ms() / 1000
+        claims = {"iat": now, "exp": now + self._login.lifetime_s, **json.loads(self._login.claims)}
+        parts = (json.dumps(each).encode() for each in ({"alg": "none"}, claims))
+        return ".".join(base64.urlsafe_b64encode(each).decode().rstrip("=") for each in parts) + "."
+
+    def _ask_until_answered(self, url: str) -> str:
+        login = self._login
+        end_s = self._clock.monotonic() + login.most_retry_ms / 1000
+        pause_s = login.retry_ms / 1000
+        while True:
+            try:
+                return self._ask(url)
+            except WebError as error:
+                if not error.passes or self._clock.monotonic() + pause_s > end_s:
+                    raise NoTokenError(f"{url} gives no token: {error}") from None
+            self._pauses.wait(pause_s)
+            pause_s *= 2
+
+    def _ask(self, url: str) -> str:
+        login = self._login
+        context = None
+        if login.tls is not None:
+            from wirebroker.security.tls_contexts import client_context  # noqa: PLC0415 - if asked
+
+            context = client_context(login.tls)
+        proof = base64.b64encode(f"{login.client_id}:{login.client_secret}".encode()).decode()
+        body = "grant_type=client_credentials"
+        if login.scope:
+            body += f"&scope={quote_plus(login.scope)}"
+        headers = {
+            "Authorization": f"Basic {proof}",
+            "Content-Type": "application/x-www-form-urlencoded",
+        }
+        address = WebAddress(url, context, login.connect_s, login.answer_s)
+        answer = ask(address, headers=headers, body=body.encode())
+        try:
+            found: Any = json.loads(answer)
+        except (ValueError, RecursionError):
+            raise NoTokenError(f"{url} answers what is no JSON") from None
+        fields = cast("dict[str, Any]", found) if isinstance(found, dict) else {}
+        token = fields.get("access_token") or fields.get("id_token")
+        if not isinstance(token, str):
+            raise NoTokenError(f"{url} answers without a token")
+        return _sound(token.encode(), url)
+
+    def _use_until_ms(self, token: str) -> float:
+        """Return until when a token is used; one that does not say it, for one login."""
+        now_ms = self._clock.now_ms()
+        try:
+            part = token.split(".")[1]
+            claims: Any = json.loads(base64.urlsafe_b64decode(part + "=" * (-len(part) % 4)))
+            left_ms = float(claims["exp"]) * 1000 - now_ms
+        except (ValueError, IndexError, KeyError, TypeError, RecursionError):
+            return 0.0
+        return now_ms + left_ms * _USED_OF_LIFETIME
+
+
+def _sound(found: bytes, where: str) -> str:
+    text = found.decode("latin-1").strip()
+    if not text or len(text) > _LONGEST_BYTES or not text.isascii() or len(text.split()) != 1:
+        raise NoTokenError(f"what {where} has is no token")
+    return text

@@ -1,0 +1,162 @@
+"""How clients authenticate on all listeners: by which keys, users and tokens.
+
+doors.use_listeners(listeners)      goes by other settings from the next connection on
+doors.guard(listener_name)          what stands before a new connection's handlers (sasl.py)
+"""
+
+from __future__ import annotations
+
+import base64
+import logging
+import os
+from typing import TYPE_CHECKING
+
+from wirebroker.codecs.scram import SCRAM_NUMBERS
+from wirebroker.security.gssapi_mechanism import GssapiMechanism
+from wirebroker.security.kerberos import Acceptor
+from wirebroker.security.key_refresh import KeyRefresh
+from wirebroker.security.mechanisms import PlainMechanism, ScramMechanism
+from wirebroker.security.oauth_mechanism import OAuthMechanism
+from wirebroker.security.sasl import SaslGuard
+from wirebroker.security.token_logins import TokenLogins
+from wirebroker.security.tokens import TokenChecks
+from wirebroker.threads import Work, in_thread
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from wirebroker.clock import Clock
+    from wirebroker.config.kerberos import KerberosKeys
+    from wirebroker.config.listeners import ListenerConfig
+    from wirebroker.config.oauth import OAuthSettings
+    from wirebroker.config.sasl import SaslSettings
+    from wirebroker.coordinator.controller.cluster_image import ClusterImage
+    from wirebroker.net.dispatch import Dispatcher
+    from wirebroker.security.mechanisms import Mechanism
+
+logger = logging.getLogger("wirebroker.security")
+
+
+class SaslDoors:
+    """How clients authenticate on all listeners."""
+
+    __slots__ = (
+        "_acceptors",
+        "_checks",
+        "_doors",
+        "_key",
+        "_refreshes",
+        "_tokens",
+        "clock",
+        "dispatcher",
+        "image",
+    )
+
+    def __init__(
+        self,
+        dispatcher: Dispatcher,
+        image: Callable[[], ClusterImage],
+        clock: Clock,
+        *,
+        token_secret: str | None = None,
+        checks: dict[OAuthSettings, TokenChecks] | None = None,
+    ) -> None:
+        """Begin without listeners.
+
+        Args:
+            dispatcher: Serves those who are known.
+            image: Has the users of SCRAM, and delegation tokens.
+            clock: Says when logins end.
+            token_secret: The key of delegation tokens; None: nobody logs in by one.
+            checks: What `read_keys` has read.
+        """
+        self.dispatcher = dispatcher
+        self.image = image
+        self.clock = clock
+        self._key = os.urandom(32)
+        self._tokens = TokenLogins(token_secret, image, clock, salt_key=self._key)
+        self._doors: dict[str, SaslSettings] = {}
+        self._checks = checks or {}
+        self._acceptors: dict[KerberosKeys, Acceptor] = {}
+        # Of those whose keys a web server has.
+        self._refreshes: dict[OAuthSettings, KeyRefresh] = {}
+
+    def use_listeners(self, listeners: Iterable[ListenerConfig]) -> None:
+        """Go by other settings, from the next connection on."""
+        self._doors = {each.name: each.sasl for each in listeners if each.sasl is not None}
+        wanted = {each.oauth for each in self._doors.values() if each.oauth is not None}
+        # Those that stay keep the keys that they have read.
+        self._checks = {
+            each: self._checks.get(each) or _checks(each, self.clock) for each in wanted
+        }
+        self._refresh({each for each in wanted if each.keys_url is not None})
+        keys = [each.kerberos.keys for each in self._doors.values() if each.kerberos is not None]
+        self._acceptors = {each: self._acceptors.get(each) or Acceptor(each) for each in keys}
+
+    def close(self) -> None:
+        """Read no keys any more."""
+        self._refresh(set())
+
+    def _refresh(self, wanted: set[OAuthSettings]) -> None:
+        for each in self._refreshes.keys() - wanted:
+            self._refreshes.pop(each).close()
+        for each in wanted - self._refreshes.keys():
+            self._refreshes[each] = KeyRefresh(self._checks[each], each)
+
+    def guard(self, listener_name: str) -> SaslGuard | None:
+        """Return what stands before the handlers of a new connection; None: it is open."""
+        settings = self._doors.get(listener_name)
+        return None if settings is None else SaslGuard(self, settings)
+
+    def mechanism(self, name: str, settings: SaslSettings) -> Mechanism:
+        """Begin with a mechanism that is enabled."""
+        if name == "OAUTHBEARER":
+            assert settings.oauth is not None, "it is enabled"
+            # A connection may be older than the settings in force.
+            checks = self._checks.get(settings.oauth) or _checks(settings.oauth, self.clock)
+            return OAuthMechanism(checks)
+        if name == "GSSAPI":
+            assert settings.kerberos is not None, "it is enabled"
+            keys = settings.kerberos.keys
+            acceptor = self._acceptors.get(keys) or Acceptor(keys)
+            return GssapiMechanism(acceptor, settings.kerberos.rules)
+        number = SCRAM_NUMBERS.get(name)
+        if number is None:
+            return PlainMechanism(settings.passwords, self._key)
+        return ScramMechanism(
+            number,
+            lambda user: self.image().scram_user(user, number),
+            token_of=lambda token_id: self._tokens.find(token_id, number),
+            nonce=base64.urlsafe_b64encode(os.urandom(24)).decode("ascii"),
+            salt_key=self._key,
+        )
+
+
+async def read_keys(
+    listeners: Iterable[ListenerConfig], clock: Clock
+) -> dict[OAuthSettings, TokenChecks]:
+    """Read keys of tokens and of Kerberos, so that what is wrong with them is said at the start.
+
+    Returns:
+        Those of tokens.
+
+    Raises:
+        ConfigError: They cannot be read, or what reads them is missing.
+    """
+    checks: dict[OAuthSettings, TokenChecks] = {}
+    for sasl in (each.sasl for each in listeners if each.sasl is not None):
+        if sasl.oauth is not None and sasl.oauth not in checks:
+            checks[sasl.oauth] = _checks(sasl.oauth, clock)
+            await in_thread(Work.LOGINS, checks[sasl.oauth].load)
+        if sasl.kerberos is not None:
+            await in_thread(Work.LOGINS, Acceptor(sasl.kerberos.keys).load)
+    return checks
+
+
+def _checks(settings: OAuthSettings, clock: Clock) -> TokenChecks:
+    if not settings.are_signed:
+        logger.warning(
+            "tokens of OAUTHBEARER are not signed: whoever can connect is whoever they say "
+            "(sasl.oauthbearer.jwks.endpoint.url names keys)"
+        )
+    return TokenChecks(settings, clock)
