@@ -72,6 +72,29 @@ def test_rows_are_there_once_when_executors_of_a_cluster_are_killed(
     job_kit.check_files(broker.bootstrap, topic, FILES, ROWS, partitions=PARTITIONS)
 
 
+def test_rows_are_there_once_when_the_brokers_disk_is_full_for_a_time(
+    start_broker: StartBroker, broker_kind: str, topic: str, tmp_path: Path
+) -> None:
+    with small_disk(tmp_path / "disk", 200) as disk, contextlib.ExitStack() as stack:
+        broker = start_broker({"log.dirs": str(disk.path / "data")})
+        stack.callback(broker.kill9)  # it has files there
+        job = write_ingest(tmp_path, broker.bootstrap, topic, faulty_runs.spark_table(tmp_path))
+        driver = Driver(tmp_path, "ingest", str(job))
+        stack.callback(driver.kill)
+        wait_for(tmp_path, "batch", 3, driver)
+        disk.fill()
+        wait_for(tmp_path, "fault", 1, driver)
+        done = len(told(tmp_path, "batch"))
+        disk.make_room()
+        if broker_kind == "apache":
+            broker.kill9()  # its only directory failed, so it has ended
+            broker.start()
+        assert driver.wait(WAIT_S) == 0
+        assert told(tmp_path, "fault"), "the full disk was not noticed"
+        sys.stdout.write(f"ingest: full disk behind {done} of {FILES} batches\n")
+        job_kit.check_files(broker.bootstrap, topic, FILES, ROWS, partitions=PARTITIONS)
+
+
 def test_rows_are_there_once_when_the_jobs_disk_is_full_for_a_time(
     start_broker: StartBroker, topic: str, tmp_path: Path
 ) -> None:
