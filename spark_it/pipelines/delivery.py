@@ -84,8 +84,11 @@ class Delivery:
         """
         target = self._target
         known = self._checkpoint.find(batch)
+        # An attempt of this batch that was broken off may have left a transaction open, which only
+        # its slice ends: to wait for it here is to wait until the broker gives it up.
         with Positions(
-            target.kafka, target.job, target.topic, self._checkpoint.identity
+            *(target.kafka, target.job, target.topic, self._checkpoint.identity),
+            stable=known is None,
         ) as positions:
             if known is not None:
                 self._check(positions.read(range(known.partitions)), known, sent_before=1)
