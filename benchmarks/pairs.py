@@ -139,11 +139,18 @@ class Measured(Protocol[AnyDriven_contra]):
 
 
 def measure(
-    case: Measured[Any], ours: Driven, theirs: Driven, count: int, plain: Driven | None = None
+    case: Measured[Any],
+    ours: Driven,
+    theirs: Driven,
+    count: int,
+    plain: Driven | None = None,
+    *,
+    most_tries: int = MOST_TRIES,
 ) -> Pairs:
     """Take `count` pairs of runs, after some to warm up: Java compiles what it runs often.
 
-    With a third broker these are threes, in turns.
+    With a third broker these are threes, in turns. A run that others disturbed is taken again, so
+    often at most that there are `most_tries`.
     """
     pairs = Pairs()
     turns = [(ours, pairs.ours), (theirs, pairs.theirs)]
@@ -153,14 +160,14 @@ def measure(
         _run_once(case, broker)
     for _ in range(count):
         for broker, runs in turns:
-            runs.append(_run(case, broker, pairs))
+            runs.append(_run(case, broker, pairs, most_tries))
     return pairs
 
 
-def _run(case: Measured[Any], broker: Driven, pairs: Pairs) -> Run:
+def _run(case: Measured[Any], broker: Driven, pairs: Pairs, most_tries: int) -> Run:
     """Run until the machine leaves a run alone; the least disturbed one counts after all tries."""
     tries: list[Run] = []
-    for _ in range(MOST_TRIES):
+    for _ in range(most_tries):
         tries.append(_run_once(case, broker))
         if tries[-1].foreign_share <= MOST_FOREIGN_SHARE:
             break

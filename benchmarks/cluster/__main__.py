@@ -1,7 +1,7 @@
 """Clusters and workers beside Apache Kafka 4.3.1 in the same set-up, on this machine.
 
     python -m benchmarks.cluster [start] [failover] [produce] [catch-up] [memory] [workers]
-        [--pairs 5] [--ours CHECKOUT] [--output DIR]
+        [--pairs 5] [--tries 4] [--ours CHECKOUT] [--output DIR]
 
 Three nodes of each kind, one of which has the controller as well, one process each. What is named
 is measured, or all; --output keeps earlier figures of other names. CPU per record is the primary
@@ -19,6 +19,7 @@ from pathlib import Path
 from benchmarks.brokers import version
 from benchmarks.cluster import catching_up, failovers, figures, memory, produces, starts, workers
 from benchmarks.machine import describe
+from benchmarks.pairs import MOST_TRIES
 from benchmarks.warm_memory import warm_memory
 from tests.support import tools
 
@@ -30,10 +31,10 @@ def main() -> int:
     kinds = {
         "start": partial(starts.measure, ours, pairs),
         "failover": partial(failovers.measure, ours, pairs),
-        "produce": partial(produces.measure, ours, pairs),
+        "produce": partial(produces.measure, ours, pairs, most_tries=options.tries),
         "catch-up": partial(catching_up.measure, ours, pairs),
         "memory": partial(memory.measure, ours),
-        "workers": partial(workers.measure, ours, pairs),
+        "workers": partial(workers.measure, ours, pairs, most_tries=options.tries),
     }
     unknown = set(options.kinds) - set(kinds)
     if unknown:
@@ -65,6 +66,9 @@ def _arguments() -> argparse.Namespace:
     )
     parser.add_argument("kinds", nargs="*", metavar="KIND")
     parser.add_argument("--pairs", type=int, default=5)
+    parser.add_argument(
+        "--tries", type=int, default=MOST_TRIES, help="of a run that others disturbed (1: as it is)"
+    )
     parser.add_argument("--ours", type=Path, help="another checkout of wirebroker than this one")
     parser.add_argument("--output", type=Path, help="write cluster.md and cluster.json here")
     return parser.parse_args()

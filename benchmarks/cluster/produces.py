@@ -111,13 +111,17 @@ def cases(seconds: float) -> list[ReplicatedProduce]:
     ]
 
 
-def measure(checkout: Path | None, pairs: int, *, seconds: float = 3.0) -> list[Figure]:
+def measure(
+    checkout: Path | None, pairs: int, *, seconds: float = 3.0, most_tries: int
+) -> list[Figure]:
     """Take pairs of runs of each load."""
     found: list[Figure] = []
     settings = {"file.delete.delay.ms": "1000"}
     with trio(OURS, checkout, settings) as ours, trio(THEIRS, None, settings) as theirs:
         for case in cases(seconds):
-            runs = measure_pairs(case, Replicated(ours), Replicated(theirs), pairs)
+            runs = measure_pairs(
+                case, Replicated(ours), Replicated(theirs), pairs, most_tries=most_tries
+            )
             reach = (None, _HALF_OF_THEIRS)
             found += figures.of_pairs(case.name, runs, unit=case.unit, reach=reach)
             print("\n".join(each.row() for each in found[-3:]), flush=True)

@@ -127,7 +127,9 @@ def cases(seconds: float) -> list[Spread]:
     ]
 
 
-def measure(checkout: Path | None, pairs: int, *, seconds: float = 3.0) -> list[Figure]:
+def measure(
+    checkout: Path | None, pairs: int, *, seconds: float = 3.0, most_tries: int
+) -> list[Figure]:
     """Take threes of runs: workers, Apache Kafka, one process."""
     found: list[Figure] = []
     with tempfile.TemporaryDirectory(prefix="wirebroker-workers-") as name:
@@ -141,7 +143,7 @@ def measure(checkout: Path | None, pairs: int, *, seconds: float = 3.0) -> list[
             until(lambda: len(admin.brokers()) == _WORKERS)
             admin.close()
             for case in cases(seconds):
-                runs = measure_pairs(case, several, theirs, pairs, one)
+                runs = measure_pairs(case, several, theirs, pairs, one, most_tries=most_tries)
                 found += _figures(case, runs)
         finally:
             for broker in (several, theirs, one):

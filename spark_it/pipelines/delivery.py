@@ -156,7 +156,8 @@ def make_topics(target: Target) -> None:
         missing = [name for name in wanted if not positions.partition_count(name)]
     if not missing:
         return
-    admin = AdminClient(dict(target.kafka))
+    # Below warnings librdkafka tells of its own queues, which nobody asked for.
+    admin = AdminClient({"log_level": 4, **target.kafka})
     made = admin.create_topics([NewTopic(name, wanted[name]) for name in missing])
     for name, future in made.items():
         try:
