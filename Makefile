@@ -123,7 +123,7 @@ image:
 	@cp -R deploy/container/. build/image
 	@mkdir build/image/wheels
 	@cp dist/wirebroker-*.whl $(if $(WHEELS),$(WHEELS)/*.whl )build/image/wheels
-	@$(ENGINE) build --tag $(IMAGE) --build-arg "PIP_OPTIONS=$(PIP_OPTIONS)" \
+	@BUILDAH_FORMAT=docker $(ENGINE) build --tag $(IMAGE) --build-arg "PIP_OPTIONS=$(PIP_OPTIONS)" \
 	  $(if $(BASE),--build-arg BASE=$(BASE) )--file build/image/Containerfile build/image
 
 # testcontainers' classes, and the compose files, with the image of `make image`.

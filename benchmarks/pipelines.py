@@ -1,7 +1,7 @@
 """What pipelines cost: Spark through either broker, an archive's rate, the latency of windows.
 
     python -m benchmarks.pipelines [--scale 0.05] [--pairs 3] [--ours CHECKOUT] [--only NAME]
-                                   [--output latency.svg]
+                                   [--seconds 120] [--output latency.svg]
 
     brokers   20 million records of 100 B and 2 million of 1 KiB, times the scale, read to their
               end by Spark's connector from wirebroker and from Apache Kafka in turns (A B, B A):
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from tests.support.brokers import Broker
 
 SIZES = {"100 B": (100, 20_000_000), "1 KiB": (1024, 2_000_000)}
-WARM_S, WINDOWS_S, A_SECOND = 30, 120, 1_000
+WARM_S, A_SECOND = 30, 1_000
 
 
 def main() -> None:
@@ -72,6 +72,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--scale", type=float, default=1.0, help="of the numbers of records")
     parser.add_argument("--pairs", type=int, default=3)
     parser.add_argument("--ours", type=Path, help="a compiled checkout")
+    parser.add_argument("--seconds", type=int, default=120, help="how long windows are watched")
     parser.add_argument("--only", choices=("brokers", "archive", "windows"))
     parser.add_argument("--output", type=Path, help="a picture of the latency of windows, .svg")
     return parser.parse_args()
@@ -194,7 +195,7 @@ def _windows(
     source = Source(ours.bootstrap)
     for each in (source, thread):
         each.start()
-    found = _told_after(ours.bootstrap)
+    found = _told_after(ours.bootstrap, options.seconds)
     source.stop.set()
     stop.ask()
     for each in (source, thread):
@@ -227,7 +228,7 @@ class Source(threading.Thread):
         self._producer.flush(30)
 
 
-def _told_after(bootstrap: str) -> list[float]:
+def _told_after(bootstrap: str, seconds: int) -> list[float]:
     """Return how long after their ends windows came, in seconds, behind a time of warming up."""
     from wirebroker.clock import SystemClock
 
@@ -238,7 +239,7 @@ def _told_after(bootstrap: str) -> list[float]:
     consumer.subscribe(["sums"])
     found: list[float] = []
     begun: float | None = None
-    while begun is None or clock.monotonic() < begun + WARM_S + WINDOWS_S:
+    while begun is None or clock.monotonic() < begun + WARM_S + seconds:
         message: Any = consumer.poll(1.0)
         if message is None or message.error():
             continue

@@ -1,13 +1,17 @@
 """How long a verb takes, beside what else asks a cluster: processor time and time by the clock.
 
-    python -m benchmarks.verb_times            # starts a broker, asks it, prints a table
+    python -m benchmarks.verb_times [--runs 9] [--kafka]
 
-Processor time is what a busy machine doesn't change much; each row is the median of some runs.
+Starts a broker, asks it, prints a table. Processor time is what a busy machine doesn't change much;
+each row is the median of some runs, which take turns. kcat is asked if it is installed; --kafka
+asks by Apache Kafka's own script as well. The verbs are of the Python that runs this: one of an
+installed wheel needs some milliseconds less than one of a checkout.
 """
 
 from __future__ import annotations
 
-import os
+import argparse
+import resource
 import shutil
 import statistics
 import subprocess
@@ -16,9 +20,9 @@ import tempfile
 import time
 from pathlib import Path
 
+from benchmarks.machine import describe
+from tests.support import java_start
 from tests.support.brokers import Wirebroker
-
-RUNS = 7
 
 _KAFKA_PYTHON = """
 import sys
@@ -29,46 +33,62 @@ print(KafkaAdminClient(bootstrap_servers=sys.argv[1]).list_topics())
 
 def main() -> None:
     """Measure and print."""
-    wirebroker = [sys.executable, "-m", "wirebroker"]
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--runs", type=int, default=9)
+    parser.add_argument("--kafka", action="store_true", help="Kafka's script, too: needs Java")
+    arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         broker = Wirebroker(Path(folder))
         broker.start()
-        ask = ["-b", broker.bootstrap]
-        commands = {
-            "python -c pass": [sys.executable, "-c", "pass"],
-            "wirebroker --version": [*wirebroker, "--version"],
-            "wirebroker topic list": [*wirebroker, "topic", "list", *ask],
-            "wirebroker group list": [*wirebroker, "group", "list", *ask],
-            "wirebroker cluster": [*wirebroker, "cluster", *ask],
-            "wirebroker kafka-topics --list": [
-                *(*wirebroker, "kafka-topics", "--bootstrap-server", broker.bootstrap, "--list"),
-            ],
-            "kafka-python, topics": [sys.executable, "-c", _KAFKA_PYTHON, broker.bootstrap],
-        }
-        if shutil.which("kcat"):
-            commands["kcat -L"] = ["kcat", "-L", "-b", broker.bootstrap]
-        sys.stdout.write(f"{'':32}{'CPU ms':>8}{'clock ms':>10}\n")
+        try:
+            times = measured(commands_for(broker.bootstrap, arguments.kafka), arguments.runs)
+        finally:
+            broker.stop()
+    sys.stdout.write(f"{describe()}\n\n| | CPU, ms | by the clock, ms |\n| --- | --- | --- |\n")
+    for name, each in times.items():
+        cpu_ms, clock_ms = (statistics.median(values) for values in zip(*each, strict=True))
+        sys.stdout.write(f"| {name} | {cpu_ms:.0f} | {clock_ms:.0f} |\n")
+
+
+def commands_for(bootstrap: str, has_kafka: bool) -> dict[str, list[str]]:
+    """Return what asks the broker at an address, by its name."""
+    wirebroker = [sys.executable, "-m", "wirebroker"]
+    ask = ["-b", bootstrap]
+    commands = {
+        "`python -c pass`": [sys.executable, "-c", "pass"],
+        "`wirebroker --version`": [*wirebroker, "--version"],
+        "`wirebroker topic list`": [*wirebroker, "topic", "list", *ask],
+        "`wirebroker group list`": [*wirebroker, "group", "list", *ask],
+        "`wirebroker cluster`": [*wirebroker, "cluster", *ask],
+        "`wirebroker kafka-topics --list`": [
+            *(*wirebroker, "kafka-topics", "--bootstrap-server", bootstrap, "--list"),
+        ],
+        "kafka-python, topics": [sys.executable, "-c", _KAFKA_PYTHON, bootstrap],
+    }
+    if shutil.which("kcat"):
+        commands["`kcat -L`"] = ["kcat", "-L", *ask]
+    if has_kafka:
+        tool = java_start.command("-Xmx256m", "org.apache.kafka.tools.TopicCommand")
+        asked = ["--bootstrap-server", bootstrap, "--list"]
+        commands["`kafka-topics.sh --list`"] = [*tool, *asked]
+    return commands
+
+
+def measured(commands: dict[str, list[str]], runs: int) -> dict[str, list[tuple[float, float]]]:
+    """Return processor time and time by the clock of each run, ms; commands take turns."""
+    times: dict[str, list[tuple[float, float]]] = {name: [] for name in commands}
+    for _ in range(runs):
         for name, command in commands.items():
-            cpu_ms, clock_ms = measured(command)
-            sys.stdout.write(f"{name:32}{cpu_ms:8.0f}{clock_ms:10.0f}\n")
-        broker.stop()
-
-
-def measured(command: list[str]) -> tuple[float, float]:
-    """Return the medians of processor time and time by the clock, ms."""
-    times = [_once(command) for _ in range(RUNS)]
-    return statistics.median(each[0] for each in times), statistics.median(
-        each[1] for each in times
-    )
+            times[name].append(_once(command))
+    return times
 
 
 def _once(command: list[str]) -> tuple[float, float]:
-    before, began = os.times(), time.monotonic()
+    before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
     subprocess.run(command, check=True, capture_output=True)
     clock_ms = (time.monotonic() - began) * 1000
-    after = os.times()
-    cpu_s = after.children_user - before.children_user
-    cpu_s += after.children_system - before.children_system
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    cpu_s = after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
     return cpu_s * 1000, clock_ms
 
 

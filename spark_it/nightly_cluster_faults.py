@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from spark_it import faulty_runs, job_kit
+from spark_it import faulty_runs, job_kit, records
 from spark_it.faulty_runs import WAIT_S, Driver, told
 from spark_it.small_disk import small_disk
 from spark_it.standalone import StandaloneSpark
@@ -72,6 +72,29 @@ def test_rows_are_there_once_when_executors_of_a_cluster_are_killed(
     job_kit.check_files(broker.bootstrap, topic, FILES, ROWS, partitions=PARTITIONS)
 
 
+def test_rows_are_there_once_when_the_brokers_disk_is_full_for_a_time(
+    start_broker: StartBroker, broker_kind: str, topic: str, tmp_path: Path
+) -> None:
+    with small_disk(tmp_path / "disk", 200) as disk, contextlib.ExitStack() as stack:
+        broker = start_broker({"log.dirs": str(disk.path / "data")})
+        stack.callback(broker.kill9)  # it has files there
+        job = write_ingest(tmp_path, broker.bootstrap, topic, faulty_runs.spark_table(tmp_path))
+        driver = Driver(tmp_path, "ingest", str(job))
+        stack.callback(driver.kill)
+        wait_for(tmp_path, "batch", 3, driver)
+        disk.fill()
+        wait_for(tmp_path, "fault", 1, driver)
+        done = len(told(tmp_path, "batch"))
+        disk.make_room()
+        if broker_kind == "apache":
+            broker.kill9()  # its only directory failed, so it has ended
+            broker.start()
+        assert driver.wait(WAIT_S) == 0
+        assert told(tmp_path, "fault"), "the full disk was not noticed"
+        sys.stdout.write(f"ingest: full disk behind {done} of {FILES} batches\n")
+        job_kit.check_files(broker.bootstrap, topic, FILES, ROWS, partitions=PARTITIONS)
+
+
 def test_rows_are_there_once_when_the_jobs_disk_is_full_for_a_time(
     start_broker: StartBroker, topic: str, tmp_path: Path
 ) -> None:
@@ -88,3 +111,30 @@ def test_rows_are_there_once_when_the_jobs_disk_is_full_for_a_time(
         assert driver.wait(WAIT_S) == 0
         assert told(tmp_path, "fault"), "the full disk was not noticed"
         job_kit.check_files(broker.bootstrap, topic, FILES, ROWS, partitions=PARTITIONS)
+
+
+def test_an_archive_whose_disk_is_full_goes_on_when_there_is_room(
+    start_broker: StartBroker, topic: str, tmp_path: Path
+) -> None:
+    broker = start_broker()
+    records.create_topic(broker.bootstrap, topic, partitions=PARTITIONS)
+    records.write(broker.bootstrap, topic, range(20_000), partitions=PARTITIONS)
+    with small_disk(tmp_path / "disk", 20) as disk:
+        target = str(disk.path / "archive")
+        arguments = ("--path", str(broker.data_dir), "--topics", topic, "--target", target)
+        settings = faulty_runs.spark_table(tmp_path)
+
+        def run() -> int:
+            return Driver(tmp_path, "archive", *arguments, settings=settings).wait(WAIT_S)
+
+        assert run() == 0
+        records.write(broker.bootstrap, topic, range(20_000, 40_000), partitions=PARTITIONS)
+        disk.fill()
+        assert run() == 1
+        log = (tmp_path / "driver.log").read_text(encoding="utf-8")
+        assert "No space left on device" in log.splitlines()[-1], "told in one line"
+        disk.make_room()
+        assert run() == 0
+        last = (tmp_path / "driver.log").read_text(encoding="utf-8").splitlines()[-PARTITIONS:]
+        assert all(f"-{number}: 20000 records" in line for number, line in enumerate(last)), last
+        assert "BUT" not in "".join(last)

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import json
 import shutil
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
 import pytest
-from confluent_kafka import TopicPartition
+from confluent_kafka import KafkaException, TopicPartition
 
 from compat_tests.clients import confluent
 from spark_it import records
 from spark_it.test_pipelines import abort_some
+from tests.support.waiting import eventually
 from wirebroker.pipelines.quality_picture import _cut, picture_of_quality
 from wirebroker.pipelines.quality_report import skew_of, table_of_quality
 
@@ -24,6 +25,16 @@ if TYPE_CHECKING:
     from tests.support.brokers import Broker
 
 pytestmark = [pytest.mark.long, pytest.mark.java]
+
+
+def has_committed(consumer: Any, place: TopicPartition) -> bool:
+    try:
+        consumer.commit(offsets=[place], asynchronous=False)
+    except KafkaException as error:
+        if "COORDINATOR" not in error.args[0].name():
+            raise
+        return False
+    return True
 
 
 def test_a_topic_is_told_with_its_lag_and_its_duplicates(
@@ -39,7 +50,8 @@ def test_a_topic_is_told_with_its_lag_and_its_duplicates(
     abort_some(broker.bootstrap, topic)
     records.write(broker.bootstrap, topic, range(900, 903), partitions=3)
     consumer = confluent.make_consumer(broker.bootstrap, {"group.id": topic})
-    consumer.commit(offsets=[TopicPartition(topic, 1, 100)], asynchronous=False)
+    # Apache Kafka's coordinator may not be there yet.
+    eventually(lambda: has_committed(consumer, TopicPartition(topic, 1, 100)))
     consumer.close()
 
     found = look_at(spark, str(broker.data_dir), topic)
@@ -68,7 +80,37 @@ def test_a_topic_is_told_with_its_lag_and_its_duplicates(
     widths = [int(each.get("width", 0)) for each in picture if each.tag.endswith("rect")]
     assert widths[1:] == [51, 350, 300, 251]
 
-    # The first segment (time rolled the log behind it) twice: other offsets, the same sequences.
+
+def test_partitions_without_records_are_told_and_make_skew(
+    spark: SparkSession, broker: Broker, topic: str
+) -> None:
+    from wirebroker.pipelines.quality import look_at
+    from wirebroker.segments.errors import OptionError
+
+    records.create_topic(broker.bootstrap, topic, partitions=3)
+    # Apache Kafka makes the folders a moment after its answer.
+    eventually(lambda: len(list(broker.data_dir.glob(f"{topic}-*"))) == 3)
+    found = look_at(spark, str(broker.data_dir), topic)
+    assert [(each.partition, each.records, each.gaps) for each in found] == [
+        *((0, 0, 0), (1, 0, 0), (2, 0, 0)),
+    ]
+    assert next(iter(table_of_quality(found, []))) == f"{topic}: 0 records, skew 0.00"
+    records.write(broker.bootstrap, topic, range(0, 300, 3), partitions=3)
+    found = look_at(spark, str(broker.data_dir), topic)
+    assert [each.records for each in found] == [100, 0, 0]
+    assert skew_of(found) == 3
+    with pytest.raises(OptionError, match="no directory"):
+        look_at(spark, f"{broker.data_dir}-elsewhere", topic)
+
+
+def test_records_that_are_there_twice_are_told(
+    spark: SparkSession, broker: Broker, topic: str, tmp_path: Path
+) -> None:
+    from wirebroker.pipelines.quality import look_at
+
+    records.create_topic(broker.bootstrap, topic, partitions=2)
+    records.write(broker.bootstrap, topic, range(1, 600, 2), partitions=2)
+    # The segment twice: other offsets, the same sequences.
     (tmp_path / f"{topic}-0").mkdir()
     name = "00000000000000000000.log"
     shutil.copy(broker.data_dir / f"{topic}-1" / name, tmp_path / f"{topic}-0" / name)

@@ -8,6 +8,7 @@ import pytest
 from confluent_kafka import KafkaException
 
 from compat_tests.clients import confluent
+from compat_tests.clients.message import WAIT_S
 from spark_it import records
 from wirebroker.pipelines.errors import PositionError
 from wirebroker.pipelines.placed_rows import PlacedRow
@@ -85,6 +86,24 @@ def test_an_attempt_that_breaks_leaves_nothing_that_counts(wish: SliceWish) -> N
     with pytest.raises(InterruptedError):
         send_slice(wish, 1, breaks())
     assert send_slice(wish, 1, rows(wish, 1, 2)).records == 2
+    assert read(wish, 2) == [1, 2]
+
+
+def test_an_attempt_that_ends_within_its_transaction_holds_nobody_up(wish: SliceWish) -> None:
+    with positions_of(wish) as positions:
+        positions.write({1: 0})
+        left = confluent.make_producer(
+            wish.kafka["bootstrap.servers"], {"transactional.id": f"{wish.job}.{wish.topic}.1"}
+        )
+        left.init_transactions(WAIT_S)
+        left.begin_transaction()
+        left.produce(wish.topic, b"left", partition=1)
+        left.send_offsets_to_transaction(positions.offsets({1: 1}), positions.group(), WAIT_S)
+    with Positions(wish.kafka, wish.job, wish.topic, IDENTITY, stable=False) as unstable:
+        assert unstable.read([1]) == {1: 0}
+    assert send_slice(wish, 1, rows(wish, 1, 2)).records == 2
+    with positions_of(wish) as positions:
+        assert positions.read([1]) == {1: 1}
     assert read(wish, 2) == [1, 2]
 
 

@@ -53,6 +53,9 @@ class Cluster:
         controllers: How many of Apache Kafka's vote.
         settings: Configs of every node, beyond the common profile and short sessions.
         features: Levels that the cluster begins with, `group.version=1`; Kafka's defaults if empty.
+        is_secured: Whether the settings protect listeners: whoever listens is taken for ready.
+        has_dynamic_voters: Whether the voters are in the metadata (kraft.version 1) and may change;
+            the first controller begins alone.
 
     Attributes:
         controllers: Apache Kafka's, by node id.
@@ -66,7 +69,11 @@ class Cluster:
         controllers: int = 1,
         settings: Mapping[str, str] | None = None,
         features: Sequence[str] = (),
+        is_secured: bool = False,
+        has_dynamic_voters: bool = False,
     ) -> None:
+        self.is_secured = is_secured
+        self.has_dynamic_voters = has_dynamic_voters
         self.folder = folder
         self.settings = {**_SHORT_SESSIONS, **(settings or {})}
         self.features = tuple(features)
@@ -79,6 +86,14 @@ class Cluster:
     def voters(self) -> str:
         """The value of controller.quorum.voters."""
         return ",".join(f"{each}@{HOST}:{port}" for each, port in self.places.items())
+
+    @property
+    def quorum(self) -> dict[str, str]:
+        """The settings that name the controllers."""
+        if self.has_dynamic_voters:
+            places = ",".join(f"{HOST}:{port}" for port in self.places.values())
+            return {"controller.quorum.bootstrap.servers": places}
+        return {"controller.quorum.voters": self.voters}
 
     @property
     def bootstrap(self) -> str:
@@ -150,7 +165,7 @@ class _Member(Broker):
     def _role(self) -> dict[str, str]:
         return {
             "process.roles": "broker",
-            "controller.quorum.voters": self.cluster.voters,
+            **self.cluster.quorum,
             "controller.listener.names": "CONTROLLER",
             "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
             "listeners": f"PLAINTEXT://{HOST}:{self.port}",
@@ -158,7 +173,7 @@ class _Member(Broker):
         }
 
     def _is_ready(self) -> bool:
-        return answers(self.port)
+        return is_open(self.port) if self.cluster.is_secured else answers(self.port)
 
 
 class _Java(_Member):
@@ -172,9 +187,13 @@ class _Java(_Member):
         tool += ["format", "-t", CLUSTER_ID, "-c", str(self.properties)]
         for each in self.cluster.features:
             tool += ["--feature", each]
+        tool += self._format_options()
         done = subprocess.run(tool, capture_output=True, text=True, check=False)
         if done.returncode:
             raise BrokerError(f"Apache Kafka's storage tool failed: {done.stdout}{done.stderr}")
+
+    def _format_options(self) -> list[str]:
+        return ["--no-initial-controllers"] if self.cluster.has_dynamic_voters else []
 
     def _command(self) -> list[str]:
         java = java_tool("-Xmx384m", "kafka.Kafka", java_start.options())
@@ -194,11 +213,20 @@ class JavaController(_Java):
     def _role(self) -> dict[str, str]:
         return {
             "process.roles": "controller",
-            "controller.quorum.voters": self.cluster.voters,
+            **self.cluster.quorum,
             "controller.listener.names": "CONTROLLER",
             "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
             "listeners": f"CONTROLLER://{HOST}:{self.port}",
+            "advertised.listeners": f"CONTROLLER://{HOST}:{self.port}",
         }
+
+    def _format_options(self) -> list[str]:
+        is_first = self.node_id == FIRST_CONTROLLER
+        return (
+            ["--standalone"]
+            if is_first and self.cluster.has_dynamic_voters
+            else (super()._format_options())
+        )
 
     def _is_ready(self) -> bool:
         return is_open(self.port)
@@ -228,7 +256,7 @@ class MemberBroker(OwnNode):
     """A wirebroker with process.roles=broker."""
 
     def _is_ready(self) -> bool:
-        return self._port_file.exists() and answers(self.port)
+        return self._port_file.exists() and super()._is_ready()
 
 
 class JoiningBroker(Wirebroker):

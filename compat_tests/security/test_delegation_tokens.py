@@ -61,23 +61,25 @@ def secured(
 class Clients:
     """A connection of each user's, and one of nobody's."""
 
-    def __init__(self, broker: Secured) -> None:
-        self._broker = broker
+    def __init__(self, port: int, secured_port: int) -> None:
+        self._port, self._secured_port = port, secured_port
         self._open: dict[str, RawClient] = {}
 
     async def of(self, name: str) -> RawClient:
         if name not in self._open:
             if name == "nobody":
-                self._open[name] = await RawClient.connect((HOST, self._broker.port))
+                self._open[name] = await RawClient.connect((HOST, self._port))
             else:
-                client = await RawClient.connect((HOST, self._broker.secured_port))
+                client = await RawClient.connect((HOST, self._secured_port))
                 self._open[name] = client
                 assert (await log_in_plain(client, name, f"{name}-secret")).error_code == 0
         return self._open[name]
 
     async def by_token(self, name: str, token_id: str, hmac: bytes) -> Any:
         """Log in by a token; return the last answer."""
-        client = await RawClient.connect((HOST, self._broker.secured_port))
+        if name in self._open:
+            await self._open.pop(name).close()
+        client = await RawClient.connect((HOST, self._secured_port))
         self._open[name] = client
         password = base64.b64encode(hmac).decode()
         return await log_in_scram(client, "SCRAM-SHA-256", token_id, password, by_token=True)
@@ -125,10 +127,16 @@ class Clients:
 
 
 @contextlib.asynccontextmanager
-async def clients_of(broker: Secured) -> AsyncIterator[Clients]:
-    made = Clients(broker)
-    yield made
-    await made.close()
+async def clients_at(port: int, secured_port: int) -> AsyncIterator[Clients]:
+    made = Clients(port, secured_port)
+    try:
+        yield made
+    finally:
+        await made.close()
+
+
+def clients_of(broker: Secured) -> contextlib.AbstractAsyncContextManager[Clients]:
+    return clients_at(broker.port, broker.secured_port)
 
 
 def user(name: str) -> dict[str, str]:

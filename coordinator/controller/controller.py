@@ -12,6 +12,7 @@ and what quotas leave to whom; all else is in the image. The modules beside this
     broker_registration, _heartbeat, _sessions    brokers that come, serve and go
     leader_election, partition_change             ElectLeaders, who leads when brokers come and go
     alter_partition                 ISR changes
+    raft_voters                     AddRaftVoter, RemoveRaftVoter: refused
     directory_control               AssignReplicasToDirs, log directories that have failed
     reassignment                    Alter- and ListPartitionReassignments
     producer_ids                    blocks of producer ids
@@ -54,6 +55,7 @@ from wirebroker.coordinator.controller.leader_election import elect_leaders
 from wirebroker.coordinator.controller.operation import ControllerResult, Operation
 from wirebroker.coordinator.controller.producer_ids import allocate_producer_ids
 from wirebroker.coordinator.controller.quota_control import alter_client_quotas, refused_quotas
+from wirebroker.coordinator.controller.raft_voters import change_voters
 from wirebroker.coordinator.controller.reassignment import (
     alter_reassignments,
     list_reassignments,
@@ -307,6 +309,8 @@ _OPERATIONS: dict[ApiKey, Callable[[_Case], Operation[Body]]] = {
         case.body, case.image, case.rules.config
     ),
     ApiKey.ALLOCATE_PRODUCER_IDS: lambda case: allocate_producer_ids(case.body, case.image),
+    ApiKey.ADD_RAFT_VOTER: lambda _: change_voters(),
+    ApiKey.REMOVE_RAFT_VOTER: lambda _: change_voters(),
     ApiKey.ASSIGN_REPLICAS_TO_DIRS: lambda case: assign_replicas(
         case.body, case.image, case.rules.config
     ),
@@ -396,6 +400,8 @@ _REFUSALS: dict[ApiKey, Callable[[Any, KafkaError], Body]] = {
     ApiKey.DESCRIBE_QUORUM: _refused_with_message,
     ApiKey.UPDATE_FEATURES: refused_updates,
     ApiKey.UNREGISTER_BROKER: _refused_with_message,
+    ApiKey.ADD_RAFT_VOTER: _refused_with_message,
+    ApiKey.REMOVE_RAFT_VOTER: _refused_with_message,
 }
 
 

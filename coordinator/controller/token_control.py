@@ -10,7 +10,7 @@ What one principal may have made has a bound (wirebroker.delegation.tokens), whi
 
 Without delegation.token.secret.key, which every node of a cluster is given, there are no tokens.
 A request shows the HMAC of the token that it means; those of all tokens are computed and compared
-(10,000: 20 ms, in steps), so that no time tells how much of one was right. Who has proved who he
+(10,000: 40 ms, in steps), so that no time tells how much of one was right. Who has proved who he
 is by a token makes, renews and ends none.
 
 Source: Kafka's DelegationTokenControlManager; ControllerApis for who is refused.
@@ -53,7 +53,7 @@ _FIRST_LEVEL: Final = 14
 _LATEST_MS: Final = (1 << 63) - 1
 # Of owner and renewers together: the record is in the memory of every node.
 _MOST_NAME_BYTES: Final = 64 << 10
-# Tokens between two places where the work may be interrupted: 0.2 ms.
+# Tokens between two places where the work may be interrupted: 0.3 ms.
 _STEP: Final = 64
 
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
 
 from wirebroker.pipelines.archive import (
     MOST_OFFSETS,
@@ -25,6 +24,11 @@ from wirebroker.pipelines.quality import look_at
 from wirebroker.pipelines.quality_picture import picture_of_quality
 from wirebroker.pipelines.quality_report import lines_of_quality, table_of_quality
 from wirebroker.pipelines.restore import FolderExistsError, restore
+from wirebroker.pipelines.spark_start import start_spark
+from wirebroker.segments.errors import OptionError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 def main() -> int:
@@ -32,10 +36,10 @@ def main() -> int:
     options = _arguments()
     if options.pipeline in JOBS:
         return _run_job(options)
-    spark = SparkSession.builder.appName(f"wirebroker-{options.pipeline}").getOrCreate()
+    spark = start_spark(f"wirebroker-{options.pipeline}", {})
     try:
         return _run(spark, options)
-    except (NoArchiveError, FolderExistsError) as error:
+    except (NoArchiveError, FolderExistsError, OptionError) as error:
         sys.stderr.write(f"{error}\n")
         return 1
     except PySparkException as error:

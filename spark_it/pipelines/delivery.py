@@ -84,8 +84,11 @@ class Delivery:
         """
         target = self._target
         known = self._checkpoint.find(batch)
+        # An attempt of this batch that was broken off may have left a transaction open, which only
+        # its slice ends: to wait for it here is to wait until the broker gives it up.
         with Positions(
-            target.kafka, target.job, target.topic, self._checkpoint.identity
+            *(target.kafka, target.job, target.topic, self._checkpoint.identity),
+            stable=known is None,
         ) as positions:
             if known is not None:
                 self._check(positions.read(range(known.partitions)), known, sent_before=1)
@@ -156,7 +159,8 @@ def make_topics(target: Target) -> None:
         missing = [name for name in wanted if not positions.partition_count(name)]
     if not missing:
         return
-    admin = AdminClient(dict(target.kafka))
+    # Below warnings librdkafka tells of its own queues, which nobody asked for.
+    admin = AdminClient({"log_level": 4, **target.kafka})
     made = admin.create_topics([NewTopic(name, wanted[name]) for name in missing])
     for name, future in made.items():
         try:

@@ -30,14 +30,18 @@ class Positions:
         job: Its name, which is the group's.
         topic: The topic that the records go to.
         identity: The checkpoint's.
+        stable: Whether reading waits for transactions that have offsets and no end yet; else what
+            was committed before them is read.
     """
 
-    def __init__(self, kafka: Mapping[str, str], job: str, topic: str, identity: str) -> None:
+    def __init__(
+        self, kafka: Mapping[str, str], job: str, topic: str, identity: str, *, stable: bool = True
+    ) -> None:
         self._topic = topic
         self._job = job
         self._identity = identity
-        # Stable offsets alone: with a transaction's commit still on its way, the answer waits.
-        own = {"group.id": job, "enable.auto.commit": False, "isolation.level": "read_committed"}
+        isolation = "read_committed" if stable else "read_uncommitted"
+        own = {"group.id": job, "enable.auto.commit": False, "isolation.level": isolation}
         self._consumer = Consumer({**_for_consumers(kafka), **own})
 
     def __enter__(self) -> Self:

@@ -15,11 +15,14 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from pyspark.sql import functions
 
 from wirebroker.segments import SegmentDataSource
+from wirebroker.segments.log_directories import LogDirectories
+from wirebroker.segments.options import parse_options
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _PLACE: Final = ("topic", "partition")
+_OF_KAFKA: Final = "__"  # so names begin whose partitions are many, and mostly empty
 
 
 class PartitionQuality(NamedTuple):
@@ -67,17 +70,31 @@ class PartitionQuality(NamedTuple):
 def look_at(spark: SparkSession, path: str, topics: str) -> list[PartitionQuality]:
     """Return what each partition is like, by topic and number.
 
+    Partitions without records are among them, but for those of Kafka's own topics.
+
     Args:
         spark: The session; the data source is registered in it.
         path: Log directories, comma between.
         topics: A pattern.
+
+    Raises:
+        OptionError: A directory that is not there, or a pattern that is none.
     """
+    options = {"path": path, "subscribePattern": topics, "includeControlRecords": "true"}
+    wish = parse_options(options, is_stream=False)
+    places = LogDirectories(wish.directories).find(wish.wants)
     spark.dataSource.register(SegmentDataSource)
-    options = {"subscribePattern": topics, "includeControlRecords": "true"}
-    table = spark.read.format(SegmentDataSource.name()).options(**options).load(path)
+    table = spark.read.format(SegmentDataSource.name()).options(**options).load()
     counted = _counted(table).join(_resent(table), [*_PLACE], "left").na.fill(0, ["resent"])
     rows = counted.orderBy(*_PLACE).select(*PartitionQuality._fields).collect()
-    return [PartitionQuality(*row) for row in rows]
+    empty = [_without_records(*place) for place in places if not place[0].startswith(_OF_KAFKA)]
+    found = {(each.topic, each.partition): each for each in empty}
+    found |= {(each.topic, each.partition): PartitionQuality(*each) for each in rows}
+    return [found[place] for place in sorted(found)]
+
+
+def _without_records(topic: str, partition: int) -> PartitionQuality:
+    return PartitionQuality(topic, partition, 0, 0, -1, -1, 0, 0.0, 0, 0, 0)
 
 
 def _counted(table: DataFrame) -> DataFrame:

@@ -22,7 +22,12 @@ def start_spark(name: str, settings: Mapping[str, Any]) -> SparkSession:
     # Workers of another Python than this one would not have these modules.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.appName(name)
-    ours = {"spark.ui.showConsoleProgress": "false", "spark.sql.session.timeZone": "UTC"}
+    ours = {
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.session.timeZone": "UTC",
+        # Spark's 200 are tasks, and state on disk, for each batch: most of what a small one costs.
+        "spark.sql.shuffle.partitions": "16",
+    }
     for key, value in (ours | dict(settings)).items():
         builder = builder.config(key, str(value).lower() if isinstance(value, bool) else value)
     spark = builder.getOrCreate()

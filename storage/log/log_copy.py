@@ -127,7 +127,7 @@ class LogCopy:
 
     def drop_gone(self) -> list[str]:
         """Forget what is no longer part of the log; return the paths to be removed before more."""
-        now = set() if self._log.cuts != self._cuts else set(self._log.segments)
+        now = set(self._log.segments if self._log.cuts == self._cuts else ())
         self._cuts = self._log.cuts
         gone = [segment for segment in self._copied if segment not in now]
         for segment in gone:

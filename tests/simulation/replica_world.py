@@ -189,7 +189,7 @@ class ReplicaWorld:
         self.lost_rate = self.random.choice([0.0, 0.1])
         self.slowest_s = self.random.choice([0.005, 0.05, 0.4])
         self.doubled_rate = self.random.choice([0.0, 0.2])
-        self.late_rate = self.random.choice([0.0, 0.4])
+        self.late_rate = self.random.choice([0.0, 0.8])
         self.upset_rate = self.random.choice([0.0, 0.5])
         self.loop.slow_jobs = self.random.choice([0.03, 0.03, 0.3])
         self.acknowledged: dict[tuple[int, int], bytes] = {}
@@ -207,6 +207,9 @@ class ReplicaWorld:
         self.readers = [Reader(self, index) for index in range(_PARTITIONS)]
         self.cluster = _StormyCluster(self, self.node_ids)
         self._files: dict[int, SimulatedFiles] = {}
+        # What befalls a node, one at a time.
+        self._victim: asyncio.Future[None] = self.loop.create_future()
+        self._victim.set_result(None)
 
     # -- what the nodes stand on ---------------------------------------------------------------
 
@@ -259,9 +262,9 @@ class ReplicaWorld:
             )
         ]
         while self.loop.time() < _STORM_S:
-            await pause(self.random.uniform(0.1, 3.0))
-            await self._misfortune()
-        await asyncio.gather(*clients)
+            await pause(self.random.uniform(0.1, 2.0))
+            self._misfortune()
+        await asyncio.gather(*clients, self._victim)
         await self._calm()
         self._check()
 
@@ -292,11 +295,11 @@ class ReplicaWorld:
         for link in links:
             link.drop()
 
-    async def _misfortune(self) -> None:
+    def _misfortune(self) -> None:
         choice = self.random.random()
-        if choice < 0.4 and len(self.cluster.members) == len(self.node_ids):
+        if choice < 0.4 and self._victim.done():
             befall = self._die if choice < 0.25 else self._freeze
-            await befall(self.random.choice(list(self.node_ids)))
+            self._victim = self.loop.create_task(befall(self.random.choice(list(self.node_ids))))
         elif choice < 0.7:
             self.blocked.add(frozenset(self.random.sample(list(self.node_ids), 2)))
         elif choice < 0.85:

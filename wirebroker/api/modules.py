@@ -45,6 +45,7 @@ API_MODULES: Final = (
     "offset_for_leader_epoch",
     "partition_reassignments",
     "produce",
+    "raft_voters",
     "sasl",
     "scram_users",
     "sync_group",

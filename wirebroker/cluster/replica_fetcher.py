@@ -268,17 +268,23 @@ class ReplicaFetcher:
     async def _take(self, node: Node, answer: Any) -> None:
         """Do what the results ask for."""
         out_of_range: list[FollowedPartition] = []
+        is_all_taken = True
         slices = Slices(self._follower.clock)
         for topic in answer.responses:
             for result in topic.partitions:
                 followed = self._asked((topic.topic_id, result.partition_index))
                 if followed is None:
+                    is_all_taken = False
                     continue
                 if result.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
                     out_of_range.append(followed)
                 else:
                     await self._take_one(followed, result)
                 await slices.turn()
+        if not is_all_taken:
+            # Within a session the leader would not say it again: a follower that nothing is
+            # produced to would not hear of the high watermark.
+            self._session.failed()
         if out_of_range:
             await self._find_bounds(node, out_of_range)
 

@@ -33,6 +33,7 @@ from wirebroker.cluster.replica_host import ReplicaHost
 from wirebroker.cluster.topic_logs import TopicLogs
 from wirebroker.cluster.traffic import TrafficSum
 from wirebroker.cluster.transitions import Transitions
+from wirebroker.cluster.unserved_topics import UnservedTopics
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.config import StartError
 from wirebroker.coordinator.controller.cluster_image import (
@@ -91,6 +92,7 @@ class ReplicaManager:
         "_preferred",
         "_transitions",
         "_unmade",
+        "_unserved",
         "commits",
         "deleted_partitions",
         "deleted_segments",
@@ -139,6 +141,7 @@ class ReplicaManager:
         # By topic and index: where replicas are to lie that are not here yet.
         self._preferred: dict[tuple[str, int], DataDirectory] = {}
         self.unfinished_moves: list[tuple[Partition, DataDirectory]] = []
+        self._unserved = UnservedTopics(self.directories[0])
         self._following = asyncio.Lock()  # held while partitions are created and deleted
         self.deleted_partitions = DeletedPartitions(files, clock, on_failure=self.write_failed)
         self.deleted_segments = DeletedSegments(clock)
@@ -219,6 +222,8 @@ class ReplicaManager:
                 )
             if found.topic_id is None:
                 files.write_topic_id(found.path, topic.topic_id)
+            if self._unserved.has(topic, self._logs.settings(image, topic)):
+                continue  # it is made known with the topic's others, and its files stay
             log = self._logs.make(
                 found.path, topic, partition.index, self._logs.settings(image, topic)
             )
@@ -370,12 +375,15 @@ class ReplicaManager:
         self, topic: TopicImage, new: list[PartitionImage], settings: TopicSettings
     ) -> None:
         """Create partitions wherever there is a disk that takes them."""
+        if self._unserved.has(topic, settings):
+            self._add_offline(topic, new, settings, self._unserved.directory)
+            return
         full: set[DataDirectory] = set()
         while new:
             self._transitions.tell()
             online = [directory for directory in self.directories if directory.is_online]
             if not online:
-                self._add_offline(topic, new, settings)
+                self._add_offline(topic, new, settings, self.directories[0])
                 return
             usable = [directory for directory in online if directory not in full]
             if not usable:
@@ -521,10 +529,13 @@ class ReplicaManager:
         return partition
 
     def _add_offline(
-        self, topic: TopicImage, new: list[PartitionImage], settings: TopicSettings
+        self,
+        topic: TopicImage,
+        new: list[PartitionImage],
+        settings: TopicSettings,
+        directory: DataDirectory,
     ) -> None:
-        """Add partitions that no disk is left for; their logs are never opened."""
-        directory = self.directories[0]
+        """Add partitions of a directory that is offline; their logs are never opened."""
         for image in new:
             path = directory.files.partition_path(topic.name, image.index)
             log = self._logs.make(path, topic, image.index, settings)

@@ -25,6 +25,8 @@ _PART: Final = re.compile(r"([^$]*)(\$([0-9]*))?")
 _REFERENCE: Final = re.compile(
     r"\\(.)|\$(?:([0-9]+)|\{([a-zA-Z][a-zA-Z0-9]*)\})|([\\$])", re.DOTALL
 )
+# Of a group, which Python writes with a P.
+_JAVAS_NAME: Final = re.compile(r"(?<!\\)\(\?<(?=[a-zA-Z])")
 _MOST_PARTS: Final = 1 << 31
 
 
@@ -110,7 +112,7 @@ def _rule(text: str) -> KerberosRule:
 
 def _pattern(text: str) -> re.Pattern[str]:
     try:
-        return re.compile(text)
+        return re.compile(_JAVAS_NAME.sub("(?P<", text))
     except re.error as error:
         raise ValueError(f"{text} is no pattern: {error}") from None
 

@@ -35,7 +35,8 @@ if TYPE_CHECKING:
 URL: Final = "sasl.oauthbearer.token.endpoint.url"
 HANDLER: Final = "sasl.login.callback.handler.class"
 RETRIEVER: Final = "sasl.oauthbearer.jwt.retriever.class"
-_CREDENTIALS: Final = "sasl.oauthbearer.client.credentials.client."
+_CLIENT_ID: Final = "sasl.oauthbearer.client.credentials.client.id"
+_CLIENT_SECRET: Final = "sasl.oauthbearer.client.credentials.client.secret"  # noqa: S105 - a name
 _SCOPE: Final = "sasl.oauthbearer.scope"
 _KAFKAS: Final = "org.apache.kafka.common.security.oauthbearer."
 # Kafka's own classes, which stand for what is built in.
@@ -117,14 +118,14 @@ def oauth_login(
     if urlsplit(url).scheme == "file":
         return OAuthLogin(token_file=Path(unquote(urlsplit(url).path)), extensions=extensions)
     check_web_address(URL, url, allowed)
-    client_id = str(setting(f"{_CREDENTIALS}id") or options.get("clientId", ""))
+    client_id = str(setting(_CLIENT_ID) or options.get("clientId", ""))
     if not client_id:
-        raise ConfigError(f"{_CREDENTIALS}id is missing: {url} asks who we are")
+        raise ConfigError(f"{_CLIENT_ID} is missing: {url} asks who we are")
     return OAuthLogin(
         token_url=url,
         tls=client_tls(options) if urlsplit(url).scheme == "https" else None,
         client_id=client_id,
-        client_secret=str(setting(f"{_CREDENTIALS}secret") or options.get("clientSecret", "")),
+        client_secret=str(setting(_CLIENT_SECRET) or options.get("clientSecret", "")),
         scope=str(setting(_SCOPE) or options.get("scope", "")) or None,
         connect_s=_number(setting, "sasl.login.connect.timeout.ms", 10_000) / 1000,
         answer_s=_number(setting, "sasl.login.read.timeout.ms", 10_000) / 1000,

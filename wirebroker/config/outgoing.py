@@ -44,16 +44,16 @@ class Login:
         user: Our name.
         password: Ours.
         kerberos: What we have in place of a password, by GSSAPI.
-        by_token: Whether they are a delegation token's id and HMAC.
         oauth: Likewise, by OAUTHBEARER.
+        by_token: Whether they are a delegation token's id and HMAC.
     """
 
     mechanism: str
     user: str
     password: str = field(default="", repr=False)
     kerberos: KerberosKeys | None = None
-    by_token: bool = False
     oauth: OAuthLogin | None = None
+    by_token: bool = False
 
 
 @dataclass(slots=True, frozen=True, kw_only=True)

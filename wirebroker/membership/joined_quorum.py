@@ -75,8 +75,9 @@ def controllers_at(
     way: Way,
     request_timeout_s: float = _REQUEST_S,
     node_id: int | None = None,
+    more: Callable[[], Sequence[PeerAddress]] | None = None,
 ) -> ActiveController:
-    """Return a new way to the controllers at these addresses, which are told who asks."""
+    """Return a new way to the controllers at these addresses and `more`; they are told who asks."""
     name = "wirebroker" if node_id is None else f"broker-{node_id}"
     return ActiveController(
         addresses,
@@ -85,7 +86,18 @@ def controllers_at(
         settings=ClientSettings(client_id=name, request_timeout_s=request_timeout_s),
         clock=clock,
         random=random.Random(),  # noqa: S311 - jitter, no secrets
+        more=more,
     )
+
+
+def registered_controllers(image: ClusterImage, listener: str) -> list[PeerAddress]:
+    """Return where the controllers of an image listen, by the name of a listener."""
+    return [
+        PeerAddress(each.host, each.port)
+        for record in image.controllers.values()
+        for each in record.body.end_points
+        if each.name.upper() == listener.upper()
+    ]
 
 
 async def find_cluster(
@@ -195,16 +207,15 @@ class JoinedQuorum:
         self._on_failure = on_failure
         self._failure: str | None = None
         self._addresses = tuple(PeerAddress(*each) for each in controllers_of(config))
-        node_id = config.node_id
         self._way = way_of(to_controllers(config))
-        self._controllers = controllers_at(self._addresses, clock, way=self._way, node_id=node_id)
+        self.metadata = MetadataFollower(clock)
+        self._controllers = self._new_way()
         self._channel = RemoteChannel(self._controllers)
         self._local_host = ""
         self._lifecycle: MemberLifecycle | None = None
         self._log: ObservedLog | None = None
         self._fetcher: MetadataFetcher | None = None
         self._fetching: asyncio.Task[None] | None = None
-        self.metadata = MetadataFollower(clock)
 
     @property
     def channel(self) -> ControllerChannel:
@@ -249,9 +260,7 @@ class JoinedQuorum:
                 "remove that folder: it is fetched again from the controllers",
             ) from None
         self._fetcher = MetadataFetcher(
-            controllers_at(
-                self._addresses, self._clock, way=self._way, node_id=self._config.node_id
-            ),
+            self._new_way(),
             log,
             self.metadata,
             cluster_id=cluster_id,
@@ -268,14 +277,20 @@ class JoinedQuorum:
             node_id=self._config.node_id,
             clock=self._clock,
             pace=self._pace,
-            make_controllers=lambda: controllers_at(
-                self._addresses,
-                self._clock,
-                way=self._way,
-                request_timeout_s=self._pace.session_s / 2,
-                node_id=self._config.node_id,
-            ),
+            make_controllers=lambda: self._new_way(request_timeout_s=self._pace.session_s / 2),
             on_replaced=self._fail,
+        )
+
+    def _new_way(self, *, request_timeout_s: float = _REQUEST_S) -> ActiveController:
+        """Return a way to those that are named, and those that have registered since."""
+        (listener, *_) = self._config.list("controller.listener.names") or ("CONTROLLER",)
+        return controllers_at(
+            self._addresses,
+            self._clock,
+            way=self._way,
+            request_timeout_s=request_timeout_s,
+            node_id=self._config.node_id,
+            more=lambda: registered_controllers(self.metadata.image, listener),
         )
 
     def _fail(self, line: str) -> None:

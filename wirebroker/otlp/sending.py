@@ -14,7 +14,7 @@ from __future__ import annotations
 import logging
 import os
 import sys
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
 from opentelemetry.sdk.metrics.export import (
@@ -132,7 +132,7 @@ def main() -> None:
     words = _LastWords()
     logging.getLogger().addHandler(words)
     resource = resource_of(node_id)
-    exporter = OTLPMetricExporter(endpoint=endpoint)
+    exporter: Any = OTLPMetricExporter(endpoint=endpoint)  # its methods take untyped arguments
     while (page := read_page(sys.stdin.buffer)) is not None:
         words.text = ""
         data = metrics_of(

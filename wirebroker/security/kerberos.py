@@ -21,10 +21,9 @@ if TYPE_CHECKING:
 
 # Tickets with all that Windows may put into them end before this.
 _LONGEST_TOKEN_BYTES: Final = 64 << 10
-# Of krb5's error table: a server that is not known yet, tickets that are not valid yet, a message
-# that was seen before.
+# Of krb5's error table: a client, or a ticket, that is not valid yet.
 _FIRST_ERROR: Final = -1_765_328_384
-_PASSING: Final = frozenset(_FIRST_ERROR + number for number in (7, 21, 33, 34))
+_PASSING: Final = frozenset(_FIRST_ERROR + number for number in (21, 33))
 _MINOR: Final = re.compile(r".*Minor \(-?\d+\): ", re.DOTALL)
 # Of caches in memory, which each login has for itself.
 _cache_numbers: Final = itertools.count(1)

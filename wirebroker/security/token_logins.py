@@ -1,7 +1,7 @@
 """Logins by delegation token: whom a token stands for, and what SCRAM checks its HMAC by (KIP-48).
 
 Keys are made of the HMAC when a client first says that it has the token, once for each mechanism,
-which takes 2 to 4 ms; with a salt of this process. A token's id is no secret, but nobody can guess
+which takes 1 to 2 ms; with a salt of this process. A token's id is no secret, but nobody can guess
 one: that a first login by a known id takes longer tells nothing.
 
 Source: Kafka's DelegationTokenManager.prepareScramCredentials, ScramServerCallbackHandler.

@@ -6,13 +6,14 @@ are asked that somebody has written down; proxies of the environment are passed 
 
 from __future__ import annotations
 
-import http.client
 import socket
 import threading
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Final, NamedTuple
 from urllib.parse import urlsplit
 
 if TYPE_CHECKING:
+    import http.client
     import ssl
     from collections.abc import Mapping
 
@@ -53,6 +54,8 @@ def ask(address: WebAddress, *, headers: Mapping[str, str], body: bytes | None =
     Raises:
         WebError: It has nothing, or cannot be reached.
     """
+    import http.client  # noqa: PLC0415 - it brings ssl, of which a broker that asks nobody has no use
+
     parts = urlsplit(address.url)
     host, port = parts.hostname or "", parts.port
     if address.context is None:
@@ -93,7 +96,7 @@ def _exchange(
         found = response.read(_MOST_BYTES + 1)
     finally:
         watch.cancel()
-    if response.status != http.client.OK:
+    if response.status != HTTPStatus.OK:
         # As of Kafka's HttpJwtRetriever: what the server cannot do now it may do later.
         passes = response.status >= 500 or response.status in {408, 425, 429}
         raise WebError(

@@ -15,28 +15,24 @@ if TYPE_CHECKING:
 
 
 class AllNodes:
-    """Carries out what one broker's life does, on each node."""
+    """Carries out what one broker's life does, on each node.
+
+    Attributes:
+        clock_state: How the clocks were moved, all by the same; None if they were not.
+    """
 
     def __init__(self, lives: Sequence[BrokerLife]) -> None:
         """Take the nodes' lives, at least one; the sequence may be filled later."""
+        self.clock_state: dict[str, Any] | None = None
         self._lives = lives
         # By the number that a fault has here: those that nodes gave it.
         self._faults: dict[int, dict[BrokerLife, int]] = {}
         self._count = 0
 
-    @property
-    def clock_state(self) -> dict[str, Any] | None:
-        """How the clocks were moved; all are by the same."""
-        return self._lives[0].clock_state if self._lives else None
-
-    @clock_state.setter
-    def clock_state(self, state: dict[str, Any] | None) -> None:
-        for life in self._lives:
-            life.clock_state = state
-
     def forget(self) -> None:
-        """Forget the faults of nodes that are gone."""
+        """Forget the faults and the clock of nodes that are gone."""
         self._faults.clear()
+        self.clock_state = None
 
     def instruct(self, command: str, arguments: Mapping[str, Any]) -> Any:
         """Have each node that runs carry out a command, and return what they answer together.
@@ -51,19 +47,17 @@ class AllNodes:
         if command == "faults":
             return self._rows(running)
         numbers = self._faults.get(arguments.get("id", -1), {})
-        asked = {
-            life: {**arguments, "id": numbers[life]} if life in numbers else arguments
-            for life in running
-            if not numbers or life in numbers
-        }
+        told = [each for each in running if not numbers or each in numbers]
+
+        def tell(life: BrokerLife) -> Any:
+            its_own = {"id": numbers[life]} if numbers else {}
+            return life.instruct(command, {**arguments, **its_own})
+
         with ThreadPoolExecutor(len(running)) as pool:
-            answers = dict(
-                zip(
-                    asked,
-                    pool.map(lambda life: life.instruct(command, asked[life]), asked),
-                    strict=True,
-                )
-            )
+            answers = dict(zip(told, pool.map(tell, told), strict=True))
+        if command == "move-clock":
+            for life in self._lives:  # those that start later, too
+                life.clock_state = answers.get(life, answers[running[0]])
         if command != "add-fault":
             return next(iter(answers.values()), None)
         self._count += 1

@@ -19,6 +19,7 @@ from wirebroker.cluster.producer_id_supply import ProducerIdSupply
 from wirebroker.cluster.remote_channel import RemoteChannel
 from wirebroker.codecs.api_keys import API_VERSIONS, ApiKey
 from wirebroker.codecs.errors import ErrorCode, KafkaError
+from wirebroker.config import Config
 from wirebroker.coordinator.controller.cluster_image import Endpoint
 from wirebroker.net.client.active_controller import ActiveController
 from wirebroker.net.client.settings import ClientSettings, PeerAddress
@@ -32,6 +33,7 @@ for module in (
     "describe_quorum",
     "elect_leaders",
     "partition_reassignments",
+    "raft_voters",
     "update_features",
 ):
     importlib.import_module(f"wirebroker.api.{module}")
@@ -61,7 +63,7 @@ async def joined(channel):
     clock = SystemClock()
     # What it has followed is not fetched here: it says that it has followed everything.
     metadata = MetadataFollower(clock)
-    image: Any = SimpleNamespace(offset=1 << 40, features={})
+    image: Any = SimpleNamespace(offset=1 << 40, features={}, brokers={})
     metadata.image = image
     lifecycle = BrokerLifecycle(channel, metadata, node_id=1)
     await lifecycle.register(
@@ -72,6 +74,7 @@ async def joined(channel):
     await lifecycle.unfence()
     return SimpleNamespace(
         node_id=1,
+        config=Config({"log.dirs": "data"}),
         clock=clock,
         controller=channel,
         metadata=metadata,
@@ -148,6 +151,18 @@ REQUESTS: list[tuple[ApiKey, dict[str, Any], Callable[[Any], Any], Any]] = [
         {"topics": [{"topic_name": "__cluster_metadata", "partitions": [{"partition_index": 0}]}]},
         lambda answer: answer.topics[0].partitions[0].leader_id,
         CONTROLLER_ID,
+    ),
+    (
+        ApiKey.ADD_RAFT_VOTER,
+        {"voter_id": 7, "listeners": []},
+        lambda answer: answer.error_code,
+        ErrorCode.UNSUPPORTED_VERSION,
+    ),
+    (
+        ApiKey.REMOVE_RAFT_VOTER,
+        {"voter_id": CONTROLLER_ID},
+        lambda answer: answer.error_code,
+        ErrorCode.UNSUPPORTED_VERSION,
     ),
     (
         ApiKey.DELETE_TOPICS,

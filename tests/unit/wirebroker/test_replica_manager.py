@@ -13,18 +13,20 @@ from tests.support.batches import batch, values_in
 from tests.support.clocks import MovedClock
 from tests.support.failing_files import FailingFiles
 from tests.support.requests import append, create_topic, delete_topic, fetch, produce
-from tests.support.servers import broker_of, client_of, running
+from tests.support.servers import broker_of, client_of, controller_of, running
 from wirebroker.clock import Slices, SystemClock, next_turn
 from wirebroker.cluster.maintenance import Maintenance
 from wirebroker.cluster.topic_logs import MOST_SETTINGS, TopicLogs
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode, KafkaError
+from wirebroker.codecs.metadata_records import RecordType, metadata_record
 from wirebroker.config import Config, StartError
 from wirebroker.coordinator.controller.cluster_image import (
     ClusterImage,
     ResourceType,
     TopicImage,
 )
+from wirebroker.coordinator.controller.operation import ControllerResult
 from wirebroker.storage.files import Files
 from wirebroker.storage.log_directory import LogDirectory
 
@@ -33,6 +35,8 @@ if TYPE_CHECKING:
 
     from wirebroker.cluster.partition import Partition
     from wirebroker.cluster.replica_manager import ReplicaManager
+    from wirebroker.coordinator.controller.operation import Operation
+    from wirebroker.coordinator.outcome import Moment
     from wirebroker.server import Server
 
 
@@ -380,3 +384,29 @@ def test_settings_that_nobody_uses_any_more_are_forgotten():
         assert settings.retention_ms == number
         assert logs.settings(ClusterImage(configs=configs), topic) is settings
     assert len(logs) <= MOST_SETTINGS
+
+
+async def test_a_topic_with_remote_storage_is_offline_and_its_files_stay(tmp_path, caplog):
+    async with running(tmp_path) as server, client_of(server) as client:
+        await create_topic(client, "t")
+        await append(client, "t", batch(b"a"))
+        record = metadata_record(
+            RecordType.CONFIG,
+            resource_type=2,
+            resource_name="t",
+            name="remote.storage.enable",
+            value="true",
+        )
+
+        def write(_image: ClusterImage, _moment: Moment) -> Operation[None]:
+            yield
+            return ControllerResult(None, [record])
+
+        await controller_of(server).submit(write)
+    async with running(tmp_path) as server, client_of(server) as client:
+        found = await fetch(client, "t", 0)
+        assert found.error_code == ErrorCode.KAFKA_STORAGE_ERROR
+        assert caplog.text.count("topic t has remote.storage.enable=true") == 1
+        await create_topic(client, "other")
+        assert await append(client, "other", batch(b"b")) == 0
+    assert batch(b"a")[61:] in (tmp_path / "t-0" / f"{0:020d}.log").read_bytes()

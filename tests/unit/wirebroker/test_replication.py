@@ -14,7 +14,7 @@ from tests.support.servers import until
 from wirebroker.clock import pause
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode, KafkaError
-from wirebroker.codecs.messages import encode_response
+from wirebroker.codecs.messages import decode_response, encode_response
 from wirebroker.config.table.replication import RACK_AWARE
 
 if TYPE_CHECKING:
@@ -324,6 +324,42 @@ async def test_an_error_of_a_whole_answer_is_not_asked_for_again_at_once(tmp_pat
         await until_equal(cluster, 1, 2)
     assert not errors
     assert pauses[:3] == [0.01] * 3
+
+
+async def test_what_was_told_under_another_epoch_is_told_again(tmp_path):
+    async with Cluster(tmp_path, node_ids=(1, 2)) as cluster:
+        cluster.create_topic((1, 2))
+        await held(cluster, 1, 2)
+        leader, follower = cluster[1], cluster[2]
+        serve = leader.peer.answers[ApiKey.FETCH]
+        kept: list[tuple[Any, bytes]] = []
+
+        def keep(asked: Asked) -> None:
+            send = asked.answer_bytes
+
+            def keep_or_send(body: bytes, **_: Any) -> None:
+                answer = decode_response(asked.key, asked.version, body)
+                told = [each.high_watermark for row in answer.responses for each in row.partitions]
+                if 1 in told and not kept:
+                    kept.append((send, body))
+                else:
+                    send(body)
+
+            asked.answer_bytes = keep_or_send  # type: ignore[method-assign]
+            serve(asked)
+
+        leader.peer.answers[ApiKey.FETCH] = keep
+        await leader.produce(b"a")
+        # The high watermark is on its way, as it never comes again; then there is another epoch.
+        await until(lambda: bool(kept))
+        cluster.elect(1)
+        await until(
+            lambda: leader.partition().leader_epoch == follower.partition().leader_epoch == 1
+        )
+        assert follower.partition().log.high_watermark == 0
+        [(send, body)] = kept
+        send(body)
+        await until(lambda: follower.partition().log.high_watermark == 1)
 
 
 async def test_partitions_are_spread_over_fetchers_and_leave_them(tmp_path):

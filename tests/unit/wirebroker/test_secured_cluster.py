@@ -136,16 +136,17 @@ async def test_a_token_is_one_for_all_whoever_has_made_it(tmp_path: Path) -> Non
             ApiKey.CREATE_DELEGATION_TOKEN, 3, {"renewers": renewers, "max_lifetime_ms": -1}
         )
         assert (token.error_code, token.principal_name) == (0, "alice")
+        token_id = token.token_id
         shown = {"hmac": token.hmac, "renew_period_ms": 60_000}
         renewed = await client.ask(ApiKey.RENEW_DELEGATION_TOKEN, 2, shown)
         assert token.issue_timestamp_ms < renewed.expiry_timestamp_ms < token.expiry_timestamp_ms
         for server in servers:
             metadata = broker_of(server).metadata
-            await until(partial(lambda seen: seen.image.delegation_token(token.token_id), metadata))
+            await until(partial(lambda known: known.image.delegation_token(token_id), metadata))
             by_token = await connected(server, tmp_path)
             password = base64.b64encode(token.hmac).decode()
             answer = await log_in_scram(
-                by_token, "SCRAM-SHA-256", token.token_id, password, by_token=True
+                by_token, "SCRAM-SHA-256", token_id, password, by_token=True
             )
             assert answer.error_code == 0
             shown = {"hmac": token.hmac, "expiry_time_period_ms": -1}

@@ -33,7 +33,7 @@ from wirebroker.net.client.node import Node
 from wirebroker.net.client.settings import Backoff, PeerAddress
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from random import Random
 
     from wirebroker.clock import Clock
@@ -75,6 +75,7 @@ class ActiveController:
         "_failed",
         "_looking",
         "_make_node",
+        "_more",
         "_nodes",
         "_random",
         "_settings",
@@ -91,9 +92,14 @@ class ActiveController:
         clock: Clock,
         random: Random,
         handshake: Handshake | None = None,
+        more: Callable[[], Sequence[PeerAddress]] | None = None,
     ) -> None:
-        """Take addresses of controllers, at least one; nothing is connected yet."""
+        """Take addresses of controllers, at least one; nothing is connected yet.
+
+        `more` returns those that somebody else knows of by then: voters come and go (KIP-853).
+        """
         assert bootstrap
+        self._more = more
 
         def make_node(address: PeerAddress) -> Node:
             return Node(
@@ -222,7 +228,7 @@ class ActiveController:
         Raises:
             CannotConnectError: Nobody names anybody.
         """
-        asked = dict.fromkeys((*self._controllers, *self._bootstrap))
+        asked = dict.fromkeys((*self._controllers, *self._bootstrap, *self._known_elsewhere()))
         pending = {asyncio.create_task(_ask(self._node(address))) for address in asked}
         again: Found | None = None
         problems: list[str] = []
@@ -243,12 +249,15 @@ class ActiveController:
             return self._found(again)
         raise CannotConnectError("the controller", "; ".join(problems))
 
+    def _known_elsewhere(self) -> Sequence[PeerAddress]:
+        return () if self._more is None else self._more()[:_MOST_CONTROLLERS]
+
     def _found(self, found: Found) -> Node:
         self.controller_id = found.controller_id
         self.cluster_id = found.cluster_id
         active = found.addresses[found.controller_id]
         self._controllers = (active, *list(found.addresses.values())[:_MOST_CONTROLLERS])
-        known = {*self._controllers, *self._bootstrap}
+        known = {*self._controllers, *self._bootstrap, *self._known_elsewhere()}
         for address in [each for each in self._nodes if each not in known]:
             self._nodes.pop(address).abort()
         self._current = self._node(active)

@@ -72,9 +72,14 @@ class Quorum:
 
         return serve
 
-    def way_to_it(self, *bootstrap: PeerAddress) -> ActiveController:
+    def way_to_it(self, *bootstrap: PeerAddress, more=()) -> ActiveController:
         return ActiveController(
-            bootstrap, dialer=self.peers, settings=SETTINGS, clock=Clock(), random=seeded()
+            bootstrap,
+            dialer=self.peers,
+            settings=SETTINGS,
+            clock=Clock(),
+            random=seeded(),
+            more=lambda: more,
         )
 
 
@@ -112,6 +117,22 @@ async def test_another_active_controller_is_found_when_the_last_one_is_gone():
     quorum.elect(TWO)
     await heartbeat(controller)
     assert quorum.served == [ONE, TWO]
+    await controller.close()
+
+
+async def test_those_that_came_later_are_asked_when_nobody_else_is_left():
+    quorum = Quorum()
+    later: list[PeerAddress] = []
+    quorum.peers[OLD].answers[ApiKey.DESCRIBE_CLUSTER] = quorum._describe(THREE)
+    quorum.active[OLD] = None
+    controller = quorum.way_to_it(OLD, more=later)
+    quorum.elect(None)
+    quorum.elect(TWO, known_to=(TWO,))
+    with pytest.raises(RequestTimedOutError):
+        await heartbeat(controller, timeout_s=0.2)
+    later.append(TWO)
+    await heartbeat(controller)
+    assert quorum.served == [TWO]
     await controller.close()
 
 

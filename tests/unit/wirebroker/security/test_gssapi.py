@@ -152,7 +152,7 @@ async def test_who_may_succeed_later_is_closed_and_told_nothing(
 ) -> None:
     async with connected(tmp_path, monkeypatch) as (client, _):
         await shake_hands(client, "GSSAPI")
-        await client.send(ApiKey.SASL_AUTHENTICATE, 2, {"auth_bytes": b"~seen before"})
+        await client.send(ApiKey.SASL_AUTHENTICATE, 2, {"auth_bytes": b"~not valid yet"})
         assert await client.is_closed()
 
 

@@ -1,0 +1,91 @@
+"""A quorum whose voters change while a wirebroker is a member (kraft.version 1, KIP-853)."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from typing import TYPE_CHECKING
+
+import pytest
+
+from compat_tests.clients.java import run
+from compat_tests.cluster.nodes import JavaController
+from compat_tests.cluster.test_membership import WAIT_S, create, produce, read, values
+from tests.support import java_start
+from tests.support.brokers import java_tool
+from tests.support.ports import free_port
+from tests.support.waiting import eventually
+
+if TYPE_CHECKING:
+    from compat_tests.cluster.conftest import StartCluster
+    from compat_tests.cluster.nodes import Cluster, MemberBroker
+
+pytestmark = pytest.mark.java
+
+QUORUM = "org.apache.kafka.tools.MetadataQuorumCommand"
+
+
+def describe(broker: MemberBroker) -> str:
+    return run(broker.bootstrap, QUORUM, "describe", "--status")
+
+
+def voters(broker: MemberBroker) -> set[int]:
+    """Return who votes, as Kafka's tool is told through the broker."""
+    line = next(each for each in describe(broker).splitlines() if "CurrentVoters" in each)
+    return {int(each) for each in re.findall(r'"id": (\d+)', line)}
+
+
+def leader(broker: MemberBroker) -> int:
+    found = re.search(r"LeaderId:\s+(\d+)", describe(broker))
+    assert found is not None
+    return int(found[1])
+
+
+def add(broker: MemberBroker, controller: JavaController) -> None:
+    """Have a controller that follows vote, as its own tool asks."""
+    tool = java_tool("-Xmx128m", QUORUM, java_start.options())
+    tool += ["--bootstrap-server", broker.bootstrap, "--command-config"]
+    tool += [str(controller.properties), "add-controller"]
+    done = subprocess.run(tool, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def begin_another(cluster: Cluster, node_id: int) -> JavaController:
+    cluster.places[node_id] = free_port()
+    controller = cluster.controllers[node_id] = JavaController(cluster, node_id)
+    controller.start()
+    return controller
+
+
+def test_voters_come_and_go_and_the_member_goes_on(start_cluster: StartCluster) -> None:
+    cluster = start_cluster(has_dynamic_voters=True)
+    ours = cluster.wirebroker(1)
+    create(cluster, "t", [[1]])
+    produce(cluster, "t", values(0, 10))
+    assert voters(ours) == {101}
+    second = begin_another(cluster, 102)
+    add(ours, second)
+    assert voters(ours) == {101, 102}
+    create(cluster, "with-two", [[1]])
+    directory = re.search(
+        r"^directory\.id=(.+)$",
+        (cluster.controllers[101].data_dir / "meta.properties").read_text(),
+        re.MULTILINE,
+    )
+    assert directory is not None
+    run(
+        ours.bootstrap,
+        QUORUM,
+        "remove-controller",
+        "--controller-id",
+        "101",
+        "--controller-directory-id",
+        directory[1],
+    )
+    eventually(lambda: voters(ours) == {102}, timeout_s=WAIT_S)
+    cluster.controllers.pop(101).stop()
+    # The broker was told of 101 alone; it has learned of the other meanwhile.
+    eventually(lambda: leader(ours) == 102, timeout_s=WAIT_S)
+    create(cluster, "after", [[1]])
+    produce(cluster, "t", values(10, 20))
+    assert read(cluster, "t", 20) == values(0, 20)

@@ -1,0 +1,106 @@
+"""Brokers of a cluster become wirebrokers and Apache Kafka's again, one by one, under load."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+
+import pytest
+from confluent_kafka import Consumer
+
+from compat_tests.cluster.nodes import JavaBroker, MemberBroker
+from compat_tests.cluster.replicated_load import WAIT_S, Load, create, isrs, read
+from tests.support.waiting import eventually
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from compat_tests.cluster.conftest import StartCluster
+    from compat_tests.cluster.nodes import Cluster
+
+pytestmark = pytest.mark.java
+
+SETTINGS = {
+    "replica.lag.time.max.ms": "4000",
+    "offsets.topic.replication.factor": "2",
+    "offsets.topic.num.partitions": "4",
+    # Such as either kind coordinates.
+    "group.coordinator.rebalance.protocols": "classic",
+}
+
+
+class Reader:
+    """A consumer of a group that never rests; what it was given, in order."""
+
+    def __init__(self, cluster: Cluster, topic: str) -> None:
+        self.values: list[str] = []
+        self._consumer = Consumer(
+            {
+                "bootstrap.servers": cluster.bootstrap,
+                "group.id": "reader",
+                "auto.offset.reset": "earliest",
+                "topic.metadata.refresh.interval.ms": 1000,
+            }
+        )
+        self._consumer.subscribe([topic])
+        self._is_over = threading.Event()
+        self._thread = threading.Thread(target=self._run)
+
+    def __enter__(self) -> Reader:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._is_over.set()
+        self._thread.join()
+        self._consumer.close()
+
+    def _run(self) -> None:
+        while not self._is_over.is_set():
+            message = self._consumer.poll(0.2)
+            if message is not None and message.error() is None:
+                self.values.append((message.value() or b"").decode())
+
+
+def become(cluster: Cluster, node_id: int, kind: type[JavaBroker | MemberBroker]) -> None:
+    """Stop a broker and start one of the other kind in its folder, at its port."""
+    before = cluster.brokers[node_id]
+    before.stop()
+    after = kind(cluster, node_id)
+    after.port = before.port
+    cluster.brokers[node_id] = after
+    after.start()
+    eventually(lambda: isrs(cluster, ["t"])["t"] == {1, 2}, timeout_s=WAIT_S)
+
+
+def test_a_cluster_is_moved_and_back_while_it_is_used(start_cluster: StartCluster) -> None:
+    cluster = start_cluster(settings=SETTINGS)
+    cluster.java_broker(1)
+    cluster.wirebroker(2)
+    create(cluster, {"t": [1, 2]})
+    eventually(lambda: isrs(cluster, ["t"])["t"] == {1, 2}, timeout_s=WAIT_S)
+    with Reader(cluster, "t") as reader:
+        with Load(cluster, ["t"]) as load:
+            load.go_on()
+            for node_id, kind in (
+                (1, MemberBroker),  # wirebrokers alone
+                (2, JavaBroker),
+                (2, MemberBroker),
+                (1, JavaBroker),  # as in the beginning
+            ):
+                become(cluster, node_id, kind)
+                load.go_on()
+        assert not load.failed
+        acknowledged = load.acknowledged["t"]
+        eventually(lambda: acknowledged <= set(reader.values), timeout_s=WAIT_S)
+    found = read(cluster, "t")
+    assert len(found) == len(set(found))
+    assert acknowledged <= set(found)
+    # The group may be given again what it had not committed, but passes nothing over.
+    order = {value: place for place, value in enumerate(found)}
+    assert set(reader.values) == set(order)

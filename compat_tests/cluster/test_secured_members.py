@@ -1,0 +1,94 @@
+"""A member beside a Java broker, under a Java controller, where every listener is SASL_SSL."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from tests.support.tls_files import tls_configs
+from tests.support.waiting import eventually
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from compat_tests.cluster.conftest import StartCluster
+
+pytestmark = pytest.mark.java
+
+WAIT_S = 60
+_LOGIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"
+_JAAS = (
+    f'{_LOGIN} username="broker" password="broker-secret" user_broker="broker-secret" '
+    'user_alice="alice-secret" user_bob="bob-secret";'
+)
+
+
+def settings(folder: Path) -> dict[str, str]:
+    """Return what all nodes have: PLAIN over TLS everywhere, and ACLs."""
+    return {
+        **tls_configs(folder),
+        "listener.security.protocol.map": "PLAINTEXT:SASL_SSL,CONTROLLER:SASL_SSL",
+        "inter.broker.listener.name": "PLAINTEXT",
+        "sasl.enabled.mechanisms": "PLAIN",
+        "sasl.mechanism.inter.broker.protocol": "PLAIN",
+        "sasl.mechanism.controller.protocol": "PLAIN",
+        "listener.name.plaintext.plain.sasl.jaas.config": _JAAS,
+        "listener.name.controller.plain.sasl.jaas.config": _JAAS,
+        "listener.name.controller.sasl.enabled.mechanisms": "PLAIN",
+        "ssl.endpoint.identification.algorithm": "",
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "super.users": "User:broker;User:alice",
+        "offsets.topic.replication.factor": "2",
+        "min.insync.replicas": "2",
+    }
+
+
+def client(bootstrap: str, folder: Path, user: str = "alice") -> dict[str, Any]:
+    return {
+        "bootstrap.servers": bootstrap,
+        "security.protocol": "SASL_SSL",
+        "sasl.mechanism": "PLAIN",
+        "sasl.username": user,
+        "sasl.password": f"{user}-secret",
+        "ssl.ca.location": str(folder / "authority.pem"),
+        "ssl.endpoint.identification.algorithm": "none",
+    }
+
+
+def test_each_leads_and_follows_the_other_and_forwards_who_asks(
+    start_cluster: StartCluster, tmp_path: Path
+) -> None:
+    cluster = start_cluster(settings=settings(tmp_path), is_secured=True)
+    cluster.java_broker(1)
+    ours = cluster.wirebroker(2)
+    # Through ours alone: what it forwards has the client's name.
+    admin = AdminClient(client(ours.bootstrap, tmp_path))
+    topics = [
+        NewTopic(f"led-by-{each}", 1, replica_assignment=[[each, 3 - each]]) for each in (1, 2)
+    ]
+    eventually(lambda: len(admin.list_topics(timeout=10).brokers) == 2, timeout_s=WAIT_S)
+    for future in admin.create_topics(topics, operation_timeout=30).values():
+        future.result(WAIT_S)
+    errors: list[object] = []
+    producer = Producer(client(cluster.bootstrap, tmp_path) | {"acks": "all"})
+    for topic in topics:
+        for number in range(100):
+            producer.produce(
+                topic.topic, str(number), on_delivery=lambda error, _: errors.append(error)
+            )
+    assert producer.flush(WAIT_S) == 0
+    assert errors == [None] * 200
+    consumer = Consumer(client(cluster.bootstrap, tmp_path) | {"group.id": "g"})
+    for topic in topics:
+        consumer.assign([TopicPartition(topic.topic, 0, 0)])
+        found = consumer.consume(100, timeout=WAIT_S)
+        assert [each.value() for each in found] == [b"%d" % number for number in range(100)]
+        consumer.commit(offsets=[TopicPartition(topic.topic, 0, 100)], asynchronous=False)
+    consumer.close()
+    # Bob may do nothing: by whom the request comes to the controller makes no difference.
+    refused = AdminClient(client(ours.bootstrap, tmp_path, "bob"))
+    with pytest.raises(KafkaException, match=r"(?i)authorization"):
+        refused.create_topics([NewTopic("bobs", 1, 1)])["bobs"].result(WAIT_S)

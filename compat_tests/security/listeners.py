@@ -1,0 +1,93 @@
+"""Brokers of both kinds with several listeners beside an open one, each with its own protection.
+
+OWN       SSL         a certificate of the client's is required
+EXPIRED   SSL         the broker's certificate has expired
+LOGIN     SASL_SSL    alice, by PLAIN and SCRAM; logins end after a while
+TOKENS    SASL_PLAINTEXT   tokens that nobody has signed
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from compat_tests.security.secured import sasl_settings
+from tests.support import java_start
+from tests.support.brokers import AUTHORIZED, ApacheKafka, Wirebroker
+from tests.support.ports import HOST, free_port
+from tests.support.tls_files import certificate, tls_configs, write
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+PROTOCOLS: Final = {
+    "OWN": "SSL",
+    "EXPIRED": "SSL",
+    "LOGIN": "SASL_SSL",
+    "TOKENS": "SASL_PLAINTEXT",
+}
+LOGIN_ENDS_MS: Final = 1500
+_TOKENS: Final = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule"
+
+
+def _settings(folder: Path) -> dict[str, str]:
+    protocols = {"PLAINTEXT": "PLAINTEXT", "CONTROLLER": "PLAINTEXT", **PROTOCOLS}
+    tokens = "listener.name.tokens."
+    return {
+        **AUTHORIZED,
+        **tls_configs(folder),
+        **sasl_settings("login"),
+        "listener.security.protocol.map": ",".join(f"{n}:{p}" for n, p in protocols.items()),
+        "listener.name.own.ssl.client.auth": "required",
+        "listener.name.expired.ssl.keystore.location": write(
+            folder, "expired.pem", certificate(days=-1)
+        ),
+        "listener.name.expired.ssl.keystore.type": "PEM",
+        "listener.name.login.connections.max.reauth.ms": str(LOGIN_ENDS_MS),
+        f"{tokens}sasl.enabled.mechanisms": "OAUTHBEARER",
+        f"{tokens}oauthbearer.sasl.jaas.config": (
+            f'{_TOKENS} required unsecuredLoginStringClaim_sub="b";'
+        ),
+    }
+
+
+class KafkaOfListeners(ApacheKafka):
+    """Apache Kafka; where its listeners are is in `ports`."""
+
+    ports: dict[str, int]
+
+    def _choose_ports(self) -> None:
+        super()._choose_ports()
+        self.ports = {name: free_port() for name in PROTOCOLS}
+        written = self._properties.read_text()
+        own = next(
+            line.partition("=")[2] for line in written.splitlines() if line.startswith("listeners=")
+        )
+        more = ",".join(f"{name}://{HOST}:{port}" for name, port in self.ports.items())
+        # The last line of a name counts.
+        self._properties.write_text(
+            f"{written}listeners={own},{more}\n"
+            f"advertised.listeners=PLAINTEXT://{HOST}:{self.port},{more}\n"
+        )
+
+
+class WirebrokerOfListeners(Wirebroker):
+    """Our broker; likewise."""
+
+    ports: dict[str, int]
+
+    def _prepare(self) -> None:
+        super()._prepare()
+        if "listeners" not in self.settings:
+            self.ports = {name: free_port() for name in PROTOCOLS}
+            listeners = [f"PLAINTEXT://{HOST}:{self.port}"]
+            listeners += [f"{name}://{HOST}:{port}" for name, port in self.ports.items()]
+            self.settings["listeners"] = ",".join(listeners)
+
+
+def broker_of_listeners(kind: str, folder: Path) -> KafkaOfListeners | WirebrokerOfListeners:
+    """Return a broker that is not started yet; keys and certificates lie in the folder."""
+    settings = _settings(folder)
+    if kind == "apache":
+        options = java_start.options()
+        return KafkaOfListeners(folder / "broker", settings, java_options=options)
+    return WirebrokerOfListeners(folder / "broker", settings)

@@ -1,0 +1,453 @@
+"""Stock clients at protected listeners: who is let in, who is not, what ends in midst of work."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import contextlib
+import gc
+import json
+import ssl
+import subprocess
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+import aiokafka
+import aiokafka.abc
+import aiokafka.errors
+import confluent_kafka
+import pytest
+from confluent_kafka.admin import (
+    AclBinding,
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
+    AdminClient,
+    ResourcePatternType,
+    ResourceType,
+    ScramCredentialInfo,
+    ScramMechanism,
+    UserScramCredentialUpsertion,
+)
+
+from compat_tests.clients import java
+from compat_tests.conftest import new_topic_name
+from compat_tests.raw_requests import Requests
+from compat_tests.security.listeners import (
+    LOGIN_ENDS_MS,
+    WirebrokerOfListeners,
+    broker_of_listeners,
+)
+from compat_tests.security.secured import PASSWORD
+from tests.support import java_start
+from tests.support.ports import HOST
+from tests.support.tls_files import authority, client_certificate, write
+from tests.support.waiting import eventually
+from wirebroker.clock import SystemClock
+from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.codecs.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from compat_tests.security.listeners import KafkaOfListeners
+
+    Guarded = KafkaOfListeners | WirebrokerOfListeners
+
+# A client that is refused tries until it is told to stop.
+_REFUSED_S = 3.0
+
+
+@pytest.fixture(
+    scope="module",
+    params=["wirebroker", pytest.param("apache", marks=[pytest.mark.java, pytest.mark.long])],
+)
+def guarded(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[Guarded, Path]]:
+    folder = tmp_path_factory.mktemp("guarded")
+    broker = broker_of_listeners(request.param, folder)
+    broker.start()
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+    info = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, 4096)
+    change = UserScramCredentialUpsertion("alice", info, PASSWORD.encode())
+    for future in admin.alter_user_scram_credentials([change]).values():
+        future.result(timeout=30)
+    yield broker, folder
+    broker.stop()
+
+
+def address(broker: Guarded, listener: str) -> str:
+    return f"{HOST}:{broker.ports[listener]}"
+
+
+# --- certificates of clients, and of brokers ---
+
+OWN: dict[str, Callable[[], str | None]] = {
+    "its own": client_certificate,
+    "none": lambda: None,
+    "another authority's": lambda: client_certificate("eve", by="others"),
+    "an expired one": lambda: client_certificate("late", days=-1),
+}
+
+
+def _with_librdkafka(where: str, ca: str, own: str | None) -> None:
+    settings: dict[str, Any] = {
+        "bootstrap.servers": where,
+        "security.protocol": "SSL",
+        "ssl.ca.location": ca,
+        "log_level": 0,
+    }
+    if own is not None:
+        settings |= {"ssl.certificate.location": own, "ssl.key.location": own}
+    producer = confluent_kafka.Producer(settings)
+    producer.list_topics(timeout=_REFUSED_S)
+
+
+class _RefusedError(Exception):
+    """A client in a process of its own was not let in."""
+
+
+_KAFKA_PYTHON = f"""
+import os, sys, kafka
+try:
+    kafka.KafkaProducer(
+        bootstrap_servers=sys.argv[1],
+        security_protocol="SSL",
+        ssl_cafile=sys.argv[2],
+        ssl_certfile=sys.argv[3] or None,
+        bootstrap_timeout_ms={_REFUSED_S * 1000:.0f},
+    )
+except kafka.errors.KafkaError:
+    os._exit(1)
+os._exit(0)
+"""
+
+
+def _with_kafka_python(where: str, ca: str, own: str | None) -> None:
+    # In a process of its own: one that is refused leaves sockets behind for good.
+    command = [sys.executable, "-W", "ignore", "-c", _KAFKA_PYTHON, where, ca, own or ""]
+    if subprocess.run(command, capture_output=True, timeout=60, check=False).returncode:
+        raise _RefusedError
+
+
+def _with_aiokafka(where: str, ca: str, own: str | None) -> None:
+    context = ssl.create_default_context(cafile=ca)
+    if own is not None:
+        context.load_cert_chain(own)
+
+    async def connect() -> None:
+        producer = aiokafka.AIOKafkaProducer(
+            bootstrap_servers=where, security_protocol="SSL", ssl_context=context
+        )
+        try:
+            await producer.start()
+        finally:
+            await producer.stop()
+
+    asyncio.run(asyncio.wait_for(connect(), 30))
+
+
+def _with_java(where: str, ca: str, own: str | None) -> None:
+    lines = ["security.protocol=SSL", "ssl.truststore.type=PEM", f"ssl.truststore.location={ca}"]
+    if own is not None:
+        lines += ["ssl.keystore.type=PEM", f"ssl.keystore.location={own}"]
+    file = f"{own or ca}.properties"
+    with open(file, "w", encoding="utf-8") as properties:  # noqa: PTH123 - beside what it names
+        properties.write("\n".join(lines))
+    status, printed = java.attempt(where, java.TOPICS, "--list", "--command-config", file)
+    if status:
+        raise _RefusedError(printed)
+
+
+CLIENTS = {
+    "librdkafka": _with_librdkafka,
+    "kafka-python": _with_kafka_python,
+    "aiokafka": _with_aiokafka,
+    "java": _with_java,
+}
+_MARKS = {"java": [pytest.mark.java, pytest.mark.long], "kafka-python": [pytest.mark.long]}
+ALL_CLIENTS = [pytest.param(each, marks=_MARKS.get(each, [])) for each in CLIENTS]
+_REFUSALS = (
+    confluent_kafka.KafkaException,
+    _RefusedError,
+    aiokafka.errors.KafkaError,
+    ssl.SSLError,
+)
+
+
+def _is_let_in(client: str, where: str, ca: str, own: str | None) -> bool:
+    is_let_in = True
+    try:
+        CLIENTS[client](where, ca, own)
+    except _REFUSALS:
+        is_let_in = False
+    gc.collect()  # what a client that was refused leaves behind, and its error held: here
+    return is_let_in
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+@pytest.mark.parametrize("client", ALL_CLIENTS)
+@pytest.mark.parametrize("own", OWN)
+def test_only_who_has_a_certificate_that_holds_is_let_in(
+    guarded: tuple[Guarded, Path], tmp_path: Path, client: str, own: str
+) -> None:
+    broker, folder = guarded
+    pem = OWN[own]()
+    mine = None if pem is None else write(tmp_path, "client.pem", pem)
+    ca = str(folder / "authority.pem")
+    assert _is_let_in(client, address(broker, "OWN"), ca, mine) is (own == "its own")
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+@pytest.mark.parametrize("client", ALL_CLIENTS)
+@pytest.mark.parametrize("what", ["expired", "another authority's"])
+def test_a_broker_whose_certificate_does_not_hold_is_told_nothing(
+    guarded: tuple[Guarded, Path], tmp_path: Path, client: str, what: str
+) -> None:
+    broker, folder = guarded
+    own = write(tmp_path, "client.pem", client_certificate())
+    if what == "expired":
+        where, ca = address(broker, "EXPIRED"), str(folder / "authority.pem")
+    else:
+        where = address(broker, "OWN")
+        ca = write(tmp_path, "others.pem", authority("others").certificate)
+    assert not _is_let_in(client, where, ca, own)
+
+
+def test_who_a_client_is_counts_for_acls(guarded: tuple[Guarded, Path], tmp_path: Path) -> None:
+    broker, folder = guarded
+    own = write(tmp_path, "client.pem", client_certificate("mallory"))
+    topic = new_topic_name()
+    settings = {
+        "bootstrap.servers": address(broker, "OWN"),
+        "security.protocol": "SSL",
+        "ssl.ca.location": str(folder / "authority.pem"),
+        "ssl.certificate.location": own,
+        "ssl.key.location": own,
+    }
+    with _denied(broker, topic, "User:CN=mallory", AclOperation.WRITE):
+        assert _delivered(settings, topic) == "TOPIC_AUTHORIZATION_FAILED"
+    assert _delivered(settings, topic) is None
+
+
+def _delivered(settings: dict[str, Any], topic: str) -> str | None:
+    told: list[confluent_kafka.KafkaError | None] = []
+    producer = confluent_kafka.Producer(settings)
+    producer.produce(topic, b"x", on_delivery=lambda error, _: told.append(error))
+    assert producer.flush(30) == 0
+    (error,) = told
+    return None if error is None else error.name()
+
+
+@contextlib.contextmanager
+def _denied(broker: Guarded, topic: str, principal: str, operation: AclOperation) -> Iterator[None]:
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+    about = (ResourceType.TOPIC, topic, ResourcePatternType.LITERAL, principal, "*", operation)
+    # With rules about it, only those count: everybody else may.
+    everybody = AclBinding(
+        ResourceType.TOPIC,
+        topic,
+        ResourcePatternType.LITERAL,
+        "User:*",
+        "*",
+        AclOperation.ALL,
+        AclPermissionType.ALLOW,
+    )
+    rules = [AclBinding(*about, AclPermissionType.DENY), everybody]
+    for future in admin.create_acls(rules).values():
+        future.result(30)
+    try:
+        yield
+    finally:
+        for each in admin.delete_acls([AclBindingFilter(*about, AclPermissionType.DENY)]).values():
+            each.result(30)
+
+
+# --- in the midst of work ---
+
+
+def login(broker: Guarded, folder: Path) -> dict[str, Any]:
+    return {
+        "bootstrap.servers": address(broker, "LOGIN"),
+        "security.protocol": "SASL_SSL",
+        "ssl.ca.location": str(folder / "authority.pem"),
+        "sasl.mechanism": "SCRAM-SHA-512",
+        "sasl.username": "alice",
+        "sasl.password": PASSWORD,
+    }
+
+
+def test_an_acl_that_is_revoked_stops_a_consumer_at_work(guarded: tuple[Guarded, Path]) -> None:
+    broker, folder = guarded
+    topic = new_topic_name()
+    plain = {"bootstrap.servers": broker.bootstrap}
+    assert _delivered(plain, topic) is None
+    consumer = confluent_kafka.Consumer(
+        {**login(broker, folder), "group.id": topic, "auto.offset.reset": "earliest"}
+    )
+    consumer.subscribe([topic])
+    message = consumer.poll(30)
+    assert message is not None
+    assert message.error() is None
+    with _denied(broker, topic, "User:alice", AclOperation.READ):
+        refused: list[str] = []
+
+        def is_refused() -> bool:
+            found = consumer.poll(0.2)
+            error = None if found is None else found.error()
+            if error is not None:
+                refused.append(error.name())
+            return bool(refused)
+
+        eventually(is_refused)
+        assert refused == ["TOPIC_AUTHORIZATION_FAILED"]
+        assert _delivered(plain, topic) is None
+    values: list[Any] = []
+
+    def has_gone_on() -> bool:
+        found = consumer.poll(0.2)
+        if found is not None and found.error() is None:
+            values.append(found.value())
+        return bool(values)
+
+    eventually(has_gone_on)
+    assert values == [b"x"]
+    consumer.close()
+
+
+def test_a_producer_goes_on_while_logins_end(guarded: tuple[Guarded, Path]) -> None:
+    broker, folder = guarded
+    topic = new_topic_name()
+    told: list[confluent_kafka.KafkaError | None] = []
+    producer = confluent_kafka.Producer({**login(broker, folder), "enable.idempotence": True})
+    end = time.monotonic() + 3 * LOGIN_ENDS_MS / 1000
+    sent = 0
+    while time.monotonic() < end:
+        producer.produce(topic, b"%d" % sent, on_delivery=lambda error, _: told.append(error))
+        sent += 1
+        producer.poll(0.05)
+    assert producer.flush(30) == 0
+    assert told == [None] * sent
+    assert _count(broker, topic) == sent
+
+
+def _count(broker: Guarded, topic: str) -> int:
+    consumer = confluent_kafka.Consumer({"bootstrap.servers": broker.bootstrap, "group.id": topic})
+    _, end = consumer.get_watermark_offsets(confluent_kafka.TopicPartition(topic, 0), timeout=30)
+    consumer.close()
+    return int(end)
+
+
+@pytest.mark.java
+@pytest.mark.long
+def test_javas_producer_logs_in_again_on_the_same_connection(
+    guarded: tuple[Guarded, Path], tmp_path: Path
+) -> None:
+    broker, folder = guarded
+    module = "org.apache.kafka.common.security.scram.ScramLoginModule"
+    file = tmp_path / "client.properties"
+    file.write_text(
+        "security.protocol=SASL_SSL\nsasl.mechanism=SCRAM-SHA-512\nssl.truststore.type=PEM\n"
+        f"ssl.truststore.location={folder / 'authority.pem'}\nretries=0\nenable.idempotence=false\n"
+        f'sasl.jaas.config={module} required username="alice" password="{PASSWORD}";\n'
+        f"bootstrap.servers={address(broker, 'LOGIN')}\n"
+    )
+    topic = new_topic_name()
+    done = subprocess.run(
+        [
+            *java_start.command("-Xmx256m", java.PRODUCER_PERFORMANCE),
+            *("--topic", topic, "--num-records", "1000", "--record-size", "10"),
+            *("--throughput", "200", "--command-config", str(file)),
+        ],
+        capture_output=True,
+        text=True,
+        timeout=java.TIMEOUT_S,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "Exception" not in done.stdout + done.stderr
+    assert _count(broker, topic) == 1000
+
+
+# --- tokens ---
+
+
+class TokenProvider(aiokafka.abc.AbstractTokenProvider):
+    """Makes tokens that nobody has signed, which ended some seconds ago or end in some."""
+
+    def __init__(self, lives_s: int) -> None:
+        self._lives_s = lives_s
+
+    async def token(self) -> str:
+        now = SystemClock().now_ms() // 1000
+        claims = {"sub": "alice", "iat": now - 600, "exp": now + self._lives_s}
+        parts = (json.dumps(each).encode() for each in ({"alg": "none"}, claims))
+        return ".".join(base64.urlsafe_b64encode(each).decode().rstrip("=") for each in parts) + "."
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+@pytest.mark.parametrize(("lives_s", "is_let_in"), [(300, True), (-300, False)])
+def test_a_token_that_has_ended_lets_nobody_in(
+    guarded: tuple[Guarded, Path], lives_s: int, is_let_in: bool
+) -> None:
+    broker, _ = guarded
+
+    async def connect() -> None:
+        producer = aiokafka.AIOKafkaProducer(
+            bootstrap_servers=address(broker, "TOKENS"),
+            security_protocol="SASL_PLAINTEXT",
+            sasl_mechanism="OAUTHBEARER",
+            sasl_oauth_token_provider=TokenProvider(lives_s),
+        )
+        try:
+            await producer.start()
+        finally:
+            await producer.stop()
+
+    if is_let_in:
+        asyncio.run(connect())
+    else:
+        with pytest.raises(aiokafka.errors.KafkaError):
+            asyncio.run(connect())
+
+
+# --- keys that change ---
+
+
+def _set(broker: Guarded, name: str, value: str) -> int:
+    entry = {"name": name, "config_operation": 0, "value": value}
+    resource = {"resource_type": 4, "resource_name": "1", "configs": [entry]}
+    with contextlib.closing(Requests((HOST, broker.port))) as requests:
+        answer = requests.try_ask(ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, {"resources": [resource]})
+    code: int = answer.responses[0].error_code
+    return code
+
+
+def test_keys_that_cannot_be_used_are_refused(
+    guarded: tuple[Guarded, Path], tmp_path: Path
+) -> None:
+    broker, _ = guarded
+    nothing = write(tmp_path, "nothing.pem", "nothing")
+    eve = write(tmp_path, "eve.pem", client_certificate("eve"))
+    for store, location in (
+        ("keystore", nothing),
+        ("keystore", str(tmp_path / "nowhere.pem")),
+        ("truststore", nothing),
+        ("keystore", eve),
+    ):
+        name = f"listener.name.own.ssl.{store}.location"
+        assert _set(broker, name, location) == ErrorCode.INVALID_REQUEST, location
+
+
+def test_whose_keys_sign_tokens_is_said_at_the_start(guarded: tuple[Guarded, Path]) -> None:
+    """A difference that is agreed on (docs/compatibility.md)."""
+    broker, _ = guarded
+    name = "listener.name.tokens.sasl.oauthbearer.jwks.endpoint.url"
+    is_ours = isinstance(broker, WirebrokerOfListeners)
+    assert _set(broker, name, "file:///nowhere") == (ErrorCode.INVALID_REQUEST if is_ours else 0)

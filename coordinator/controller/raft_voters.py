@@ -1,0 +1,26 @@
+"""AddRaftVoter, RemoveRaftVoter: refused, since the only voter is a static one (kraft.version 0).
+
+Source: Kafka's AddVoterHandler, RemoveVoterHandler; KIP-853.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from wirebroker.codecs.errors import ErrorCode, KafkaError
+
+if TYPE_CHECKING:
+    from wirebroker.coordinator.controller.operation import Operation
+
+
+def change_voters() -> Operation[dict[str, Any]]:
+    """Refuse.
+
+    Raises:
+        KafkaError: UNSUPPORTED_VERSION.
+    """
+    yield
+    raise KafkaError(
+        ErrorCode.UNSUPPORTED_VERSION,
+        "The voters of this cluster are static: its kraft.version is 0.",
+    )
