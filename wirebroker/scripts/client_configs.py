@@ -97,10 +97,11 @@ def check_changes(
 
 
 def _number(name: str, text: str | None) -> float | None:
+    if text is None:
+        return None
     try:
-        if text is not None and "_" in text:  # Python's, not Java's
-            raise ValueError
-        return None if text is None else float(text)
+        # 1_000 is a number of Python's alone.
+        return float(text.replace("_", "?"))
     except ValueError:
         raise click.UsageError(f"{name}={text} cannot be used: it must be a number") from None
 
