@@ -95,9 +95,13 @@ class MetricsPush:
         await self._end_process()
 
     async def _run(self) -> None:
+        """Send page after page; the root of a task."""
         while True:
             if self._server.broker is not None:
-                await self._push()
+                try:
+                    await self._push()
+                except Exception:  # the root of a task: the next page is tried
+                    logger.exception("a page of metrics could not be made or sent")
                 await pause(self._interval_s)
             else:
                 await pause(min(1.0, self._interval_s))
@@ -106,7 +110,7 @@ class MetricsPush:
         """Send one page, and tell once that it fails, or goes well again."""
         try:
             said = await self._sent(await self._scrape.page())
-        except (OSError, EOFError, TimeoutError) as error:
+        except (OSError, EOFError, TimeoutError, ValueError) as error:
             said = f"the process that sends them has failed: {error or type(error).__name__}"
             await self._end_process()
         if said == SENT:
@@ -123,6 +127,7 @@ class MetricsPush:
             OSError: There is no process to be had, or it has ended.
             EOFError: It has ended meanwhile.
             TimeoutError: It does not answer.
+            ValueError: It answers with no line.
         """
         if self._process is None:
             broker = self._server.broker
