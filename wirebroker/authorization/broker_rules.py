@@ -45,7 +45,7 @@ from wirebroker.needs import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from wirebroker.authorization.ruling import Rule
     from wirebroker.clock import Steps
@@ -53,6 +53,7 @@ if TYPE_CHECKING:
 
 _GROUP, _TRANSACTION, _SHARE = 0, 1, 2
 _FIRST_FINDING_SEVERAL: Final = 4
+_DENIED: Final = {"error_code": int(TOPIC_DENIED)}
 _NOT_ASKED: Final = -(1 << 31)
 
 
@@ -60,10 +61,12 @@ def list_offsets(asked: AskedRequest) -> Steps[Ruling]:
     """Look into topics that may be described."""
     body = asked.body
     body.topics, others = yield from split(asked.asking, DESCRIBE_TOPIC, body.topics, _name)
-    failures = [
-        {"name": topic.name, "partitions": _failed(topic.partitions, "partition_index")}
-        for topic in others
-    ]
+    failures: list[Fields] = []
+    for topic in others:
+        partitions = yield from _failed(
+            "partition_index", (each.partition_index for each in topic.partitions), _DENIED
+        )
+        failures.append({"name": topic.name, "partitions": partitions})
     return adding("topics", failures)
 
 
@@ -75,10 +78,12 @@ def leader_epochs(asked: AskedRequest) -> Steps[Ruling]:
     body.topics, others = yield from split(
         asking, DESCRIBE_TOPIC, body.topics, lambda t: str(t.topic)
     )
-    failures = [
-        {"topic": topic.topic, "partitions": _failed(topic.partitions, "partition")}
-        for topic in others
-    ]
+    failures: list[Fields] = []
+    for topic in others:
+        partitions = yield from _failed(
+            "partition", (each.partition for each in topic.partitions), _DENIED
+        )
+        failures.append({"topic": topic.topic, "partitions": partitions})
     return adding("topics", failures)
 
 
@@ -86,45 +91,41 @@ def delete_records(asked: AskedRequest) -> Steps[Ruling]:
     """Delete from topics that may be deleted."""
     body = asked.body
     body.topics, others = yield from split(asked.asking, DELETE_TOPIC, body.topics, _name)
-    failures: list[Fields] = [
-        {
-            "name": topic.name,
-            "partitions": [
-                {**each, "low_watermark": -1}
-                for each in _failed(topic.partitions, "partition_index")
-            ],
-        }
-        for topic in others
-    ]
+    failures: list[Fields] = []
+    for topic in others:
+        partitions = yield from _failed(
+            "partition_index",
+            (each.partition_index for each in topic.partitions),
+            {**_DENIED, "low_watermark": -1},
+        )
+        failures.append({"name": topic.name, "partitions": partitions})
     return adding("topics", failures)
 
 
 def describe_producers(asked: AskedRequest) -> Steps[Ruling]:
     """Show who writes to topics that may be read; what is no topic's name is told as that."""
     body = asked.body
-    wanted = list(body.topics)
-    hidden: list[bool] = []
-    for topic in wanted:
-        hidden.append(not _is_readable(asked, topic.name))
-        if len(hidden) % STEP == 0:
+    # Of each topic: the refusal of its partitions, None if it may be read.
+    refused: list[Fields | None] = []
+    readable: list[Any] = []
+    same = {"error_code": int(TOPIC_DENIED), "error_message": MESSAGES[TOPIC_DENIED]}
+    for topic in body.topics:
+        if _is_readable(asked, topic.name):
+            readable.append(topic)
+            refused.append(None)
+        else:
+            partitions = yield from _failed("partition_index", topic.partition_indexes, same)
+            refused.append({"name": topic.name, "partitions": partitions})
+        if len(refused) % STEP == 0:
             yield
-    body.topics = [each for each, is_hidden in zip(wanted, hidden, strict=True) if not is_hidden]
+    body.topics = readable
 
     def merge(answer: Mapping[str, Any]) -> Mapping[str, Any]:
         found = iter(answer["topics"])
-        error = {"error_code": int(TOPIC_DENIED), "error_message": MESSAGES[TOPIC_DENIED]}
-        topics = [
-            {
-                "name": topic.name,
-                "partitions": [{"partition_index": i, **error} for i in topic.partition_indexes],
-            }
-            if is_hidden
-            else next(found)
-            for topic, is_hidden in zip(wanted, hidden, strict=True)
-        ]
+        topics = [next(found) if each is None else each for each in refused]
         return with_field(answer, "topics", topics)
 
-    return Ruling(merge=merge) if any(hidden) else SERVED
+    return SERVED if len(readable) == len(refused) else Ruling(merge=merge)
 
 
 def _is_readable(asked: AskedRequest, name: str) -> bool:
@@ -187,21 +188,16 @@ def describe_cluster(asked: AskedRequest) -> Ruling:
     return Ruling(merge=merge)
 
 
-def alter_replica_log_dirs(asked: AskedRequest) -> Ruling:
+def alter_replica_log_dirs(asked: AskedRequest) -> Steps[Ruling]:
     """Refuse who may not alter the cluster, partition by partition."""
     if asked.asking.may(ALTER_CLUSTER):
         return SERVED
-    results: list[Fields] = [
-        {
-            "topic_name": topic.name,
-            "partitions": [
-                {"partition_index": index, "error_code": int(CLUSTER_DENIED)}
-                for index in topic.partitions
-            ],
-        }
-        for target in asked.body.dirs
-        for topic in target.topics
-    ]
+    results: list[Fields] = []
+    denied_here = {"error_code": int(CLUSTER_DENIED)}
+    for topic in (each for target in asked.body.dirs for each in target.topics):
+        partitions = yield from _failed("partition_index", topic.partitions, denied_here)
+        results.append({"topic_name": topic.name, "partitions": partitions})
+        yield
     return Ruling({"results": results})
 
 
@@ -209,9 +205,16 @@ def _name(topic: Any) -> str:
     return str(topic.name)
 
 
-def _failed(partitions: Any, index_field: str) -> list[Fields]:
-    error = int(TOPIC_DENIED)
-    return [{index_field: getattr(each, index_field), "error_code": error} for each in partitions]
+def _failed(
+    index_field: str, indexes: Iterable[int], others: Mapping[str, Any]
+) -> Steps[list[Fields]]:
+    """Return the refusals of a topic's partitions, of which a request may name a million."""
+    failed: list[Fields] = []
+    for count, index in enumerate(indexes, 1):
+        failed.append({index_field: index, **others})
+        if count % STEP == 0:
+            yield
+    return failed
 
 
 _WITH_MESSAGE: Final = {"error_message": MESSAGES[CLUSTER_DENIED]}
