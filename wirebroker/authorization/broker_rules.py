@@ -24,6 +24,9 @@ from wirebroker.authorization.ruling import (
     Fields,
     Ruling,
     adding,
+    failed_topics,
+    indexes_of,
+    named,
     of_cluster,
     split,
     with_field,
@@ -61,12 +64,7 @@ def list_offsets(asked: AskedRequest) -> Steps[Ruling]:
     """Look into topics that may be described."""
     body = asked.body
     body.topics, others = yield from split(asked.asking, DESCRIBE_TOPIC, body.topics, _name)
-    failures: list[Fields] = []
-    for topic in others:
-        partitions = yield from _failed(
-            "partition_index", (each.partition_index for each in topic.partitions), _DENIED
-        )
-        failures.append({"name": topic.name, "partitions": partitions})
+    failures = yield from failed_topics(others, named, indexes_of, _DENIED)
     return adding("topics", failures)
 
 
@@ -78,12 +76,13 @@ def leader_epochs(asked: AskedRequest) -> Steps[Ruling]:
     body.topics, others = yield from split(
         asking, DESCRIBE_TOPIC, body.topics, lambda t: str(t.topic)
     )
-    failures: list[Fields] = []
-    for topic in others:
-        partitions = yield from _failed(
-            "partition", (each.partition for each in topic.partitions), _DENIED
-        )
-        failures.append({"topic": topic.topic, "partitions": partitions})
+    failures = yield from failed_topics(
+        others,
+        lambda topic: {"topic": topic.topic},
+        lambda topic: (each.partition for each in topic.partitions),
+        _DENIED,
+        index_field="partition",
+    )
     return adding("topics", failures)
 
 
@@ -91,14 +90,8 @@ def delete_records(asked: AskedRequest) -> Steps[Ruling]:
     """Delete from topics that may be deleted."""
     body = asked.body
     body.topics, others = yield from split(asked.asking, DELETE_TOPIC, body.topics, _name)
-    failures: list[Fields] = []
-    for topic in others:
-        partitions = yield from _failed(
-            "partition_index",
-            (each.partition_index for each in topic.partitions),
-            {**_DENIED, "low_watermark": -1},
-        )
-        failures.append({"name": topic.name, "partitions": partitions})
+    same = {**_DENIED, "low_watermark": -1}
+    failures = yield from failed_topics(others, named, indexes_of, same)
     return adding("topics", failures)
 
 
@@ -114,8 +107,7 @@ def describe_producers(asked: AskedRequest) -> Steps[Ruling]:
             readable.append(topic)
             refused.append(None)
         else:
-            partitions = yield from _failed("partition_index", topic.partition_indexes, same)
-            refused.append({"name": topic.name, "partitions": partitions})
+            refused += yield from failed_topics([topic], named, _indexes_alone, same)
         if len(refused) % STEP == 0:
             yield
     body.topics = readable
@@ -192,12 +184,13 @@ def alter_replica_log_dirs(asked: AskedRequest) -> Steps[Ruling]:
     """Refuse who may not alter the cluster, partition by partition."""
     if asked.asking.may(ALTER_CLUSTER):
         return SERVED
-    results: list[Fields] = []
-    denied_here = {"error_code": int(CLUSTER_DENIED)}
-    for topic in (each for target in asked.body.dirs for each in target.topics):
-        partitions = yield from _failed("partition_index", topic.partitions, denied_here)
-        results.append({"topic_name": topic.name, "partitions": partitions})
-        yield
+    topics = (topic for target in asked.body.dirs for topic in target.topics)
+    results = yield from failed_topics(
+        topics,
+        lambda topic: {"topic_name": topic.name},
+        lambda topic: topic.partitions,
+        {"error_code": int(CLUSTER_DENIED)},
+    )
     return Ruling({"results": results})
 
 
@@ -205,16 +198,9 @@ def _name(topic: Any) -> str:
     return str(topic.name)
 
 
-def _failed(
-    index_field: str, indexes: Iterable[int], others: Mapping[str, Any]
-) -> Steps[list[Fields]]:
-    """Return the refusals of a topic's partitions, of which a request may name a million."""
-    failed: list[Fields] = []
-    for count, index in enumerate(indexes, 1):
-        failed.append({index_field: index, **others})
-        if count % STEP == 0:
-            yield
-    return failed
+def _indexes_alone(topic: Any) -> Iterable[int]:
+    indexes: Iterable[int] = topic.partition_indexes
+    return indexes
 
 
 _WITH_MESSAGE: Final = {"error_message": MESSAGES[CLUSTER_DENIED]}

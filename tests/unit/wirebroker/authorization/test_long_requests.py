@@ -87,6 +87,20 @@ WIDE: dict[ApiKey, tuple[int, dict[str, Any]]] = {
         {"topics": [{"name": "t0", "partition_indexes": range(MANY)}]},
     ),
 }
+PARTITIONS = [{"partition_index": each} for each in range(MANY)]
+WIDE |= {
+    ApiKey.OFFSET_COMMIT: (8, {"topics": [{"name": "t0", "partitions": PARTITIONS}]}),
+    ApiKey.OFFSET_FETCH: (1, {"topics": [{"name": "t0", "partition_indexes": range(MANY)}]}),
+    ApiKey.TXN_OFFSET_COMMIT: (3, {"topics": [{"name": "t0", "partitions": PARTITIONS}]}),
+    ApiKey.ADD_PARTITIONS_TO_TXN: (
+        3,
+        {"v3_and_below_topics": [{"name": "t0", "partitions": range(MANY)}]},
+    ),
+    ApiKey.WRITE_TXN_MARKERS: (
+        1,
+        {"markers": [{"topics": [{"name": "t0", "partition_indexes": range(MANY)}]}]},
+    ),
+}
 LONG_OF_CONTROLLER: dict[ApiKey, tuple[int, dict[str, Any]]] = {
     ApiKey.CREATE_TOPICS: (
         7,
