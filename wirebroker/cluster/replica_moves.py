@@ -223,6 +223,7 @@ class ReplicaMoves:
         delay_ms = log.settings.file_delete_delay_ms
         aside = swap_directories(move.partition, move.target, copy.directory, self._files)
         self._replicas.deleted_partitions.add_moved(aside, delay_ms=delay_ms)
+        move.copy = None  # it is the log
         return True
 
     def _check(self, move: _Move) -> None:
