@@ -125,7 +125,10 @@ class _LastWords(logging.Handler):
         self.text = ""
 
     def emit(self, record: logging.LogRecord) -> None:
-        self.text = " ".join(record.getMessage().split())[:_MOST_WORDS]
+        text = " ".join(record.getMessage().split())
+        # An error that ends the retries says only that; each retry before it says why.
+        is_end = record.levelno >= logging.ERROR and self.text
+        self.text = (f"{text} {self.text}" if is_end else text)[:_MOST_WORDS]
 
 
 def main() -> None:

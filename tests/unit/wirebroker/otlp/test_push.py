@@ -12,6 +12,7 @@ from opentelemetry.exporter.otlp.proto.common.metrics_encoder import encode_metr
 
 from tests.support.batches import batch
 from tests.support.otlp_collector import OtlpCollector
+from tests.support.ports import free_port
 from tests.support.requests import append, create_topic
 from tests.support.servers import client_of, config_of, running, until
 from wirebroker.config import Config, ConfigError, StartError
@@ -103,6 +104,15 @@ async def test_a_collector_that_refuses_is_told_of_once_and_so_is_its_return(
     assert collector.seen[0][1]["x-tenant"] == "shop"
 
 
+async def test_a_collector_that_is_away_is_said_to_be_away(tmp_path, caplog, monkeypatch):
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "2")  # one retry
+    settings = {"wirebroker.otlp.endpoint": f"http://127.0.0.1:{free_port()}"}
+    async with running(tmp_path, settings=settings):
+        await until(lambda: "metrics cannot be sent" in caplog.text)
+    (said,) = (each for each in caplog.records if each.name == "wirebroker.otlp")
+    assert "Connection refused" in said.getMessage()
+
+
 async def test_clients_are_served_while_the_process_that_sends_is_killed(tmp_path, collector):
     async with running(tmp_path, settings=settings_of(collector)) as server:
         await asyncio.to_thread(collector.next)
@@ -177,7 +187,9 @@ async def test_a_fault_of_ours_costs_one_page(tmp_path, collector, caplog, monke
     assert "a mistake" in caplog.text
 
 
-@pytest.mark.parametrize("text", ["collector:4318", "ftp://collector", "http://", "x"])
+@pytest.mark.parametrize(
+    "text", ["collector:4318", "ftp://collector", "http://", "x", "http://c:99999", "http://[c"]
+)
 def test_what_is_no_address_is_refused(text):
     with pytest.raises(ConfigError, match="write http://HOST:4318"):
         endpoint_of(text)
