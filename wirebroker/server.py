@@ -307,6 +307,8 @@ class Server:
             await self.broker.groups.stop()
         if self._table is not None:
             await self._table.close(grace_s=STOP_GRACE_S)
+        if self._sasl is not None:
+            self._sasl.close()
         if self._compactor is not None:
             await self._compactor.stop()
         if self._maintenance is not None:
@@ -336,6 +338,8 @@ class Server:
         self._port_file.remove()
         self.listeners.close()
         table.cut()
+        if self._sasl is not None:
+            self._sasl.close()
         broker.is_stopping = True
         broker.replicas.wake_all()
         for part in (self._compactor, self._maintenance, broker.transactions, broker.groups):

@@ -45,6 +45,7 @@ class KeyRefresh:
     def close(self) -> None:
         """Read no more."""
         self._checks.ask_again = None
+        self._checks.close()
         self._task.cancel()
 
     async def _run(self) -> None:

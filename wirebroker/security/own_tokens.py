@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import base64
 import json
+import math
 import threading
 from typing import TYPE_CHECKING, Any, Final, cast
 from urllib.parse import quote_plus
@@ -118,7 +119,9 @@ class OwnTokens:
             part = token.split(".")[1]
             claims: Any = json.loads(base64.urlsafe_b64decode(part + "=" * (-len(part) % 4)))
             left_ms = float(claims["exp"]) * 1000 - now_ms
-        except (ValueError, IndexError, KeyError, TypeError, RecursionError):
+        except (ValueError, OverflowError, IndexError, KeyError, TypeError, RecursionError):
+            return 0.0
+        if not math.isfinite(left_ms):  # JSON has NaN, as Python reads it
             return 0.0
         return now_ms + left_ms * _USED_OF_LIFETIME
 

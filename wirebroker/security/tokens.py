@@ -20,7 +20,7 @@ import logging
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from wirebroker.config import ConfigError
-from wirebroker.security.web import WebAddress, WebError, ask
+from wirebroker.security.web import Ending, WebAddress, WebError, ask
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -65,13 +65,14 @@ class TokenChecks:
         ask_again: Has the keys of a web server read again, soon (key_refresh.py).
     """
 
-    __slots__ = ("_clock", "_jwt", "_keys", "_read_s", "_settings", "ask_again")
+    __slots__ = ("_clock", "_ending", "_jwt", "_keys", "_read_s", "_settings", "ask_again")
 
     def __init__(self, settings: OAuthSettings, clock: Clock) -> None:
         """Begin without keys: the first token, or `load`, has them read."""
         self.ask_again: Callable[[], None] | None = None
         self._settings = settings
         self._clock = clock
+        self._ending = Ending()
         self._jwt: Any = None
         # By id; "" is the only one of a set whose keys have none.
         self._keys: Mapping[str, Any] = {}
@@ -81,6 +82,10 @@ class TokenChecks:
     def has_keys(self) -> bool:
         """Whether tokens that are signed can be checked."""
         return bool(self._keys)
+
+    def close(self) -> None:
+        """Ask no web server any more; whoever does fails at once."""
+        self._ending.end()
 
     def load(self) -> None:
         """Read the keys, if tokens are signed; asks a web server, if that has them.
@@ -190,7 +195,7 @@ class TokenChecks:
                 with settings.keys_file.open("rb") as file:
                     text = file.read(_LONGEST_FILE_BYTES)
             else:
-                text = _asked(settings)
+                text = _asked(settings, self._ending)
             keys = self._jwt.PyJWKSet.from_dict(json.loads(text)).keys
         except (
             *(OSError, ValueError, TypeError, AttributeError, RecursionError, WebError),
@@ -203,14 +208,15 @@ class TokenChecks:
         return found
 
 
-def _asked(settings: OAuthSettings) -> bytes:
+def _asked(settings: OAuthSettings, ending: Ending) -> bytes:
     assert settings.keys_url is not None, "tokens are signed"
     context = None
     if settings.keys_tls is not None:
         from wirebroker.security.tls_contexts import client_context  # noqa: PLC0415 - if asked for
 
         context = client_context(settings.keys_tls)
-    return ask(WebAddress(settings.keys_url, context, _ANSWER_S, _ANSWER_S), headers={})
+    address = WebAddress(settings.keys_url, context, _ANSWER_S, _ANSWER_S)
+    return ask(address, headers={}, ending=ending)
 
 
 def _library() -> Any:

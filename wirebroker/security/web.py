@@ -6,6 +6,7 @@ are asked that somebody has written down; proxies of the environment are passed 
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import threading
 from http import HTTPStatus
@@ -48,8 +49,51 @@ class WebAddress(NamedTuple):
     answer_s: float
 
 
-def ask(address: WebAddress, *, headers: Mapping[str, str], body: bytes | None = None) -> bytes:
+class Ending:
+    """Ends what is asked in another thread, at once and for good."""
+
+    __slots__ = ("_lock", "_sock", "is_over")
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._sock: socket.socket | None = None
+        # Whether it has ended.
+        self.is_over = False
+
+    def watch(self, sock: socket.socket | None) -> None:
+        """Note by what is asked now; None: by nothing any more.
+
+        Raises:
+            OSError: It has ended.
+        """
+        with self._lock:
+            self._sock = sock
+            if sock is not None and self.is_over:
+                raise OSError("it is not waited for any more")
+
+    def end(self) -> None:
+        """Have whoever asks fail, now and from now on."""
+        with self._lock:
+            self.is_over = True
+            if self._sock is not None:
+                with contextlib.suppress(OSError):  # it has ended meanwhile
+                    self._sock.shutdown(socket.SHUT_RDWR)
+
+
+def ask(
+    address: WebAddress,
+    *,
+    headers: Mapping[str, str],
+    body: bytes | None = None,
+    ending: Ending | None = None,
+) -> bytes:
     """Return what a server has at an address, or answers to what it is sent (POST).
+
+    Args:
+        address: Whom to ask.
+        headers: Of the request.
+        body: What it is sent; None: it is asked by GET.
+        ending: By which another thread ends it.
 
     Raises:
         WebError: It has nothing, or cannot be reached.
@@ -65,14 +109,47 @@ def ask(address: WebAddress, *, headers: Mapping[str, str], body: bytes | None =
             host, port, timeout=address.connect_s, context=address.context
         )
     target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+    ending = ending or Ending()
     try:
-        connection.connect()
+        connection.sock = _connected(address, host, port or connection.default_port, ending)
         return _exchange(connection, address.answer_s, target, body, headers)
     except (OSError, http.client.HTTPException, ValueError) as error:
         what = str(error) or type(error).__name__
         raise WebError(f"{parts.netloc} does not answer: {what[:200]}") from None
     finally:
+        ending.watch(None)
         connection.close()
+
+
+def _connected(address: WebAddress, host: str, port: int, ending: Ending) -> socket.socket:
+    """Return a connection to the first of the server's addresses that answers; with TLS, if asked.
+
+    Raises:
+        OSError: None does.
+    """
+    why: OSError = OSError("its name has no address")
+    for family, kind, protocol, _, where in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM):
+        sock = socket.socket(family, kind, protocol)
+        try:
+            sock.settimeout(address.connect_s)
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            ending.watch(sock)
+            sock.connect(where)
+            if address.context is not None:
+                sock = address.context.wrap_socket(
+                    sock, server_hostname=host, do_handshake_on_connect=False
+                )
+                ending.watch(sock)
+                sock.do_handshake()
+        except OSError as error:
+            sock.close()
+            why = error
+        except ValueError:  # a name that no certificate has
+            sock.close()
+            raise
+        else:
+            return sock
+    raise why
 
 
 def _exchange(

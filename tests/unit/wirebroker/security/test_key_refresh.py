@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+import socket
 import ssl
+from dataclasses import replace
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -23,6 +27,7 @@ from tests.unit.wirebroker.security.test_oauth import (
 )
 from wirebroker.clock import pause
 from wirebroker.config import Config, ConfigError
+from wirebroker.config.client_tls import client_tls
 from wirebroker.config.listeners import listeners_of
 from wirebroker.security.web import WebAddress, WebError, ask
 from wirebroker.server import Server
@@ -85,6 +90,34 @@ async def test_keys_are_read_again_by_themselves_and_kept_while_the_server_is_do
             assert await is_let_in(server, signed(RSA, "one"))
             web.body, web.status = keys_of(tmp_path, two=ELLIPTIC), 200
             await until_let_in(server, signed(ELLIPTIC, "two"))
+
+
+@pytest.mark.parametrize("by_tls", [False, True])
+async def test_a_stop_does_not_wait_for_a_server_that_does_not_answer(
+    tmp_path: Path, *, by_tls: bool
+) -> None:
+    with web_server() as web, socket.create_server(("127.0.0.1", 0)) as silent:
+        web.body = keys_of(tmp_path, one=RSA)
+        often = {"sasl.oauthbearer.jwks.endpoint.refresh.ms": "20"}
+        async with running(tmp_path / "data", settings=settings_for(web, **often)) as server:
+            assert server._sasl is not None
+            (refresh,) = server._sasl._refreshes.values()
+            url = f"https://127.0.0.1:{silent.getsockname()[1]}/keys"
+            count = len(web.asked)
+            if by_tls:
+                tls = client_tls({})
+                refresh._checks._settings = replace(
+                    refresh._checks._settings, keys_url=url, keys_tls=tls
+                )
+                peer, _ = await asyncio.to_thread(silent.accept)
+            else:
+                web.dribble = True
+                while len(web.asked) == count:
+                    await pause(0.005)
+            began_s = monotonic()
+        assert monotonic() - began_s < 5
+        if by_tls:
+            peer.close()
 
 
 async def test_a_server_is_believed_by_the_authorities_of_the_jaas_line(tmp_path: Path) -> None:

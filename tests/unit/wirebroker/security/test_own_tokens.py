@@ -25,10 +25,12 @@ from wirebroker.clock import SystemClock
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.config import Config, ConfigError
 from wirebroker.config.listeners import between_brokers
+from wirebroker.config.oauth_login import OAuthLogin
 from wirebroker.net.client.connection import PeerConnection
 from wirebroker.net.client.errors import AuthenticationFailedError
 from wirebroker.net.client.settings import ClientSettings, PeerAddress
 from wirebroker.security.outgoing import Way, way_of
+from wirebroker.security.own_tokens import OwnTokens
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -197,3 +199,13 @@ def test_a_broker_asks_no_server_that_is_not_allowed() -> None:
     assert login.oauth is not None
     assert login.oauth.token_url == configs[ENDPOINT]
     assert "clientSecret" not in repr(login)
+
+
+@pytest.mark.parametrize("end", ["NaN", "Infinity", "1e999", "1" + "0" * 400])
+def test_a_token_whose_end_is_no_time_is_used_once(end: str) -> None:
+    claims = base64.urlsafe_b64encode(f'{{"exp": {end}}}'.encode()).decode()
+    with web_server() as web:
+        web.body = json.dumps({"access_token": f"e30.{claims}.x"}).encode()
+        tokens = OwnTokens(OAuthLogin(token_url=web.url(), client_id="us"), SystemClock())
+        assert tokens.token() == tokens.token()
+        assert len(web.asked) == 2
