@@ -145,6 +145,9 @@ def create(
     resources = _resources(flags)
     if not resources:
         raise click.UsageError("say what the rules are about: --topic, --group, --cluster, …")
+    for each in flags["users"]:
+        if ":" not in each and each != "*":  # it would apply to nobody
+            raise click.UsageError(f"--user-principal {each!r} is no principal: write User:{each}")
     rules = [
         AccessRule(
             kind,

@@ -142,3 +142,10 @@ def test_mistakes_are_told_before_anybody_is_asked(
     answered = verbs.run("token", *arguments)
     assert answered.status == 2
     assert said in answered.err
+
+
+def test_a_rule_of_tokens_names_a_user_as_a_principal(verbs: Verbs) -> None:
+    rule = ("acl", "create", "--allow", "User:bob", "--operation", "create_tokens")
+    answered = verbs.run(*rule, "--user-principal", "carol", *ALICE)
+    assert answered.status == 2
+    assert "--user-principal 'carol' is no principal: write User:carol" in answered.err
