@@ -13,6 +13,7 @@ from wirebroker.cluster.controller_channel import LocalChannel
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.coordinator.controller import broker_sessions
 from wirebroker.coordinator.controller.cluster_image import Endpoint
+from wirebroker.coordinator.outcome import Moment
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -74,8 +75,8 @@ async def test_who_is_heard_of_or_registers_meanwhile_is_not_fenced(tmp_path: Pa
         (epoch, end_ms, True),
     ):
 
-        def fence(image, _now_ms, broker_epoch=broker_epoch, now_ms=now_ms):
-            return rules.fence(2, broker_epoch, image, now_ms)
+        def fence(image, _moment, broker_epoch=broker_epoch, now_ms=now_ms):
+            return rules.fence(2, broker_epoch, image, Moment(0, now_ms))
 
         assert await controller.submit(fence) == is_fenced
         assert controller.follower.image.brokers[2].fenced == is_fenced
