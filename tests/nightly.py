@@ -133,12 +133,23 @@ STEPS = (
     Step(
         "cluster",
         _tests(
-            "compat_tests/cluster/test_coordinators.py",
-            "compat_tests/cluster/test_replication.py",
+            "compat_tests/cluster/nightly_coordinators.py",
+            "compat_tests/cluster/nightly_replication.py",
             *("--long", "--seed", "random"),
         ),
         12,
         "each node of clusters of three is killed, frozen and restarted under clients that go on",
+    ),
+    Step(
+        "logins",
+        _tests(
+            "compat_tests/security/nightly_kerberos.py",
+            "compat_tests/security/nightly_kerberos_names.py",
+            "compat_tests/security/nightly_tokens.py",
+            "--long",
+        ),
+        8,
+        "logins by Kerberos at a real KDC, and tokens that go from broker to broker",
     ),
     Step("twin", ("compat_tests.twin",), 1, "what both brokers have on disk, file by file"),
     Step(

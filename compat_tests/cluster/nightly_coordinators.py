@@ -1,6 +1,6 @@
 """Coordinators of groups and transactions are killed, frozen and restarted under stock clients.
 
-pytest compat_tests/cluster/test_coordinators.py --long --seed 7 -s
+pytest compat_tests/cluster/nightly_coordinators.py --long --seed 7 -s
 
 Stages of librdkafka's consumers and transactional producers, as in ../transactions/test_churn.py,
 and Java's transactional producers, go on while each broker in turn is killed (-9), frozen

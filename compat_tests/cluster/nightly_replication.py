@@ -1,0 +1,70 @@
+"""Each node of a cluster meets each misfortune while replicas in every order are written to."""
+
+from __future__ import annotations
+
+import random
+from itertools import permutations
+from typing import TYPE_CHECKING
+
+import pytest
+
+from compat_tests.cluster.misfortunes import Misfortunes
+from compat_tests.cluster.own_controller import own_cluster
+from compat_tests.cluster.replicated_load import QUICK, WAIT_S, Load, check, create, verify
+from tests.support.waiting import eventually
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from compat_tests.cluster.conftest import StartCluster
+    from compat_tests.cluster.nodes import Cluster
+
+pytestmark = pytest.mark.java
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1800)
+def test_whoever_leads_is_killed_frozen_and_restarted(
+    start_cluster: StartCluster, request: pytest.FixtureRequest
+) -> None:
+    cluster = start_cluster(settings=QUICK)
+    cluster.java_broker(1)
+    cluster.wirebroker(2)
+    cluster.wirebroker(3)
+    _suffer(cluster, request.config.getoption("--seed"))
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1800)
+def test_wirebrokers_alone_are_killed_frozen_and_restarted(
+    tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    cluster = own_cluster(tmp_path, QUICK)
+    try:
+        for node_id in (1, 2, 3):
+            cluster.wirebroker(node_id)
+        _suffer(cluster, request.config.getoption("--seed"))
+    finally:
+        cluster.stop()
+
+
+def _suffer(cluster: Cluster, seed: int) -> None:
+    """Produce to replicas in every order while each node meets each misfortune, controllers too."""
+    assignment = {"-".join(map(str, each)): each for each in permutations((1, 2, 3))}
+    create(cluster, assignment)
+    nodes = [*cluster.brokers.values(), *cluster.controllers.values()]
+    misfortunes = Misfortunes(nodes, random.Random(seed))
+    try:
+        with Load(cluster, list(assignment)) as load:
+            while misfortunes.counts.total() < misfortunes.total:
+                load.go_on()
+                misfortunes.begin()
+                eventually(lambda: misfortunes.has_lasted, timeout_s=WAIT_S)
+                misfortunes.end()
+    finally:
+        misfortunes.end()
+        print(  # noqa: T201
+            f"\nseed {seed}: {load.count} records acknowledged, {dict(misfortunes.counts)}"
+        )
+    check(cluster, load)
+    verify(cluster, list(assignment))
