@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import shutil
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from xml.etree import ElementTree
 
 import pytest
-from confluent_kafka import KafkaException, TopicPartition
+from confluent_kafka import TopicPartition
 
 from compat_tests.clients import confluent
 from spark_it import records
@@ -27,16 +27,6 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.long, pytest.mark.java]
 
 
-def has_committed(consumer: Any, place: TopicPartition) -> bool:
-    try:
-        consumer.commit(offsets=[place], asynchronous=False)
-    except KafkaException as error:
-        if "COORDINATOR" not in error.args[0].name():
-            raise
-        return False
-    return True
-
-
 def test_a_topic_is_told_with_its_lag_and_its_duplicates(
     spark: SparkSession, broker: Broker, topic: str, tmp_path: Path
 ) -> None:
@@ -51,7 +41,7 @@ def test_a_topic_is_told_with_its_lag_and_its_duplicates(
     records.write(broker.bootstrap, topic, range(900, 903), partitions=3)
     consumer = confluent.make_consumer(broker.bootstrap, {"group.id": topic})
     # Apache Kafka's coordinator may not be there yet.
-    eventually(lambda: has_committed(consumer, TopicPartition(topic, 1, 100)))
+    eventually(lambda: confluent.has_committed(consumer, TopicPartition(topic, 1, 100)))
     consumer.close()
 
     found = look_at(spark, str(broker.data_dir), topic)

@@ -184,9 +184,13 @@ class LogDirectory:
         return f"{self.path}/{_suffixed(topic, partition, FUTURE_SUFFIX)}"
 
     def create_future_directory(self, path: str, topic_id: bytes) -> None:
-        """Create the directory at a future path, with its `partition.metadata`."""
+        """Create the directory at a future path, with its `partition.metadata`.
+
+        Its name is on the disk: there is a moment when the log has no other. Blocks.
+        """
         self._files.make_directory(path)
         self.write_topic_id(path, topic_id)
+        self._files.sync_directory(self.path)
 
     def use_future_directory(self, path: str, topic: str, partition: int) -> str:
         """Rename a copy that is whole to the partition's directory; return its path."""

@@ -228,8 +228,9 @@ def main(arguments: list[str] | None = None, steps: tuple[Step, ...] = STEPS) ->
     if unknown:
         parser.error(f"no such step: {', '.join(sorted(unknown))}; there are {', '.join(names)}")
     if options.list:
+        width = max(map(len, names))
         for step in steps:
-            _say(f"{step.name:<16} {step.minutes:>3} min  {step.what}")
+            _say(f"{step.name:<{width}} {step.minutes:>3} min  {step.what}")
         return 0
     chosen = [step for step in steps if not options.steps or step.name in options.steps]
     return _run_all(chosen, Notebook(options.results), again=bool(options.steps))

@@ -62,6 +62,17 @@ def make_consumer(bootstrap: str, settings: dict[str, Any] | None = None) -> Con
     return Consumer({**ours, **(settings or {})})
 
 
+def has_committed(consumer: Consumer, place: TopicPartition) -> bool:
+    """Commit an offset; false if its group has no coordinator yet, which is asked for meanwhile."""
+    try:
+        consumer.commit(offsets=[place], asynchronous=False)
+    except KafkaException as error:
+        if "COORDINATOR" not in error.args[0].name():
+            raise
+        return False
+    return True
+
+
 def produce_one(producer: Producer, topic: str, message: Message, errors: list[Any]) -> None:
     """Hand one message over; what goes wrong later is appended to `errors`."""
 

@@ -42,12 +42,19 @@ def leader(broker: MemberBroker) -> int:
 
 
 def add(broker: MemberBroker, controller: JavaController) -> None:
-    """Have a controller that follows vote, as its own tool asks."""
+    """Have a controller that follows vote, as its own tool asks, when it has caught up."""
     tool = java_tool("-Xmx128m", QUORUM, java_start.options())
     tool += ["--bootstrap-server", broker.bootstrap, "--command-config"]
     tool += [str(controller.properties), "add-controller"]
-    done = subprocess.run(tool, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
+
+    def is_added() -> bool:
+        done = subprocess.run(tool, capture_output=True, text=True, check=False)
+        said = done.stdout + done.stderr
+        # Who lags behind is refused as one that times out.
+        assert done.returncode == 0 or "TimeoutException" in said, said
+        return done.returncode == 0
+
+    eventually(is_added, timeout_s=WAIT_S)
 
 
 def begin_another(cluster: Cluster, node_id: int) -> JavaController:

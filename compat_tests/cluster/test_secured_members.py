@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from compat_tests.clients import confluent
 from tests.support.tls_files import tls_configs
 from tests.support.waiting import eventually
 
@@ -86,7 +88,8 @@ def test_each_leads_and_follows_the_other_and_forwards_who_asks(
         consumer.assign([TopicPartition(topic.topic, 0, 0)])
         found = consumer.consume(100, timeout=WAIT_S)
         assert [each.value() for each in found] == [b"%d" % number for number in range(100)]
-        consumer.commit(offsets=[TopicPartition(topic.topic, 0, 100)], asynchronous=False)
+        place = TopicPartition(topic.topic, 0, 100)
+        eventually(partial(confluent.has_committed, consumer, place), timeout_s=WAIT_S)
     consumer.close()
     # Bob may do nothing: by whom the request comes to the controller makes no difference.
     refused = AdminClient(client(ours.bootstrap, tmp_path, "bob"))

@@ -12,7 +12,7 @@ KIP-858.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from wirebroker.codecs.errors import ErrorCode
 from wirebroker.codecs.metadata_records import MetadataRecord, RecordType, metadata_record
@@ -33,6 +33,9 @@ if TYPE_CHECKING:
     )
     from wirebroker.coordinator.controller.operation import Operation
 
+# Replicas of one topic between two places where the work may be interrupted.
+_STEP: Final = 64
+
 
 def assign_replicas(request: Any, image: ClusterImage, config: Config) -> Operation[dict[str, Any]]:
     """Note where replicas lie; the result is an AssignReplicasToDirsResponse.
@@ -48,15 +51,13 @@ def assign_replicas(request: Any, image: ClusterImage, config: Config) -> Operat
     for wanted in request.directories:
         topics: list[dict[str, Any]] = []
         for topic in wanted.topics:
-            partitions = [
-                {
-                    "partition_index": each.partition_index,
-                    "error_code": int(
-                        assigning.assign(wanted.id, topic.topic_id, each.partition_index)
-                    ),
-                }
-                for each in topic.partitions
-            ]
+            partitions: list[dict[str, int]] = []
+            for count, each in enumerate(topic.partitions, 1):
+                index = each.partition_index
+                error = assigning.assign(wanted.id, topic.topic_id, index)
+                partitions.append({"partition_index": index, "error_code": int(error)})
+                if count % _STEP == 0:
+                    yield
             topics.append({"topic_id": topic.topic_id, "partitions": partitions})
             yield
         directories.append({"id": wanted.id, "topics": topics})

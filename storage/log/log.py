@@ -189,7 +189,8 @@ class Log(AppendableLog):
     def relocate(self, directory: str) -> None:
         """Go on with a copy of all files in another directory, which is on the disk (log_copy.py).
 
-        Nobody is at work on the log. Slices in flight are sent from whichever file is open.
+        Nobody is at work on the log. Slices in flight are sent from whichever file is open. What is
+        flushed stays so; the owner notes the rest when the directory's name is on the disk, too.
         """
         for segment in self.segments:
             segment.relocate(directory)
@@ -197,7 +198,7 @@ class Log(AppendableLog):
         self.leader_epochs.relocate(directory)
         self.producer_state.snapshots.relocate(directory)
         self.directory = directory
-        self.mark_flushed(self.log_end_offset)
+        self.cuts += 1  # a sync that is under way is of the files before
         self.mark_touched()
 
     # -- the disk --------------------------------------------------------------------------

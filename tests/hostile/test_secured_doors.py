@@ -124,7 +124,8 @@ def test_whoever_is_slow_is_closed_in_time(doors: Doors) -> None:
         for door, sock in socks.items():
             # The beginning of a hello for TLS, and of a frame for what is within.
             hello = b"\x16\x03"
-            sock.sendall(hello if door == "below TLS" else struct.pack(">i", 1000) + bytes(9))
+            with contextlib.suppress(ConnectionError, ssl.SSLError):  # it has had its time
+                sock.sendall(hello if door == "below TLS" else struct.pack(">i", 1000) + bytes(9))
         assert [door for door, sock in socks.items() if not is_closed(sock)] == []
         # Logins have as long as that in all, and had begun some time before.
         assert time.perf_counter() - began > FRAME_DEADLINE_MS / 1000 * 0.5
@@ -146,11 +147,12 @@ def test_giants_within_tls_stay_within_the_budget_and_all_are_served(doors: Door
                 sock.sendall(whole)
             return is_closed(sock)
 
-    with ThreadPoolExecutor(4) as pool:
+    # Logged in before: logins have two seconds here, and this machine is busy then.
+    bystander = doors.log_in(doors.raw("SASL_PLAINTEXT"))
+    with contextlib.closing(bystander), ThreadPoolExecutor(4) as pool:
         giants = pool.map(send_giant, range(4))
-        with doors.log_in(doors.raw("SASL_PLAINTEXT")) as bystander:
-            for _ in range(5):
-                assert is_answered(bystander)
+        for _ in range(5):
+            assert is_answered(bystander)
         list(giants)
     # The budget, the one frame that may exceed it, and what TLS holds of each.
     assert doors.broker.peak_memory_bytes() - before < (32 + 16 + 4) * MIB + NOISE_BYTES

@@ -111,4 +111,4 @@ def test_a_controller_that_does_not_fence_former_lives_of_followers_is_seen() ->
         return _JUDGE(leader, wanted, [(each, -1) for each, _ in isr], partition, image)
 
     with mock.patch.object(alter_partition, "_judge", of_any_life):
-        assert _first_failure(50, is_late=True)
+        assert _first_failure(130, is_late=True)

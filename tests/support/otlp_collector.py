@@ -20,11 +20,13 @@ class OtlpCollector:
 
     Attributes:
         status: What it answers.
+        reason: What it says besides; None: as usual.
         seen: Path and headers of each post, by their names in small letters.
     """
 
     def __init__(self) -> None:
         self.status = 200
+        self.reason: str | None = None
         self.seen: list[tuple[str, dict[str, str]]] = []
         self._posts: queue.Queue[ExportMetricsServiceRequest] = queue.Queue()
         collector = self
@@ -36,7 +38,7 @@ class OtlpCollector:
                     body = gzip.decompress(body)
                 headers = {name.lower(): value for name, value in self.headers.items()}
                 collector.seen.append((self.path, headers))
-                self.send_response(collector.status)
+                self.send_response(collector.status, collector.reason)
                 self.end_headers()
                 collector._posts.put(ExportMetricsServiceRequest.FromString(body))
 

@@ -21,6 +21,7 @@ from wirebroker.codecs.primitives import uvarint
 from wirebroker.handlers import Cost
 from wirebroker.long_requests import decoded
 from wirebroker.needs import ALTER_CLUSTER, DESCRIBE_CLUSTER
+from wirebroker.request import LargeResponse
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -120,22 +121,21 @@ def _count(version: int, count: int) -> bytes:
     return count.to_bytes(4, "big")
 
 
-@handles(ApiKey.ALTER_REPLICA_LOG_DIRS, needs=(ALTER_CLUSTER,), cost=Cost.BOUNDED)
-def alter_replica_log_dirs(broker: Broker, request: Request, body: Any) -> dict[str, Any]:
+@handles(ApiKey.ALTER_REPLICA_LOG_DIRS, needs=(ALTER_CLUSTER,), cost=Cost.SLICES)
+async def alter_replica_log_dirs(broker: Broker, request: Request, body: Any) -> dict[str, Any]:
     """Judge each partition by itself, and begin the moves."""
     del request
+    slices = Slices(broker.clock)
     results: dict[str, list[dict[str, Any]]] = {}
     for target in body.dirs:
         for topic in target.topics:
-            results.setdefault(topic.name, []).extend(
-                {
-                    "partition_index": index,
-                    "error_code": int(broker.replica_moves.ask(target.path, topic.name, index)),
-                }
-                for index in topic.partitions
-            )
-    return {
-        "results": [
+            partitions = results.setdefault(topic.name, [])
+            for index in topic.partitions:
+                error = broker.replica_moves.ask(target.path, topic.name, index)
+                partitions.append({"partition_index": index, "error_code": int(error)})
+                await slices.turn()
+    return LargeResponse(
+        results=[
             {"topic_name": name, "partitions": partitions} for name, partitions in results.items()
         ]
-    }
+    )

@@ -24,6 +24,9 @@ from wirebroker.authorization.ruling import (
     Fields,
     Ruling,
     adding,
+    failed_topics,
+    indexes_of,
+    named,
     of_cluster,
     split,
     with_field,
@@ -45,7 +48,7 @@ from wirebroker.needs import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from wirebroker.authorization.ruling import Rule
     from wirebroker.clock import Steps
@@ -53,6 +56,7 @@ if TYPE_CHECKING:
 
 _GROUP, _TRANSACTION, _SHARE = 0, 1, 2
 _FIRST_FINDING_SEVERAL: Final = 4
+_DENIED: Final = {"error_code": int(TOPIC_DENIED)}
 _NOT_ASKED: Final = -(1 << 31)
 
 
@@ -60,10 +64,7 @@ def list_offsets(asked: AskedRequest) -> Steps[Ruling]:
     """Look into topics that may be described."""
     body = asked.body
     body.topics, others = yield from split(asked.asking, DESCRIBE_TOPIC, body.topics, _name)
-    failures = [
-        {"name": topic.name, "partitions": _failed(topic.partitions, "partition_index")}
-        for topic in others
-    ]
+    failures = yield from failed_topics(others, named, indexes_of, _DENIED)
     return adding("topics", failures)
 
 
@@ -75,10 +76,13 @@ def leader_epochs(asked: AskedRequest) -> Steps[Ruling]:
     body.topics, others = yield from split(
         asking, DESCRIBE_TOPIC, body.topics, lambda t: str(t.topic)
     )
-    failures = [
-        {"topic": topic.topic, "partitions": _failed(topic.partitions, "partition")}
-        for topic in others
-    ]
+    failures = yield from failed_topics(
+        others,
+        lambda topic: {"topic": topic.topic},
+        lambda topic: (each.partition for each in topic.partitions),
+        _DENIED,
+        index_field="partition",
+    )
     return adding("topics", failures)
 
 
@@ -86,45 +90,34 @@ def delete_records(asked: AskedRequest) -> Steps[Ruling]:
     """Delete from topics that may be deleted."""
     body = asked.body
     body.topics, others = yield from split(asked.asking, DELETE_TOPIC, body.topics, _name)
-    failures: list[Fields] = [
-        {
-            "name": topic.name,
-            "partitions": [
-                {**each, "low_watermark": -1}
-                for each in _failed(topic.partitions, "partition_index")
-            ],
-        }
-        for topic in others
-    ]
+    same = {**_DENIED, "low_watermark": -1}
+    failures = yield from failed_topics(others, named, indexes_of, same)
     return adding("topics", failures)
 
 
 def describe_producers(asked: AskedRequest) -> Steps[Ruling]:
     """Show who writes to topics that may be read; what is no topic's name is told as that."""
     body = asked.body
-    wanted = list(body.topics)
-    hidden: list[bool] = []
-    for topic in wanted:
-        hidden.append(not _is_readable(asked, topic.name))
-        if len(hidden) % STEP == 0:
+    # Of each topic: the refusal of its partitions, None if it may be read.
+    refused: list[Fields | None] = []
+    readable: list[Any] = []
+    same = {"error_code": int(TOPIC_DENIED), "error_message": MESSAGES[TOPIC_DENIED]}
+    for topic in body.topics:
+        if _is_readable(asked, topic.name):
+            readable.append(topic)
+            refused.append(None)
+        else:
+            refused += yield from failed_topics([topic], named, _indexes_alone, same)
+        if len(refused) % STEP == 0:
             yield
-    body.topics = [each for each, is_hidden in zip(wanted, hidden, strict=True) if not is_hidden]
+    body.topics = readable
 
     def merge(answer: Mapping[str, Any]) -> Mapping[str, Any]:
         found = iter(answer["topics"])
-        error = {"error_code": int(TOPIC_DENIED), "error_message": MESSAGES[TOPIC_DENIED]}
-        topics = [
-            {
-                "name": topic.name,
-                "partitions": [{"partition_index": i, **error} for i in topic.partition_indexes],
-            }
-            if is_hidden
-            else next(found)
-            for topic, is_hidden in zip(wanted, hidden, strict=True)
-        ]
+        topics = [next(found) if each is None else each for each in refused]
         return with_field(answer, "topics", topics)
 
-    return Ruling(merge=merge) if any(hidden) else SERVED
+    return SERVED if len(readable) == len(refused) else Ruling(merge=merge)
 
 
 def _is_readable(asked: AskedRequest, name: str) -> bool:
@@ -187,21 +180,17 @@ def describe_cluster(asked: AskedRequest) -> Ruling:
     return Ruling(merge=merge)
 
 
-def alter_replica_log_dirs(asked: AskedRequest) -> Ruling:
+def alter_replica_log_dirs(asked: AskedRequest) -> Steps[Ruling]:
     """Refuse who may not alter the cluster, partition by partition."""
     if asked.asking.may(ALTER_CLUSTER):
         return SERVED
-    results: list[Fields] = [
-        {
-            "topic_name": topic.name,
-            "partitions": [
-                {"partition_index": index, "error_code": int(CLUSTER_DENIED)}
-                for index in topic.partitions
-            ],
-        }
-        for target in asked.body.dirs
-        for topic in target.topics
-    ]
+    topics = (topic for target in asked.body.dirs for topic in target.topics)
+    results = yield from failed_topics(
+        topics,
+        lambda topic: {"topic_name": topic.name},
+        lambda topic: topic.partitions,
+        {"error_code": int(CLUSTER_DENIED)},
+    )
     return Ruling({"results": results})
 
 
@@ -209,9 +198,9 @@ def _name(topic: Any) -> str:
     return str(topic.name)
 
 
-def _failed(partitions: Any, index_field: str) -> list[Fields]:
-    error = int(TOPIC_DENIED)
-    return [{index_field: getattr(each, index_field), "error_code": error} for each in partitions]
+def _indexes_alone(topic: Any) -> Iterable[int]:
+    indexes: Iterable[int] = topic.partition_indexes
+    return indexes
 
 
 _WITH_MESSAGE: Final = {"error_message": MESSAGES[CLUSTER_DENIED]}

@@ -16,7 +16,10 @@ from wirebroker.authorization.ruling import (
     Fields,
     Ruling,
     adding,
+    failed_topics,
+    indexes_of,
     keeping,
+    named,
     refused,
     split,
     with_field,
@@ -104,12 +107,12 @@ def offset_commit(asked: AskedRequest) -> Steps[Ruling]:
     """Commit for the topics that may be read, if the group may."""
     asking, body = asked.asking, asked.body
     if not asking.may(READ_GROUP, body.group_id):
-        return Ruling({"topics": _of_topics(body.topics, GROUP_DENIED)})
+        return Ruling({"topics": (yield from _of_topics(body.topics, GROUP_DENIED))})
     by_id = asked.version >= _FIRST_COMMIT_BY_ID
     body.topics, others = yield from _readable(asked, by_id=by_id)
     if not others:
         return SERVED
-    failures = _of_topics(others, TOPIC_DENIED)
+    failures = yield from _of_topics(others, TOPIC_DENIED)
     return adding("topics", failures) if body.topics else Ruling({"topics": failures})
 
 
@@ -127,23 +130,17 @@ def _readable(asked: AskedRequest, *, by_id: bool) -> Steps[tuple[list[Any], lis
     return unknown + allowed, others
 
 
-def _of_topics(topics: Iterable[Any], error: ErrorCode) -> list[Fields]:
-    return [
-        {
-            "name": topic.name,
-            "topic_id": getattr(topic, "topic_id", bytes(16)),
-            "partitions": [
-                {"partition_index": each.partition_index, "error_code": int(error)}
-                for each in topic.partitions
-            ],
-        }
-        for topic in topics
-    ]
+def _of_topics(topics: Iterable[Any], error: ErrorCode) -> Steps[list[Fields]]:
+    return failed_topics(topics, _named_by_id, indexes_of, {"error_code": int(error)})
 
 
-def txn_topics(topics: Iterable[Any], error: ErrorCode) -> list[Fields]:
+def _named_by_id(topic: Any) -> Fields:
+    return {"name": topic.name, "topic_id": getattr(topic, "topic_id", bytes(16))}
+
+
+def txn_topics(topics: Iterable[Any], error: ErrorCode) -> Steps[list[Fields]]:
     """Return topics of a TxnOffsetCommit's or OffsetDelete's answer that all fail alike."""
-    return _without_ids(_of_topics(topics, error))
+    return failed_topics(topics, named, indexes_of, {"error_code": int(error)})
 
 
 def offset_delete(asked: AskedRequest) -> Steps[Ruling]:
@@ -154,7 +151,7 @@ def offset_delete(asked: AskedRequest) -> Steps[Ruling]:
     body.topics, others = yield from split(
         asking, READ_TOPIC, body.topics, lambda topic: str(topic.name)
     )
-    failures = txn_topics(others, TOPIC_DENIED)
+    failures = yield from txn_topics(others, TOPIC_DENIED)
 
     def merge(answer: Mapping[str, Any]) -> Mapping[str, Any]:
         if answer.get("error_code"):
@@ -172,7 +169,7 @@ def offset_fetch(asked: AskedRequest) -> Steps[Ruling]:
     if not asked.asking.may(DESCRIBE_GROUP, body.group_id):
         if asked.version >= _FIRST_GROUP_ERROR:
             return refused(GROUP_DENIED)
-        failures = [_of_fetch(topic, GROUP_DENIED) for topic in body.topics or ()]
+        failures = yield from _of_fetch(body.topics or (), GROUP_DENIED)
         return Ruling({"topics": _without_ids(failures)})
     finish = yield from _described(asked, body)
 
@@ -238,7 +235,7 @@ def _described(asked: AskedRequest, group: Any) -> Steps[_Finish]:
         if is_shown(topic):
             shown.append(topic)
         else:
-            failures.append(_of_fetch(topic, TOPIC_DENIED))
+            failures += yield from _of_fetch([topic], TOPIC_DENIED)
         if count % STEP == 0:
             yield
     group.topics = shown
@@ -251,18 +248,11 @@ def _described(asked: AskedRequest, group: Any) -> Steps[_Finish]:
     return finish
 
 
-def _of_fetch(topic: Any, error: ErrorCode) -> Fields:
-    return {
-        "name": topic.name,
-        "topic_id": getattr(topic, "topic_id", bytes(16)),
-        "partitions": [
-            {
-                "partition_index": index,
-                "committed_offset": -1,
-                "committed_leader_epoch": -1,
-                "metadata": "",
-                "error_code": int(error),
-            }
-            for index in topic.partition_indexes
-        ],
+def _of_fetch(topics: Iterable[Any], error: ErrorCode) -> Steps[list[Fields]]:
+    same = {
+        "committed_offset": -1,
+        "committed_leader_epoch": -1,
+        "metadata": "",
+        "error_code": int(error),
     }
+    return failed_topics(topics, _named_by_id, lambda topic: topic.partition_indexes, same)

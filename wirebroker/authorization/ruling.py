@@ -138,3 +138,48 @@ def with_field(answer: Mapping[str, Any], field: str, value: Any) -> Mapping[str
 def of_cluster(need: Need, **fields: Any) -> Rule:
     """Return the rule that asks for one thing of the cluster; `fields` go with the refusal."""
     return lambda asked: SERVED if asked.asking.may(need) else refused(CLUSTER_DENIED, **fields)
+
+
+def failed_topics(
+    topics: Iterable[Any],
+    head: Callable[[Any], Fields],
+    indexes: Callable[[Any], Iterable[int]],
+    same: Mapping[str, Any],
+    *,
+    field: str = "partitions",
+    index_field: str = "partition_index",
+) -> Steps[list[Fields]]:
+    """Return topics whose partitions all fail alike; in steps, as a request may name a million.
+
+    Args:
+        topics: Of the request.
+        head: What is told of a topic besides.
+        indexes: The partitions that the request names of it.
+        same: What is told of each of them besides its index.
+        field: Where they stand in the topic's answer.
+        index_field: Where its index stands in a partition's.
+    """
+    failed: list[Fields] = []
+    count = 0
+    for topic in topics:
+        partitions: list[Fields] = []
+        for index in indexes(topic):
+            partitions.append({index_field: index, **same})
+            count += 1
+            if count % STEP == 0:
+                yield
+        failed.append({**head(topic), field: partitions})
+        count += 1
+        if count % STEP == 0:
+            yield
+    return failed
+
+
+def indexes_of(topic: Any) -> Iterable[int]:
+    """Return the partitions of a topic that are named as in most requests."""
+    return (each.partition_index for each in topic.partitions)
+
+
+def named(topic: Any) -> Fields:
+    """Return what is told of a topic in most answers besides its partitions."""
+    return {"name": topic.name}

@@ -12,13 +12,16 @@ from wirebroker.authorization.ruling import (
     CLUSTER_DENIED,
     GROUP_DENIED,
     SERVED,
+    STEP,
     TOPIC_DENIED,
     TRANSACTIONAL_ID_DENIED,
     AskedRequest,
     Fields,
     Ruling,
     adding,
+    failed_topics,
     keeping,
+    named,
     refused,
     split,
     with_field,
@@ -66,7 +69,7 @@ def add_partitions(asked: AskedRequest) -> Steps[Ruling]:
         return SERVED if asking.may(CLUSTER_ACTION) else refused(CLUSTER_DENIED)
     topics = body.v3_and_below_topics
     if not asking.may(WRITE_TRANSACTIONAL_ID, body.v3_and_below_transactional_id):
-        return _not_added(topics, _not_by_this_id)
+        return (yield from _not_added(topics, _not_by_this_id))
     plain = [topic for topic in topics if not is_internal(topic.name)]
     _, others = yield from split(asking, WRITE_TOPIC, plain, lambda topic: str(topic.name))
     if not others:
@@ -80,7 +83,7 @@ def add_partitions(asked: AskedRequest) -> Steps[Ruling]:
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         return ErrorCode.OPERATION_NOT_ATTEMPTED
 
-    return _not_added(topics, error_of)
+    return (yield from _not_added(topics, error_of))
 
 
 def _not_by_this_id(topic: str, index: int) -> ErrorCode:
@@ -88,17 +91,18 @@ def _not_by_this_id(topic: str, index: int) -> ErrorCode:
     return TRANSACTIONAL_ID_DENIED
 
 
-def _not_added(topics: Any, error_of: Callable[[str, int], ErrorCode]) -> Ruling:
-    results: list[Fields] = [
-        {
-            "name": topic.name,
-            "results_by_partition": [
-                {"partition_index": index, "partition_error_code": int(error_of(topic.name, index))}
-                for index in topic.partitions
-            ],
-        }
-        for topic in topics
-    ]
+def _not_added(topics: Any, error_of: Callable[[str, int], ErrorCode]) -> Steps[Ruling]:
+    results: list[Fields] = []
+    count = 0
+    for topic in topics:
+        partitions: list[Fields] = []
+        for index in topic.partitions:
+            error = error_of(topic.name, index)
+            partitions.append({"partition_index": index, "partition_error_code": int(error)})
+            count += 1
+            if count % STEP == 0:
+                yield
+        results.append({"name": topic.name, "results_by_partition": partitions})
     return Ruling({"results_by_topic_v3_and_below": results})
 
 
@@ -123,39 +127,31 @@ def txn_offset_commit(asked: AskedRequest) -> Steps[Ruling]:
     """Commit for topics that may be read, if transactional id and group are allowed."""
     asking, body = asked.asking, asked.body
     if not asking.may(WRITE_TRANSACTIONAL_ID, body.transactional_id):
-        return Ruling({"topics": txn_topics(body.topics, TRANSACTIONAL_ID_DENIED)})
+        return Ruling({"topics": (yield from txn_topics(body.topics, TRANSACTIONAL_ID_DENIED))})
     if not asking.may(READ_GROUP, body.group_id):
-        return Ruling({"topics": txn_topics(body.topics, GROUP_DENIED)})
+        return Ruling({"topics": (yield from txn_topics(body.topics, GROUP_DENIED))})
     body.topics, others = yield from split(
         asking, READ_TOPIC, body.topics, lambda topic: str(topic.name)
     )
-    failures = txn_topics(others, TOPIC_DENIED)
+    failures = yield from txn_topics(others, TOPIC_DENIED)
     if failures and not body.topics:
         return Ruling({"topics": failures})
     return adding("topics", failures)
 
 
-def write_txn_markers(asked: AskedRequest) -> Ruling:
+def write_txn_markers(asked: AskedRequest) -> Steps[Ruling]:
     """Refuse who may neither alter the cluster nor act for it."""
     asking = asked.asking
     if asking.may(ALTER_CLUSTER, logs_denied=False) or asking.may(CLUSTER_ACTION):
         return SERVED
-    markers: list[Fields] = [
-        {
-            "producer_id": marker.producer_id,
-            "topics": [
-                {
-                    "name": topic.name,
-                    "partitions": [
-                        {"partition_index": index, "error_code": int(CLUSTER_DENIED)}
-                        for index in topic.partition_indexes
-                    ],
-                }
-                for topic in marker.topics
-            ],
-        }
-        for marker in asked.body.markers
-    ]
+    markers: list[Fields] = []
+    same = {"error_code": int(CLUSTER_DENIED)}
+    for marker in asked.body.markers:
+        topics = yield from failed_topics(
+            marker.topics, named, lambda topic: topic.partition_indexes, same
+        )
+        markers.append({"producer_id": marker.producer_id, "topics": topics})
+        yield
     return Ruling({"markers": markers})
 
 

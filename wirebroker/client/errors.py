@@ -83,10 +83,13 @@ _MEANINGS: Final = {
     ErrorCode.TOPIC_AUTHORIZATION_FAILED: "this user may not do that with the topic",
     ErrorCode.GROUP_AUTHORIZATION_FAILED: "this user may not do that with the group",
     ErrorCode.CLUSTER_AUTHORIZATION_FAILED: "this user may not do that with the cluster",
-    ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED: "delegation.token.secret.key is not set",
+    ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED: (
+        "delegation.token.secret.key is not set: give every broker and controller the same one"
+    ),
     ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED: "log in by TLS or SASL, and not by a token",
     ErrorCode.DELEGATION_TOKEN_OWNER_MISMATCH: "only its owner and its renewers may",
     ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED: "this user may make none for that owner",
+    ErrorCode.INVALID_PRINCIPAL_TYPE: "tokens are of users alone: write User:NAME",
     ErrorCode.DELEGATION_TOKEN_EXPIRED: "it has expired",
 }
 

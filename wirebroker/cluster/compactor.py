@@ -169,6 +169,7 @@ class Compactor:
                 not log.settings.is_compacted
                 or len(log.segments) < _FEWEST_SEGMENTS
                 or partition in self._running
+                or partition.is_in_upkeep  # a turn spent on waiting for that is another log's
                 or partition in self.uncleanable
                 or partition.is_retired
                 or not partition.directory.is_online

@@ -90,9 +90,17 @@ class DirectoryAssignments:
             await self._next_news()
 
     def forget(self, partition: Partition) -> None:
-        """Go by where a replica lies from now on."""
-        if self._planned.pop(partition, None) is not None:
+        """Go by where a replica lies from now on.
+
+        If that is elsewhere than was planned it is said whatever the metadata says: that the
+        controller has taken the plan may not have come here yet.
+        """
+        planned = self._planned.pop(partition, None)
+        directory_id = partition.directory.files.directory_id
+        if planned == directory_id:
             self.note((partition,))
+        elif planned is not None and self._known(partition) is not None:
+            self._tell(partition, directory_id)
 
     async def until_told(self, *, timeout_s: float) -> None:
         """Wait until nothing is left to be said, but not for ever."""

@@ -121,22 +121,23 @@ class GroupCommit:
                 await partition.until_settled()
             if partition.is_retired or not partition.directory.is_online:
                 continue
+            directory = partition.directory
             try:
                 target = partition.log.flush_target()
             except OSError as error:
-                is_short |= self._failed(partition, error)
+                is_short |= self._failed(directory, partition, error)
                 continue
             if target is not None:
-                syncs.setdefault(partition.directory, []).append(_Sync(partition, target))
+                syncs.setdefault(directory, []).append(_Sync(partition, target))
         if syncs:
             self.rounds += 1
-            for done, errors in await self._sync(syncs):
-                is_short |= self._note(done, errors)
+            for directory, done, errors in await self._sync(syncs):
+                is_short |= self._note(directory, done, errors)
         return is_short
 
     async def _sync(
         self, syncs: dict[DataDirectory, list[_Sync]]
-    ) -> list[tuple[Sequence[_Sync], list[OSError | None]]]:
+    ) -> list[tuple[DataDirectory, Sequence[_Sync], list[OSError | None]]]:
         """Sync in threads; return what became of each."""
         jobs: list[tuple[DataDirectory, Sequence[_Sync]]] = []
         for directory, of_directory in syncs.items():
@@ -148,22 +149,31 @@ class GroupCommit:
         errors = await asyncio.gather(
             *[in_thread(Work.SYNCS, _sync_all, where, part) for where, part in jobs]
         )
-        return [(part, found) for (_, part), found in zip(jobs, errors, strict=True)]
+        return [(*job, found) for job, found in zip(jobs, errors, strict=True)]
 
-    def _note(self, done: Sequence[_Sync], errors: list[OSError | None]) -> bool:
+    def _note(
+        self, directory: DataDirectory, done: Sequence[_Sync], errors: list[OSError | None]
+    ) -> bool:
         is_short = False
         # Failures first: one of them is the end of its directory.
         for (partition, _), error in zip(done, errors, strict=True):
             if error is not None:
-                is_short |= self._failed(partition, error, is_sync=True)
+                is_short |= self._failed(directory, partition, error, is_sync=True)
         for (partition, target), error in zip(done, errors, strict=True):
             if error is None and partition.directory.is_online and not partition.is_retired:
                 self._missing.discard(partition)
                 partition.flushed(target.offset, cuts=target.cuts)
         return is_short
 
-    def _failed(self, partition: ReplicaStanding, error: OSError, *, is_sync: bool = False) -> bool:
-        """Give up, or return True to try again a little later."""
+    def _failed(
+        self,
+        directory: DataDirectory,
+        partition: ReplicaStanding,
+        error: OSError,
+        *,
+        is_sync: bool = False,
+    ) -> bool:
+        """Give up the directory that was synced, or return True to try again a little later."""
         if partition.is_retired or not partition.directory.is_online:
             return False  # a deletion has moved the files away: nobody needs them on the disk
         # What this round took in hand is the next one's.
@@ -177,7 +187,9 @@ class GroupCommit:
             logger.warning("%s-%d is synced later: %s", partition.topic, partition.index, error)
             self._dirty[partition] = None
             return True
-        self._on_failure(partition.directory, error)
+        if partition.directory is not directory:
+            self._dirty[partition] = None  # it has moved away meanwhile
+        self._on_failure(directory, error)
         return False
 
 

@@ -102,6 +102,11 @@ class LocalReplica:
         return self._upkeep_lock
 
     @property
+    def is_in_upkeep(self) -> bool:
+        """Tell whether somebody is at that now; it may take hours (replica_moves.py)."""
+        return self._upkeep_lock is not None and self._upkeep_lock.locked()
+
+    @property
     def is_appending(self) -> bool:
         """Tell whether a thread is at work on the log."""
         return self._append_lock is not None and self._append_lock.locked()

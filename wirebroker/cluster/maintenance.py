@@ -23,6 +23,7 @@ from wirebroker.threads import Work, in_thread
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
+    from wirebroker.cluster.data_directory import DataDirectory
     from wirebroker.cluster.duty_host import DutyHost
     from wirebroker.cluster.partition import Partition
     from wirebroker.storage.log.log import Log
@@ -210,14 +211,14 @@ class Maintenance:
             await in_thread(Work.UPKEEP, target.sync)
             await in_thread(Work.UPKEEP, directory.sync_names)
         except OSError as error:
-            self._flush_failed(partition, error)
+            self._flush_failed(partition, directory, error)
             return False
         self._missing.discard(log)
         log.mark_flushed(target.offset, cuts=target.cuts)
         return True
 
-    def _flush_failed(self, partition: Partition, error: OSError) -> None:
-        """Have it done again at the next turn, or give the directory up."""
+    def _flush_failed(self, partition: Partition, directory: DataDirectory, error: OSError) -> None:
+        """Have it done again at the next turn, or give the directory up that was synced."""
         log = partition.log
         was_missing = log in self._missing
         self._missing.discard(log)
@@ -227,7 +228,7 @@ class Maintenance:
             # Retention has removed a segment meanwhile; the next turn knows.
             self._missing.add(log)
         elif not is_shortage(error):
-            self._broker.replicas.directory_failed(partition.directory, error)
+            self._broker.replicas.directory_failed(directory, error)
             return
         logger.warning("%s is flushed later: %s", log.directory, error)
         self._broker.replicas.rolled.append(log)

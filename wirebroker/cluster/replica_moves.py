@@ -20,7 +20,7 @@ import logging
 from typing import TYPE_CHECKING, Final
 
 from wirebroker.clock import pause
-from wirebroker.cluster.directory_swap import settle, swap_directories
+from wirebroker.cluster.directory_swap import Swapped, settle, swap_directories
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.codecs.primitives import ZERO_UUID
 from wirebroker.storage.log.log_copy import LogCopy
@@ -135,7 +135,7 @@ class ReplicaMoves:
         """Move one replica; the root of a task."""
         partition, target = move.partition, move.target
         try:
-            async with partition.upkeep_lock, self._turns:
+            async with self._turns, partition.upkeep_lock:
                 await self._copy_and_swap(move)
             logger.info("%s lies in %s now", partition, target.path)
         except asyncio.CancelledError:
@@ -163,12 +163,11 @@ class ReplicaMoves:
             await self._assignments.tell(partition, target.files.directory_id)
             async with partition.append_lock:
                 if await self._finish(move, copy):
+                    swapped = Swapped(partition.log.log_end_offset, partition.log.cuts)
                     break
         self._assignments.forget(partition)
-        try:
-            await settle(partition, source, self._clock)
-        except OSError as error:
-            self._replicas.disk_failed(partition, error)
+        failed = self._replicas.write_failed
+        await settle(partition, source, self._clock, swapped=swapped, on_failure=failed)
 
     async def _catch_up(self, move: _Move, copy: LogCopy) -> None:
         """Copy at the rate that is allowed, until little of the active segment is lacking."""
@@ -224,6 +223,7 @@ class ReplicaMoves:
         delay_ms = log.settings.file_delete_delay_ms
         aside = swap_directories(move.partition, move.target, copy.directory, self._files)
         self._replicas.deleted_partitions.add_moved(aside, delay_ms=delay_ms)
+        move.copy = None  # it is the log
         return True
 
     def _check(self, move: _Move) -> None:

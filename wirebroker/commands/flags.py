@@ -20,7 +20,7 @@ _Command = TypeVar("_Command", bound="Callable[..., int]")
 
 _UNITS_MS: Final = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
 _AGO: Final = re.compile(r"-?(\d+)([smhdw])")
-_LASTING: Final = re.compile(r"([0-9]{1,9})([smhdw])")
+_LASTING: Final = re.compile(r"(0{0,8}[1-9][0-9]{0,8})([smhdw])")
 
 
 def yes_flag(command: _Command) -> _Command:
@@ -73,7 +73,7 @@ def time_ms(_context: click.Context, _option: click.Parameter, text: str | None,
 def duration_ms(
     _context: click.Context, _option: click.Parameter, text: str | None, /
 ) -> int | None:
-    """Read how long something lasts (click's callback), as 30s, 15m, 12h, 7d or 2w.
+    """Read how long something lasts (click's callback), as 30s, 15m, 12h, 7d or 2w; not nothing.
 
     Raises:
         click.UsageError: It is something else.

@@ -132,7 +132,8 @@ def _of_file(path: Path | str | None) -> dict[str, str]:
     try:
         return dict(parse_properties(Path(path).read_text("latin-1")))
     except (OSError, ValueError, ConfigError) as error:
-        raise click.UsageError(f"--client-config {path} cannot be used: {error}") from None
+        why = (isinstance(error, OSError) and error.strerror) or error
+        raise click.UsageError(f"--client-config {path} cannot be used: {why}") from None
 
 
 def _login(user: str, mechanism: str) -> dict[str, str]:

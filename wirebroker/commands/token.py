@@ -31,9 +31,23 @@ def _principals(
     _context: click.Context, _option: click.Parameter, texts: tuple[str, ...], /
 ) -> tuple[str, ...]:
     for each in texts:
-        if ":" not in each:
-            raise click.UsageError(f"{each!r} is no principal: write User:{each}")
+        _check_principal(each)
     return texts
+
+
+def _principal(
+    _context: click.Context, _option: click.Parameter, text: str | None, /
+) -> str | None:
+    if text is not None:
+        _check_principal(text)
+    return text
+
+
+def _check_principal(text: str) -> None:
+    kind, colon, name = text.partition(":")
+    if not kind or not name:
+        wanted = "User:NAME" if colon or not text else f"User:{text}"
+        raise click.UsageError(f"{text!r} is no principal: write {wanted}")
 
 
 @click.group()
@@ -46,7 +60,12 @@ def token() -> None:
 
 
 @token.command()
-@click.option("--owner", metavar="PRINCIPAL", help="Whose it is. [default: who asks]")
+@click.option(
+    "--owner",
+    metavar="PRINCIPAL",
+    callback=_principal,
+    help="Whose it is, as User:NAME. [default: who asks]",
+)
 @click.option(
     "--renewer",
     "renewers",
@@ -71,8 +90,6 @@ def create(
     **flags: Unpack[ClusterFlags],
 ) -> int:
     """Make a token, and print its id and its HMAC: the user and the password of a login."""
-    if owner is not None and ":" not in owner:
-        raise click.UsageError(f"{owner!r} is no principal: write User:{owner}")
 
     async def work(client: KafkaClient, out: Output) -> None:
         made = await create_token(
@@ -90,7 +107,7 @@ def create(
 @click.option("--hmac", is_flag=True, help="Show their HMACs, which are passwords.")
 @cluster_flags
 def list_(*, owners: tuple[str, ...], hmac: bool, **flags: Unpack[ClusterFlags]) -> int:
-    """List tokens that may be seen: all, or those of which these are owners or renewers."""
+    """List tokens that may be seen: all, or those that these own, renew or have made."""
 
     async def work(client: KafkaClient, out: Output) -> None:
         rows = [_row(each) for each in await list_tokens(client, owners)]

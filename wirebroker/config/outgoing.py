@@ -16,7 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from wirebroker.config.jaas import PASSWORD_MECHANISMS, login_options
+from wirebroker.config.jaas import LOGIN_MODULES, PASSWORD_MECHANISMS, login_options
 from wirebroker.config.kerberos import SERVICE_NAME, KerberosKeys, kerberos_keys
 from wirebroker.config.lookup import listener_config
 from wirebroker.config.oauth import ALLOWED
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 # By which we log in elsewhere.
 LOGIN_MECHANISMS: Final = (*PASSWORD_MECHANISMS, "OAUTHBEARER", "GSSAPI")
+# What a line says of who we are, where that is no name and password.
+_SAID_BY: Final = {"OAUTHBEARER": "", "GSSAPI": " useTicketCache=true"}
 PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 
 
@@ -125,6 +127,11 @@ def login_of(
     Raises:
         ConfigError: It has another form, or lacks something.
     """
+    if not text.strip():
+        said = _SAID_BY.get(mechanism, ' username="NAME" password="PASSWORD"')
+        raise ConfigError(
+            f"{name} is missing: for {mechanism} write {LOGIN_MODULES[mechanism]} required{said};"
+        )
     try:
         options = login_options(text, mechanism)
     except ValueError as error:

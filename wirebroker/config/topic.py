@@ -214,7 +214,9 @@ class TopicSettings:
         False, "Delete the remote part when tiering is switched off.", effect=Effect.SHOWN
     )
     remote_storage_enable: bool = boolean(
-        False, "Move old segments to remote storage.", effect=Effect.SHOWN
+        False,
+        "Move old segments to remote storage, which there is none of: true is refused, and in a "
+        "cluster partitions of such a topic are not served.",
     )
     retention_bytes: int = long(
         -1,

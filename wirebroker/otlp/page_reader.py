@@ -41,7 +41,8 @@ class Family:
 def families_of(page: bytes) -> Iterator[Family]:
     """Yield the metrics of a page, in its order."""
     family: Family | None = None
-    for line in page.decode().splitlines():
+    # Groups may be named with what ends a line elsewhere.
+    for line in page.decode().removesuffix("\n").split("\n"):
         if line.startswith("# HELP "):
             if family is not None:
                 yield family

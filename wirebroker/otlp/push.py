@@ -43,8 +43,12 @@ def endpoint_of(text: str) -> str:
     Raises:
         ConfigError: It is no address.
     """
-    parts = urlsplit(text)
-    if parts.scheme not in {"http", "https"} or not parts.hostname:
+    try:
+        parts = urlsplit(text)
+        is_address = parts.scheme in {"http", "https"} and parts.hostname and parts.port != 0
+    except ValueError:  # a port beyond 65535, a bracket without its other
+        is_address = False
+    if not is_address:
         raise ConfigError(f"{ENDPOINT}={text} cannot be used: write http://HOST:4318")
     return text if parts.path.strip("/") else f"{text.rstrip('/')}{_PATH}"
 
@@ -95,9 +99,13 @@ class MetricsPush:
         await self._end_process()
 
     async def _run(self) -> None:
+        """Send page after page; the root of a task."""
         while True:
             if self._server.broker is not None:
-                await self._push()
+                try:
+                    await self._push()
+                except Exception:  # the root of a task: the next page is tried
+                    logger.exception("a page of metrics could not be made or sent")
                 await pause(self._interval_s)
             else:
                 await pause(min(1.0, self._interval_s))
@@ -106,7 +114,7 @@ class MetricsPush:
         """Send one page, and tell once that it fails, or goes well again."""
         try:
             said = await self._sent(await self._scrape.page())
-        except (OSError, EOFError, TimeoutError) as error:
+        except (OSError, EOFError, TimeoutError, ValueError) as error:
             said = f"the process that sends them has failed: {error or type(error).__name__}"
             await self._end_process()
         if said == SENT:
@@ -123,6 +131,7 @@ class MetricsPush:
             OSError: There is no process to be had, or it has ended.
             EOFError: It has ended meanwhile.
             TimeoutError: It does not answer.
+            ValueError: It answers with no line.
         """
         if self._process is None:
             broker = self._server.broker

@@ -45,6 +45,10 @@ if TYPE_CHECKING:
 
 _NICENESS: Final = 10
 _NS_PER_MS: Final = 1_000_000
+# Of whole numbers in protobuf.
+_LARGEST: Final = 1 << 63
+# Of what a collector says about a refusal.
+_MOST_WORDS: Final = 500
 
 
 def resource_of(node_id: str) -> Resource:
@@ -82,7 +86,7 @@ def _metric(family: Family, began_ns: int, now_ns: int) -> Metric:
                 attributes=labels,
                 start_time_unix_nano=began_ns if is_total else 0,
                 time_unix_nano=now_ns,
-                value=int(value) if value.is_integer() else value,
+                value=int(value) if value.is_integer() and abs(value) < _LARGEST else value,
             )
             for _, labels, value in family.samples
         ]
@@ -121,7 +125,10 @@ class _LastWords(logging.Handler):
         self.text = ""
 
     def emit(self, record: logging.LogRecord) -> None:
-        self.text = " ".join(record.getMessage().split())
+        text = " ".join(record.getMessage().split())
+        # An error that ends the retries says only that; each retry before it says why.
+        is_end = record.levelno >= logging.ERROR and self.text
+        self.text = (f"{text} {self.text}" if is_end else text)[:_MOST_WORDS]
 
 
 def main() -> None:

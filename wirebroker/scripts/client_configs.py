@@ -17,7 +17,7 @@ import click
 from wirebroker.client.errors import ClientError
 from wirebroker.client.quotas import alter_quotas, list_quotas
 from wirebroker.client.users import NewPassword, alter_user, list_users
-from wirebroker.codecs.scram import LEAST_ITERATIONS, SCRAM_NUMBERS
+from wirebroker.codecs.scram import LEAST_ITERATIONS, MOST_ITERATIONS, SCRAM_NUMBERS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -41,7 +41,7 @@ _OF_USERS: Final = (
 )
 _OF_IPS: Final = ("connection_creation_rate",)
 _DEFAULT: Final = ""
-_PASSWORD: Final = re.compile(r"(?:iterations=(-?[0-9]*),)?password=(.*)", re.DOTALL)
+_PASSWORD: Final = re.compile(r"(?:iterations=(-?[0-9]+)?,)?password=(.*)", re.DOTALL)
 
 
 class ClientChanges(NamedTuple):
@@ -97,10 +97,13 @@ def check_changes(
 
 
 def _number(name: str, text: str | None) -> float | None:
+    if text is None:
+        return None
     try:
-        return None if text is None else float(text)
+        # 1_000 is a number of Python's alone.
+        return float(text.replace("_", "?"))
     except ValueError:
-        raise click.UsageError(f"{name}={text} cannot be used: a number") from None
+        raise click.UsageError(f"{name}={text} cannot be used: it must be a number") from None
 
 
 def _password(mechanism: str, text: str | None) -> NewPassword | None:
@@ -109,7 +112,15 @@ def _password(mechanism: str, text: str | None) -> NewPassword | None:
     found = _PASSWORD.fullmatch(text)
     if found is None:
         raise click.UsageError(f"write {mechanism}=[iterations=N,password=PASSWORD]")
-    iterations = int(found[1]) if found[1] not in {None, "", "-1"} else LEAST_ITERATIONS
+    if not found[2]:
+        raise click.UsageError(f"the password of {mechanism} is empty")
+    said = found[1] or "-1"
+    # Bounded before it is read: our own CPU hashes as often as it says.
+    iterations = int(said) if len(said) < 9 else MOST_ITERATIONS + 1
+    if iterations == -1:
+        iterations = LEAST_ITERATIONS
+    if iterations > MOST_ITERATIONS:
+        raise click.UsageError(f"{mechanism} takes {MOST_ITERATIONS} iterations, at most")
     if iterations < LEAST_ITERATIONS:
         raise click.UsageError(f"{mechanism} needs {LEAST_ITERATIONS} iterations, at least")
     return NewPassword(found[2], iterations)

@@ -68,6 +68,8 @@ def _fields(text: str) -> dict[str, str]:
         raise ConfigError("--add-scram: name is missing")
     if ("password" in fields) == ("saltedpassword" in fields):
         raise ConfigError("--add-scram: give either password or saltedpassword")
+    if not fields.get("password", "-"):
+        raise ConfigError("--add-scram: the password is empty")
     if "saltedpassword" in fields and "salt" not in fields:
         raise ConfigError("--add-scram: a saltedpassword needs its salt")
     return fields

@@ -55,7 +55,8 @@ class OwnTokens:
                 with login.token_file.open("rb") as file:
                     return _sound(file.read(_LONGEST_BYTES + 1), str(login.token_file))
             except OSError as error:
-                raise NoTokenError(f"{login.token_file} cannot be read: {error}") from None
+                why = error.strerror or error
+                raise NoTokenError(f"{login.token_file} cannot be read: {why}") from None
         if login.token_url is None:
             return self._unsecured()
         with self._one_asks:

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from wirebroker.testing.life import BrokerLife
 
@@ -21,10 +21,16 @@ class AllNodes:
         clock_state: How the clocks were moved, all by the same; None if they were not.
     """
 
-    def __init__(self, lives: Sequence[BrokerLife]) -> None:
-        """Take the nodes' lives, at least one; the sequence may be filled later."""
+    def __init__(self, lives: Sequence[BrokerLife], paused: Callable[[], Sequence[int]]) -> None:
+        """Take the nodes' lives, at least one; the sequence may be filled later.
+
+        Args:
+            lives: Of all nodes.
+            paused: Returns the ids of those that hang, and would never answer.
+        """
         self.clock_state: dict[str, Any] | None = None
         self._lives = lives
+        self._paused = paused
         # By the number that a fault has here: those that nodes gave it.
         self._faults: dict[int, dict[BrokerLife, int]] = {}
         self._count = 0
@@ -38,12 +44,14 @@ class AllNodes:
         """Have each node that runs carry out a command, and return what they answer together.
 
         Raises:
-            RuntimeError: None runs.
+            RuntimeError: None runs, or one is paused.
             ValueError: An argument does not fit.
         """
         running = [each for each in self._lives if each.host.is_running]
         if not running:
-            raise RuntimeError("no node of the cluster runs")
+            raise RuntimeError("no node of the cluster runs: start the cluster, or a node")
+        for node_id in self._paused():
+            raise RuntimeError(f"node {node_id} is paused and can't be told: resume it first")
         if command == "faults":
             return self._rows(running)
         numbers = self._faults.get(arguments.get("id", -1), {})

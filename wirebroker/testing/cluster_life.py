@@ -58,7 +58,7 @@ class ClusterLife:
         self._count = count
         self._config = dict(config)
         self._lives: list[BrokerLife] = []
-        self.all_nodes = AllNodes(self._lives)
+        self.all_nodes = AllNodes(self._lives, self._paused)
         self._addresses: list[PeerAddress] = []
         self._links = NodeLinks()
         self._thread: LoopThread | None = None
@@ -109,13 +109,14 @@ class ClusterLife:
             RuntimeError: The cluster was never started.
             ValueError: Something is there.
         """
+        directories = self._directories()
         if target is None:
             self._snapshot_count += 1
             target = self._folder / f"snapshot-{self._snapshot_count}"
         elif target.exists() and any(target.iterdir()):
             raise ValueError(f"something is in {target} already")
         with self._at_rest(BrokerLife.stop):
-            for name, directory in self._directories().items():
+            for name, directory in directories.items():
                 copy_data(directory, target / name)
         return Snapshot(target)
 
@@ -164,6 +165,9 @@ class ClusterLife:
 
     # -- inside ------------------------------------------------------------------------------
 
+    def _paused(self) -> list[int]:
+        return [node.id for node in self.nodes if node.is_paused]
+
     def _directories(self) -> dict[str, Path]:
         """Return where the data of all lies, by the names that it has in a snapshot."""
         if self._thread is None or self._controller is None:
@@ -186,6 +190,8 @@ class ClusterLife:
             self._thread.call(self._start_controller())
             with ThreadPoolExecutor(self._count) as pool:
                 list(pool.map(BrokerLife.start, running))
+            for node in self.nodes:
+                node.is_paused = False  # whose process was ended
         ids = {node.id for node in self.nodes if node.is_running}
         self.ask(lambda client: until_in_sync(client, ids))
 

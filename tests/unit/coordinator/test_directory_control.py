@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from tests.unit.coordinator.kit import partition_of
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
 from wirebroker.coordinator.controller.cluster_image import NO_LEADER, UNASSIGNED_DIRECTORY
+from wirebroker.coordinator.controller.directory_control import assign_replicas
 from wirebroker.coordinator.controller.feature_control import feature_level
 
 LEVELS = feature_level("metadata.version", 30)
@@ -166,3 +168,16 @@ def test_a_broker_whose_last_directory_fails_leads_nothing():
     assert state(controller, 0) == (1, (1,))
     assert controller.heartbeat(2, offline_log_dirs=[OTHER])["is_fenced"] is False
     assert not controller.records
+
+
+def test_very_many_replicas_of_a_topic_are_assigned_in_steps():
+    controller = cluster()
+    partitions = [SimpleNamespace(partition_index=0)] * 1_000
+    topic = SimpleNamespace(topic_id=bytes(15) + b"x", partitions=partitions)
+    request = SimpleNamespace(
+        broker_id=1,
+        broker_epoch=controller.image.brokers[1].epoch,
+        directories=[SimpleNamespace(id=ONE, topics=[topic])],
+    )
+    steps = assign_replicas(request, controller.image, controller.rules.config)
+    assert sum(1 for _ in steps) > 10

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hmac
-from typing import Any
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -16,8 +17,15 @@ from wirebroker.codecs.metadata_records import RecordType
 from wirebroker.config import Config
 from wirebroker.coordinator.controller.feature_control import feature_level
 from wirebroker.coordinator.controller.operation import complete
-from wirebroker.coordinator.controller.token_control import has_tokens, remove_expired
+from wirebroker.coordinator.controller.token_control import (
+    create_token,
+    has_tokens,
+    remove_expired,
+)
 from wirebroker.coordinator.outcome import Moment
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 SETTINGS = {"log.dirs": "data", "delegation.token.secret.key": "hunter2"}
 DAY_MS = 24 * 3_600_000
@@ -81,6 +89,27 @@ def test_a_token_for_somebody_else_says_who_asked() -> None:
     assert renew(made, hmac_)["error_code"] == ErrorCode.DELEGATION_TOKEN_OWNER_MISMATCH
     made.asker = CAROL
     assert renew(made, hmac_)["error_code"] == 0
+
+
+class Millions(list[Any]):
+    """More than is looked at."""
+
+    def __len__(self) -> int:
+        return 5_000_000
+
+    def __iter__(self) -> Iterator[Any]:
+        raise AssertionError("nobody has time for it")
+
+
+def test_of_very_many_renewers_none_is_looked_at() -> None:
+    made = controller()
+    request = SimpleNamespace(renewers=Millions(), owner_principal_name=None, max_lifetime_ms=-1)
+    making = create_token(
+        request, made.image, made.rules.config, asker=ALICE, now_ms=1_000, token_id="one"
+    )
+    refused = complete(making)
+    assert refused.response["error_code"] == ErrorCode.POLICY_VIOLATION
+    assert not refused.records
 
 
 @pytest.mark.parametrize(("asked_ms", "lasts_ms"), [(5_000, 5_000), (8 * DAY_MS, 7 * DAY_MS)])

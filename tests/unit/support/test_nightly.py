@@ -66,11 +66,18 @@ def test_what_a_step_gave_is_what_its_tests_say_or_its_last_line():
     assert gave_of(["one", "Traceback: torn", ""]) == ["Traceback: torn"]
 
 
+def test_the_list_has_the_minutes_below_each_other(run):
+    printed = run("--list", steps=nightly.STEPS)[1]
+    assert len({line.index(" min  ") for line in printed.splitlines()}) == 1
+
+
 def test_every_step_is_a_module_with_a_name_of_its_own():
     names = [one.name for one in nightly.STEPS]
     assert len(set(names)) == len(names)
     for one in nightly.STEPS:
         parts = one.command[0].split(".")
         if parts[0] == "pytest":
-            paths = [each for each in one.command if each.startswith(("tests/", "compat_tests"))]
+            folders = ("tests/", "compat_tests", "spark_it")
+            paths = [each for each in one.command if each.startswith(folders)]
+            assert paths
             assert all((nightly.ROOT / path).exists() for path in paths)

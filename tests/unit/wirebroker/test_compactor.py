@@ -17,7 +17,7 @@ from tests.support.async_tests import on_a_loop
 from tests.support.clocks import MovedClock
 from tests.support.compaction import append, records_of
 from tests.support.requests import create_topic, delete_topic
-from tests.support.servers import broker_of, client_of, running
+from tests.support.servers import PATIENCE_S, broker_of, client_of, running
 from wirebroker.cluster.compaction_child import (
     AtWork,
     WorkerDiedError,
@@ -167,6 +167,18 @@ async def test_as_many_at_a_time_as_there_may_be_threads(tmp_path):
         assert len(await k.compactor.begin_what_is_due()) == 2
         assert await k.compactor.begin_what_is_due() == []
         await k.compactor.stop()
+
+
+async def test_a_log_that_is_being_moved_holds_no_other_up(tmp_path):
+    async with kit(tmp_path, log_cleaner_threads="1") as k:
+        moved, other = await k.topic("moved"), await k.topic("other")
+        fill(moved, segments=9)
+        fill(other)
+        async with moved.upkeep_lock, asyncio.timeout(PATIENCE_S):
+            assert await k.compact() == [True]
+            assert k.checkpoint() == "0\n1\nother 0 6\n"
+            assert await k.compact() == []
+        assert await k.compact() == [True]
 
 
 async def test_a_log_that_is_not_dirty_enough_is_left_alone(tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import logging
 from types import SimpleNamespace
@@ -13,6 +14,7 @@ from tests.support.clocks import MovedClock
 from tests.support.sasl_clients import log_in_plain, log_in_scram, sasl_listener
 from tests.support.servers import client_of, controller_of, running
 from wirebroker import cli
+from wirebroker.clock import Slices
 from wirebroker.cluster.token_removal import TokenRemoval
 from wirebroker.codecs.acls import ALLOW, LITERAL, Operation, Resource
 from wirebroker.codecs.api_keys import ApiKey
@@ -277,3 +279,28 @@ async def test_nothing_but_its_answers_tells_an_hmac_or_the_key(
         for each in ("hunter2", hmac.hex(), repr(hmac)[2:-1], base64.b64encode(hmac).decode())
         if each in told
     ]
+
+
+async def test_others_are_served_while_many_owners_are_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with running(tmp_path, settings=SETTINGS) as server, client_of(server) as client:
+        await log_in_plain(client, "alice", "alice-secret")
+        await create(client)
+        monkeypatch.setattr(Slices, "SECONDS", 0.0)
+        turns = 0
+        counts = True
+
+        def count() -> None:
+            nonlocal turns
+            turns += 1
+            if counts:
+                asyncio.get_running_loop().call_soon(count)
+
+        count()
+        (token,) = (
+            await describe(client, *(f"user-{each}" for each in range(500)), "alice")
+        ).tokens
+        counts = False
+        assert turns > 500
+        assert token.principal_name == "alice"

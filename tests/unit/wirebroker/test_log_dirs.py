@@ -1,12 +1,14 @@
 """DescribeLogDirs and AlterReplicaLogDirs: sizes, filters, offline and unknown directories."""
 
+import asyncio
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 import wirebroker.api.log_dirs  # noqa: F401 - registers the handlers
-from tests.unit.wirebroker.api_kit import answer, make_broker
+from tests.unit.wirebroker.api_kit import answer, answer_soon, make_broker
+from wirebroker.clock import Slices, next_turn
 from wirebroker.cluster.replica_moves import ReplicaMoves
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
@@ -115,3 +117,16 @@ def test_a_replica_is_moved_to_a_directory_that_is_online(path, name, index, cod
     [result] = reply.results
     [partition] = result.partitions
     assert (partition.partition_index, partition.error_code) == (index, code)
+
+
+async def test_others_are_served_while_very_many_replicas_are_judged(monkeypatch):
+    monkeypatch.setattr(Slices, "SECONDS", 0.0)
+    dirs = [{"path": "/a", "topics": [{"name": "t", "partitions": [0] * 500}]}]
+    judged = asyncio.create_task(answer_soon(node(), ApiKey.ALTER_REPLICA_LOG_DIRS, 2, dirs=dirs))
+    turns = 0
+    while not judged.done():
+        await next_turn()
+        turns += 1
+    assert turns >= 500
+    [result] = judged.result().results
+    assert [each.error_code for each in result.partitions] == [ErrorCode.NONE] * 500

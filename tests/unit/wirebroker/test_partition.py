@@ -505,3 +505,21 @@ async def test_a_sync_that_finds_no_room_has_lost_records(kit):
     with pytest.raises(KafkaError):
         await kit.partition.flush()
     assert [error.errno for error in kit.failures] == [errno.ENOSPC]
+
+
+async def test_the_disk_that_fails_under_a_sync_is_the_one_that_was_synced(tmp_path):
+    one, two = tmp_path / "one", tmp_path / "two"
+    kit = Kit(one, is_always=True)
+    other = DataDirectory(LogDirectory.open(str(two), kit.disk, node_id=NODE))
+    kit.append(b"a")
+    await next_turn()
+    assert kit.commits.rounds == 1  # it is under way
+    kit.disk.fail(one, "sync", times=1)
+    kit.partition.move_to(other)
+    await kit.commits.until_idle()
+    assert [each.errno for each in kit.failures] == [errno.EIO]  # of the first, says the kit
+    assert kit.commits.rounds == 2
+    assert kit.log.recovery_point == 1
+    kit.log.close(clean=False)
+    for each in (kit.directory, other):
+        each.files.close()

@@ -15,6 +15,7 @@ from tests.support.servers import PATIENCE_S, broker_of, client_of, running, unt
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
 from wirebroker.coordinator.controller.cluster_image import directory_of
+from wirebroker.storage.checkpoints import LOG_START_CHECKPOINT
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -33,6 +34,42 @@ class NamesMayFail(FailingFiles):
     def rename(self, old_path: str, new_path: str) -> None:
         self.check("rename", new_path)
         super().rename(old_path, new_path)
+
+
+class DiskOfTheMove(FailingFiles):
+    """Two disks; says what was on the second one when the first gave the log's name up.
+
+    Attributes:
+        synced: Names of directories on the second that a loss of power leaves.
+        names: Of them when the log's was given up.
+        log_starts: What was written down on the second when that was on the first disk.
+        is_leaving_first: Whether the first one fails with it.
+    """
+
+    __slots__ = ("_one", "_two", "is_leaving_first", "log_starts", "names", "synced")
+
+    def __init__(self, one: Path, two: Path) -> None:
+        super().__init__()
+        self._one = one
+        self._two = two
+        self.synced: list[str] = []
+        self.names: list[str] | None = None
+        self.log_starts = ""
+        self.is_leaving_first = False
+
+    def rename(self, old_path: str, new_path: str) -> None:
+        if old_path == f"{self._one}/t-0":
+            self.names = self.synced
+            if self.is_leaving_first:
+                self.fail(self._one, "sync")
+        super().rename(old_path, new_path)
+
+    def sync_directory(self, path: str) -> None:
+        super().sync_directory(path)
+        if path == str(self._two):
+            self.synced = [each.name for each in self._two.iterdir()]
+        if path == str(self._one) and self.names is not None and not self.log_starts:
+            self.log_starts = (self._two / LOG_START_CHECKPOINT).read_text()
 
 
 async def move(client: RawClient, path: Path, *, topic: str = "t", partition: int = 0) -> int:
@@ -209,3 +246,71 @@ async def test_a_directory_that_cannot_be_written_leaves_all_as_it_was(
         await check(client, 5)
         assert place(server) == str(one)
         assert await append(client, "t", batch(b"5")) == 5
+
+
+async def test_no_loss_of_power_leaves_a_log_without_a_name_or_with_deleted_records(
+    tmp_path: Path,
+) -> None:
+    one, two = tmp_path / "one", tmp_path / "two"
+    disk = DiskOfTheMove(one, two)
+    async with (
+        asyncio.timeout(PATIENCE_S),
+        running(one, two, files=disk) as server,
+        client_of(server) as client,
+    ):
+        await started(one, two, client, server, 5)
+        topics = [{"name": "t", "partitions": [{"partition_index": 0, "offset": 3}]}]
+        await client.ask(ApiKey.DELETE_RECORDS, 2, {"topics": topics, "timeout_ms": 1000})
+        assert held(server).log.log_start_offset == 3
+        assert await move(client, two) == ErrorCode.NONE
+        await until(lambda: disk.log_starts)
+        assert [name.endswith("-future") for name in disk.names or () if name.startswith("t-0")]
+        assert disk.log_starts.endswith("\nt 0 3\n")
+        await until(lambda: held(server).log.recovery_point == 5)
+
+
+async def test_a_first_disk_that_fails_at_the_end_takes_the_second_nowhere(tmp_path: Path) -> None:
+    one, two = tmp_path / "one", tmp_path / "two"
+    disk = DiskOfTheMove(one, two)
+    disk.is_leaving_first = True
+    async with (
+        asyncio.timeout(PATIENCE_S),
+        running(one, two, files=disk) as server,
+        client_of(server) as client,
+    ):
+        await started(one, two, client, server, 5)
+        assert await move(client, two) == ErrorCode.NONE
+        first, second = _directory(server, one), _directory(server, two)
+        await until(lambda: not (first.is_online and second.is_online))
+        assert (first.is_online, second.is_online) == (False, True)
+        await check(client, 5)
+        assert await append(client, "t", batch(b"5")) == 5
+
+
+async def test_a_plan_that_is_given_up_is_not_believed_however_late_the_metadata_is(
+    tmp_path: Path,
+) -> None:
+    one, two = tmp_path / "one", tmp_path / "two"
+    async with (
+        asyncio.timeout(PATIENCE_S),
+        running(one, two) as server,
+        client_of(server) as client,
+    ):
+        await started(one, two, client, server, 1)
+        broker, partition = broker_of(server), held(server)
+        replicas = broker.replicas
+        assert server._replication is not None
+        told = server._replication.directories
+
+        def known() -> bytes:
+            image = broker.metadata.image
+            return directory_of(image.topics["t"].partitions[0], broker.node_id)
+
+        await until(lambda: known() == partition.directory.files.directory_id)
+        before = replicas.image
+        await told.tell(partition, _directory(server, two).files.directory_id)
+        await until(lambda: known() == _directory(server, two).files.directory_id)
+        newest, replicas.image = replicas.image, before
+        told.forget(partition)
+        replicas.image = newest
+        await until(lambda: known() == _directory(server, one).files.directory_id)

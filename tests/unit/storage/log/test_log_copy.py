@@ -112,8 +112,15 @@ def test_a_piece_that_was_cut_while_it_was_copied_counts_for_nothing(tmp_path: P
 
 def test_a_log_goes_on_in_its_copy(tmp_path: Path):
     log, copy = opened(tmp_path)
+    under_way = log.flush_target()
+    assert under_way is not None
     finish(log, copy)
+    flushed = log.recovery_point
     log.relocate(copy.directory)
+    # The directory's name is not on the disk yet, nor was what the sync had begun with.
+    log.mark_flushed(under_way.offset, cuts=under_way.cuts)
+    assert log.recovery_point == flushed < 20
+    log.mark_flushed(20, cuts=log.cuts)
     for each in (tmp_path / "source").iterdir():
         each.unlink()
     append(log, batch(value=b"after"), leader_epoch=7)

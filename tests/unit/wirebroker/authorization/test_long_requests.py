@@ -52,7 +52,54 @@ LONG: dict[ApiKey, tuple[int, dict[str, Any]]] = {
         8,
         {"groups": [{"group_id": name, "topics": []} for name in NAMES]},
     ),
+    ApiKey.ALTER_REPLICA_LOG_DIRS: (
+        2,
+        {"dirs": [{"path": "/a", "topics": [{"name": "t0", "partitions": range(MANY)}]}]},
+    ),
     ApiKey.DESCRIBE_TRANSACTIONS: (0, {"transactional_ids": NAMES}),
+}
+# One topic, and very many partitions that are each answered with the refusal.
+WIDE: dict[ApiKey, tuple[int, dict[str, Any]]] = {
+    ApiKey.LIST_OFFSETS: (
+        7,
+        {
+            "replica_id": -1,
+            "topics": [
+                {"name": "t0", "partitions": [{"partition_index": each} for each in range(MANY)]}
+            ],
+        },
+    ),
+    ApiKey.OFFSET_FOR_LEADER_EPOCH: (
+        4,
+        {"topics": [{"topic": "t0", "partitions": [{"partition": each} for each in range(MANY)]}]},
+    ),
+    ApiKey.DELETE_RECORDS: (
+        2,
+        {
+            "topics": [
+                {"name": "t0", "partitions": [{"partition_index": each} for each in range(MANY)]}
+            ],
+            "timeout_ms": 1,
+        },
+    ),
+    ApiKey.DESCRIBE_PRODUCERS: (
+        0,
+        {"topics": [{"name": "t0", "partition_indexes": range(MANY)}]},
+    ),
+}
+PARTITIONS = [{"partition_index": each} for each in range(MANY)]
+WIDE |= {
+    ApiKey.OFFSET_COMMIT: (8, {"topics": [{"name": "t0", "partitions": PARTITIONS}]}),
+    ApiKey.OFFSET_FETCH: (1, {"topics": [{"name": "t0", "partition_indexes": range(MANY)}]}),
+    ApiKey.TXN_OFFSET_COMMIT: (3, {"topics": [{"name": "t0", "partitions": PARTITIONS}]}),
+    ApiKey.ADD_PARTITIONS_TO_TXN: (
+        3,
+        {"v3_and_below_topics": [{"name": "t0", "partitions": range(MANY)}]},
+    ),
+    ApiKey.WRITE_TXN_MARKERS: (
+        1,
+        {"markers": [{"topics": [{"name": "t0", "partition_indexes": range(MANY)}]}]},
+    ),
 }
 LONG_OF_CONTROLLER: dict[ApiKey, tuple[int, dict[str, Any]]] = {
     ApiKey.CREATE_TOPICS: (
@@ -103,6 +150,12 @@ def steps_of(rule: Rule, request: AskedRequest) -> int:
 @pytest.mark.parametrize("key", LONG, ids=lambda key: key.name)
 def test_a_rule_about_very_many_resources_comes_in_steps(key: ApiKey) -> None:
     version, body = LONG[key]
+    assert steps_of(BROKER_RULES[key], asked(key, version, body)) >= MANY // STEP
+
+
+@pytest.mark.parametrize("key", WIDE, ids=lambda key: key.name)
+def test_so_does_one_about_very_many_partitions_of_a_topic(key: ApiKey) -> None:
+    version, body = WIDE[key]
     assert steps_of(BROKER_RULES[key], asked(key, version, body)) >= MANY // STEP
 
 

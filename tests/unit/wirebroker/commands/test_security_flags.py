@@ -146,7 +146,7 @@ def test_another_host_than_the_certificates_is_refused(ca, capsys, tmp_path) -> 
     [
         (("--sasl-mechanism", "PLAIN"), "needs --sasl-user"),
         (("--sasl-user", "alice"), f"put it into {PASSWORD_VARIABLE}"),
-        (("--client-config", "/nowhere"), "/nowhere cannot be used"),
+        (("--client-config", "/nowhere"), "/nowhere cannot be used: No such file or directory ("),
         (("--tls-ca", "/nowhere"), "/nowhere cannot be read"),
     ],
 )
@@ -162,7 +162,15 @@ def test_mistakes_are_one_line(capsys, monkeypatch, arguments, words) -> None:
     ("settings", "words"),
     [
         ({"security.protocol": "TLS"}, "security.protocol can be PLAINTEXT, SSL"),
-        ({"security.protocol": "SASL_SSL"}, "sasl.jaas.config cannot be used"),
+        (
+            {"security.protocol": "SASL_SSL"},
+            "sasl.jaas.config is missing: for GSSAPI write com.sun.security.auth.module."
+            "Krb5LoginModule required useTicketCache=true;",
+        ),
+        (
+            {"security.protocol": "SASL_SSL", "sasl.mechanism": "OAUTHBEARER"},
+            "OAuthBearerLoginModule required;",
+        ),
         (
             {"security.protocol": "SASL_SSL", "sasl.mechanism": "CRAM-MD5"},
             "sasl.mechanism=CRAM-MD5 is not served",
@@ -173,7 +181,7 @@ def test_mistakes_are_one_line(capsys, monkeypatch, arguments, words) -> None:
         ({"ssl.engine.factory.class": "com.example.X"}, "no classes of Java's"),
         (
             {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN"},
-            "sasl.jaas.config cannot be used",
+            f'for PLAIN write {MODULE} required username="NAME" password="PASSWORD";',
         ),
     ],
 )

@@ -95,6 +95,12 @@ def test_a_token_for_another_is_its_owners(verbs: Verbs) -> None:
     assert row["requester"] == "User:alice"
 
 
+def test_who_is_no_user_renews_no_token(verbs: Verbs) -> None:
+    refused = verbs.run("token", "create", "--renewer", "Group:x", *ALICE)
+    assert refused.status == 1
+    assert "tokens are of users alone: write User:NAME (INVALID_PRINCIPAL_TYPE)" in refused.err
+
+
 def test_rules_say_who_makes_tokens_for_whom_and_who_sees_which(
     verbs: Verbs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -122,6 +128,11 @@ def test_rules_say_who_makes_tokens_for_whom_and_who_sees_which(
         (("create", "--owner", "carol"), "'carol' is no principal: write User:carol"),
         (("create", "--renewer", "bob"), "'bob' is no principal"),
         (("list", "bob"), "'bob' is no principal"),
+        (("create", "--owner", "User:"), "'User:' is no principal: write User:NAME"),
+        (("create", "--owner", ""), "'' is no principal: write User:NAME"),
+        (("create", "--renewer", ":bob"), "':bob' is no principal: write User:NAME"),
+        (("create", "--lifetime", "0s"), "'0s' is no time: write 30s"),
+        (("renew", "an-id", "--for", "0h"), "'0h' is no time: write 30s"),
         (("create", "--lifetime", "soon"), "'soon' is no time: write 30s"),
     ],
 )

@@ -8,17 +8,21 @@ from importlib import metadata
 from typing import TYPE_CHECKING
 
 import pytest
+from opentelemetry.exporter.otlp.proto.common.metrics_encoder import encode_metrics
 
 from tests.support.batches import batch
 from tests.support.otlp_collector import OtlpCollector
+from tests.support.ports import free_port
 from tests.support.requests import append, create_topic
 from tests.support.servers import client_of, config_of, running, until
 from wirebroker.config import Config, ConfigError, StartError
 from wirebroker.metric_field import Histogram, Kind
-from wirebroker.otlp.page_reader import families_of
+from wirebroker.otlp.page_reader import Family, families_of
 from wirebroker.otlp.push import MetricsPush, endpoint_of
+from wirebroker.otlp.sending import metrics_of, resource_of
 from wirebroker.scrape.page import Page, label_texts
 from wirebroker.scrape.rows import ShownRow
+from wirebroker.scrape.scrape import Scrape
 from wirebroker.server import Server
 
 if TYPE_CHECKING:
@@ -100,6 +104,15 @@ async def test_a_collector_that_refuses_is_told_of_once_and_so_is_its_return(
     assert collector.seen[0][1]["x-tenant"] == "shop"
 
 
+async def test_a_collector_that_is_away_is_said_to_be_away(tmp_path, caplog, monkeypatch):
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "2")  # one retry
+    settings = {"wirebroker.otlp.endpoint": f"http://127.0.0.1:{free_port()}"}
+    async with running(tmp_path, settings=settings):
+        await until(lambda: "metrics cannot be sent" in caplog.text)
+    (said,) = (each for each in caplog.records if each.name == "wirebroker.otlp")
+    assert "Connection refused" in said.getMessage()
+
+
 async def test_clients_are_served_while_the_process_that_sends_is_killed(tmp_path, collector):
     async with running(tmp_path, settings=settings_of(collector)) as server:
         await asyncio.to_thread(collector.next)
@@ -131,7 +144,52 @@ def test_what_a_page_says_is_read_back():
     assert [value for _, _, value in held.samples] == [1.0, 2.0, 3.0, 11.0, 3.0]
 
 
-@pytest.mark.parametrize("text", ["collector:4318", "ftp://collector", "http://", "x"])
+@pytest.mark.parametrize("end", ["\r", "\x0b", "\x0c", "\x1c", "\x85", "\u2028", "\u2029"])
+def test_a_group_may_be_named_with_any_character_that_ends_a_line_somewhere(end):
+    page = Page(["strimzi"])
+    labels = (("consumergroup", f"a{end}b"),)
+    page.add_one("wirebroker_some", Kind.GAUGE, "Some.", labels, 3)
+    (family,) = families_of(page.text())
+    assert family.samples == [("wirebroker_some", dict(labels), 3.0)]
+
+
+def test_an_offset_that_a_client_has_made_up_is_sent_as_near_as_may_be():
+    most = float((1 << 63) - 1)
+    family = Family("lag", "Lag.", "gauge", [("lag", {}, each) for each in (most, -most, 7.0)])
+    found = metrics_of([family], resource=resource_of("1"), began_ns=1, now_ns=2)
+    encoded = encode_metrics(found).resource_metrics[0].scope_metrics[0].metrics[0]
+    assert [each.as_double or each.as_int for each in encoded.gauge.data_points] == [most, -most, 7]
+
+
+async def test_a_collector_may_refuse_with_many_words(tmp_path, collector, caplog):
+    collector.status, collector.reason = 400, "n" * 65_500  # the longest line of HTTP
+    with caplog.at_level(logging.INFO, "wirebroker.otlp"):
+        async with running(tmp_path, settings=settings_of(collector)):
+            await until(lambda: "cannot be sent" in caplog.text)
+            collector.status, collector.reason = 200, None
+            await until(lambda: "again" in caplog.text)
+    assert "400" in caplog.text
+    assert len(caplog.text) < 5_000
+
+
+async def test_a_fault_of_ours_costs_one_page(tmp_path, collector, caplog, monkeypatch):
+    pages = iter([RuntimeError("a mistake")])
+    whole = Scrape.page
+
+    async def page(scrape: Scrape) -> bytes:
+        for error in pages:
+            raise error
+        return await whole(scrape)
+
+    monkeypatch.setattr(Scrape, "page", page)
+    async with running(tmp_path, settings=settings_of(collector)):
+        await asyncio.to_thread(collector.next)
+    assert "a mistake" in caplog.text
+
+
+@pytest.mark.parametrize(
+    "text", ["collector:4318", "ftp://collector", "http://", "x", "http://c:99999", "http://[c"]
+)
 def test_what_is_no_address_is_refused(text):
     with pytest.raises(ConfigError, match="write http://HOST:4318"):
         endpoint_of(text)

@@ -65,6 +65,8 @@ def test_a_salted_password_will_do() -> None:
         "alice=hunter2",
         "SCRAM-SHA-1=[name=a,password=hunter2]",
         "SCRAM-SHA-256=[name=a]",
+        "SCRAM-SHA-256=[name=a,password=]",
+        'SCRAM-SHA-256=[name=a,password=""]',
         "SCRAM-SHA-256=[password=hunter2]",
         "SCRAM-SHA-256=[name=a,password=hunter2,saltedpassword=hunter2]",
         "SCRAM-SHA-256=[name=a,saltedpassword=hunter2]",

@@ -10,6 +10,7 @@ import pytest
 from tests.support.sasl_clients import send_token, shake_hands
 from tests.support.servers import client_of, config_of, running
 from tests.support.tls_files import OURS, authority, certificate, write
+from tests.support.waiting import eventually
 from tests.support.web_server import web_server
 from tests.unit.wirebroker.security.test_oauth import (
     ELLIPTIC,
@@ -132,7 +133,7 @@ def test_no_other_address_is_asked(url: str, allowed: str, said: str) -> None:
 
 def test_an_answer_has_bounds_and_nobody_is_redirected() -> None:
     with web_server() as web:
-        address = WebAddress(web.url(), None, 5, 0.3)
+        address = WebAddress(web.url(), None, 30, 30)
         web.body = b"hello"
         assert ask(address, headers={}) == b"hello"
         web.status, web.headers = 302, {"Location": web.url("/elsewhere")}
@@ -142,5 +143,6 @@ def test_an_answer_has_bounds_and_nobody_is_redirected() -> None:
         web.status, web.headers, web.dribble = 200, {}, True
         web.body = b"x" * 1_000_000
         with pytest.raises(WebError, match="does not answer"):
-            ask(address, headers={})
+            ask(address._replace(answer_s=0.3), headers={})
+        eventually(lambda: len(web.asked) == 3)
         assert [each.path for each in web.asked] == ["/keys"] * 3

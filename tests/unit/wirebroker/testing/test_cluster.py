@@ -89,6 +89,8 @@ def test_a_leader_that_hangs_is_replaced_and_comes_back(cluster):
     cluster.move_leader("orders", to=1)
     cluster.nodes[1].pause()
     assert cluster.nodes[1].is_paused
+    with pytest.raises(RuntimeError, match="node 1 is paused and can't be told: resume it first"):
+        cluster.clock.advance(hours=1)
     assert cluster.wait_for_leader("orders", other_than=cluster.nodes[1]).id != 1
     cluster.produce("orders", "one", partition=0)
     cluster.nodes[1].resume()
@@ -132,6 +134,10 @@ def test_what_cannot_be_is_said(cluster):
         _ = Cluster().bootstrap_servers
     with pytest.raises(RuntimeError, match="the cluster does not run"):
         Cluster().topics()
+    with pytest.raises(RuntimeError, match="the cluster does not run"):
+        Cluster().snapshot()
+    with pytest.raises(RuntimeError, match="no node of the cluster runs: start"):
+        Cluster().clock.advance(hours=1)
     with pytest.raises(KafkaError, match="UNKNOWN_TOPIC_OR_PARTITION"):
         cluster.leader("orders")
     cluster.create_topic("orders")
@@ -198,7 +204,9 @@ def test_a_cluster_holds_again_what_it_held_when_the_snapshot_was_taken(cluster,
     snapshot = cluster.snapshot(tmp_path / "kept")
     cluster.produce("orders", "lost", partition=0)
     cluster.create_topic("later")
+    cluster.nodes[2].pause()
     cluster.restore(snapshot)
+    assert not cluster.nodes[2].is_paused
     assert sorted(values(cluster)) == [b"kept 0", b"kept 1", b"kept 2"]
     assert "later" not in cluster.topics()
     assert cluster.bootstrap_servers == before
