@@ -82,6 +82,7 @@ class FetchWait:
             self._note(number)
             partition.watch(callback)
             yield
+        self._woken.update(self._reads.grown_meanwhile())
 
     def end(self) -> Steps[None]:
         """Watch none any more."""

@@ -11,6 +11,8 @@ from wirebroker.api.partition_reads import PartitionReads
 from wirebroker.fetch_sessions import records_length
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from wirebroker.broker import Broker
     from wirebroker.cluster.partition import Partition
     from wirebroker.codecs.hot.fetch import FetchRequest
@@ -22,13 +24,15 @@ if TYPE_CHECKING:
 class FollowerReads(PartitionReads):
     """What one follower's Fetch finds."""
 
-    __slots__ = ("_broker_epoch", "_quota", "_replica_id")
+    __slots__ = ("_broker_epoch", "_ends", "_quota", "_replica_id")
 
     def __init__(self, broker: Broker, request: FetchRequest, version: int) -> None:
         super().__init__(broker, request, version)
         self._replica_id = request.replica_id
         self._broker_epoch = request.replica_epoch
         self._quota = broker.replication_quotas.leader
+        # Where the logs ended at the first look.
+        self._ends: dict[Partition, int] = {}
         self._client_rack = ""  # it is to read here, wherever it is
 
     def note_sent(self) -> None:
@@ -41,6 +45,20 @@ class FollowerReads(PartitionReads):
             )
             if sent_bytes:
                 self._quota.count(sent_bytes)
+
+    def grown_meanwhile(self) -> Sequence[int]:
+        """Return those that have grown since the first look.
+
+        What the look notes may commit what others wait for, and these append in turn: the markers
+        of a transaction that is decided so. Of a partition that was looked at before, nobody would
+        be told.
+        """
+        ends = self._ends
+        return [
+            number
+            for number, (_, partition) in enumerate(self.found)
+            if partition in ends and partition.log.log_end_offset > ends[partition]
+        ]
 
     def leaders(self) -> set[int]:
         """Return none: it knows them from the metadata."""
@@ -85,6 +103,7 @@ class FollowerReads(PartitionReads):
     def _note(self, partition: Partition, asked: SessionPartition) -> None:
         """Note how far the follower has come; it may be let into the ISR."""
         wanted = asked.wanted
+        self._ends[partition] = partition.log.log_end_offset
         may_join = partition.update_follower(
             self._replica_id,
             fetch_offset=wanted.fetch_offset,

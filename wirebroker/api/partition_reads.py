@@ -35,6 +35,8 @@ from wirebroker.storage.files import FileSlice
 from wirebroker.storage.log.read import aborted_in
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from wirebroker.authorization.access import Asking
     from wirebroker.broker import Broker
     from wirebroker.clock import Steps
@@ -120,6 +122,10 @@ class PartitionReads:
         """Answer with no more than so many bytes, unless one batch is more."""
         self._max_bytes = min(self._max_bytes, most_bytes)
         self.min_bytes = min(self.min_bytes, self._max_bytes)
+
+    def grown_meanwhile(self) -> Sequence[int]:
+        """Return the numbers of partitions that may have grown between the look and the watch."""
+        return ()  # nothing else runs between the two, and a consumer's look changes nothing
 
     def find(self, partitions: list[SessionPartition]) -> Steps[None]:
         """Look up what is asked for."""

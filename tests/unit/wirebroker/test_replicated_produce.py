@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.support.batches import batch, values_in
-from tests.support.requests import append, create_topic, fetch, produce_request
+from tests.support.requests import append, create_topic, fetch, fetch_request, produce_request
 from tests.support.roles import lead
 from tests.support.servers import broker_of, client_of, running, until
 from tests.unit.wirebroker.prepared_kit import world_of
@@ -25,8 +25,10 @@ if TYPE_CHECKING:
 VERSION = 12
 
 
-async def send(client: RawClient, value: bytes, *, acks: int, timeout_ms: int = 30_000) -> int:
-    request = {**produce_request({("t", 0): batch(value)}, acks=acks), "timeout_ms": timeout_ms}
+async def send(
+    client: RawClient, value: bytes, *, acks: int, timeout_ms: int = 30_000, topic: str = "t"
+) -> int:
+    request = {**produce_request({(topic, 0): batch(value)}, acks=acks), "timeout_ms": timeout_ms}
     return await client.send(ApiKey.PRODUCE, VERSION, request)
 
 
@@ -99,6 +101,35 @@ async def test_hundreds_that_wait_are_answered_when_followers_have_what_they_sen
             found = [await receive(*each) for each in zip(clients, sent, strict=True)]
         assert sorted(found) == [(0, offset) for offset in range(len(clients))]
         assert partition.watcher_count == 0
+
+
+async def test_a_follower_s_fetch_is_answered_with_what_its_own_progress_brought_about(tmp_path):
+    """The markers of a transaction are appended while the fetch that decided it is looked at."""
+    async with running(tmp_path) as server, client_of(server) as client:
+        partitions: list[Partition] = []
+        for name in ("first", "second"):
+            await create_topic(client, name)
+            partitions.append(partition_of(server, name))
+            await enter(server, partitions[-1], replicas=(1, 2), isr=(1, 2))
+        first, second = partitions
+        assert await receive(client, await send(client, b"a", acks=1, topic="second")) == (0, 0)
+
+        def append_to_first() -> None:
+            now_ms = broker_of(server).clock.now_ms()
+            records = memoryview(bytearray(batch(b"b")))
+            first.append(records, now_ms=now_ms, request_version=VERSION)
+
+        second.watch_commit(append_to_first, offset=1)
+        asked = fetch_request(
+            {("first", 0): 0, ("second", 0): 1},
+            max_wait_ms=60_000,
+            current_leader_epoch=second.leader_epoch,
+        )
+        async with asyncio.timeout(20):
+            answer = await client.ask(ApiKey.FETCH, 12, {**asked, "replica_id": 2})
+        found = {each.topic: each.partitions[0].records for each in answer.responses}
+        assert values_in(found["first"]) == [b"b"]
+        assert not found["second"]
 
 
 @pytest.mark.parametrize("acks", [1, -1])
