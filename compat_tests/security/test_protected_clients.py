@@ -413,7 +413,7 @@ def test_a_token_that_has_ended_lets_nobody_in(
         )
         try:
             await producer.start()
-            # Apache Kafka's refusal is a message of SASL, which aiokafka may take for the end of it.
+            # Apache Kafka refuses by a message of SASL, which aiokafka may take for its end.
             async with asyncio.timeout(10):
                 await producer.partitions_for("tokens")
         finally:
