@@ -42,7 +42,7 @@ def test_a_stream_from_a_cluster_has_each_record_once_while_leaders_are_killed(
 ) -> None:
     with own_trio(tmp_path / "cluster") as trio:
         admin = AdminClient({"bootstrap.servers": trio.bootstrap})
-        new = NewTopic(topic, replica_assignment=[[2, 3, 1], [3, 1, 2], [1, 2, 3]])
+        new = NewTopic(topic, PARTITIONS, replica_assignment=[[2, 3, 1], [3, 1, 2], [1, 2, 3]])
         admin.create_topics([new], operation_timeout=WAIT_S)[topic].result(WAIT_S)
         writer = Writer(trio.bootstrap, topic)
         sink = FileSink(spark, tmp_path)
