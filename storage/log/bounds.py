@@ -67,7 +67,7 @@ class LogBounds:
         self.log_end_offset = 0
         self.high_watermark = 0
         self.recovery_point = 0
-        self.cuts = 0
+        self.cuts: int = 0
         self.is_directory_dirty = False
         self._is_touched = False  # files may differ from what a clean stop left
 

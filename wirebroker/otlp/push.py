@@ -43,14 +43,16 @@ def endpoint_of(text: str) -> str:
     Raises:
         ConfigError: It is no address.
     """
+    path = ""
     try:
         parts = urlsplit(text)
+        path = parts.path
         is_address = parts.scheme in {"http", "https"} and parts.hostname and parts.port != 0
     except ValueError:  # a port beyond 65535, a bracket without its other
         is_address = False
     if not is_address:
         raise ConfigError(f"{ENDPOINT}={text} cannot be used: write http://HOST:4318")
-    return text if parts.path.strip("/") else f"{text.rstrip('/')}{_PATH}"
+    return text if path.strip("/") else f"{text.rstrip('/')}{_PATH}"
 
 
 class MetricsPush:
