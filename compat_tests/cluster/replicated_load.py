@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import threading
 import time
 from functools import partial
 from typing import TYPE_CHECKING
@@ -13,11 +12,11 @@ from typing import TYPE_CHECKING
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from tests.support.background import InBackground
 from tests.support.waiting import eventually
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from types import TracebackType
 
     from compat_tests.cluster.nodes import Cluster
 
@@ -30,10 +29,11 @@ QUICK = {
 }
 
 
-class Load:
+class Load(InBackground):
     """One idempotent producer with acks=all that never rests, into partition 0 of each topic."""
 
     def __init__(self, cluster: Cluster, topics: Sequence[str]) -> None:
+        super().__init__()
         self.acknowledged: dict[str, set[str]] = {topic: set() for topic in topics}
         self.failed: list[str] = []
         self._producer = Producer(
@@ -45,21 +45,8 @@ class Load:
                 "topic.metadata.refresh.interval.ms": 1000,
             }
         )
-        self._is_over = threading.Event()
-        self._thread = threading.Thread(target=self._run)
 
-    def __enter__(self) -> Load:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._is_over.set()
-        self._thread.join()
+    def _finish(self) -> None:
         assert self._producer.flush(WAIT_S) == 0
 
     @property

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from typing import TYPE_CHECKING
 
 import pytest
@@ -10,11 +9,10 @@ from confluent_kafka import Consumer
 
 from compat_tests.cluster.nodes import JavaBroker, MemberBroker
 from compat_tests.cluster.replicated_load import WAIT_S, Load, create, isrs, read
+from tests.support.background import InBackground
 from tests.support.waiting import eventually
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
     from compat_tests.cluster.conftest import StartCluster
     from compat_tests.cluster.nodes import Cluster
 
@@ -29,10 +27,11 @@ SETTINGS = {
 }
 
 
-class Reader:
+class Reader(InBackground):
     """A consumer of a group that never rests; what it was given, in order."""
 
     def __init__(self, cluster: Cluster, topic: str) -> None:
+        super().__init__()
         self.values: list[str] = []
         self._consumer = Consumer(
             {
@@ -43,21 +42,8 @@ class Reader:
             }
         )
         self._consumer.subscribe([topic])
-        self._is_over = threading.Event()
-        self._thread = threading.Thread(target=self._run)
 
-    def __enter__(self) -> Reader:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._is_over.set()
-        self._thread.join()
+    def _finish(self) -> None:
         self._consumer.close()
 
     def _run(self) -> None:

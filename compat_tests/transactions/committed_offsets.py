@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import threading
 from typing import TYPE_CHECKING
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
+from tests.support.background import InBackground
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from types import TracebackType
 
 _NONE = -1
 _TIMEOUT_S = 5.0
 _PAUSE_S = 0.2
 
 
-class CommittedOffsets:
+class CommittedOffsets(InBackground):
     """A thread that asks again and again, whoever coordinates the groups.
 
     Args:
@@ -38,6 +38,7 @@ class CommittedOffsets:
         *,
         has_zombies: Callable[[], bool],
     ) -> None:
+        super().__init__()
         self.looks = 0
         self._has_zombies = has_zombies
         self.last: dict[tuple[str, int], int] = {}
@@ -50,21 +51,8 @@ class CommittedOffsets:
             group: Consumer({"bootstrap.servers": bootstrap, "group.id": group, "log_level": 2})
             for group in sources
         }
-        self._is_over = threading.Event()
-        self._thread = threading.Thread(target=self._run, daemon=True)
 
-    def __enter__(self) -> CommittedOffsets:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._is_over.set()
-        self._thread.join()
+    def _finish(self) -> None:
         for each in self._consumers.values():
             each.close()
 
