@@ -16,17 +16,16 @@ from __future__ import annotations
 import re
 from typing import Final, NamedTuple
 
-_NAME: Final = re.compile(r"([^/@]*)(?:/([^/@]*))?@([^/@]*)")
-_RULE: Final = re.compile(
+# Texts: re compiles them at their first use and keeps them; most brokers have no rules.
+_NAME: Final = r"([^/@]*)(?:/([^/@]*))?@([^/@]*)"
+_RULE: Final = (
     r"(?P<default>DEFAULT)|RULE:\[(?P<parts>[0-9]+):(?P<form>[^\]]*)\](?:\((?P<fits>[^)]*)\))?"
     r"(?:s/(?P<from>[^/]*)/(?P<to>[^/]*)/(?P<all>g)?)?/?(?P<letters>[LU])?"
 )
 _PART: Final = re.compile(r"([^$]*)(\$([0-9]*))?")
-_REFERENCE: Final = re.compile(
-    r"\\(.)|\$(?:([0-9]+)|\{([a-zA-Z][a-zA-Z0-9]*)\})|([\\$])", re.DOTALL
-)
+_REFERENCE: Final = r"(?s)\\(.)|\$(?:([0-9]+)|\{([a-zA-Z][a-zA-Z0-9]*)\})|([\\$])"
 # Of a group, which Python writes with a P.
-_JAVAS_NAME: Final = re.compile(r"(?<!\\)\(\?<(?=[a-zA-Z])")
+_JAVAS_NAME: Final = r"(?<!\\)\(\?<(?=[a-zA-Z])"
 _MOST_PARTS: Final = 1 << 31
 
 
@@ -76,7 +75,7 @@ def user_of(principal: str, rules: tuple[KerberosRule, ...], default_realm: str)
     Raises:
         NoUserError: It has none.
     """
-    found = _NAME.fullmatch(principal)
+    found = re.fullmatch(_NAME, principal)
     if found is None:
         if "@" in principal:
             raise NoUserError(f"{principal[:256]!r} is no name of Kerberos")
@@ -91,7 +90,7 @@ def user_of(principal: str, rules: tuple[KerberosRule, ...], default_realm: str)
 
 
 def _rule(text: str) -> KerberosRule:
-    found = _RULE.fullmatch(text)
+    found = re.fullmatch(_RULE, text)
     if found is None:
         raise ValueError(f"{text} is no rule: write RULE:[parts:form](pattern)s/from/to/, DEFAULT")
     if found["default"]:
@@ -112,7 +111,7 @@ def _rule(text: str) -> KerberosRule:
 
 def _pattern(text: str) -> re.Pattern[str]:
     try:
-        return re.compile(_JAVAS_NAME.sub("(?P<", text))
+        return re.compile(re.sub(_JAVAS_NAME, "(?P<", text))
     except re.error as error:
         raise ValueError(f"{text} is no pattern: {error}") from None
 
@@ -121,7 +120,7 @@ def _replacement(text: str, pattern: re.Pattern[str]) -> tuple[str | int, ...]:
     """Read a replacement in Java's form: `$1`, `${name}`, a backslash before what counts itself."""
     pieces: list[str | int] = []
     position = 0
-    for found in _REFERENCE.finditer(text):
+    for found in re.finditer(_REFERENCE, text):
         pieces.append(text[position : found.start()])
         position = found.end()
         escaped, digits, name, alone = found.groups()

@@ -46,9 +46,10 @@ _CLASSES: Final = {
         f"{_KAFKAS}{each}JwtRetriever" for each in ("Default", "File", "ClientCredentials")
     ),
 }
-_CLAIM: Final = re.compile(r"unsecuredLogin(String|Number|List)Claim_(.+)")
-_EXTENSION: Final = re.compile(r"[A-Za-z]+")
-_EXTENSION_VALUE: Final = re.compile(r"[\x21-\x7e \t\r\n]+")
+# Texts: re compiles them at their first use and keeps them; most brokers have no tokens.
+_CLAIM: Final = r"unsecuredLogin(String|Number|List)Claim_(.+)"
+_EXTENSION: Final = r"[A-Za-z]+"
+_EXTENSION_VALUE: Final = r"[\x21-\x7e \t\r\n]+"
 _UNSECURED_LIFETIME_S: Final = 3600
 
 
@@ -152,7 +153,8 @@ def _extensions(options: Mapping[str, str], name: str) -> tuple[tuple[str, str],
         if option.startswith("extension_")
     }
     for key, value in found.items():
-        good = _EXTENSION.fullmatch(key) and _EXTENSION_VALUE.fullmatch(value) and key != "auth"
+        is_text = re.fullmatch(_EXTENSION, key) and re.fullmatch(_EXTENSION_VALUE, value)
+        good = is_text and key != "auth"
         if not good:
             raise ConfigError(f"{name} cannot be used: extension_{key} is none of OAUTHBEARER")
     return tuple(found.items())
@@ -163,7 +165,7 @@ def _unsecured(
 ) -> OAuthLogin:
     claims: dict[str, Any] = {}
     for option, value in options.items():
-        found = _CLAIM.fullmatch(option)
+        found = re.fullmatch(_CLAIM, option)
         if found is None:
             continue
         try:

@@ -24,7 +24,8 @@ _LONGEST_TOKEN_BYTES: Final = 64 << 10
 # Of krb5's error table: a client, or a ticket, that is not valid yet.
 _FIRST_ERROR: Final = -1_765_328_384
 _PASSING: Final = frozenset(_FIRST_ERROR + number for number in (21, 33))
-_MINOR: Final = re.compile(r".*Minor \(-?\d+\): ", re.DOTALL)
+# A text: re compiles it at its first use and keeps it.
+_MINOR: Final = r"(?s).*Minor \(-?\d+\): "
 # Of caches in memory, which each login has for itself.
 _cache_numbers: Final = itertools.count(1)
 
@@ -272,4 +273,5 @@ def _refused(error: Any) -> KerberosError:
 
 def _said(error: Any) -> str:
     text = str(error)
-    return (_MINOR.sub("", text) if "Minor (0)" not in text else text.partition(", Minor")[0])[:512]
+    cause = text.partition(", Minor")[0] if "Minor (0)" in text else re.sub(_MINOR, "", text)
+    return cause[:512]

@@ -18,11 +18,12 @@ from wirebroker.security.tokens import BadTokenError
 if TYPE_CHECKING:
     from wirebroker.security.tokens import TokenChecks
 
-_FIRST: Final = re.compile(
+# Texts: re compiles them at their first use and keeps them; most brokers have no tokens.
+_FIRST: Final = (
     r"n,(?:a=(?P<authzid>(?:[^\x00,=\x80-\U0010ffff]|=2C|=3D)+))?,\x01"
     r"(?P<pairs>(?:[A-Za-z]+=[\x21-\x7e \t\r\n]+\x01)*)\x01"
 )
-_BEARER: Final = re.compile(r"(?P<scheme>\w+) +(?P<token>[-_~+/.a-zA-Z0-9]+=*)")
+_BEARER: Final = r"(?P<scheme>\w+) +(?P<token>[-_~+/.a-zA-Z0-9]+=*)"
 _GIVE_UP: Final = b"\x01"
 
 
@@ -68,13 +69,13 @@ def _parsed(message: bytes) -> tuple[str, str]:
         NotProvedError: It is not the message.
     """
     try:
-        found = _FIRST.fullmatch(message.decode())
+        found = re.fullmatch(_FIRST, message.decode())
     except UnicodeDecodeError:
         found = None
     if found is None:
         raise NotProvedError("it is not the message of OAUTHBEARER")
     pairs = dict(pair.split("=", 1) for pair in found["pairs"].split("\x01") if pair)
-    bearer = _BEARER.fullmatch(pairs.get("auth", ""))
+    bearer = re.fullmatch(_BEARER, pairs.get("auth", ""))
     if bearer is None or bearer["scheme"].lower() != "bearer":
         raise NotProvedError("its message has no bearer token")
     authorization_id = (found["authzid"] or "").replace("=2C", ",").replace("=3D", "=")
