@@ -20,7 +20,8 @@ from wirebroker.clock import pause
 from wirebroker.cluster.controller_channel import check_answer
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import KafkaError
-from wirebroker.coordinator.controller.cluster_image import METADATA_VERSION, directory_of
+from wirebroker.coordinator.controller.cluster_image import directory_of
+from wirebroker.coordinator.controller.feature_control import has_directory_assignments
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -35,8 +36,6 @@ logger = logging.getLogger(__name__)
 _RETRY_S: Final = 0.1
 # As many as Kafka's brokers put into one request.
 _MOST_AT_ONCE: Final = 2_250
-# 3.7-IV2: the first that knows of directories.
-_FIRST_METADATA_VERSION: Final = 17
 
 
 class DirectoryAssignments:
@@ -131,7 +130,7 @@ class DirectoryAssignments:
             partition.is_retired
             or found is None
             or node_id not in found.replicas
-            or image.features.get(METADATA_VERSION, 0) < _FIRST_METADATA_VERSION
+            or not has_directory_assignments(image.features)
         ):
             return None
         return directory_of(found, node_id)
