@@ -20,7 +20,10 @@ from wirebroker.clock import pause
 from wirebroker.cluster.controller_channel import check_answer
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import KafkaError
-from wirebroker.coordinator.controller.cluster_image import directory_of
+from wirebroker.coordinator.controller.cluster_image import (
+    UNASSIGNED_DIRECTORY,
+    directory_of,
+)
 from wirebroker.coordinator.controller.feature_control import has_directory_assignments
 
 if TYPE_CHECKING:
@@ -71,9 +74,10 @@ class DirectoryAssignments:
     def note(self, partitions: Iterable[Partition]) -> None:
         """Have those told that lie elsewhere than the metadata says."""
         for partition in partitions:
-            directory_id = self._planned.get(partition, partition.directory.files.directory_id)
+            directory_id = self._planned.get(partition, partition.directory.directory_id)
             known = self._known(partition)
-            if known is not None and known != directory_id:
+            # Where it lies in one that could not be opened, the metadata knows better.
+            if known is not None and directory_id not in {known, UNASSIGNED_DIRECTORY}:
                 self._tell(partition, directory_id)
 
     async def tell(self, partition: Partition, directory_id: bytes) -> None:
@@ -95,7 +99,7 @@ class DirectoryAssignments:
         controller has taken the plan may not have come here yet.
         """
         planned = self._planned.pop(partition, None)
-        directory_id = partition.directory.files.directory_id
+        directory_id = partition.directory.directory_id
         if planned == directory_id:
             self.note((partition,))
         elif planned is not None and self._known(partition) is not None:

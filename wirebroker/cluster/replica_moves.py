@@ -84,7 +84,8 @@ class ReplicaMoves:
         """Begin the moves anew that the last stop has ended."""
         unfinished, self._replicas.unfinished_moves = self._replicas.unfinished_moves, []
         for partition, target in unfinished:
-            self._begin(partition, target)
+            if partition.directory is not target:
+                self._begin(partition, target)
 
     async def stop(self) -> None:
         """End all moves where they are; the next start begins them anew."""
@@ -170,7 +171,7 @@ class ReplicaMoves:
         copy = move.copy = LogCopy(partition.log, self._files, path)
         while True:
             await self._catch_up(move, copy)
-            await self._assignments.tell(partition, target.files.directory_id)
+            await self._assignments.tell(partition, target.directory_id)
             async with partition.append_lock:
                 if await self._finish(move, copy):
                     swapped = Swapped(partition.log.log_end_offset, partition.log.cuts)

@@ -16,6 +16,7 @@ import logging
 from typing import TYPE_CHECKING, Any
 
 from wirebroker.cluster.broker_lifecycle import BrokerLifecycle
+from wirebroker.cluster.data_directory import offline_ids
 from wirebroker.codecs.errors import KafkaError
 
 if TYPE_CHECKING:
@@ -99,23 +100,20 @@ class OwnLifecycle(BrokerLifecycle):
 
         Then its partitions are out of service until a restart, and led here all the same.
         """
-        if self.has_others and self._offline():
+        if self.has_others and offline_ids(self._directories):
             self._telling = self._begin(self._telling, self._tell_of_disks(), "failed disks")
 
     async def _tell_of_disks(self) -> None:
         """Name all that are offline, and those that fail meanwhile; the root of a task."""
         told: list[bytes] = []
         try:
-            while told != (offline := self._offline()):
+            while told != (offline := offline_ids(self._directories)):
                 await self.disks_failed(offline)
                 told = offline
         except KafkaError as error:
             LOGGER.warning(
                 "what failed disks held is still led here: %s", error.message or error.code.name
             )
-
-    def _offline(self) -> list[bytes]:
-        return [each.files.directory_id for each in self._directories if not each.is_online]
 
     async def _look(self, change: ImageChange, image: ClusterImage) -> None:
         """See whether it was unregistered."""

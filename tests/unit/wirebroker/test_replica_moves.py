@@ -136,6 +136,12 @@ def held(server: Server) -> Partition:
     return broker_of(server).replicas.find("t", b"", by_id=False)[0][0]
 
 
+def known_place(server: Server) -> bytes:
+    """Return where the metadata says that t-0 lies."""
+    broker = broker_of(server)
+    return directory_of(broker.metadata.image.topics["t"].partitions[0], broker.node_id)
+
+
 def place(server: Server) -> str:
     return held(server).directory.path
 
@@ -265,6 +271,38 @@ async def test_a_copy_that_a_kill_has_left_alone_is_the_log(tmp_path: Path, is_t
             assert place(server) == str(two)
             await check(client, 5)
         assert len(list(one.glob("t-0.*-stray"))) == is_twice
+
+
+@pytest.mark.parametrize("is_replaced", [True, False])
+async def test_a_copy_is_not_the_log_because_the_disk_of_that_is_gone(
+    tmp_path: Path, is_replaced: bool
+) -> None:
+    one, two = tmp_path / "one", tmp_path / "two"
+    settings = {**SLOW, "metadata.log.dir": str(tmp_path / "metadata")}
+    async with asyncio.timeout(PATIENCE_S):
+        async with running(one, two, settings=settings) as server, client_of(server) as client:
+            await started(one, two, client, server, 5)
+            await until(lambda: known_place(server) == held(server).directory.directory_id)
+            assert await move(client, two) == ErrorCode.NONE
+            await until(lambda: _copied(server, two))
+        left = futures(two)
+        away = one.rename(tmp_path / "away")
+        one.mkdir()
+        if not is_replaced:
+            (one / "meta.properties").mkdir()  # cannot be read
+        async with running(one, two, settings=settings) as server, client_of(server) as client:
+            if is_replaced:
+                await check(client, 0)
+                assert [each.name.endswith("-stray") for each in two.glob("t-0.*")] == [True]
+                return
+            assert not held(server).directory.is_online
+            assert futures(two) == left
+        shutil.rmtree(one)
+        away.rename(one)
+        del settings["replica.alter.log.dirs.io.max.bytes.per.second"]
+        async with running(one, two, settings=settings) as server, client_of(server) as client:
+            await until(lambda: place(server) == str(two))
+            await check(client, 5)
 
 
 async def test_a_directory_that_cannot_be_written_leaves_all_as_it_was(
