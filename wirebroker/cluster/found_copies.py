@@ -3,10 +3,10 @@
     a copy beside its log             the move begins anew (replica_moves.py)
     a copy without its log
       where the metadata says         it was whole: it is the log
-      elsewhere                       the log was lost with its disk: the copy, of which nobody knows
-                                      how much it has, is put aside, and the move begins anew
-                                      with whatever log there will be; if a directory has failed the
-                                      log may lie there, and the copy stays as it is
+      elsewhere                       the log was lost with its disk: the copy, of which nobody
+                                      knows how much it has, is put aside, and the move begins
+                                      anew with whatever log there will be; if a directory has
+                                      failed the log may lie there, and the copy stays as it is
     a log in two directories          it is the one that the metadata names; what a kill of Kafka's
                                       leaves, or a loss of power
 

@@ -174,7 +174,7 @@ def places_of(server: Server, node_id: int) -> dict[int, bytes]:
 
 
 async def divided(servers: dict[int, Server], node_id: int) -> tuple[list[int], list[int]]:
-    """Create t on a broker and the other one; return what lies in its first and second directory."""
+    """Create t on both brokers; return what lies in the first and second directory of one."""
     await create(servers[1], [node_id, 3 - node_id])
     await until(lambda: bytes(16) not in places_of(servers[1], node_id).values())
     first = broker_of(servers[node_id]).replicas.directories[0].directory_id
