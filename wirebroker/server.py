@@ -86,6 +86,7 @@ if TYPE_CHECKING:
     from wirebroker.cluster.broker_lifecycle import BrokerLifecycle
     from wirebroker.cluster.quorum_controller import QuorumController
     from wirebroker.codecs.metadata_records import MetadataRecord
+    from wirebroker.coordinator.controller.cluster_image import ClusterImage
     from wirebroker.handlers import Registry
     from wirebroker.http.server import HttpServer
     from wirebroker.membership.quorum import Quorum
@@ -416,13 +417,7 @@ class Server:
         loaded = metadata.image
         config = dynamic_config(config, loaded, node_id)
         quorum.use_config(config)
-        replicas = ReplicaManager(
-            self._directories.of_logs, self.files, config=config, clock=clock, node_id=node_id
-        )
-        quorum.on_disk_failure(replicas.file_failed)
-        quorum.watch_disks(replicas.directories)
-        replicas.on_directory_failed = quorum.disk_failed
-        await replicas.load(loaded)
+        replicas = await self._open_replicas(config, loaded)
         replication = self._replication = Replication(
             config,
             replicas=replicas,
@@ -469,6 +464,20 @@ class Server:
         broker.groups.start()
         broker.transactions.start()
         return broker
+
+    async def _open_replicas(self, config: Config, image: ClusterImage) -> ReplicaManager:
+        replicas = ReplicaManager(
+            self._directories.of_logs,
+            self.files,
+            config=config,
+            clock=self.clock,
+            node_id=config.node_id,
+        )
+        self.quorum.on_disk_failure(replicas.file_failed)
+        self.quorum.watch_disks(replicas.directories)
+        replicas.on_directory_failed = self.quorum.disk_failed
+        await replicas.load(image)
+        return replicas
 
     async def _begin_to_lead(self, replication: Replication) -> None:
         replication.start()

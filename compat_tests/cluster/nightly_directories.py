@@ -1,6 +1,6 @@
-"""A broker of either kind, under a controller of either kind, starts without one of its directories.
+"""Brokers of either kind, under controllers of either kind, start without one of their directories.
 
-What it leaves there is led by the other broker, what lies elsewhere is served on; once the
+What lies there is led by the other broker, what lies elsewhere is served on; once the
 directory is back it catches up.
 """
 
