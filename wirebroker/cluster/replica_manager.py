@@ -19,6 +19,7 @@ import contextlib
 import logging
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wirebroker.clock import Clock, Slices
@@ -120,6 +121,7 @@ class ReplicaManager:
         node_id: int,
     ) -> None:
         self.directories = [DataDirectory(directory) for directory in directories]
+        self.use_cordon(config)
         self.commits = GroupCommit(
             is_always=config.str("wirebroker.durability") == "fsync",
             on_failure=self.directory_failed,
@@ -339,6 +341,13 @@ class ReplicaManager:
             if resource_type == ResourceType.TOPIC and topic_now is not None:
                 await self._apply_settings(image, topic_now, slices)
 
+    def use_cordon(self, config: Config) -> None:
+        """Keep new replicas out of those directories that a configuration names."""
+        named = config.list("cordoned.log.dirs")
+        paths = {str(Path(each).absolute()) for each in named}
+        for directory in self.directories:
+            directory.is_cordoned = "*" in named or directory.path in paths
+
     async def use_config(self, config: Config, image: ClusterImage) -> None:
         """Take over changed defaults of topics, and how long producers are remembered."""
         slices = Slices(self._clock)
@@ -437,15 +446,17 @@ class ReplicaManager:
     ) -> list[PartitionImage]:
         """Create partitions; return those whose disk failed or is full.
 
-        Each comes to where the metadata says that it lies, else to where the fewest are.
+        Each comes to where the metadata says that it lies, else to where the fewest are and that
+        is not cordoned.
 
         Directories that are found full are added to `full`.
         """
         counts = {directory: len(directory.partitions) for directory in usable}
+        open_ones = [each for each in usable if not each.is_cordoned] or usable[:1]
         placed: list[tuple[PartitionImage, DataDirectory]] = []
         by_id = {directory.directory_id: directory for directory in usable}
         for partition in new:
-            emptiest = min(usable, key=lambda directory: counts[directory])
+            emptiest = min(open_ones, key=lambda directory: counts[directory])
             where = by_id.get(directory_of(partition, self.node_id), emptiest)
             preferred = self._preferred.pop((topic.name, partition.index), where)
             where = preferred if preferred in usable else where

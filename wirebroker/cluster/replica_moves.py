@@ -105,6 +105,8 @@ class ReplicaMoves:
             return ErrorCode.LOG_DIR_NOT_FOUND
         if not target.is_online:
             return ErrorCode.KAFKA_STORAGE_ERROR
+        if target.is_cordoned:
+            return ErrorCode.INVALID_REPLICA_ASSIGNMENT
         partitions, _ = self._replicas.find(topic, ZERO_UUID, by_id=False)
         partition = partitions.get(index)
         if partition is None:
