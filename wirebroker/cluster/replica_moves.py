@@ -110,7 +110,7 @@ class ReplicaMoves:
         partitions, _ = self._replicas.find(topic, ZERO_UUID, by_id=False)
         partition = partitions.get(index)
         if partition is None:
-            self._replicas.prefer(topic, index, target)
+            self._replicas.choice.prefer(topic, index, target)
             return ErrorCode.REPLICA_NOT_AVAILABLE
         if not partition.directory.is_online:
             return ErrorCode.KAFKA_STORAGE_ERROR

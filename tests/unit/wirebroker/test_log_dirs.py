@@ -25,6 +25,7 @@ class Replicas:
     """A topic in one directory, and two in another that may be offline."""
 
     def __init__(self, *, is_online):
+        self.choice = self
         volume = SimpleNamespace(total_bytes=lambda: 1000, free_bytes=lambda: 400)
         self.directories = [
             SimpleNamespace(
