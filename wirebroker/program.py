@@ -30,7 +30,8 @@ def _leave(status: int) -> None:
     gc.freeze()
     if threading.active_count() > 1:  # whose work Python waits for
         sys.exit(status)
-    atexit._run_exitfuncs()
+    # Nothing public does it.
+    atexit._run_exitfuncs()  # pyright: ignore[reportPrivateUsage]
     try:
         sys.stdout.flush()
         sys.stderr.flush()

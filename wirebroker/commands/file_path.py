@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 import click
@@ -17,7 +18,10 @@ class FilePath(click.Path):
     """
 
     def convert(
-        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+        self,
+        value: str | os.PathLike[str],
+        param: click.Parameter | None,
+        ctx: click.Context | None,
     ) -> Path:
         """Return a path to what was named.
 
@@ -26,4 +30,4 @@ class FilePath(click.Path):
         """
         from pathlib import Path  # noqa: PLC0415 - see above
 
-        return value if isinstance(value, Path) else Path(super().convert(value, param, ctx))
+        return Path(os.fsdecode(super().convert(value, param, ctx)))
