@@ -5,6 +5,9 @@ SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 MAKEFLAGS += --no-print-directory
 
+# Where it is set, every broker and verb that tests start would compile all of its modules anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 PYTHON ?= python3
 ARGS ?=
 # make run COMPILED=1 waits until the hot path is compiled, if it isn't.

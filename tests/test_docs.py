@@ -101,7 +101,6 @@ def environment_of(port: int) -> dict[str, str]:
         "KAFKA_LISTENERS": f"PLAINTEXT://127.0.0.1:{port}",
         "WIREBROKER_BOOTSTRAP": f"127.0.0.1:{port}",
         "PYTEST_ADDOPTS": "--collect-only -q -p no:cacheprovider",
-        "PYTHONDONTWRITEBYTECODE": "1",
         "WIREBROKER_COMPILE": "0",  # minutes, and tested elsewhere
     }
 

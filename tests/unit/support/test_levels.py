@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -45,3 +47,16 @@ def test_what_the_compiled_run_leaves_out_is_there():
 
 def test_what_workers_are_given_together_or_apart_is_there():
     assert [path for path in (*APART, *TOGETHER) if not (_ROOT / path).is_file()] == []
+
+
+def test_what_tests_start_keeps_its_compiled_modules(tmp_path):
+    """Each of hundreds of brokers and verbs would compile all of its modules anew: half its CPU."""
+    lines = (_ROOT / "Makefile").read_text(encoding="utf-8").splitlines()
+    switch = [line for line in lines if "BYTECODE" in line]
+    (tmp_path / "Makefile").write_text("\n".join([*switch, "show:", "\t@env"]))
+    environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
+    done = subprocess.run(
+        ["make", "show"], cwd=tmp_path, env=environment, capture_output=True, text=True, check=True
+    )
+    assert "PATH=" in done.stdout
+    assert "PYTHONDONTWRITEBYTECODE" not in done.stdout
