@@ -102,8 +102,8 @@ class SendQueue:
         """Do as `send`, or hold a small answer until others that are ready are served as well."""
         poller = self._poller
         if poller is not None and poller.is_batch and not self.unsent_bytes and not self._is_closed:
-            piece = _small(pieces, self._old_pages)
-            if piece is not None:
+            piece = pieces[0] if len(pieces) == 1 else _small(pieces, self._old_pages)
+            if type(piece) is bytes and len(piece) <= _HELD_BYTES:
                 self._held = piece
                 self.unsent_bytes = len(piece)
                 poller.hold(self)
@@ -138,7 +138,7 @@ class SendQueue:
             if small is not None:
                 pieces = [small]
         piece = pieces[0]
-        if len(pieces) == 1 and not self.unsent_bytes and type(piece) is bytes:
+        if type(piece) is bytes and len(pieces) == 1 and not self.unsent_bytes:
             try:
                 sent = self._transport.send(piece)
             except (BlockingIOError, InterruptedError):
@@ -298,10 +298,7 @@ class SendQueue:
 
 
 def _small(pieces: list[Piece], old_pages: OldPages) -> bytes | None:
-    """Return an answer in one piece if it is small and needs no disk."""
-    piece = pieces[0]
-    if len(pieces) == 1:
-        return piece if isinstance(piece, bytes) and len(piece) <= _HELD_BYTES else None
+    """Return an answer of several pieces in one if it is small and needs no disk."""
     size = 0
     for each in pieces:
         size += len(each) if isinstance(each, bytes | bytearray | memoryview) else each.length
