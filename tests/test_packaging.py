@@ -125,8 +125,7 @@ def test_the_sdist_can_be_compiled(distributions):
 
 def test_the_sdist_can_be_built_without_kafka_python(distributions, tmp_path):
     (sdist,) = distributions.glob("*.tar.gz")
-    with tarfile.open(sdist) as archive:
-        archive.extractall(tmp_path, filter="data")
+    subprocess.run(["tar", "xf", str(sdist)], cwd=tmp_path, check=True)
     (folder,) = tmp_path.iterdir()
     ask = "from compiling.messages.build import requirements; print(requirements())"
     done = subprocess.run(
