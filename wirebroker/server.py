@@ -86,6 +86,7 @@ if TYPE_CHECKING:
     from wirebroker.cluster.broker_lifecycle import BrokerLifecycle
     from wirebroker.cluster.quorum_controller import QuorumController
     from wirebroker.codecs.metadata_records import MetadataRecord
+    from wirebroker.coordinator.controller.cluster_image import ClusterImage
     from wirebroker.handlers import Registry
     from wirebroker.http.server import HttpServer
     from wirebroker.membership.quorum import Quorum
@@ -225,8 +226,6 @@ class Server:
             self._directories.open(await self.quorum.find_cluster_id())
             self._port_file.remove()
             broker = self.broker = await self._open_broker()
-            self.quorum.watch_disks(broker.replicas.directories)
-            broker.replicas.on_directory_failed = self.quorum.disk_failed
         except (OSError, KafkaError) as error:
             await self._give_up()
             raise StartError(
@@ -408,22 +407,17 @@ class Server:
         await quorum.open(
             self._directories.metadata_home,
             cluster_id=cluster_id,
-            directory_id=self._directories.of_logs[0].directory_id,
+            directory_id=self._directories.online[0].directory_id,
         )
         # What a newer broker wrote is refused before anything is touched.
-        for directory in self._directories.of_logs:
-            directory.remove_clean_shutdown_marker()
+        self._directories.begin_use()
         metadata, channel = quorum.metadata, quorum.channel
         await self._register()
         # All parts are built from this image, and follow what comes after it (follow_metadata).
         loaded = metadata.image
         config = dynamic_config(config, loaded, node_id)
         quorum.use_config(config)
-        replicas = ReplicaManager(
-            self._directories.of_logs, self.files, config=config, clock=clock, node_id=node_id
-        )
-        quorum.on_disk_failure(replicas.file_failed)
-        await replicas.load(loaded)
+        replicas = await self._open_replicas(config, loaded)
         replication = self._replication = Replication(
             config,
             replicas=replicas,
@@ -470,6 +464,20 @@ class Server:
         broker.groups.start()
         broker.transactions.start()
         return broker
+
+    async def _open_replicas(self, config: Config, image: ClusterImage) -> ReplicaManager:
+        replicas = ReplicaManager(
+            self._directories.of_logs,
+            self.files,
+            config=config,
+            clock=self.clock,
+            node_id=config.node_id,
+        )
+        self.quorum.on_disk_failure(replicas.file_failed)
+        self.quorum.watch_disks(replicas.directories)
+        replicas.on_directory_failed = self.quorum.disk_failed
+        await replicas.load(image)
+        return replicas
 
     async def _begin_to_lead(self, replication: Replication) -> None:
         replication.start()
@@ -523,7 +531,7 @@ class Server:
 
     async def _register(self) -> None:
         """Register as a broker of the cluster: what a kill has left of the last is gone by that."""
-        directories = self._directories.of_logs
+        directories = self._directories.online
         epochs = {directory.previous_broker_epoch for directory in directories}
         endpoints = [endpoint_of(listener, sock) for listener, sock in self._sockets]
         await self.quorum.lifecycle.register(

@@ -19,7 +19,11 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from wirebroker.cluster.controller_channel import check_answer
 from wirebroker.cluster.controller_sender import ControllerSender
 from wirebroker.codecs.api_keys import ApiKey
-from wirebroker.coordinator.controller.cluster_image import METADATA_VERSION, directory_of
+from wirebroker.coordinator.controller.cluster_image import (
+    UNASSIGNED_DIRECTORY,
+    directory_of,
+)
+from wirebroker.coordinator.controller.feature_control import has_directory_assignments
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -34,8 +38,6 @@ logger = logging.getLogger(__name__)
 _RETRY_S: Final = 0.1
 # As many as Kafka's brokers put into one request.
 _MOST_AT_ONCE: Final = 2_250
-# 3.7-IV2: the first that knows of directories.
-_FIRST_METADATA_VERSION: Final = 17
 
 
 # With the ids of the directories.
@@ -63,9 +65,10 @@ class DirectoryAssignments(ControllerSender["_Batch"]):
     def note(self, partitions: Iterable[Partition]) -> None:
         """Have those told that lie elsewhere than the metadata says."""
         for partition in partitions:
-            directory_id = self._planned.get(partition, partition.directory.files.directory_id)
+            directory_id = self._planned.get(partition, partition.directory.directory_id)
             known = self._known(partition)
-            if known is not None and known != directory_id:
+            # Where it lies in one that could not be opened, the metadata knows better.
+            if known is not None and directory_id not in {known, UNASSIGNED_DIRECTORY}:
                 self._tell(partition, directory_id)
 
     async def tell(self, partition: Partition, directory_id: bytes) -> None:
@@ -87,7 +90,7 @@ class DirectoryAssignments(ControllerSender["_Batch"]):
         controller has taken the plan may not have come here yet.
         """
         planned = self._planned.pop(partition, None)
-        directory_id = partition.directory.files.directory_id
+        directory_id = partition.directory.directory_id
         if planned == directory_id:
             self.note((partition,))
         elif planned is not None and self._known(partition) is not None:
@@ -119,7 +122,7 @@ class DirectoryAssignments(ControllerSender["_Batch"]):
             partition.is_retired
             or found is None
             or node_id not in found.replicas
-            or image.features.get(METADATA_VERSION, 0) < _FIRST_METADATA_VERSION
+            or not has_directory_assignments(image.features)
         ):
             return None
         return directory_of(found, node_id)

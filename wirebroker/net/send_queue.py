@@ -24,7 +24,7 @@ from wirebroker.threads import Work, begin_in_thread
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from wirebroker.net.old_pages import OldPages
     from wirebroker.net.transport import ConnectionTransport
@@ -117,7 +117,7 @@ class SendQueue:
             return
         self.unsent_bytes = 0
         try:
-            self.send([held])
+            self._send_one(held)
         except OSError as error:
             self._on_error(error)
 
@@ -139,13 +139,21 @@ class SendQueue:
                 pieces = [small]
         piece = pieces[0]
         if type(piece) is bytes and len(pieces) == 1 and not self.unsent_bytes:
-            try:
-                sent = self._transport.send(piece)
-            except (BlockingIOError, InterruptedError):
-                sent = 0
-            if sent == len(piece):
-                return
-            pieces = [memoryview(piece)[sent:]]
+            self._send_one(piece)
+        else:
+            self._append(pieces)
+
+    def _send_one(self, piece: bytes) -> None:
+        """Send, with nothing unsent before it, and queue what the socket doesn't take."""
+        try:
+            sent = self._transport.send(piece)
+        except (BlockingIOError, InterruptedError):
+            sent = 0
+        if sent != len(piece):
+            self._append([memoryview(piece)[sent:]])
+
+    def _append(self, pieces: Sequence[Piece]) -> None:
+        """Queue pieces, and send if nobody does."""
         items = self._items
         if items is None:
             items = self._items = deque()
