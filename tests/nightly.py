@@ -110,9 +110,12 @@ STEPS = (
     ),
     Step(
         "properties",
-        _tests("tests/property", "--seed", "random", "--budget-scale", "10", "-n", "2"),
-        20,
-        "ten times the examples of randomized tests",
+        _tests(
+            *("tests/property", "tests/java", "--long"),
+            *("--seed", "random", "--budget-scale", "20", "-n", "2"),
+        ),
+        25,
+        "many times the examples of randomized tests, messages through Kafka's classes among them",
     ),
     Step(
         "churn",
