@@ -73,8 +73,8 @@ from wirebroker.ready_lines import (
     BoundListener,
     is_everywhere,
 )
+from wirebroker.security.listener_sasl import ListenerSasl
 from wirebroker.security.listener_tls import ListenerTls
-from wirebroker.security.sasl_doors import SaslDoors, read_keys
 from wirebroker.storage.files import Files
 from wirebroker.threads import Work, in_thread, until_idle
 
@@ -131,7 +131,7 @@ class Server:
         self._directories = LockedDirectories(config, self.files)
         self.listeners: OpenListeners | None = None
         self._table: ConnectionTable | None = None
-        self._sasl: SaslDoors | None = None
+        self._sasl = ListenerSasl(self.clock, token_secret=config.optional_str(SECRET_KEY))
         self._tls = ListenerTls(self._settings)
         # Held while a configuration is taken over.
         self._following = asyncio.Lock()
@@ -218,7 +218,7 @@ class Server:
         data_files = data_files_within(open_files, wanted=self.config.int("wirebroker.open.files"))
         self.files.bound_open_files(data_files)
         try:
-            token_checks = await read_keys(listeners_of(self.config), self.clock)
+            await self._sasl.read_keys(listeners_of(self.config))
             self._bind()
             self.quorum.bind()
             await self._tls.open([each for each, _ in self._sockets])
@@ -243,13 +243,7 @@ class Server:
         dispatcher = Dispatcher(
             broker, self._handlers(broker), gate=self._gate, metrics=self.metrics
         )
-        self._sasl = SaslDoors(
-            dispatcher,
-            lambda: broker.metadata.image,
-            self.clock,
-            token_secret=self.config.optional_str(SECRET_KEY),
-            checks=token_checks,
-        )
+        self._sasl.serve(dispatcher, lambda: broker.metadata.image)
         self._table = ConnectionTable(
             loop=asyncio.get_running_loop(),
             dispatch=dispatcher,
@@ -306,8 +300,7 @@ class Server:
             await self.broker.groups.stop()
         if self._table is not None:
             await self._table.close(grace_s=STOP_GRACE_S)
-        if self._sasl is not None:
-            self._sasl.close()
+        self._sasl.close()
         if self._compactor is not None:
             await self._compactor.stop()
         if self._maintenance is not None:
@@ -337,8 +330,7 @@ class Server:
         self._port_file.remove()
         self.listeners.close()
         table.cut()
-        if self._sasl is not None:
-            self._sasl.close()
+        self._sasl.close()
         broker.is_stopping = True
         broker.replicas.wake_all()
         for part in (self._compactor, self._maintenance, broker.transactions, broker.groups):
@@ -372,7 +364,6 @@ class Server:
         assert self.broker is not None
         assert self.listeners is not None
         assert self._compactor is not None
-        assert self._sasl is not None
         self._compactor.config_changed()
         self._sasl.use_listeners(listeners_of(config))
         await self._tls.use_listeners(listeners_of(config))
@@ -556,8 +547,7 @@ class Server:
         await self._release()
 
     async def _release(self) -> None:
-        if self._sasl is not None:
-            self._sasl.close()
+        self._sasl.close()
         if self._push is not None:
             await self._push.close()
         if self.http is not None:

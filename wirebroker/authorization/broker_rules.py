@@ -153,11 +153,13 @@ def find_coordinator(asked: AskedRequest) -> Steps[Ruling]:
     if not several:
         return Ruling({**nowhere, "error_message": MESSAGES[error]})
     body.coordinator_keys = [key for key in keys if allowed[key]]
+    # Kafka refuses a request about share groups as a whole, and that has a sentence.
+    message = MESSAGES[error] if need is CLUSTER_ACTION else ""
 
     def merge(answer: Mapping[str, Any]) -> Mapping[str, Any]:
         found = iter(answer["coordinators"])
         coordinators = [
-            next(found) if allowed[key] else {"key": key, "error_message": "", **nowhere}
+            next(found) if allowed[key] else {"key": key, "error_message": message, **nowhere}
             for key in keys
         ]
         return with_field(answer, "coordinators", coordinators)

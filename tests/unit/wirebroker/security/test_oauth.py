@@ -192,16 +192,23 @@ def test_each_key_of_the_file_counts_and_no_other(tmp_path: Path) -> None:
         ({"audiences": ("kafka",)}, {"aud": "kafka"}, {}),
         ({"required_scopes": ("a", "b")}, {"scope": "b a c"}, {"scope": ["a"]}),
         ({"subject_claim": "mail"}, {"mail": "alice"}, {"mail": None}),
-        ({"skew_ms": 30_000}, {"exp": -20}, {"exp": -40}),
-        ({"skew_ms": 900_000}, {"nbf": 100}, {"nbf": 10_000}),
+        ({"skew_ms": 30_000}, {"iat": -60, "exp": -20}, {"iat": -60, "exp": -40}),
+        ({"skew_ms": 900_000}, {"nbf": 100}, {"nbf": 1000, "exp": 2000}),
+        # As Kafka has it: not when it was made counts, but that it is said, and before the end.
+        ({}, {"iat": 3600, "exp": 7200}, {"iat": None}),
+        ({"skew_ms": 30_000}, {"iat": -20, "exp": -20}, {"exp": -20}),
+        ({"skew_ms": 30_000}, {"nbf": 10, "exp": 10, "iat": 0}, {"nbf": 20, "exp": 10}),
     ],
 )
 def test_what_has_to_stand_in_a_token(
     tmp_path: Path, settings: dict[str, Any], good: dict[str, Any], bad: dict[str, Any]
 ) -> None:
     def token(others: dict[str, Any]) -> str:
+        start = now()
         times: dict[str, Any] = {
-            name: now() + others[name] for name in ("exp", "nbf") if name in others
+            name: start + others[name]
+            for name in ("exp", "nbf", "iat")
+            if others.get(name) is not None
         }
         return signed(ELLIPTIC, "one", **{**others, **times})
 
