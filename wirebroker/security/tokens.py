@@ -196,15 +196,30 @@ class TokenChecks:
                     text = file.read(_LONGEST_FILE_BYTES)
             else:
                 text = _asked(settings, self._ending)
-            keys = self._jwt.PyJWKSet.from_dict(json.loads(text)).keys
-        except (
-            *(OSError, ValueError, TypeError, AttributeError, RecursionError, WebError),
-            self._jwt.PyJWTError,
-        ) as error:
+            found = self._usable(json.loads(text)["keys"], str(path))
+        except (OSError, ValueError, TypeError, KeyError, RecursionError, WebError) as error:
             raise ConfigError(f"{path} has no JSON Web Keys: {error}") from None
-        found = {key.key_id or "": key for key in keys if key.algorithm_name in _ALGORITHMS}
         if not found:
             raise ConfigError(f"{path} has no public key that tokens could be signed by")
+        return found
+
+    def _usable(self, rows: Any, path: str) -> Mapping[str, Any]:
+        """Return the keys of a set that tokens could be signed by; others take none with them."""
+        found: dict[str, Any] = {}
+        for number, row in enumerate(rows):
+            try:
+                key = self._jwt.PyJWK(row)
+                key_id = "" if key.key_id is None else key.key_id
+                is_usable = isinstance(key_id, str) and key.algorithm_name in _ALGORITHMS
+            except (
+                *(TypeError, ValueError, AttributeError, NotImplementedError, RecursionError),
+                self._jwt.PyJWTError,
+            ):
+                is_usable = False
+            if is_usable:
+                found[key_id] = key
+            else:  # what is wrong with it is not said: that would be the key
+                logger.info("key %d of %s is none that tokens could be signed by", number, path)
         return found
 
 
