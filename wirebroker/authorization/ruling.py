@@ -12,14 +12,14 @@ A leaf of this room.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Generator
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, TypeVar
 
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.request import LargeResponse
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from wirebroker.authorization.access import Asking
     from wirebroker.clock import Steps
@@ -63,8 +63,10 @@ class Ruling(NamedTuple):
 
     def merged(self, answer: Any) -> Steps[Mapping[str, Any]]:
         """Return the client's answer, in steps."""
-        whole = answer if self.merge is None else self.merge(answer)
-        return whole if isinstance(whole, Mapping) else (yield from whole)
+        whole: Mapping[str, Any] | Steps[Mapping[str, Any]] = (
+            answer if self.merge is None else self.merge(answer)
+        )
+        return (yield from whole) if isinstance(whole, Generator) else whole
 
 
 SERVED: Final = Ruling()

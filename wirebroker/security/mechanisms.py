@@ -235,7 +235,8 @@ class ScramMechanism:
     def _keys_of_nobody(self, user: str) -> ScramKeys:
         """Return keys for a user who is not there: the same salt each time, and no proof fits."""
         secret = keyed_digest("sha512", self._salt_key, f"{self._number}{user}".encode())
-        forms = {} if self.is_by_token else self._forms()  # tokens look like those of Kafka's tools
+        # Tokens look as Kafka's tools make users.
+        forms: ScramForms = {} if self.is_by_token else self._forms()
         form = form_at(forms, int.from_bytes(secret[:8], "big"))
         salt = salt_of(int.from_bytes(secret[32:], "big") >> (256 - SALT_BITS))
         if form.salt_bytes:

@@ -207,20 +207,21 @@ class TokenChecks:
         """Return the keys of a set that tokens could be signed by; others take none with them."""
         found: dict[str, Any] = {}
         for number, row in enumerate(rows):
-            try:
-                key = self._jwt.PyJWK(row)
-                key_id = "" if key.key_id is None else key.key_id
-                is_usable = isinstance(key_id, str) and key.algorithm_name in _ALGORITHMS
-            except (
-                *(TypeError, ValueError, AttributeError, NotImplementedError, RecursionError),
-                self._jwt.PyJWTError,
-            ):
-                is_usable = False
-            if is_usable:
+            key = self._key_of(row)
+            key_id = "" if key is None or key.key_id is None else key.key_id
+            if key is not None and isinstance(key_id, str) and key.algorithm_name in _ALGORITHMS:
                 found[key_id] = key
             else:  # what is wrong with it is not said: that would be the key
                 logger.info("key %d of %s is none that tokens could be signed by", number, path)
         return found
+
+    def _key_of(self, row: object) -> Any:
+        """Return a JSON Web Key; None if it is none."""
+        wrong = (TypeError, ValueError, AttributeError, NotImplementedError, RecursionError)
+        try:
+            return self._jwt.PyJWK(row)
+        except (*wrong, self._jwt.PyJWTError):
+            return None
 
 
 def _asked(settings: OAuthSettings, ending: Ending) -> bytes:
