@@ -1,7 +1,8 @@
 """What pipelines cost: Spark through either broker, an archive's rate, the latency of windows.
 
-    python -m benchmarks.pipelines [--scale 0.05] [--pairs 3] [--ours CHECKOUT] [--only NAME]
-                                   [--seconds 120] [--output latency.svg]
+    python -m benchmarks.pipelines [--scale 0.05] [--sizes '1 KiB'] [--pairs 3]
+                                   [--ours CHECKOUT] [--only NAME] [--seconds 120]
+                                   [--output latency.svg]
 
     brokers   20 million records of 100 B and 2 million of 1 KiB, times the scale, read to their
               end by Spark's connector from wirebroker and from Apache Kafka in turns (A B, B A):
@@ -38,12 +39,13 @@ from benchmarks.spark_reads import (
     largest_worker_mb,
     median_of,
     spark_process,
+    start_spark,
 )
 from compat_tests.clients import confluent
 from spark_it import job_kit, records, session
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
     from tests.support.brokers import Broker
 
@@ -62,7 +64,7 @@ def main() -> None:
     for name, measure in parts.items():
         if options.only in (None, name):
             with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
-                spark = session.start(Path(folder) / "spark")
+                spark = start_spark(Path(folder) / "spark")
                 stack.callback(session.stop, spark)
                 measure(spark, Path(folder), options, stack)
 
@@ -70,6 +72,7 @@ def main() -> None:
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--scale", type=float, default=1.0, help="of the numbers of records")
+    parser.add_argument("--sizes", type=lambda text: text.split(","), default=list(SIZES))
     parser.add_argument("--pairs", type=int, default=3)
     parser.add_argument("--ours", type=Path, help="a compiled checkout")
     parser.add_argument("--seconds", type=int, default=120, help="how long windows are watched")
@@ -91,7 +94,8 @@ def _brokers(
     ours = _started(stack, Checkout(folder / "ours", options.ours))
     print("| records | through Apache Kafka | through wirebroker | rate | CPU | broker's CPU |")
     print("|---|---|---|---|---|---|", flush=True)
-    for size, (record_bytes, most) in SIZES.items():
+    for size in options.sizes:
+        record_bytes, most = SIZES[size]
         count = max(PARTITIONS, int(most * options.scale))
         topic = f"t-{record_bytes}"
         runs: dict[str, list[Read]] = {"a": [], "b": []}
@@ -100,9 +104,12 @@ def _brokers(
             fill(broker, topic, record_bytes, count, "none")
         for number in range(options.pairs + 1):
             for kind in sorted(runs, reverse=bool(number % 2)):
-                found = _read(spark, both[kind], topic, count)
-                if number:  # the first pair warms up
+                table = _table(spark, both[kind], topic)
+                found = _read(table, both[kind])
+                if number:
                     runs[kind].append(found)
+                else:  # the first pair warms up
+                    assert table.count() == count
         pairs = ReadPairs(size, "none", count, runs["a"], runs["b"], 0.0)
         cells = [
             f"{count:,} of {size}",
@@ -119,19 +126,20 @@ def _brokers(
         print(f"| {' | '.join(cells)} |", flush=True)
 
 
-def _read(spark: SparkSession, broker: Broker, topic: str, count: int) -> Read:
+def _table(spark: SparkSession, broker: Broker, topic: str) -> DataFrame:
     reader = spark.read.format("kafka").option("kafka.bootstrap.servers", broker.bootstrap)
-    table = reader.option("subscribe", topic).load()
+    return reader.option("subscribe", topic).load()
+
+
+def _read(table: DataFrame, broker: Broker) -> Read:
     cpu, broker_cpu = cpu_of_tree(spark_process()), cpu_seconds(broker.process_id)
     begun = time.perf_counter()
     table.write.format("noop").mode("overwrite").save()
-    found = Read(
+    return Read(
         time.perf_counter() - begun,
         cpu_of_tree(spark_process()) - cpu,
         cpu_seconds(broker.process_id) - broker_cpu,
     )
-    assert table.count() == count
-    return found
 
 
 def _archive(
@@ -142,7 +150,8 @@ def _archive(
     ours = _started(stack, Checkout(folder / "ours", options.ours))
     print("| archive of | MB/s of log | records/s | CPU a record | worker | Parquet / log |")
     print("|---|---|---|---|---|---|", flush=True)
-    for size, (record_bytes, most) in SIZES.items():
+    for size in options.sizes:
+        record_bytes, most = SIZES[size]
         count = max(PARTITIONS, int(most * options.scale))
         topic = f"t-{record_bytes}"
         fill(ours, topic, record_bytes, count, "none")

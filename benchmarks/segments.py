@@ -1,7 +1,7 @@
 """Spark reading a topic: the data source over log directories beside the stock Kafka connector.
 
-    python -m benchmarks.segments [--scale 0.05] [--codecs none,lz4] [--pairs 3] [--ours CHECKOUT]
-                                  [--output segments.svg]
+    python -m benchmarks.segments [--scale 0.05] [--sizes '1 KiB'] [--codecs none,lz4] [--pairs 3]
+                                  [--ours CHECKOUT] [--output segments.svg]
 
 20 million records of 100 B and 2 million of 1 KiB, times the scale, in 4 partitions of a broker of
 ours that runs; each read to its end by both in turns (A B, B A), all columns of the connector's.
@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import itertools
 import os
 import subprocess
 import sys
@@ -34,12 +35,13 @@ from benchmarks.spark_reads import (
     largest_worker_mb,
     median_of,
     spark_process,
+    start_spark,
 )
 from spark_it import session
 from tests.support.brokers import make_broker
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
     from tests.support.brokers import Broker
 
@@ -60,14 +62,14 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         broker = make_broker("wirebroker", Path(folder) / "broker")
         broker.start()
-        spark = session.start(Path(folder) / "spark")
+        spark = start_spark(Path(folder) / "spark")
         segments = importlib.import_module("wirebroker.segments")
         spark.dataSource.register(segments.SegmentDataSource)
         try:
             print("| records | codec | connector | segments | rate | CPU | worker |")
             print("|---|---|---|---|---|---|---|", flush=True)
             rows = []
-            for size, codec in ((size, codec) for size in SIZES for codec in options.codecs):
+            for size, codec in itertools.product(options.sizes, options.codecs):
                 rows.append(_measure(spark, broker, size, codec, options))
                 print(_told(rows[-1]), flush=True)
             if options.output:
@@ -80,6 +82,7 @@ def main() -> None:
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--scale", type=float, default=1.0, help="of the numbers of records")
+    parser.add_argument("--sizes", type=lambda text: text.split(","), default=list(SIZES))
     parser.add_argument("--codecs", type=lambda text: text.split(","), default=list(CODECS))
     parser.add_argument("--pairs", type=int, default=3)
     parser.add_argument("--ours", type=Path, help="a compiled checkout for the workers")
@@ -104,9 +107,12 @@ def _measure(
     runs: dict[str, list[Read]] = {CONNECTOR: [], SEGMENTS: []}
     for number in range(options.pairs + 1):
         for kind in sorted(runs, reverse=bool(number % 2)):
-            found = _read(spark, broker, kind, topic, count)
-            if number:  # the first pair warms up
+            table = _table(spark, broker, kind, topic)
+            found = _read(broker, kind, table)
+            if number:
                 runs[kind].append(found)
+            else:  # the first pair warms up
+                assert table.count() == count
     worker_mb = largest_worker_mb(spark_process())
     return ReadPairs(size, codec, count, runs[CONNECTOR], runs[SEGMENTS], worker_mb)
 
@@ -128,7 +134,7 @@ def _told(pairs: ReadPairs) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def _read(spark: SparkSession, broker: Broker, kind: str, topic: str, count: int) -> Read:
+def _table(spark: SparkSession, broker: Broker, kind: str, topic: str) -> DataFrame:
     if kind == CONNECTOR:
         reader = spark.read.format("kafka").option("kafka.bootstrap.servers", broker.bootstrap)
         table = reader.option("subscribe", topic).load()
@@ -137,17 +143,19 @@ def _read(spark: SparkSession, broker: Broker, kind: str, topic: str, count: int
         table = spark.read.format("wirebroker-segments").options(**options)
         table = table.load(str(broker.data_dir))
     assert ",".join(table.columns) == COLUMNS
+    return table
+
+
+def _read(broker: Broker, kind: str, table: DataFrame) -> Read:
     cpu, broker_cpu = cpu_of_tree(spark_process()), cpu_seconds(broker.process_id)
     begun = time.perf_counter()
     table.write.format("noop").mode("overwrite").save()
     seconds = time.perf_counter() - begun
-    found = Read(
+    return Read(
         seconds,
         cpu_of_tree(spark_process()) - cpu,
         cpu_seconds(broker.process_id) - broker_cpu if kind == CONNECTOR else 0.0,
     )
-    assert table.count() == count
-    return found
 
 
 if __name__ == "__main__":

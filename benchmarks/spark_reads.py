@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from benchmarks.machine import cpu_seconds
 from compat_tests.clients import confluent
-from spark_it import records
+from spark_it import records, session
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from pyspark.sql import SparkSession
 
     from tests.support.brokers import Broker
 
@@ -80,6 +82,11 @@ def fill(broker: Broker, topic: str, record_bytes: int, count: int, codec: str) 
             except BufferError:
                 producer.poll(0.1)
     assert producer.flush(600) == 0
+
+
+def start_spark(folder: Path) -> SparkSession:
+    """Start a Spark whose Java compiles as it does for its users."""
+    return session.start(folder, {"spark.driver.extraJavaOptions": f"-Djava.io.tmpdir={folder}"})
 
 
 def spark_process() -> int:
