@@ -17,8 +17,7 @@
 
 from __future__ import annotations
 
-import argparse
-import os
+import functools
 import statistics
 import tempfile
 import threading
@@ -32,33 +31,37 @@ from benchmarks.brokers import Checkout, apache_kafka
 from benchmarks.machine import cpu_seconds, describe
 from benchmarks.spark_reads import (
     PARTITIONS,
+    SIZES,
     Read,
     ReadPairs,
+    arguments,
     cpu_of_tree,
     fill,
+    in_turns,
     largest_worker_mb,
     median_of,
     spark_process,
     start_spark,
+    use_checkout,
 )
 from compat_tests.clients import confluent
 from spark_it import job_kit, records, session
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    import argparse
+    from collections.abc import Mapping
+
+    from pyspark.sql import SparkSession
 
     from tests.support.brokers import Broker
 
-SIZES = {"100 B": (100, 20_000_000), "1 KiB": (1024, 2_000_000)}
 WARM_S, A_SECOND = 30, 1_000
 
 
 def main() -> None:
     """Measure what the arguments ask for."""
     options = _arguments()
-    if options.ours is not None:
-        # Before the folder that this runs in, for the workers as well.
-        os.environ |= {"PYTHONPATH": str(options.ours.resolve()), "PYTHONSAFEPATH": "1"}
+    use_checkout(options.ours)
     print(describe(), flush=True)
     parts = {"brokers": _brokers, "archive": _archive, "windows": _windows}
     for name, measure in parts.items():
@@ -70,14 +73,9 @@ def main() -> None:
 
 
 def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--scale", type=float, default=1.0, help="of the numbers of records")
-    parser.add_argument("--sizes", type=lambda text: text.split(","), default=list(SIZES))
-    parser.add_argument("--pairs", type=int, default=3)
-    parser.add_argument("--ours", type=Path, help="a compiled checkout")
+    parser = arguments(__doc__)
     parser.add_argument("--seconds", type=int, default=120, help="how long windows are watched")
     parser.add_argument("--only", choices=("brokers", "archive", "windows"))
-    parser.add_argument("--output", type=Path, help="a picture of the latency of windows, .svg")
     return parser.parse_args()
 
 
@@ -98,48 +96,43 @@ def _brokers(
         record_bytes, most = SIZES[size]
         count = max(PARTITIONS, int(most * options.scale))
         topic = f"t-{record_bytes}"
-        runs: dict[str, list[Read]] = {"a": [], "b": []}
         both = {"a": theirs, "b": ours}
         for broker in both.values():
             fill(broker, topic, record_bytes, count, "none")
-        for number in range(options.pairs + 1):
-            for kind in sorted(runs, reverse=bool(number % 2)):
-                table = _table(spark, both[kind], topic)
-                found = _read(table, both[kind])
-                if number:
-                    runs[kind].append(found)
-                else:  # the first pair warms up
-                    assert table.count() == count
-        pairs = ReadPairs(size, "none", count, runs["a"], runs["b"], 0.0)
+        read = functools.partial(_read_of, spark, both, topic, count)
+        runs = in_turns("a", "b", options.pairs, read)
+        pairs = ReadPairs(size, "none", count, *runs, 0.0)
         cells = [
             f"{count:,} of {size}",
             *(
                 f"{count / median_of(each, 'seconds'):,.0f}/s, "
                 f"{median_of(each, 'cpu_s') / count * 1e6:.2f} + "
                 f"{median_of(each, 'broker_cpu_s') / count * 1e6:.2f} us"
-                for each in runs.values()
+                for each in runs
             ),
             f"{pairs.rate_ratio:.2f}",
             f"{pairs.cpu_ratio:.2f}",
-            f"{median_of(runs['a'], 'broker_cpu_s') / median_of(runs['b'], 'broker_cpu_s'):.2f}",
+            f"{median_of(runs[0], 'broker_cpu_s') / median_of(runs[1], 'broker_cpu_s'):.2f}",
         ]
         print(f"| {' | '.join(cells)} |", flush=True)
 
 
-def _table(spark: SparkSession, broker: Broker, topic: str) -> DataFrame:
+def _read_of(
+    spark: SparkSession, brokers: Mapping[str, Broker], topic: str, count: int, kind: str
+) -> Read:
+    broker = brokers[kind]
     reader = spark.read.format("kafka").option("kafka.bootstrap.servers", broker.bootstrap)
-    return reader.option("subscribe", topic).load()
-
-
-def _read(table: DataFrame, broker: Broker) -> Read:
+    table = reader.option("subscribe", topic).load()
     cpu, broker_cpu = cpu_of_tree(spark_process()), cpu_seconds(broker.process_id)
     begun = time.perf_counter()
     table.write.format("noop").mode("overwrite").save()
-    return Read(
+    found = Read(
         time.perf_counter() - begun,
         cpu_of_tree(spark_process()) - cpu,
         cpu_seconds(broker.process_id) - broker_cpu,
     )
+    assert table.count() == count
+    return found
 
 
 def _archive(

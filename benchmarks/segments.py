@@ -13,10 +13,8 @@ have plain Python, and the first line says so. --output draws the ratios (extra 
 
 from __future__ import annotations
 
-import argparse
 import importlib
 import itertools
-import os
 import subprocess
 import sys
 import tempfile
@@ -28,24 +26,29 @@ from benchmarks import spark_pictures
 from benchmarks.machine import cpu_seconds, describe
 from benchmarks.spark_reads import (
     PARTITIONS,
+    SIZES,
     Read,
     ReadPairs,
+    arguments,
     cpu_of_tree,
     fill,
+    in_turns,
     largest_worker_mb,
     median_of,
     spark_process,
     start_spark,
+    use_checkout,
 )
 from spark_it import session
 from tests.support.brokers import make_broker
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    import argparse
+
+    from pyspark.sql import SparkSession
 
     from tests.support.brokers import Broker
 
-SIZES = {"100 B": (100, 20_000_000), "1 KiB": (1024, 2_000_000)}
 CODECS = ("none", "lz4", "zstd", "gzip", "snappy")
 COLUMNS = "key,value,topic,partition,offset,timestamp,timestampType"
 CONNECTOR, SEGMENTS = "connector", "segments"
@@ -54,9 +57,7 @@ CONNECTOR, SEGMENTS = "connector", "segments"
 def main() -> None:
     """Measure what the arguments ask for."""
     options = _arguments()
-    if options.ours is not None:
-        # Before the folder that this runs in, for the workers as well.
-        os.environ |= {"PYTHONPATH": str(options.ours.resolve()), "PYTHONSAFEPATH": "1"}
+    use_checkout(options.ours)
     print(describe())
     print("the workers' columns are made in", "C" if _is_quick() else "plain Python", flush=True)
     with tempfile.TemporaryDirectory() as folder:
@@ -80,13 +81,8 @@ def main() -> None:
 
 
 def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--scale", type=float, default=1.0, help="of the numbers of records")
-    parser.add_argument("--sizes", type=lambda text: text.split(","), default=list(SIZES))
+    parser = arguments(__doc__)
     parser.add_argument("--codecs", type=lambda text: text.split(","), default=list(CODECS))
-    parser.add_argument("--pairs", type=int, default=3)
-    parser.add_argument("--ours", type=Path, help="a compiled checkout for the workers")
-    parser.add_argument("--output", type=Path, help="a picture, .svg")
     return parser.parse_args()
 
 
@@ -104,17 +100,12 @@ def _measure(
     count = max(PARTITIONS, int(most * options.scale))
     topic = f"t-{record_bytes}-{codec}"
     fill(broker, topic, record_bytes, count, codec)
-    runs: dict[str, list[Read]] = {CONNECTOR: [], SEGMENTS: []}
-    for number in range(options.pairs + 1):
-        for kind in sorted(runs, reverse=bool(number % 2)):
-            table = _table(spark, broker, kind, topic)
-            found = _read(broker, kind, table)
-            if number:
-                runs[kind].append(found)
-            else:  # the first pair warms up
-                assert table.count() == count
-    worker_mb = largest_worker_mb(spark_process())
-    return ReadPairs(size, codec, count, runs[CONNECTOR], runs[SEGMENTS], worker_mb)
+
+    def read(kind: str) -> Read:
+        return _read(spark, broker, kind, topic, count)
+
+    runs = in_turns(CONNECTOR, SEGMENTS, options.pairs, read)
+    return ReadPairs(size, codec, count, *runs, largest_worker_mb(spark_process()))
 
 
 def _told(pairs: ReadPairs) -> str:
@@ -134,7 +125,7 @@ def _told(pairs: ReadPairs) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def _table(spark: SparkSession, broker: Broker, kind: str, topic: str) -> DataFrame:
+def _read(spark: SparkSession, broker: Broker, kind: str, topic: str, count: int) -> Read:
     if kind == CONNECTOR:
         reader = spark.read.format("kafka").option("kafka.bootstrap.servers", broker.bootstrap)
         table = reader.option("subscribe", topic).load()
@@ -143,19 +134,17 @@ def _table(spark: SparkSession, broker: Broker, kind: str, topic: str) -> DataFr
         table = spark.read.format("wirebroker-segments").options(**options)
         table = table.load(str(broker.data_dir))
     assert ",".join(table.columns) == COLUMNS
-    return table
-
-
-def _read(broker: Broker, kind: str, table: DataFrame) -> Read:
     cpu, broker_cpu = cpu_of_tree(spark_process()), cpu_seconds(broker.process_id)
     begun = time.perf_counter()
     table.write.format("noop").mode("overwrite").save()
     seconds = time.perf_counter() - begun
-    return Read(
+    found = Read(
         seconds,
         cpu_of_tree(spark_process()) - cpu,
         cpu_seconds(broker.process_id) - broker_cpu if kind == CONNECTOR else 0.0,
     )
+    assert table.count() == count
+    return found
 
 
 if __name__ == "__main__":

@@ -18,12 +18,12 @@ Threads are made when first needed and stay. The fsyncs of the group commit are 
 from __future__ import annotations
 
 import asyncio
-from concurrent.futures import ThreadPoolExecutor
 from enum import Enum
 from typing import TYPE_CHECKING, Any, TypeVar, TypeVarTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from concurrent.futures import ThreadPoolExecutor
 
 _Result = TypeVar("_Result")
 _Arguments = TypeVarTuple("_Arguments")
@@ -42,7 +42,9 @@ class Work(Enum):
     LARGE_CODING = ("large-coding", 1)  # larger ones
     LISTENERS = ("listener", 1)  # sockets that are bound
     LOGINS = ("login", 2)  # clients by Kerberos, whose files are read and written
-    OUR_LOGINS = ("our-login", 2)  # what we ask of a realm or a server of tokens, which may wait
+    OUR_LOGINS = ("our-login", 2)  # what we ask of a realm, which may wait
+    OUR_TOKENS = ("our-token", 4)  # of servers of tokens, one each, likewise
+    KEYS = ("token-keys", 4)  # of servers of keys, likewise
     LOOKUPS = ("lookup", 1)  # names of hosts, for limits of their connections
     LOADING = ("load", 2)  # coordinators' partitions, producers' states
     UPKEEP = ("upkeep", 2)  # what nobody waits for: files that go, snapshots, pages given back
@@ -65,6 +67,8 @@ def begin_in_thread(
     """Have a thread of a class call a function; return a future of what it returns or raises."""
     pool = _pools.get(work)
     if pool is None:
+        from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - short verbs have none
+
         pool = _pools[work] = ThreadPoolExecutor(
             work.most_threads, thread_name_prefix=work.thread_name
         )

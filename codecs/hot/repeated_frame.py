@@ -39,8 +39,9 @@ SAME_START: Final = 8
 MOST_PARTITIONS: Final = 100
 # In a frame, and in an answer behind its size.
 CORRELATION_ID_AT: Final = 4
-_INT32: Final = Struct(">i")
 _INT32_BYTES: Final = 4
+_THREE_INT32_BYTES: Final = 12
+_COUNT_INDEX_AND_BYTE_BYTES: Final = 6
 # The length's first byte decides how it goes on.
 _INDEX_AND_BYTE: Final = Struct(">iB")
 _INDEX_AND_LENGTH: Final = Struct(">ii")
@@ -71,27 +72,27 @@ def match(  # noqa: C901, PLR0911, PLR0912 - flat for speed: it runs for each re
         if anything differs, if there is no partition or more than MOST_PARTITIONS, or, in a
         flexible version, if a batch has more than 2 MiB.
     """
-    position = SAME_START + len(same)
-    if bytes(frame[:HEAD_BYTES]) != head or bytes(frame[SAME_START:position]) != same:
-        return None
     parts: list[Part] = []
     end = len(frame)
     try:
+        found, correlation_id, middle, count, index, length = _start(
+            len(same), is_flexible
+        ).unpack_from(frame)
+        if found != head or middle != same:
+            return None
+        start = SAME_START + len(same)
         if is_flexible:
-            count = frame[position] - 1
-            position += 1
+            start += _COUNT_INDEX_AND_BYTE_BYTES
+            count -= 1
             end -= 2
             if frame[end] or frame[end + 1]:
                 return None
         else:
-            (count,) = _INT32.unpack_from(frame, position)
-            position += 4
+            start += _THREE_INT32_BYTES
         if not 0 < count <= MOST_PARTITIONS:
             return None
-        for _ in range(count):
+        while True:
             if is_flexible:
-                index, length = _INDEX_AND_BYTE.unpack_from(frame, position)
-                start = position + 5
                 if length >= 0x80:
                     length += (frame[start] - 1) << 7
                     start += 1
@@ -105,8 +106,6 @@ def match(  # noqa: C901, PLR0911, PLR0912 - flat for speed: it runs for each re
                 if frame[stop]:
                     return None
             else:
-                index, length = _INDEX_AND_LENGTH.unpack_from(frame, position)
-                start = position + 8
                 position = stop = start + length
             if stop - start < HEADER_BYTES:
                 return None
@@ -115,12 +114,20 @@ def match(  # noqa: C901, PLR0911, PLR0912 - flat for speed: it runs for each re
             if size + OVERHEAD_BYTES != stop - start or magic != MAGIC:
                 return None
             parts.append((index, records, attributes))
+            if len(parts) == count:
+                break
+            numbers = _INDEX_AND_BYTE if is_flexible else _INDEX_AND_LENGTH
+            index, length = numbers.unpack_from(frame, position)
+            start = position + numbers.size
     except (IndexError, struct.error):  # the frame or a batch ends too early
         return None
-    if position != end:
-        return None
-    (correlation_id,) = _INT32.unpack_from(frame, CORRELATION_ID_AT)
-    return correlation_id, parts
+    return (correlation_id, parts) if position == end else None
+
+
+@lru_cache(_MOST_LAYOUTS)
+def _start(same_bytes: int, is_flexible: bool) -> Struct:
+    """Return the layout of a frame down to its first partition's index and length."""
+    return Struct(f">{HEAD_BYTES}si{same_bytes}s{'BiB' if is_flexible else 'iii'}")
 
 
 class AnswerKind:

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from wirebroker.codecs.errors import MalformedFrameError
+from wirebroker.codecs.primitives import read_uvarint
 from wirebroker.codecs.records.batch import BatchHeader, batch_crc, set_base_offset_and_epoch
 from wirebroker.codecs.records.compression import Codec
 from wirebroker.codecs.records.layout import (
@@ -27,6 +29,10 @@ except ImportError:  # not compiled
 _PLAIN_ATTRIBUTES: Final = 0x17
 # A record's length, attributes, two deltas, two lengths of nothing, the count of headers.
 SMALLEST_RECORD_BYTES: Final = 7
+# By a batch's size: how its only record begins that has no key, down to its value, as it was found
+# to be once. What begins so needs no second look.
+_MOST_KEYLESS_STARTS: Final = 1024
+_KEYLESS_STARTS: Final[dict[int, bytes]] = {}
 
 
 def checked_header(records: memoryview, is_walked: bool) -> BatchHeader | None:
@@ -48,16 +54,30 @@ def checked_header(records: memoryview, is_walked: bool) -> BatchHeader | None:
     if size < HEADER_BYTES:
         return None
     fields = HEADER.unpack_from(records)
-    base_offset, length, _, magic, crc, attributes, last_offset_delta = fields[:7]
-    base_timestamp, max_timestamp, producer_id, _, base_sequence, count = fields[7:]
+    (
+        base_offset,
+        length,
+        _,
+        magic,
+        crc,
+        attributes,
+        last_offset_delta,
+        base_timestamp,
+        max_timestamp,
+        producer_id,
+        _,
+        base_sequence,
+        count,
+    ) = fields
     if (
         length + OVERHEAD_BYTES != size
         or magic != MAGIC
         or base_offset != 0
         or count <= 0
         or last_offset_delta + 1 != count
-        or attributes & ~_PLAIN_ATTRIBUTES
-        or attributes & CODEC_MASK > Codec.ZSTD
+        or (
+            attributes and (attributes & ~_PLAIN_ATTRIBUTES or attributes & CODEC_MASK > Codec.ZSTD)
+        )
         or (base_sequence < 0 and producer_id >= 0)
         or count * SMALLEST_RECORD_BYTES > size - HEADER_BYTES
         or batch_crc(records, 0, size) != crc
@@ -83,8 +103,7 @@ def _is_one_record(records: memoryview, size: int) -> bool:
     """Tell at a glance whether a batch holds one record with nothing special in it.
 
     That is what small requests hold; the walk would add a microsecond to each. The record has the
-    batch's base timestamp, a key of less than 64 bytes or none, a value of less than 1 MiB or none
-    and no headers.
+    batch's base timestamp, a key of less than 64 bytes or none and no headers.
 
     Args:
         records: A batch.
@@ -93,36 +112,29 @@ def _is_one_record(records: memoryview, size: int) -> bool:
     Returns:
         False: it may well be one, but not such a one.
     """
+    known = _KEYLESS_STARTS.get(size)
+    if known is not None and records[HEADER_BYTES : HEADER_BYTES + len(known)] == known:
+        return not records[size - 1]
     try:
-        raw, position = records[HEADER_BYTES], HEADER_BYTES + 1
-        if raw >= 0x80:
-            raw, position = raw & 0x7F | records[position] << 7, position + 1
-            if raw >= 0x4000:
-                raw, position = raw & 0x3FFF | records[position] << 14, position + 1
-                if raw >= 0x200000:
-                    return False
+        raw, position = read_uvarint(records, HEADER_BYTES)
         # The length (of all that follows), two deltas of nothing, a key.
         if raw != size - position << 1 or records[position + 1] or records[position + 2]:
             return False
-        raw = records[position + 3]
+        key = records[position + 3]
         position += 4
-        if raw >= 0x80:
+        if key >= 0x80:
             return False
-        if not raw & 1:
-            position += raw >> 1
-        raw = records[position]
-        position += 1
-        if raw >= 0x80:
-            raw, position = raw & 0x7F | records[position] << 7, position + 1
-            if raw >= 0x4000:
-                raw, position = raw & 0x3FFF | records[position] << 14, position + 1
-                if raw >= 0x200000:
-                    return False
-        if not raw & 1:
-            position += raw >> 1
-        return position + 1 == size and not records[position]
-    except IndexError:
+        if not key & 1:
+            position += key >> 1
+        raw, value_at = read_uvarint(records, position)
+        position = value_at if raw & 1 else value_at + (raw >> 1)
+        if position + 1 != size or records[position]:
+            return False
+    except (IndexError, MalformedFrameError):
         return False
+    if key & 1 and len(_KEYLESS_STARTS) < _MOST_KEYLESS_STARTS:
+        _KEYLESS_STARTS[size] = bytes(records[HEADER_BYTES:value_at])
+    return True
 
 
 def place(

@@ -16,6 +16,7 @@ our own time.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 from wirebroker.cluster.local_replica import LARGE_APPEND_BYTES, LARGE_WALK_BYTES
@@ -58,6 +59,8 @@ MOST_PLACES: Final = 4 * MOST_PARTITIONS
 # milliseconds. Whatever the records of the second unpack to, they hold it for 15 ms at most.
 _LONGEST_FRAME_BYTES: Final = LARGE_APPEND_BYTES if IS_QUICK else LARGE_WALK_BYTES
 _LONGEST_PACKED_BYTES: Final = 4096
+# Kinds of answers that are kept, some 300 bytes each: connections share them.
+_MOST_KINDS: Final = 1024
 # Unlikely numbers, to find the answer's fields.
 _MARK: Final = 0x1122334455667788
 _MARKED_INDEX: Final = 0x55443322
@@ -123,12 +126,11 @@ class PreparedProduce(Prepared):
         self._head = bytes(request.frame[:HEAD_BYTES])
         self._same = same
         topic = wanted.topics[0]
-        # Without its partitions, which hold the frame.
-        self._topic = ProduceTopic(topic.name, topic.topic_id, [])
+        self._topic = topic.name, topic.topic_id
         # By index: the partitions that a prepared request may name.
         self._places: dict[int, _Place] = {}
         # An answer of one partition, taken to pieces: own attributes are found soonest.
-        kind = self._kind_of(1)
+        kind = _kind_of(self._version, topic.name, topic.topic_id, 1)
         self._fill = kind.fill
         self._before, self._between = kind.before, kind.between
         self._tail, self._behind = kind.tail, kind.behind
@@ -213,7 +215,8 @@ class PreparedProduce(Prepared):
             return None
         kind = self._kinds.get(len(parts))
         if kind is None:
-            kind = self._kinds[len(parts)] = self._kind_of(len(parts))
+            kind = _kind_of(self._version, *self._topic, len(parts))
+            self._kinds[len(parts)] = kind
         now_ms = self._now_ms()
         tail = kind.tail
         fields: list[Any] = [kind.before, correlation_id, kind.between]
@@ -279,20 +282,6 @@ class PreparedProduce(Prepared):
             records[:_BASE_OFFSET_BYTES] = bytes(_BASE_OFFSET_BYTES)
             return None
 
-    def _kind_of(self, count: int) -> AnswerKind:
-        """Return the kind of answers that tell of so many partitions."""
-        answer = self._example(count)
-        part_bytes = len(self._example(count + 1)) - len(answer)
-        return AnswerKind(answer, count, at=answer.index(_MARKED_NUMBERS), part_bytes=part_bytes)
-
-    def _example(self, count: int) -> bytes:
-        result = PartitionResult(_MARKED_INDEX, 0, _MARK, _MARK, _MARK)
-        topics: list[tuple[ProduceTopic, list[PartitionResult]]] = [(self._topic, [result] * count)]
-        body = encode_produce(self._version, topics)
-        (answer,) = frame_answer(0, [body], is_flexible=self._is_flexible)
-        assert isinstance(answer, bytes)
-        return answer
-
 
 def prepare(
     broker: Broker,
@@ -352,3 +341,20 @@ def _count_at(request: Request, topic: str) -> int:
     else:
         fields_bytes = 14 + name_bytes
     return request.position + fields_bytes
+
+
+@lru_cache(_MOST_KINDS)
+def _kind_of(version: int, topic: str, topic_id: bytes, count: int) -> AnswerKind:
+    """Return the kind of answers that tell of so many partitions of a topic."""
+    answer = _example(version, topic, topic_id, count)
+    part_bytes = len(_example(version, topic, topic_id, count + 1)) - len(answer)
+    return AnswerKind(answer, count, at=answer.index(_MARKED_NUMBERS), part_bytes=part_bytes)
+
+
+def _example(version: int, topic: str, topic_id: bytes, count: int) -> bytes:
+    result = PartitionResult(_MARKED_INDEX, 0, _MARK, _MARK, _MARK)
+    # Without its partitions, which hold the frame.
+    body = encode_produce(version, [(ProduceTopic(topic, topic_id, []), [result] * count)])
+    (answer,) = frame_answer(0, [body], is_flexible=version >= FIRST_FLEXIBLE)
+    assert isinstance(answer, bytes)
+    return answer

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 _SAMPLE_S: Final = 1.0
 _SAMPLES: Final = 11
 _LONGEST_DELAY_S: Final = _SAMPLE_S
+_NO_LIMIT: Final = 2**31 - 1
 # Addresses whose rate is remembered; beyond, the one that came longest ago is forgotten.
 _MOST_ADDRESSES: Final = 10_000
 
@@ -47,6 +48,8 @@ class CreationRate:
     def delay_s(self, now: float, limit: float) -> float:
         """Count a connection; return how long it has to wait, a second at most."""
         self._rate.count(1, now * 1000)
+        if limit >= _NO_LIMIT:
+            return 0.0
         if not limit:
             return _LONGEST_DELAY_S
         return min(self._rate.delay_ms(limit, now * 1000) / 1000, _LONGEST_DELAY_S)

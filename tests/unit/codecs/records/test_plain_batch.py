@@ -12,7 +12,8 @@ from tests.transcripts.raw_records import batch_of, record
 from wirebroker.codecs.records import plain_batch
 from wirebroker.codecs.records.batch import BatchHeader, read_batch_header, write_crc
 from wirebroker.codecs.records.compression import Codec
-from wirebroker.codecs.records.layout import HEADER
+from wirebroker.codecs.records.layout import HEADER, HEADER_BYTES
+from wirebroker.codecs.records.walk import walks_plainly
 
 BOTH = pytest.mark.parametrize(
     "module", [plain_batch, pure("records.plain_batch")], ids=["used", "pure"]
@@ -289,3 +290,24 @@ def test_records_that_are_not_what_the_header_says_are_not_plain(module, records
 def test_compressed_records_are_left_to_a_walk_that_unpacks_them(module):
     records = memoryview(batch_of(packed=b"this is no lz4 frame", codec="lz4", count=2))
     assert module.checked_header(records, True) == read_batch_header(records)
+
+
+@BOTH
+@pytest.mark.parametrize("value", [None, "a", "x" * 100, "y" * 20_000])
+def test_a_batch_of_a_size_that_was_plain_before_is_looked_at_as_closely(module, value):
+    good = batch_of(record(value, key=None))
+    assert module.checked_header(memoryview(good), True) is not None
+    for at in [*range(HEADER_BYTES, HEADER_BYTES + 10), len(good) - 1]:
+        for bit in range(8):
+            damaged = bytearray(good)
+            damaged[min(at, len(good) - 1)] ^= 1 << bit
+            write_crc(damaged, 0)
+            header = read_batch_header(damaged)
+            is_plain = walks_plainly(
+                bytes(damaged[HEADER_BYTES:]),
+                count=1,
+                base_timestamp=header.base_timestamp,
+                max_timestamp=header.max_timestamp,
+            )
+            found = module.checked_header(memoryview(damaged), True)
+            assert found == (header if is_plain else None), (at, bit)
