@@ -119,16 +119,7 @@ class TokenChecks:
 
     def _checked(self, claims: Mapping[str, Any]) -> TokenOwner:
         settings = self._settings
-        now_ms = self._clock.now_ms()
-        expires_ms = _milliseconds(claims, "exp")
-        if expires_ms is None:
-            raise BadTokenError("a token without exp")
-        if now_ms - settings.skew_ms >= expires_ms:
-            raise BadTokenError("a token that has expired")
-        for name in ("iat", "nbf"):
-            begins_ms = _milliseconds(claims, name)
-            if begins_ms is not None and now_ms + settings.skew_ms < begins_ms:
-                raise BadTokenError(f"a token whose {name} is to come")
+        expires_ms = self._end_of(claims)
         if settings.issuer is not None and claims.get("iss") != settings.issuer:
             raise BadTokenError("a token of another issuer")
         if settings.audiences and not set(settings.audiences) & _words(claims.get("aud")):
@@ -142,6 +133,27 @@ class TokenChecks:
         if any("\ud800" <= each <= "\udfff" for each in subject):  # JSON can have half a character
             raise BadTokenError(f"a token whose {settings.subject_claim} is no text")
         return TokenOwner(subject, expires_ms)
+
+    def _end_of(self, claims: Mapping[str, Any]) -> int:
+        """Return when a token ends, whose times hold now and fit each other."""
+        now_ms, skew_ms = self._clock.now_ms(), self._settings.skew_ms
+        are_signed = self._settings.are_signed
+        expires_ms = _milliseconds(claims, "exp")
+        issued_ms, begins_ms = _milliseconds(claims, "iat"), _milliseconds(claims, "nbf")
+        if expires_ms is None:
+            raise BadTokenError("a token without exp")
+        if now_ms - skew_ms >= expires_ms:
+            raise BadTokenError("a token that has expired")
+        if begins_ms is not None and now_ms + skew_ms < begins_ms:
+            raise BadTokenError("a token whose nbf is to come")
+        if issued_ms is None:
+            if are_signed:  # as Kafka's signed ones have it
+                raise BadTokenError("a token without iat")
+        elif not are_signed and now_ms + skew_ms < issued_ms:
+            raise BadTokenError("a token whose iat is to come")
+        if expires_ms < max(issued_ms or expires_ms, begins_ms or expires_ms):
+            raise BadTokenError("a token that ends before it begins")
+        return expires_ms
 
     # --- who has signed it ---
 

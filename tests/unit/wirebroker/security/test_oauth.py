@@ -122,6 +122,9 @@ async def test_a_token_that_is_refused_is_answered_and_then_the_client_has_faile
         b"n,,\x01\x01",
         b"n,,\x01auth=Basic abc\x01\x01",
         b"y,,\x01auth=Bearer abc\x01\x01",
+        pytest.param(
+            first(unsecured())[:-1] + b"a=b\x01" * 100_000 + b"\x01", id="a hundred thousand more"
+        ),
         b"\xff",
         None,  # another user's name
     ],
@@ -234,16 +237,23 @@ def test_what_is_no_set_of_keys_is_said(tmp_path: Path, text: str) -> None:
         ({"audiences": ("kafka",)}, {"aud": "kafka"}, {}),
         ({"required_scopes": ("a", "b")}, {"scope": "b a c"}, {"scope": ["a"]}),
         ({"subject_claim": "mail"}, {"mail": "alice"}, {"mail": None}),
-        ({"skew_ms": 30_000}, {"exp": -20}, {"exp": -40}),
-        ({"skew_ms": 900_000}, {"nbf": 100}, {"nbf": 10_000}),
+        ({"skew_ms": 30_000}, {"iat": -60, "exp": -20}, {"iat": -60, "exp": -40}),
+        ({"skew_ms": 900_000}, {"nbf": 100}, {"nbf": 1000, "exp": 2000}),
+        # As Kafka has it: not when it was made counts, but that it is said, and before the end.
+        ({}, {"iat": 3600, "exp": 7200}, {"iat": None}),
+        ({"skew_ms": 30_000}, {"iat": -20, "exp": -20}, {"exp": -20}),
+        ({"skew_ms": 30_000}, {"nbf": 10, "exp": 10, "iat": 0}, {"nbf": 20, "exp": 10}),
     ],
 )
 def test_what_has_to_stand_in_a_token(
     tmp_path: Path, settings: dict[str, Any], good: dict[str, Any], bad: dict[str, Any]
 ) -> None:
     def token(others: dict[str, Any]) -> str:
+        start = now()
         times: dict[str, Any] = {
-            name: now() + others[name] for name in ("exp", "nbf") if name in others
+            name: start + others[name]
+            for name in ("exp", "nbf", "iat")
+            if others.get(name) is not None
         }
         return signed(ELLIPTIC, "one", **{**others, **times})
 
