@@ -107,18 +107,13 @@ def main() -> None:
     print(Row("import of the plugin", *map(list, zip(*imports, strict=True))), flush=True)
     with tempfile.TemporaryDirectory(prefix="wirebroker-kit-") as name:
         folder = Path(name)
-        took_s = _suite_s(folder, {})
-        print(f"\n{_TESTS} tests with the kit: {took_s:.1f} s")
+        print(
+            f"\n{_TESTS} tests with the kit: {_cost_of(partial(_run_suite, folder, {}))}",
+            flush=True,
+        )
         if arguments.apache:
-            began = time.perf_counter()
-            kafka = apache_kafka(folder / "kafka")
-            kafka.start()
-            try:
-                _suite_s(folder, {"SERVERS": kafka.bootstrap})
-            finally:
-                kafka.stop()
-            took_s = time.perf_counter() - began
-            print(f"the same on one Apache Kafka, its start and stop included: {took_s:.1f} s")
+            cost = _cost_of(partial(_run_on_apache, folder))
+            print(f"the same on one Apache Kafka, its start and stop included: {cost}")
 
 
 def _life(rounds: int, *, own_process: bool) -> list[Row]:
@@ -159,18 +154,32 @@ def _import_ms() -> tuple[float, float]:
     return float(took_ms), float(cpu_ms)
 
 
-def _suite_s(folder: Path, variables: dict[str, str]) -> float:
-    """Run the suite, and return how long pytest took for it, its own start included."""
+def _cost_of(work: Callable[[], None]) -> str:
+    """Do it, and tell how long it took, and its CPU, that of processes it ended included."""
+    before, cpu_before = time.perf_counter(), os.times()
+    work()
+    took_s, cpu = time.perf_counter() - before, os.times()
+    cpu_s = sum(cpu[:4]) - sum(cpu_before[:4])
+    return f"{took_s:.1f} s, {cpu_s:.1f} s of CPU"
+
+
+def _run_on_apache(folder: Path) -> None:
+    kafka = apache_kafka(folder / "kafka")
+    kafka.start()
+    try:
+        _run_suite(folder, {"SERVERS": kafka.bootstrap})
+    finally:
+        kafka.stop()
+
+
+def _run_suite(folder: Path, variables: dict[str, str]) -> None:
     (folder / "test_suite.py").write_text(_SUITE)
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_suite.py"]
-    before = time.perf_counter()
     done = subprocess.run(
         command, cwd=folder, env=os.environ | variables, capture_output=True, text=True, check=False
     )
-    took_s = time.perf_counter() - before
     if done.returncode:
         raise SystemExit(done.stdout + done.stderr)
-    return took_s
 
 
 if __name__ == "__main__":
