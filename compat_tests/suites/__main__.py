@@ -78,7 +78,7 @@ def _run_suite(suite: str, options: argparse.Namespace, output: Path) -> list[Ou
     chosen = module.SECURITY_TESTS if options.security else module.TRANSACTION_TESTS
     tests = options.tests or chosen
     if options.bootstrap:
-        return _run_tests(suite, tests, options, options.bootstrap, output)
+        return _run_tests(suite, tests, options.bootstrap, output)
     settings = module.SECURITY_SETTINGS if options.security else module.BROKER_SETTINGS
     place, kind = output / suite / "broker", options.broker
     broker: Broker | OwnTrio
@@ -90,7 +90,7 @@ def _run_suite(suite: str, options: argparse.Namespace, output: Path) -> list[Ou
         broker = make_broker(kind, place, settings)
     broker.start()
     try:
-        return _run_tests(suite, tests, options, broker.bootstrap, output)
+        return _run_tests(suite, tests, broker.bootstrap, output)
     finally:
         broker.stop()
 
@@ -102,24 +102,18 @@ def _run_logged_in(options: argparse.Namespace, output: Path) -> list[Outcome]:
     outcomes: list[Outcome] = []
     try:
         for number in options.tests or librdkafka.LOGIN_TESTS:
-            version = librdkafka.version_at(options.broker, number)
-            run = partial(librdkafka.run, number, address_of(broker), output, client=client)
-            outcomes += _timed(partial(run, version=version))
+            outcomes += _timed(partial(librdkafka.run, number, address_of(broker), output, client))
     finally:
         broker.stop()
     return outcomes
 
 
-def _run_tests(
-    suite: str, tests: Sequence[str], options: argparse.Namespace, bootstrap: str, output: Path
-) -> list[Outcome]:
+def _run_tests(suite: str, tests: Sequence[str], bootstrap: str, output: Path) -> list[Outcome]:
     if suite == "kafka-python":
         return _timed(lambda: kafka_python.run(tests, bootstrap, output / suite))
     outcomes: list[Outcome] = []
     for number in tests:
-        version = librdkafka.version_at(options.broker, number)
-        run = partial(librdkafka.run, number, bootstrap, output / suite, version=version)
-        outcomes += _timed(run)
+        outcomes += _timed(partial(librdkafka.run, number, bootstrap, output / suite))
     return outcomes
 
 

@@ -14,10 +14,11 @@ if TYPE_CHECKING:
 
     from compat_tests.conftest import StartBroker
 
-pytestmark = [pytest.mark.long, pytest.mark.java]
+pytestmark = pytest.mark.java
 
 
-@pytest.mark.timeout(1500)  # the first builds the suite
+@pytest.mark.nightly  # building the suite takes minutes
+@pytest.mark.timeout(1500)
 @pytest.mark.parametrize(
     ("number", "settings"),
     [
@@ -27,22 +28,18 @@ pytestmark = [pytest.mark.long, pytest.mark.java]
     ids=[*librdkafka.TRANSACTION_TESTS, *librdkafka.SECURITY_TESTS],
 )
 def test_librdkafkas_own_test_passes(
-    start_broker: StartBroker,
-    broker_kind: str,
-    number: str,
-    settings: dict[str, str],
-    tmp_path: Path,
+    start_broker: StartBroker, number: str, settings: dict[str, str], tmp_path: Path
 ) -> None:
     missing = librdkafka.missing_programs()
     if missing:
         pytest.skip(f"librdkafka's tests are built with {', '.join(missing)}: not on PATH")
     broker = start_broker(settings)
-    version = librdkafka.version_at(broker_kind, number)
-    found = librdkafka.run(number, broker.bootstrap, tmp_path, version=version)
+    found = librdkafka.run(number, broker.bootstrap, tmp_path)
     assert not failed(found)
     assert any(one.result == "passed" for one in found), found
 
 
+@pytest.mark.long
 @pytest.mark.timeout(kafka_python.LIMIT_S + 120)
 def test_kafka_pythons_own_tests_of_transactions_pass(
     start_broker: StartBroker, tmp_path: Path
@@ -53,6 +50,7 @@ def test_kafka_pythons_own_tests_of_transactions_pass(
     assert any(one.result == "passed" for one in found), found
 
 
+@pytest.mark.nightly
 @pytest.mark.timeout(kafka_python.LIMIT_S + 120)
 def test_all_of_kafka_pythons_own_tests_pass(broker_kind: str, tmp_path: Path) -> None:
     broker = kafka_python.broker_for_all(broker_kind, tmp_path / "broker")
