@@ -156,12 +156,14 @@ def find_coordinator(asked: AskedRequest) -> Steps[Ruling]:
     # Kafka refuses a request about share groups as a whole, and that has a sentence.
     message = MESSAGES[error] if need is CLUSTER_ACTION else ""
 
-    def merge(answer: Mapping[str, Any]) -> Mapping[str, Any]:
+    def merge(answer: Mapping[str, Any]) -> Steps[Mapping[str, Any]]:
         found = iter(answer["coordinators"])
-        coordinators = [
-            next(found) if allowed[key] else {"key": key, "error_message": message, **nowhere}
-            for key in keys
-        ]
+        coordinators: list[Mapping[str, Any]] = []
+        for count, key in enumerate(keys, 1):
+            denied = {"key": key, "error_message": message, **nowhere}
+            coordinators.append(next(found) if allowed[key] else denied)
+            if count % STEP == 0:
+                yield
         return with_field(answer, "coordinators", coordinators)
 
     return Ruling(merge=merge)

@@ -208,16 +208,32 @@ class TokenChecks:
                     text = file.read(_LONGEST_FILE_BYTES)
             else:
                 text = _asked(settings, self._ending)
-            keys = self._jwt.PyJWKSet.from_dict(json.loads(text)).keys
-        except (
-            *(OSError, ValueError, TypeError, AttributeError, RecursionError, WebError),
-            self._jwt.PyJWTError,
-        ) as error:
+            found = self._usable(json.loads(text)["keys"], str(path))
+        except (OSError, ValueError, TypeError, KeyError, RecursionError, WebError) as error:
             raise ConfigError(f"{path} has no JSON Web Keys: {error}") from None
-        found = {key.key_id or "": key for key in keys if key.algorithm_name in _ALGORITHMS}
         if not found:
             raise ConfigError(f"{path} has no public key that tokens could be signed by")
         return found
+
+    def _usable(self, rows: Any, path: str) -> Mapping[str, Any]:
+        """Return the keys of a set that tokens could be signed by; others take none with them."""
+        found: dict[str, Any] = {}
+        for number, row in enumerate(rows):
+            key = self._key_of(row)
+            key_id = "" if key is None or key.key_id is None else key.key_id
+            if key is not None and isinstance(key_id, str) and key.algorithm_name in _ALGORITHMS:
+                found[key_id] = key
+            else:  # what is wrong with it is not said: that would be the key
+                logger.info("key %d of %s is none that tokens could be signed by", number, path)
+        return found
+
+    def _key_of(self, row: object) -> Any:
+        """Return a JSON Web Key; None if it is none."""
+        wrong = (TypeError, ValueError, AttributeError, NotImplementedError, RecursionError)
+        try:
+            return self._jwt.PyJWK(row)
+        except (*wrong, self._jwt.PyJWTError):
+            return None
 
 
 def _asked(settings: OAuthSettings, ending: Ending) -> bytes:
