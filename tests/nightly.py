@@ -157,12 +157,25 @@ STEPS = (
         "logins",
         _tests(
             "compat_tests/security/nightly_kerberos.py",
+            "compat_tests/security/nightly_kerberos_cluster.py",
             "compat_tests/security/nightly_kerberos_names.py",
+            "compat_tests/security/nightly_kerberos_times.py",
+            "compat_tests/security/nightly_signed_tokens.py",
             "compat_tests/security/nightly_tokens.py",
             "--long",
         ),
-        8,
-        "logins by Kerberos at a real KDC, and tokens that go from broker to broker",
+        12,
+        "logins by Kerberos at a real KDC and by signed tokens; tokens that go between brokers",
+    ),
+    Step(
+        "tls",
+        _tests(
+            "compat_tests/security/nightly_key_stores.py",
+            "compat_tests/security/nightly_rust.py",
+            "--long",
+        ),
+        4,
+        "keystores of both kinds, and rust-rdkafka over TLS, at both brokers",
     ),
     Step("twin", ("compat_tests.twin",), 1, "what both brokers have on disk, file by file"),
     Step(
@@ -190,6 +203,18 @@ STEPS = (
         "Prometheus and kafka_exporter ask a broker what dashboards ask of them",
     ),
     Step("clients-suites", ("compat_tests.suites",), 5, "client libraries' own tests"),
+    Step(
+        "security-suites",
+        ("compat_tests.suites", "--security"),
+        6,
+        "librdkafka's own tests of ACLs, and kafka-python's of everything",
+    ),
+    Step(
+        "login-suites",
+        ("compat_tests.suites", "--login"),
+        8,
+        "most of what librdkafka tests, by SASL_SSL with logins that end",
+    ),
     Step(
         "cluster-suites",
         ("compat_tests.suites", "--broker", "cluster"),

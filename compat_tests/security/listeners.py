@@ -8,7 +8,7 @@ TOKENS    SASL_PLAINTEXT   tokens that nobody has signed
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from compat_tests.security.secured import sasl_settings
 from tests.support import java_start
@@ -17,6 +17,7 @@ from tests.support.ports import HOST, free_port
 from tests.support.tls_files import certificate, tls_configs, write
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
 PROTOCOLS: Final = {
@@ -29,14 +30,19 @@ LOGIN_ENDS_MS: Final = 1500
 _TOKENS: Final = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule"
 
 
+def protocol_map(protocols: Mapping[str, str]) -> str:
+    """Return the config that says what protects these listeners, beside the open ones."""
+    every = {"PLAINTEXT": "PLAINTEXT", "CONTROLLER": "PLAINTEXT", **protocols}
+    return ",".join(f"{name}:{protocol}" for name, protocol in every.items())
+
+
 def _settings(folder: Path) -> dict[str, str]:
-    protocols = {"PLAINTEXT": "PLAINTEXT", "CONTROLLER": "PLAINTEXT", **PROTOCOLS}
     tokens = "listener.name.tokens."
     return {
         **AUTHORIZED,
         **tls_configs(folder),
         **sasl_settings("login"),
-        "listener.security.protocol.map": ",".join(f"{n}:{p}" for n, p in protocols.items()),
+        "listener.security.protocol.map": protocol_map(PROTOCOLS),
         "listener.name.own.ssl.client.auth": "required",
         "listener.name.expired.ssl.keystore.location": write(
             folder, "expired.pem", certificate(days=-1)
@@ -51,13 +57,14 @@ def _settings(folder: Path) -> dict[str, str]:
 
 
 class KafkaOfListeners(ApacheKafka):
-    """Apache Kafka; where its listeners are is in `ports`."""
+    """Apache Kafka; where its listeners, those of `protocols`, are is in `ports`."""
 
+    protocols: ClassVar[Mapping[str, str]] = PROTOCOLS
     ports: dict[str, int]
 
     def _choose_ports(self) -> None:
         super()._choose_ports()
-        self.ports = {name: free_port() for name in PROTOCOLS}
+        self.ports = {name: free_port() for name in self.protocols}
         written = self._properties.read_text()
         own = next(
             line.partition("=")[2] for line in written.splitlines() if line.startswith("listeners=")
@@ -73,12 +80,13 @@ class KafkaOfListeners(ApacheKafka):
 class WirebrokerOfListeners(Wirebroker):
     """Our broker; likewise."""
 
+    protocols: ClassVar[Mapping[str, str]] = PROTOCOLS
     ports: dict[str, int]
 
     def _prepare(self) -> None:
         super()._prepare()
         if "listeners" not in self.settings:
-            self.ports = {name: free_port() for name in PROTOCOLS}
+            self.ports = {name: free_port() for name in self.protocols}
             listeners = [f"PLAINTEXT://{HOST}:{self.port}"]
             listeners += [f"{name}://{HOST}:{port}" for name, port in self.ports.items()]
             self.settings["listeners"] = ",".join(listeners)

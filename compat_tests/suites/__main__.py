@@ -1,6 +1,8 @@
 """Run librdkafka's and kafka-python's own tests against a broker.
 
     python -m compat_tests.suites                                 those of transactions, of both
+    python -m compat_tests.suites --security                      those of ACLs, and more
+    python -m compat_tests.suites --login [librdkafka 0135]       librdkafka's, by SASL_SSL
     python -m compat_tests.suites librdkafka 0011 0103            of librdkafka, by number
     python -m compat_tests.suites kafka-python -k group           of kafka-python, as pytest has it
     python -m compat_tests.suites --broker apache                 the same against Apache Kafka
@@ -16,23 +18,25 @@ import argparse
 import sys
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from compat_tests.suites import kafka_python, librdkafka
 from compat_tests.suites.outcomes import failed, totals
+from compat_tests.suites.protected import address_of, librdkafka_login, protected_broker
 from tests.support.brokers import make_broker
 from tests.support.own_trio import OwnTrio
 from tests.support.tools import ToolError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from compat_tests.suites.outcomes import Outcome
+    from tests.support.brokers import Broker
 
 SUITES = ("librdkafka", "kafka-python")
-FOLDERS = {"librdkafka": librdkafka.suite_folder, "kafka-python": kafka_python.suite_folder}
-SETTINGS = {"librdkafka": librdkafka.BROKER_SETTINGS, "kafka-python": kafka_python.BROKER_SETTINGS}
+MODULES = {"librdkafka": librdkafka, "kafka-python": kafka_python}
 
 
 def main() -> int:
@@ -46,6 +50,8 @@ def main() -> int:
         "--broker", choices=("wirebroker", "apache", "cluster"), default="wirebroker"
     )
     parser.add_argument("--bootstrap", help="HOST:PORT of a broker that runs already")
+    parser.add_argument("--security", action="store_true", help="the tests of ACLs")
+    parser.add_argument("--login", action="store_true", help="log in over TLS; librdkafka alone")
     parser.add_argument("--output", type=Path, help="folder for logs and results")
     parser.add_argument("suite", nargs="?", choices=SUITES)
     parser.add_argument("tests", nargs=argparse.REMAINDER, metavar="TEST")
@@ -54,8 +60,11 @@ def main() -> int:
     _say(f"logs and results: {output}")
     outcomes: list[Outcome] = []
     try:
-        for suite in [options.suite] if options.suite else SUITES:
-            FOLDERS[suite]()  # built on first use
+        if options.login:
+            librdkafka.suite_folder()
+            outcomes += _run_logged_in(options, output / "login")
+        for suite in [] if options.login else [options.suite] if options.suite else SUITES:
+            MODULES[suite].suite_folder()  # built on first use
             outcomes += _run_suite(suite, options, output)
     except ToolError as error:
         _say(f"compat_tests.suites: {error}")
@@ -65,30 +74,46 @@ def main() -> int:
 
 
 def _run_suite(suite: str, options: argparse.Namespace, output: Path) -> list[Outcome]:
+    module = MODULES[suite]
+    chosen = module.SECURITY_TESTS if options.security else module.TRANSACTION_TESTS
+    tests = options.tests or chosen
     if options.bootstrap:
-        return _run_tests(suite, options.tests, options.bootstrap, output)
-    place, settings = output / suite / "broker", SETTINGS[suite]
-    is_cluster = options.broker == "cluster"
-    broker = (
-        OwnTrio(place, settings) if is_cluster else make_broker(options.broker, place, settings)
-    )
+        return _run_tests(suite, tests, options.bootstrap, output)
+    settings = module.SECURITY_SETTINGS if options.security else module.BROKER_SETTINGS
+    place, kind = output / suite / "broker", options.broker
+    broker: Broker | OwnTrio
+    if kind == "cluster":
+        broker = OwnTrio(place, settings)
+    elif options.security and module is kafka_python:
+        broker = kafka_python.broker_for_all(kind, place)
+    else:
+        broker = make_broker(kind, place, settings)
     broker.start()
     try:
-        return _run_tests(suite, options.tests, broker.bootstrap, output)
+        return _run_tests(suite, tests, broker.bootstrap, output)
     finally:
         broker.stop()
 
 
-def _run_tests(suite: str, tests: list[str], bootstrap: str, output: Path) -> list[Outcome]:
-    if suite == "kafka-python":
-        return _timed(
-            lambda: kafka_python.run(
-                tests or kafka_python.TRANSACTION_TESTS, bootstrap, output / suite
-            )
-        )
+def _run_logged_in(options: argparse.Namespace, output: Path) -> list[Outcome]:
+    broker = protected_broker(options.broker, output, librdkafka.SECURITY_SETTINGS)
+    broker.start()
+    client = librdkafka_login(output)
     outcomes: list[Outcome] = []
-    for number in tests or librdkafka.TRANSACTION_TESTS:
-        outcomes += _timed(lambda: librdkafka.run(number, bootstrap, output / suite))  # noqa: B023
+    try:
+        for number in options.tests or librdkafka.LOGIN_TESTS:
+            outcomes += _timed(partial(librdkafka.run, number, address_of(broker), output, client))
+    finally:
+        broker.stop()
+    return outcomes
+
+
+def _run_tests(suite: str, tests: Sequence[str], bootstrap: str, output: Path) -> list[Outcome]:
+    if suite == "kafka-python":
+        return _timed(lambda: kafka_python.run(tests, bootstrap, output / suite))
+    outcomes: list[Outcome] = []
+    for number in tests:
+        outcomes += _timed(partial(librdkafka.run, number, bootstrap, output / suite))
     return outcomes
 
 

@@ -12,15 +12,22 @@ from importlib import metadata
 from typing import TYPE_CHECKING
 
 from compat_tests.suites.outcomes import Outcome, from_junit
-from tests.support import tools
+from tests.support import java_start, tools
+from tests.support.brokers import AUTHORIZED, ApacheKafka, Wirebroker
+from tests.support.ports import HOST
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from tests.support.brokers import Broker
+
 TRANSACTION_TESTS = ("-k", "transactional")
+# All of the suite but those that begin and protect a broker of their own: ACLs are among them.
+SECURITY_TESTS = ("-k", "not test_ssl_integration")
 # They make members with sessions of 3 s, and commit offsets of partition 1.
 BROKER_SETTINGS = {"group.min.session.timeout.ms": "1000", "num.partitions": "4"}
+SECURITY_SETTINGS = {**BROKER_SETTINGS, **AUTHORIZED}
 LIMIT_S = 600.0
 
 _SERVICE = """
@@ -36,6 +43,35 @@ class SpawnedService:
     def __init__(self, *args, **settings):
         raise RuntimeError("these tests start no broker")
 """
+
+
+class _Kafka(ApacheKafka):
+    """Apache Kafka as node 0."""
+
+    def _choose_ports(self) -> None:
+        super()._choose_ports()
+        text = self._properties.read_text()
+        text = text.replace("node.id=1\n", "node.id=0\n").replace("voters=1@", "voters=0@")
+        self._properties.write_text(text)
+
+
+class _Wirebroker(Wirebroker):
+    """Our broker as node 0, which is told how clients reach it."""
+
+    def _prepare(self) -> None:
+        super()._prepare()
+        listener = f"PLAINTEXT://{HOST}:{self.port}"
+        self.settings |= {"node.id": "0", "advertised.listeners": listener}
+
+
+def broker_for_all(kind: str, directory: Path) -> Broker:
+    """Return a broker, not yet started, as the whole suite wants it.
+
+    Replicas are assigned to node 0, and how clients reach it is to be a config that was set.
+    """
+    if kind == "apache":
+        return _Kafka(directory, SECURITY_SETTINGS, java_options=java_start.options())
+    return _Wirebroker(directory, SECURITY_SETTINGS)
 
 
 @cache

@@ -1,4 +1,4 @@
-"""librdkafka's and kafka-python's own tests of transactions pass."""
+"""librdkafka's and kafka-python's own tests of transactions and of ACLs pass."""
 
 from __future__ import annotations
 
@@ -19,14 +19,21 @@ pytestmark = pytest.mark.java
 
 @pytest.mark.nightly  # building the suite takes minutes
 @pytest.mark.timeout(1500)
-@pytest.mark.parametrize("number", librdkafka.TRANSACTION_TESTS)
+@pytest.mark.parametrize(
+    ("number", "settings"),
+    [
+        *((number, librdkafka.BROKER_SETTINGS) for number in librdkafka.TRANSACTION_TESTS),
+        *((number, librdkafka.SECURITY_SETTINGS) for number in librdkafka.SECURITY_TESTS),
+    ],
+    ids=[*librdkafka.TRANSACTION_TESTS, *librdkafka.SECURITY_TESTS],
+)
 def test_librdkafkas_own_test_passes(
-    start_broker: StartBroker, number: str, tmp_path: Path
+    start_broker: StartBroker, number: str, settings: dict[str, str], tmp_path: Path
 ) -> None:
     missing = librdkafka.missing_programs()
     if missing:
         pytest.skip(f"librdkafka's tests are built with {', '.join(missing)}: not on PATH")
-    broker = start_broker(librdkafka.BROKER_SETTINGS)
+    broker = start_broker(settings)
     found = librdkafka.run(number, broker.bootstrap, tmp_path)
     assert not failed(found)
     assert any(one.result == "passed" for one in found), found
@@ -41,3 +48,16 @@ def test_kafka_pythons_own_tests_of_transactions_pass(
     found = kafka_python.run(kafka_python.TRANSACTION_TESTS, broker.bootstrap, tmp_path)
     assert not failed(found)
     assert any(one.result == "passed" for one in found), found
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(kafka_python.LIMIT_S + 120)
+def test_all_of_kafka_pythons_own_tests_pass(broker_kind: str, tmp_path: Path) -> None:
+    broker = kafka_python.broker_for_all(broker_kind, tmp_path / "broker")
+    broker.start()
+    try:
+        found = kafka_python.run(kafka_python.SECURITY_TESTS, broker.bootstrap, tmp_path)
+    finally:
+        broker.stop()
+    assert not failed(found)
+    assert sum(one.result == "passed" for one in found) > 50, found

@@ -9,6 +9,7 @@ Benchmarks don't use this: Apache Kafka runs as its scripts start it there.
 from __future__ import annotations
 
 import hashlib
+import os
 import shutil
 import subprocess
 from functools import cache
@@ -29,7 +30,10 @@ _ARCHIVE = "classes.jsa"
 @cache
 def options() -> tuple[str, ...]:
     """Return the options of a quick start; class paths begin with `kafka_path()`."""
-    version = subprocess.run([tools.java_command(), "-version"], capture_output=True, check=True)
+    # Java says which options it picked up there: they are a test's own, and make no other Java.
+    own = {name: value for name, value in os.environ.items() if name != "JAVA_TOOL_OPTIONS"}
+    asked = [tools.java_command(), "-version"]
+    version = subprocess.run(asked, capture_output=True, check=True, env=own)
     jars = str(tools.kafka_jars()).encode()
     of_this_java = hashlib.sha256(version.stderr + jars).hexdigest()[:12]
     folder = tools._installed(f"kafka-{tools.KAFKA_VERSION}-{of_this_java}", _run_a_broker)

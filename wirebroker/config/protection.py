@@ -42,6 +42,11 @@ _OTHERS: Final[Mapping[str, str]] = {
     "password.encoder.old.secret": "",
     "password.encoder.secret": "",
 }
+# How logins are renewed in Java: their times protect nothing, and ours are renewed otherwise.
+_OF_RENEWALS: Final = ("sasl.kerberos.ticket.renew.", "sasl.login.refresh.")
+_ONE_OF_RENEWALS: Final = frozenset(
+    {"sasl.kerberos.kinit.cmd", "sasl.kerberos.min.time.before.relogin"}
+)
 
 # What only an authorizer reads, with the value that asks for nothing.
 _OF_AUTHORIZERS: Final[Mapping[str, str]] = {
@@ -65,6 +70,8 @@ def asking_names(settings: Mapping[str, str]) -> tuple[str, ...]:
 
 def is_about_protection(name: str) -> bool:
     """Tell whether a name, without its listener, is one that may ask for protection."""
+    if name in _ONE_OF_RENEWALS or name.startswith(_OF_RENEWALS):
+        return False
     row = ROWS.get(name)
     return name in _OTHERS or name.startswith(_PREFIXES) or (row is not None and row.asks)
 

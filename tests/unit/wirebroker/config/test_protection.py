@@ -9,7 +9,12 @@ import pytest
 
 from wirebroker import cli
 from wirebroker.config import Config, ConfigError, StartError
-from wirebroker.config.protection import asking_names, check_directory, check_protection
+from wirebroker.config.protection import (
+    asking_names,
+    check_directory,
+    check_protection,
+    is_about_protection,
+)
 from wirebroker.config.table import ROWS_WITHOUT_EFFECT
 
 _BUILDER = "org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder"
@@ -77,6 +82,10 @@ def test_a_default_that_is_spelled_out_asks_for_nothing(name, value):
         ("listener.name.outside.sasl.enabled.mechanisms", "PLAIN"),
         ("listener.name.outside.plain.connections.max.reauth.ms", "1"),
         ("listener.name.outside.scram-sha-256.sasl.jaas.config", "x required;"),
+        ("sasl.kerberos.kinit.cmd", "/opt/bin/kinit"),
+        ("sasl.kerberos.min.time.before.relogin", "58000"),
+        ("listener.name.outside.sasl.kerberos.ticket.renew.jitter", "0.1"),
+        ("sasl.login.refresh.window.factor", "0.5"),
     ],
 )
 def test_what_is_there_may_be_asked_for(name, value):
@@ -84,7 +93,8 @@ def test_what_is_there_may_be_asked_for(name, value):
 
 
 def test_the_defaults_are_those_that_apache_kafka_shows():
-    defaults = [name for name in ROWS_WITHOUT_EFFECT if name.startswith(("ssl.", "sasl."))]
+    defaults = [name for name in ROWS_WITHOUT_EFFECT if is_about_protection(name)]
+    defaults = [name for name in defaults if name.startswith(("ssl.", "sasl."))]
     assert asking_names(dict.fromkeys(defaults, "")) == ()
     assert asking_names(dict.fromkeys(defaults, "x")) == tuple(sorted(defaults))
 

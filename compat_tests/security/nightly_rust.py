@@ -1,0 +1,150 @@
+"""rust-rdkafka at listeners with TLS and SASL: who is let in, who is told why not."""
+
+from __future__ import annotations
+
+import subprocess
+from typing import TYPE_CHECKING
+
+import pytest
+from confluent_kafka.admin import (
+    AdminClient,
+    ScramCredentialInfo,
+    ScramMechanism,
+    UserScramCredentialUpsertion,
+)
+
+from compat_tests import tools_rust
+from compat_tests.conftest import new_topic_name
+from compat_tests.security.listeners import (
+    KafkaOfListeners,
+    WirebrokerOfListeners,
+    broker_of_listeners,
+)
+from compat_tests.security.secured import MECHANISMS, PASSWORD
+from tests.support.ports import HOST
+from tests.support.tls_files import authority, client_certificate, write
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    Guarded = KafkaOfListeners | WirebrokerOfListeners
+
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.skipif(not tools_rust.has_tls(), reason="no Rust, or no headers of OpenSSL's"),
+]
+_LET_IN_S = 60
+_REFUSED_S = 10
+
+
+@pytest.fixture(
+    scope="module", params=["wirebroker", pytest.param("apache", marks=pytest.mark.java)]
+)
+def guarded(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[Guarded, Path]]:
+    folder = tmp_path_factory.mktemp("guarded")
+    broker = broker_of_listeners(request.param, folder)
+    broker.start()
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+    for mechanism in (ScramMechanism.SCRAM_SHA_256, ScramMechanism.SCRAM_SHA_512):
+        info = ScramCredentialInfo(mechanism, 4096)
+        change = UserScramCredentialUpsertion("alice", info, PASSWORD.encode())
+        for future in admin.alter_user_scram_credentials([change]).values():
+            future.result(timeout=30)
+    yield broker, folder
+    broker.stop()
+
+
+def run(broker: Guarded, listener: str, seconds: int, **settings: str) -> str:
+    """Have the client write and read; return what it printed."""
+    told = {
+        "bootstrap.servers": f"{HOST}:{broker.ports[listener]}",
+        "log_level": "0",
+        **{name.replace("_", "."): value for name, value in settings.items() if value},
+    }
+    command = [*tools_rust.secured_command(), new_topic_name(), str(seconds)]
+    command += [f"{name}={value}" for name, value in told.items()]
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=seconds + 60, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def with_tls(broker: Guarded, folder: Path, own: str = "", seconds: int = _LET_IN_S) -> str:
+    return run(
+        broker,
+        "OWN",
+        seconds,
+        security_protocol="ssl",
+        ssl_ca_location=str(folder / "authority.pem"),
+        ssl_certificate_location=own,
+        ssl_key_location=own,
+    )
+
+
+def with_login(
+    broker: Guarded,
+    ca: str,
+    mechanism: str,
+    password: str = PASSWORD,
+    seconds: int = _LET_IN_S,
+) -> str:
+    return run(
+        broker,
+        "LOGIN",
+        seconds,
+        security_protocol="sasl_ssl",
+        ssl_ca_location=ca,
+        sasl_mechanism=mechanism,
+        sasl_username="alice",
+        sasl_password=password,
+    )
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_who_logs_in_over_tls_writes_and_reads(
+    guarded: tuple[Guarded, Path], mechanism: str
+) -> None:
+    broker, folder = guarded
+    assert with_login(broker, str(folder / "authority.pem"), mechanism) == "read 0\n"
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_who_has_another_password_is_told(guarded: tuple[Guarded, Path], mechanism: str) -> None:
+    broker, folder = guarded
+    told = with_login(broker, str(folder / "authority.pem"), mechanism, "wrong", _REFUSED_S)
+    assert told.startswith("refused"), told
+    assert "Authentication failed" in told
+
+
+def test_a_certificate_of_its_own_lets_it_in(guarded: tuple[Guarded, Path], tmp_path: Path) -> None:
+    broker, folder = guarded
+    own = write(tmp_path, "client.pem", client_certificate())
+    assert with_tls(broker, folder, own) == "read 0\n"
+
+
+@pytest.mark.parametrize("whose", ["nobody's", "another authority's", "an expired one"])
+def test_no_other_certificate_does(
+    guarded: tuple[Guarded, Path], tmp_path: Path, whose: str
+) -> None:
+    broker, folder = guarded
+    pem = {
+        "nobody's": "",
+        "another authority's": client_certificate("eve", by="others"),
+        "an expired one": client_certificate("late", days=-1),
+    }[whose]
+    own = write(tmp_path, "client.pem", pem) if pem else ""
+    assert with_tls(broker, folder, own, _REFUSED_S).startswith("refused")
+
+
+def test_whom_it_does_not_believe_it_tells_no_password(
+    guarded: tuple[Guarded, Path], tmp_path: Path
+) -> None:
+    broker, _ = guarded
+    others = write(tmp_path, "others.pem", authority("others").certificate)
+    told = with_login(broker, others, "PLAIN", seconds=_REFUSED_S)
+    assert told.startswith("refused"), told
+    assert "certificate" in told

@@ -1,0 +1,59 @@
+"""A broker whose clients log in over TLS, for suites that run as alice; their logins end soon."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from compat_tests.security.listeners import KafkaOfListeners, WirebrokerOfListeners, protocol_map
+from compat_tests.security.secured import PASSWORD, sasl_settings
+from tests.support import java_start
+from tests.support.ports import HOST
+from tests.support.tls_files import tls_configs
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    Protected = KafkaOfListeners | WirebrokerOfListeners
+
+LOGIN_ENDS_MS: Final = 4000
+_PROTOCOLS: Final = {"LOGIN": "SASL_SSL"}
+
+
+class _Kafka(KafkaOfListeners):
+    protocols: ClassVar[Mapping[str, str]] = _PROTOCOLS
+
+
+class _Wirebroker(WirebrokerOfListeners):
+    protocols: ClassVar[Mapping[str, str]] = _PROTOCOLS
+
+
+def protected_broker(kind: str, folder: Path, settings: Mapping[str, str]) -> Protected:
+    """Return a broker that is not started yet."""
+    folder.mkdir(parents=True, exist_ok=True)
+    every = {
+        **tls_configs(folder),
+        **sasl_settings("login"),
+        "listener.security.protocol.map": protocol_map(_PROTOCOLS),
+        "connections.max.reauth.ms": str(LOGIN_ENDS_MS),
+        **settings,
+    }
+    if kind == "apache":
+        return _Kafka(folder / "broker", every, java_options=java_start.options())
+    return _Wirebroker(folder / "broker", every)
+
+
+def address_of(broker: Protected) -> str:
+    """Return where clients log in."""
+    return f"{HOST}:{broker.ports['LOGIN']}"
+
+
+def librdkafka_login(folder: Path) -> dict[str, str]:
+    """Return what librdkafka is told."""
+    return {
+        "security.protocol": "sasl_ssl",
+        "ssl.ca.location": str(folder / "authority.pem"),
+        "sasl.mechanism": "PLAIN",
+        "sasl.username": "alice",
+        "sasl.password": PASSWORD,
+    }
