@@ -28,6 +28,7 @@ from wirebroker.threads import Work, in_thread
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from wirebroker.cluster.commit_queue import CommitQueue
     from wirebroker.cluster.data_directory import DataDirectory
     from wirebroker.storage.log.log import Log
 
@@ -53,8 +54,10 @@ class LocalReplica:
 
     __slots__ = (
         "_append_lock",
+        "_append_watchers",
         "_commit_watch",
         "_growth",
+        "_owed",
         "_replay",
         "_upkeep_lock",
         "_watchers",
@@ -73,14 +76,16 @@ class LocalReplica:
         self.index = log.partition
         self.directory = directory
         self.traffic = Traffic()
-        # Made when first needed, as the three below: most of 10,000 partitions never do.
+        # Made when first needed, as what follows: most of 10,000 partitions never do.
         self._append_lock: asyncio.Lock | None = None
         self._upkeep_lock: asyncio.Lock | None = None
         self._replay: asyncio.Task[None] | None = None
         self._growth: GrowthWatch | None = None
         self._commit_watch: GrowthWatch | None = None
+        self._owed: CommitQueue | None = None
         # In the order in which they came.
         self._watchers: dict[Callable[[], None], None] = {}
+        self._append_watchers: dict[Callable[[], None], None] | None = None
 
     def __str__(self) -> str:
         return f"{self.topic}-{self.index}"
@@ -171,12 +176,23 @@ class LocalReplica:
         self._watchers[on_advance] = None
 
     def unwatch(self, on_advance: Callable[[], None]) -> None:
-        """End a `watch`, a `watch_growth` or a `watch_commit`, if there is one."""
+        """End what any of the others began, if there is one."""
         self._watchers.pop(on_advance, None)
+        if self._append_watchers is not None:
+            self._append_watchers.pop(on_advance, None)
         if self._growth is not None:
             self._growth.discard(on_advance)
         if self._commit_watch is not None:
             self._commit_watch.discard(on_advance)
+
+    def watch_append(self, on_append: Callable[[], None]) -> None:
+        """Call back once when the leader has more in its log, committed or not.
+
+        Like all watchers it is called when the partition goes, too.
+        """
+        if self._append_watchers is None:
+            self._append_watchers = {}
+        self._append_watchers[on_append] = None
 
     def watch_growth(self, on_growth: Callable[[], None], *, up_to_bytes: int) -> None:
         """Call back once when records are committed and `log.appended_bytes` is as large.
@@ -203,20 +219,31 @@ class LocalReplica:
     @property
     def watcher_count(self) -> int:
         """How many wait for news."""
-        watches = (each for each in (self._growth, self._commit_watch) if each is not None)
-        return len(self._watchers) + sum(map(len, watches))
+        waiting = (self._append_watchers, self._growth, self._commit_watch, self._owed)
+        return len(self._watchers) + sum(len(each) for each in waiting if each is not None)
 
     def wake_watchers(self) -> None:
         """Tell all who wait to look again: the partition, its disk or the broker goes."""
         self._tell_watchers()
+        self._tell_append()
         for watch in (self._growth, self._commit_watch):
             if watch is not None:
                 for on_news in watch.take_all():
                     on_news()
+        if self._owed is not None:
+            self._owed.look_again()
 
     def _tell_watchers(self) -> None:
         for on_advance in tuple(self._watchers):
             on_advance()
+
+    def _tell_append(self) -> None:
+        """Tell followers that they may fetch more."""
+        watchers = self._append_watchers
+        if watchers:
+            self._append_watchers = {}
+            for on_append in watchers:
+                on_append()
 
     def _tell_growth(self) -> None:
         """Tell those who wait for as much as there is, or is committed, by now."""
@@ -228,6 +255,8 @@ class LocalReplica:
         if self._commit_watch is not None:
             for on_commit in self._commit_watch.take_due(self.log.high_watermark):
                 on_commit()
+        if self._owed is not None:
+            self._owed.take_due(self.log.high_watermark)
 
     async def _next_news(self) -> None:
         """Wait until watchers are told to look again."""
