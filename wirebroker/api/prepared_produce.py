@@ -355,14 +355,14 @@ def _count_at(request: Request, topic: str) -> int:
 
 
 @lru_cache(_MOST_KINDS)
-def _kind_of(version: int, topic: str, topic_id: bytes | None, count: int) -> AnswerKind:
+def _kind_of(version: int, topic: str, topic_id: bytes, count: int) -> AnswerKind:
     """Return the kind of answers that tell of so many partitions of a topic."""
     answer = _example(version, topic, topic_id, count)
     part_bytes = len(_example(version, topic, topic_id, count + 1)) - len(answer)
     return AnswerKind(answer, count, at=answer.index(_MARKED_NUMBERS), part_bytes=part_bytes)
 
 
-def _example(version: int, topic: str, topic_id: bytes | None, count: int) -> bytes:
+def _example(version: int, topic: str, topic_id: bytes, count: int) -> bytes:
     result = PartitionResult(_MARKED_INDEX, 0, _MARK, _MARK, _MARK)
     # Without its partitions, which hold the frame.
     body = encode_produce(version, [(ProduceTopic(topic, topic_id, []), [result] * count)])
