@@ -60,6 +60,10 @@ class LogDirectoryError(Exception):
     """A log directory that cannot be used: a sentence about what is wrong and how to mend it."""
 
 
+class DamagedDirectoryError(LogDirectoryError):
+    """Nobody can say whose directory it is; a broker of several goes on without it."""
+
+
 class PartitionDirectory(NamedTuple):
     """A partition found on disk."""
 
@@ -86,6 +90,7 @@ class LogDirectory:
         strays: Paths of stray partitions, left as they are.
         foreign: Names of directories that are none of Kafka's, left as they are.
         problems: Sentences for the log about what had to be ignored.
+        has_failed: Whether it could not be opened: it has a path and nothing else.
     """
 
     __slots__ = (
@@ -95,6 +100,7 @@ class LogDirectory:
         "directory_id",
         "foreign",
         "futures",
+        "has_failed",
         "node_id",
         "partitions",
         "path",
@@ -106,7 +112,7 @@ class LogDirectory:
     )
 
     def __init__(
-        self, path: str, files: Files, lock: DirectoryLock, properties: MetaProperties
+        self, path: str, files: Files, lock: DirectoryLock | None, properties: MetaProperties
     ) -> None:
         self.path = path
         self._files = files
@@ -120,6 +126,12 @@ class LogDirectory:
         self.futures: list[PartitionDirectory] = []
         self.foreign: list[str] = []
         self.problems: list[str] = []
+        self.has_failed = lock is None
+
+    @classmethod
+    def failed(cls, path: str, files: Files) -> LogDirectory:
+        """Return what stands for a directory that could not be opened."""
+        return cls(path, files, None, MetaProperties("", -1, bytes(16)))
 
     @classmethod
     def open(
@@ -222,6 +234,12 @@ class LogDirectory:
         """Rename the directory of a partition that metadata places elsewhere; return its path."""
         return self._rename_aside(topic, partition, STRAY_SUFFIX)
 
+    def stray_future_directory(self, path: str, topic: str, partition: int) -> str:
+        """Rename a copy that nobody goes on with; return its path."""
+        new_path = f"{self.path}/{_suffixed(topic, partition, STRAY_SUFFIX)}"
+        self._files.rename(path, new_path)
+        return new_path
+
     def read_recovery_points(self) -> dict[TopicPartition, int]:
         """Return up to where logs were known to be on the disk; nothing if the file is damaged."""
         return self._read_checkpoint(RECOVERY_POINT_CHECKPOINT)
@@ -279,7 +297,8 @@ class LogDirectory:
 
     def close(self) -> None:
         """Free the lock."""
-        self._lock.release()
+        if self._lock is not None:
+            self._lock.release()
 
     def _read_checkpoint(self, name: str) -> dict[TopicPartition, int]:
         try:
@@ -372,7 +391,7 @@ def _identify(path: str, files: Files, *, node_id: int, cluster_id: str | None) 
         files.write_whole(file, format_meta_properties(properties).encode())
         return properties
     except ValueError as error:
-        raise LogDirectoryError(
+        raise DamagedDirectoryError(
             f"{file} is damaged ({error}); restore it, or choose another data directory"
         ) from None
     if properties.node_id != node_id:

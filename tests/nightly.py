@@ -141,6 +141,16 @@ STEPS = (
         "each node of clusters of three is killed, frozen and restarted under clients that go on",
     ),
     Step(
+        "cluster-controllers",
+        _tests(
+            "compat_tests/cluster/nightly_controllers.py",
+            "compat_tests/cluster/nightly_directories.py",
+            "--long",
+        ),
+        5,
+        "three controllers, the active one killed under load; starts without a directory",
+    ),
+    Step(
         "logins",
         _tests(
             "compat_tests/security/nightly_kerberos.py",

@@ -48,6 +48,7 @@ DOORS = {
     "click": {
         "wirebroker/cli.py",
         "wirebroker/cli_inspect.py",
+        "wirebroker/cli_serve.py",
         "wirebroker/commands/",
         "wirebroker/scripts/",
     },

@@ -31,8 +31,8 @@ from wirebroker.net.dispatch import Dispatcher
 from wirebroker.net.listener import Listener
 from wirebroker.net.settings import NetworkSettings
 from wirebroker.ready_lines import BoundListener, is_everywhere, shown_address
+from wirebroker.security.listener_sasl import ListenerSasl
 from wirebroker.security.listener_tls import ListenerTls
-from wirebroker.security.sasl_doors import SaslDoors
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -84,7 +84,6 @@ class ControllerNode:
         "_table",
         "_tls",
         "_token_removal",
-        "_token_secret",
         "_wanted",
         "controller",
     )
@@ -97,11 +96,10 @@ class ControllerNode:
         self._sockets: list[tuple[ListenerConfig, socket.socket]] = []
         self._listeners: list[Listener] = []
         self._tls = ListenerTls(self._settings)
-        self._sasl: SaslDoors | None = None
+        self._sasl = ListenerSasl(clock, token_secret=config.optional_str(SECRET_KEY))
         self._table: ConnectionTable | None = None
         self._balancing: LeaderBalancing | None = None
         self._token_removal: TokenRemoval | None = None
-        self._token_secret = config.optional_str(SECRET_KEY)
         self.controller: QuorumController | None = None
 
     @property
@@ -177,8 +175,7 @@ class ControllerNode:
             await self.controller.close()
 
     async def _end_duties(self) -> None:
-        if self._sasl is not None:
-            self._sasl.close()
+        self._sasl.close()
         if self._balancing is not None:
             await self._balancing.stop()
         if self._token_removal is not None:
@@ -205,17 +202,12 @@ class ControllerNode:
 
             registry = guarded_controller(registry, controller.authorization)
         dispatcher = Dispatcher(controller, registry)
-        sasl = self._sasl = SaslDoors(
-            dispatcher,
-            lambda: controller.follower.image,
-            self._clock,
-            token_secret=self._token_secret,
-        )
-        sasl.use_listeners(self._wanted)
+        self._sasl.serve(dispatcher, lambda: controller.follower.image)
+        self._sasl.use_listeners(self._wanted)
         self._table = ConnectionTable(
             loop=asyncio.get_running_loop(),
             dispatch=dispatcher,
-            guards=sasl.guard,
+            guards=self._sasl.guard,
             secure=self._tls.secure,
             clock=self._clock,
             settings=self._settings,

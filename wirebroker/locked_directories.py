@@ -2,19 +2,26 @@
 
 Each tells the cluster's id or is given it: the first that knows it tells all that come after it.
 One that is locked by another process, or belongs to another node or cluster, keeps the broker from
-starting.
+starting. One whose disk has failed does not, if there are others and the metadata log is in none of
+it: its replicas are offline.
 
 Source: Kafka's MetaPropertiesEnsemble.
 """
 
 from __future__ import annotations
 
+import errno
 import logging
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from wirebroker.cluster.data_directory import is_disk_failure
 from wirebroker.config import StartError
-from wirebroker.storage.log_directory import LogDirectory, LogDirectoryError
+from wirebroker.storage.log_directory import (
+    DamagedDirectoryError,
+    LogDirectory,
+    LogDirectoryError,
+)
 
 if TYPE_CHECKING:
     from wirebroker.config import Config
@@ -27,7 +34,8 @@ class LockedDirectories:
     """Where this broker's data lies.
 
     Attributes:
-        of_logs: The directories of log.dirs, in their order, once they are open.
+        of_logs: The directories of log.dirs, in their order, once they are open; those that have
+            failed among them.
     """
 
     __slots__ = ("_config", "_files", "_of_metadata", "of_logs")
@@ -42,6 +50,9 @@ class LockedDirectories:
     def open(self, cluster_id: str | None = None) -> None:
         """Lock all of them, and say who they belong to.
 
+        One of several whose disk has failed is said, and gone on without; not the one that the
+        metadata log lies in.
+
         Args:
             cluster_id: The cluster that they must belong to, if another one is not possible.
 
@@ -50,17 +61,38 @@ class LockedDirectories:
         """
         cluster_id = cluster_id or self._config.optional_str("wirebroker.cluster.id")
         paths = [str(Path(path).absolute()) for path in self._config.log_directories]
-        home = self._config.optional_str("metadata.log.dir")
-        if home and str(Path(home).absolute()) not in paths:
+        if self.metadata_home not in paths:
             # It knows the cluster when all others are new.
-            self._of_metadata = self._open(home, cluster_id)
+            self._of_metadata = self._open(self.metadata_home, cluster_id)
             cluster_id = self._of_metadata.cluster_id
         for path in self._config.log_directories:
-            directory = self._open(path, cluster_id)
-            cluster_id = directory.cluster_id
+            directory = self._open_or_fail(path, cluster_id)
             self.of_logs.append(directory)
+            if not directory.has_failed:
+                cluster_id = directory.cluster_id
             for problem in directory.problems:
                 logger.warning("%s", problem)
+        self._check_any_is_left()
+
+    def begin_use(self) -> None:
+        """Take the marks of the last clean stop away: what was written may not be whole any more.
+
+        Raises:
+            OSError: A disk that cannot be gone on without has failed.
+            StartError: None is left.
+        """
+        for index, directory in enumerate(self.of_logs):
+            if directory.has_failed:
+                continue
+            try:
+                directory.remove_clean_shutdown_marker()
+            except OSError as error:
+                if not self._can_do_without(directory.path, error):
+                    raise
+                _say_failed(directory.path, error)
+                directory.close()
+                self.of_logs[index] = LogDirectory.failed(directory.path, self._files)
+        self._check_any_is_left()
 
     def close(self) -> None:
         """Let go of them."""
@@ -70,15 +102,52 @@ class LockedDirectories:
             self._of_metadata.close()
 
     @property
+    def online(self) -> list[LogDirectory]:
+        """Those of log.dirs that could be opened."""
+        return [each for each in self.of_logs if not each.has_failed]
+
+    @property
     def cluster_id(self) -> str:
         """The cluster that they belong to."""
-        return self.of_logs[0].cluster_id
+        return self.online[0].cluster_id
 
     @property
     def metadata_home(self) -> str:
         """The absolute path of the directory that the metadata log lies in."""
-        home = self._config.optional_str("metadata.log.dir") or self.of_logs[0].path
+        home = self._config.optional_str("metadata.log.dir") or self._config.log_directories[0]
         return str(Path(home).absolute())
+
+    def _check_any_is_left(self) -> None:
+        if not self.online:
+            raise StartError(
+                "none of the data directories can be used",
+                "check the disks and their permissions, or choose others (--data-dir DIR)",
+            )
+
+    def _can_do_without(self, path: str, error: OSError) -> bool:
+        return (
+            len(self._config.log_directories) > 1
+            and path != self.metadata_home
+            and is_disk_failure(error)
+        )
+
+    def _open_or_fail(self, path: str, cluster_id: str | None) -> LogDirectory:
+        absolute = str(Path(path).absolute())
+        try:
+            return self._open(path, cluster_id)
+        except StartError as refusal:
+            error = refusal.__cause__
+            if isinstance(error, DamagedDirectoryError):
+                error = OSError(errno.EIO, str(error).partition(";")[0])
+            # One that is not there is a mistake of who has written log.dirs.
+            if (
+                not isinstance(error, OSError)
+                or not self._files.exists(absolute)
+                or not self._can_do_without(absolute, error)
+            ):
+                raise
+            _say_failed(absolute, error)
+            return LogDirectory.failed(absolute, self._files)
 
     def _open(self, path: str, cluster_id: str | None) -> LogDirectory:
         absolute = str(Path(path).absolute())
@@ -98,3 +167,11 @@ class LockedDirectories:
                 if is_path_taken
                 else "check its owner and permissions, or choose another (--data-dir DIR)",
             ) from error
+
+
+def _say_failed(path: str, error: OSError) -> None:
+    logger.error(
+        "the data directory %s cannot be used: %s; what lies there is offline until a restart",
+        path,
+        error.strerror or error,
+    )

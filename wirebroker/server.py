@@ -73,8 +73,8 @@ from wirebroker.ready_lines import (
     BoundListener,
     is_everywhere,
 )
+from wirebroker.security.listener_sasl import ListenerSasl
 from wirebroker.security.listener_tls import ListenerTls
-from wirebroker.security.sasl_doors import SaslDoors, read_keys
 from wirebroker.storage.files import Files
 from wirebroker.threads import Work, in_thread, until_idle
 
@@ -86,6 +86,7 @@ if TYPE_CHECKING:
     from wirebroker.cluster.broker_lifecycle import BrokerLifecycle
     from wirebroker.cluster.quorum_controller import QuorumController
     from wirebroker.codecs.metadata_records import MetadataRecord
+    from wirebroker.coordinator.controller.cluster_image import ClusterImage
     from wirebroker.handlers import Registry
     from wirebroker.http.server import HttpServer
     from wirebroker.membership.quorum import Quorum
@@ -130,7 +131,7 @@ class Server:
         self._directories = LockedDirectories(config, self.files)
         self.listeners: OpenListeners | None = None
         self._table: ConnectionTable | None = None
-        self._sasl: SaslDoors | None = None
+        self._sasl = ListenerSasl(self.clock, token_secret=config.optional_str(SECRET_KEY))
         self._tls = ListenerTls(self._settings)
         # Held while a configuration is taken over.
         self._following = asyncio.Lock()
@@ -217,7 +218,7 @@ class Server:
         data_files = data_files_within(open_files, wanted=self.config.int("wirebroker.open.files"))
         self.files.bound_open_files(data_files)
         try:
-            token_checks = await read_keys(listeners_of(self.config), self.clock)
+            await self._sasl.read_keys(listeners_of(self.config))
             self._bind()
             self.quorum.bind()
             await self._tls.open([each for each, _ in self._sockets])
@@ -225,8 +226,6 @@ class Server:
             self._directories.open(await self.quorum.find_cluster_id())
             self._port_file.remove()
             broker = self.broker = await self._open_broker()
-            self.quorum.watch_disks(broker.replicas.directories)
-            broker.replicas.on_directory_failed = self.quorum.disk_failed
         except (OSError, KafkaError) as error:
             await self._give_up()
             raise StartError(
@@ -244,13 +243,7 @@ class Server:
         dispatcher = Dispatcher(
             broker, self._handlers(broker), gate=self._gate, metrics=self.metrics
         )
-        self._sasl = SaslDoors(
-            dispatcher,
-            lambda: broker.metadata.image,
-            self.clock,
-            token_secret=self.config.optional_str(SECRET_KEY),
-            checks=token_checks,
-        )
+        self._sasl.serve(dispatcher, lambda: broker.metadata.image)
         self._table = ConnectionTable(
             loop=asyncio.get_running_loop(),
             dispatch=dispatcher,
@@ -307,8 +300,7 @@ class Server:
             await self.broker.groups.stop()
         if self._table is not None:
             await self._table.close(grace_s=STOP_GRACE_S)
-        if self._sasl is not None:
-            self._sasl.close()
+        self._sasl.close()
         if self._compactor is not None:
             await self._compactor.stop()
         if self._maintenance is not None:
@@ -338,8 +330,7 @@ class Server:
         self._port_file.remove()
         self.listeners.close()
         table.cut()
-        if self._sasl is not None:
-            self._sasl.close()
+        self._sasl.close()
         broker.is_stopping = True
         broker.replicas.wake_all()
         for part in (self._compactor, self._maintenance, broker.transactions, broker.groups):
@@ -373,7 +364,6 @@ class Server:
         assert self.broker is not None
         assert self.listeners is not None
         assert self._compactor is not None
-        assert self._sasl is not None
         self._compactor.config_changed()
         self._sasl.use_listeners(listeners_of(config))
         await self._tls.use_listeners(listeners_of(config))
@@ -408,22 +398,17 @@ class Server:
         await quorum.open(
             self._directories.metadata_home,
             cluster_id=cluster_id,
-            directory_id=self._directories.of_logs[0].directory_id,
+            directory_id=self._directories.online[0].directory_id,
         )
         # What a newer broker wrote is refused before anything is touched.
-        for directory in self._directories.of_logs:
-            directory.remove_clean_shutdown_marker()
+        self._directories.begin_use()
         metadata, channel = quorum.metadata, quorum.channel
         await self._register()
         # All parts are built from this image, and follow what comes after it (follow_metadata).
         loaded = metadata.image
         config = dynamic_config(config, loaded, node_id)
         quorum.use_config(config)
-        replicas = ReplicaManager(
-            self._directories.of_logs, self.files, config=config, clock=clock, node_id=node_id
-        )
-        quorum.on_disk_failure(replicas.file_failed)
-        await replicas.load(loaded)
+        replicas = await self._open_replicas(config, loaded)
         replication = self._replication = Replication(
             config,
             replicas=replicas,
@@ -470,6 +455,20 @@ class Server:
         broker.groups.start()
         broker.transactions.start()
         return broker
+
+    async def _open_replicas(self, config: Config, image: ClusterImage) -> ReplicaManager:
+        replicas = ReplicaManager(
+            self._directories.of_logs,
+            self.files,
+            config=config,
+            clock=self.clock,
+            node_id=config.node_id,
+        )
+        self.quorum.on_disk_failure(replicas.file_failed)
+        self.quorum.watch_disks(replicas.directories)
+        replicas.on_directory_failed = self.quorum.disk_failed
+        await replicas.load(image)
+        return replicas
 
     async def _begin_to_lead(self, replication: Replication) -> None:
         replication.start()
@@ -523,7 +522,7 @@ class Server:
 
     async def _register(self) -> None:
         """Register as a broker of the cluster: what a kill has left of the last is gone by that."""
-        directories = self._directories.of_logs
+        directories = self._directories.online
         epochs = {directory.previous_broker_epoch for directory in directories}
         endpoints = [endpoint_of(listener, sock) for listener, sock in self._sockets]
         await self.quorum.lifecycle.register(
@@ -544,8 +543,7 @@ class Server:
         await self._release()
 
     async def _release(self) -> None:
-        if self._sasl is not None:
-            self._sasl.close()
+        self._sasl.close()
         if self._push is not None:
             await self._push.close()
         if self.http is not None:

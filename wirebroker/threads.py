@@ -18,12 +18,12 @@ Threads are made when first needed and stay. The fsyncs of the group commit are 
 from __future__ import annotations
 
 import asyncio
-from concurrent.futures import ThreadPoolExecutor
 from enum import Enum
 from typing import TYPE_CHECKING, Any, TypeVar, TypeVarTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from concurrent.futures import ThreadPoolExecutor
 
 _Result = TypeVar("_Result")
 _Arguments = TypeVarTuple("_Arguments")
@@ -65,6 +65,8 @@ def begin_in_thread(
     """Have a thread of a class call a function; return a future of what it returns or raises."""
     pool = _pools.get(work)
     if pool is None:
+        from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - short verbs have none
+
         pool = _pools[work] = ThreadPoolExecutor(
             work.most_threads, thread_name_prefix=work.thread_name
         )

@@ -54,16 +54,30 @@ def checked_header(records: memoryview, is_walked: bool) -> BatchHeader | None:
     if size < HEADER_BYTES:
         return None
     fields = HEADER.unpack_from(records)
-    base_offset, length, _, magic, crc, attributes, last_offset_delta = fields[:7]
-    base_timestamp, max_timestamp, producer_id, _, base_sequence, count = fields[7:]
+    (
+        base_offset,
+        length,
+        _,
+        magic,
+        crc,
+        attributes,
+        last_offset_delta,
+        base_timestamp,
+        max_timestamp,
+        producer_id,
+        _,
+        base_sequence,
+        count,
+    ) = fields
     if (
         length + OVERHEAD_BYTES != size
         or magic != MAGIC
         or base_offset != 0
         or count <= 0
         or last_offset_delta + 1 != count
-        or attributes & ~_PLAIN_ATTRIBUTES
-        or attributes & CODEC_MASK > Codec.ZSTD
+        or (
+            attributes and (attributes & ~_PLAIN_ATTRIBUTES or attributes & CODEC_MASK > Codec.ZSTD)
+        )
         or (base_sequence < 0 and producer_id >= 0)
         or count * SMALLEST_RECORD_BYTES > size - HEADER_BYTES
         or batch_crc(records, 0, size) != crc

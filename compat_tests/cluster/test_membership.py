@@ -12,7 +12,11 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from compat_tests.clients.java import CONFIGS, TOPICS, run
 from compat_tests.cluster.nodes import CLUSTER_ID, JoiningBroker
+from compat_tests.raw_requests import Requests
+from tests.support.ports import HOST
 from tests.support.waiting import eventually
+from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.codecs.errors import ErrorCode
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -97,6 +101,12 @@ def test_a_member_serves_stops_is_killed_and_comes_back(start_cluster: StartClus
     java.stop()
     admin = AdminClient({"bootstrap.servers": ours.bootstrap})
     eventually(lambda: list(admin.list_topics(timeout=WAIT_S).brokers) == [2])
+    # It is not to come back: the controllers forget it, once.
+    requests = Requests((HOST, ours.port))
+    asked = (ApiKey.UNREGISTER_BROKER, 0, {"broker_id": 1})
+    assert requests.try_ask(*asked).error_code == ErrorCode.NONE
+    assert requests.try_ask(*asked).error_code == ErrorCode.BROKER_ID_NOT_REGISTERED
+    requests.close()
 
 
 def test_a_snapshot_is_loaded_and_the_log_goes_on_behind_it(start_cluster: StartCluster) -> None:

@@ -61,6 +61,7 @@ class Admin(Topics):
             ApiKey.API_VERSIONS,
             ApiKey.DESCRIBE_QUORUM,
             ApiKey.UPDATE_FEATURES,
+            ApiKey.UNREGISTER_BROKER,
         }
     )
 
@@ -88,6 +89,7 @@ class Admin(Topics):
             (3, self.versions_of_apis),
             (4, self.describe_quorum),
             (3, self.try_feature),
+            (2, self.unregister),
             (2, self.produce),
             (2, self.unserved_version),
             (1, lambda: self.recreate(self.any_topic())),
@@ -369,6 +371,11 @@ class Admin(Topics):
         request = {"timeout_ms": 30_000, "feature_updates": [update], "validate_only": True}
         version = self.version(ApiKey.UPDATE_FEATURES, 1)
         yield from self.ask(ApiKey.UPDATE_FEATURES, request, version=version)
+
+    def unregister(self) -> Moves:
+        """Ask to forget a broker that nobody knows."""
+        request = {"broker_id": self.random.choice((-1, 0, 7, 2**31 - 1))}
+        yield from self.ask(ApiKey.UNREGISTER_BROKER, request)
 
     # -- parts -------------------------------------------------------------------------------
 

@@ -31,6 +31,7 @@ NO_LEADER = -1
 # What stands in PartitionImage.directories when it is no directory id (Kafka's DirectoryId; 1 is a
 # lost one, which no broker has online).
 UNASSIGNED_DIRECTORY = bytes(16)
+LOST_DIRECTORY = bytes(15) + b"\x01"
 MIGRATING_DIRECTORY = bytes(15) + b"\x02"
 
 

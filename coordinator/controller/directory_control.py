@@ -14,10 +14,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from wirebroker.codecs.errors import ErrorCode
+from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.codecs.metadata_records import MetadataRecord, RecordType, metadata_record
 from wirebroker.coordinator.controller.broker_registration import broker_change, check_broker_epoch
 from wirebroker.coordinator.controller.cluster_image import directory_of
+from wirebroker.coordinator.controller.feature_control import has_directory_assignments
 from wirebroker.coordinator.controller.leader_election import ElectionRules, leave, leaving
 from wirebroker.coordinator.controller.operation import ControllerResult, RecordsOfRequest
 
@@ -43,8 +44,13 @@ def assign_replicas(request: Any, image: ClusterImage, config: Config) -> Operat
     A replica in a directory that is offline is out of sync, as if that had failed with it.
 
     Raises:
-        KafkaError: STALE_BROKER_EPOCH, for the whole request.
+        KafkaError: UNSUPPORTED_VERSION (metadata.version knows of no directories),
+            STALE_BROKER_EPOCH; for the whole request.
     """
+    if not has_directory_assignments(image.features):
+        raise KafkaError(
+            ErrorCode.UNSUPPORTED_VERSION, "The cluster's metadata.version knows no directories."
+        )
     broker = check_broker_epoch(image, request.broker_id, request.broker_epoch)
     assigning = _Assigning(image, config, broker)
     directories: list[dict[str, Any]] = []

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 TRANSACTION_VERSION = "transaction.version"
 _ELIGIBLE_LEADER_REPLICAS = "eligible.leader.replicas.version"
 _BROKER_CONFIG = 4
+_FIRST_WITH_DIRECTORIES = 17
 # 4.3-IV0; records are written at this level, whatever level a log from elsewhere has.
 METADATA_VERSION_LEVEL = 30
 # KIP-890: a new epoch with each transaction.
@@ -51,6 +52,11 @@ SERVED_FEATURES: dict[str, tuple[int, int]] = {
 def feature_level(name: str, level: int) -> MetadataRecord:
     """Return the record that finalizes a feature's level."""
     return metadata_record(RecordType.FEATURE_LEVEL, name=name, feature_level=level)
+
+
+def has_directory_assignments(features: Mapping[str, int]) -> bool:
+    """Tell whether the metadata says in which directories replicas lie (3.7-IV2, KIP-858)."""
+    return features.get(METADATA_VERSION, 0) >= _FIRST_WITH_DIRECTORIES
 
 
 def has_eligible_leader_replicas(features: Mapping[str, int]) -> bool:

@@ -115,17 +115,15 @@ class BatchValidator:
             TakesLongError: It is not decided.
         """
         header = checked_header(records, self._is_walked_at_once and walked is None)
-        is_plain = header is not None
         if header is None:
             records, header = self._look_closely(records, request_version)
-        else:
-            if request_version < 7:
-                check_codec(header, request_version)
-            if len(records) > self.max_message_bytes:
-                raise self._too_large(len(records))
+            return self._walk_and_restamp(records, header, now_ms, is_brief=is_brief, walked=walked)
+        if request_version < 7:
+            check_codec(header, request_version)
+        if len(records) > self.max_message_bytes:
+            raise self._too_large(len(records))
         if (
-            not is_plain
-            or self._looks_into_all
+            self._looks_into_all
             or header.attributes & self._looked_into
             or header.max_timestamp - now_ms > self._after_max_ms
             or now_ms - header.base_timestamp > self._before_max_ms

@@ -50,6 +50,7 @@ API_MODULES: Final = (
     "scram_users",
     "sync_group",
     "txn_offset_commit",
+    "unregister_broker",
     "update_features",
     "write_txn_markers",
 )

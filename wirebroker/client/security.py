@@ -18,13 +18,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from wirebroker.config.client_tls import client_tls
+from wirebroker.config.lookup import PROTOCOLS
 from wirebroker.config.oauth_login import HANDLER, RETRIEVER
-from wirebroker.config.outgoing import (
-    LOGIN_MECHANISMS,
-    PROTOCOLS,
-    OutgoingSecurity,
-    login_of,
-)
+from wirebroker.config.outgoing import LOGIN_MECHANISMS, OutgoingSecurity, login_of
 from wirebroker.config.row import ConfigError
 
 if TYPE_CHECKING:

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING
 
 from wirebroker.clock import Slices
 from wirebroker.codecs.errors import ErrorCode, KafkaError
+from wirebroker.coordinator.controller.cluster_image import UNASSIGNED_DIRECTORY
 from wirebroker.threads import Work, in_thread
 
 if TYPE_CHECKING:
@@ -72,6 +73,15 @@ class Checkpoint(Flag):
     ALL = RECOVERY_POINTS | LOG_START_OFFSETS | HIGH_WATERMARKS
 
 
+def offline_ids(directories: Iterable[DataDirectory]) -> list[bytes]:
+    """Return the ids of those that are offline, as far as they are known."""
+    return [
+        each.directory_id
+        for each in directories
+        if not each.is_online and each.directory_id != UNASSIGNED_DIRECTORY
+    ]
+
+
 def is_disk_failure(error: OSError) -> bool:
     """Tell whether a failed read or write means that the disk cannot be trusted any more."""
     return not (is_shortage(error) or is_disk_full(error))
@@ -82,6 +92,7 @@ class DataDirectory:
 
     Attributes:
         files: Its names, checkpoints and markers.
+        directory_id: What the metadata calls it; UNASSIGNED_DIRECTORY if it could not be opened.
         partitions: What lies in it, for the choice of the emptiest and for checkpoints.
         is_online: Whether it may be read and written.
         is_full: Whether a write has failed lately for lack of room.
@@ -96,6 +107,7 @@ class DataDirectory:
         "_refused_count",
         "_write_lock",
         "_written",
+        "directory_id",
         "files",
         "is_full",
         "is_online",
@@ -104,12 +116,14 @@ class DataDirectory:
     )
 
     def __init__(self, files: LogDirectory) -> None:
+        """Begin with one that was opened, or is offline because it could not be."""
         self.files = files
+        self.directory_id = files.directory_id
         self.partitions: set[Partition] = set()
-        self.is_online = True
+        self.is_online = not files.has_failed
         self.is_full = False
         self._refused_count = 0  # writes since the last look
-        self.volume = files.open_volume()
+        self.volume = files.open_volume() if self.is_online else None
         # How often partitions' directories were made, the first time perhaps by an earlier process.
         self._names_made = 1
         self._names_synced = 0

@@ -20,7 +20,11 @@ from wirebroker.clock import pause
 from wirebroker.cluster.controller_channel import check_answer
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import KafkaError
-from wirebroker.coordinator.controller.cluster_image import METADATA_VERSION, directory_of
+from wirebroker.coordinator.controller.cluster_image import (
+    UNASSIGNED_DIRECTORY,
+    directory_of,
+)
+from wirebroker.coordinator.controller.feature_control import has_directory_assignments
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -35,8 +39,6 @@ logger = logging.getLogger(__name__)
 _RETRY_S: Final = 0.1
 # As many as Kafka's brokers put into one request.
 _MOST_AT_ONCE: Final = 2_250
-# 3.7-IV2: the first that knows of directories.
-_FIRST_METADATA_VERSION: Final = 17
 
 
 class DirectoryAssignments:
@@ -72,9 +74,10 @@ class DirectoryAssignments:
     def note(self, partitions: Iterable[Partition]) -> None:
         """Have those told that lie elsewhere than the metadata says."""
         for partition in partitions:
-            directory_id = self._planned.get(partition, partition.directory.files.directory_id)
+            directory_id = self._planned.get(partition, partition.directory.directory_id)
             known = self._known(partition)
-            if known is not None and known != directory_id:
+            # Where it lies in one that could not be opened, the metadata knows better.
+            if known is not None and directory_id not in {known, UNASSIGNED_DIRECTORY}:
                 self._tell(partition, directory_id)
 
     async def tell(self, partition: Partition, directory_id: bytes) -> None:
@@ -96,7 +99,7 @@ class DirectoryAssignments:
         controller has taken the plan may not have come here yet.
         """
         planned = self._planned.pop(partition, None)
-        directory_id = partition.directory.files.directory_id
+        directory_id = partition.directory.directory_id
         if planned == directory_id:
             self.note((partition,))
         elif planned is not None and self._known(partition) is not None:
@@ -131,7 +134,7 @@ class DirectoryAssignments:
             partition.is_retired
             or found is None
             or node_id not in found.replicas
-            or image.features.get(METADATA_VERSION, 0) < _FIRST_METADATA_VERSION
+            or not has_directory_assignments(image.features)
         ):
             return None
         return directory_of(found, node_id)

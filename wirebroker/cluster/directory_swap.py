@@ -36,6 +36,10 @@ class Swapped(NamedTuple):
     cuts: int
 
 
+class HalfSwappedError(OSError):
+    """Neither directory has the log's name any more: the copy, whole, is all there is."""
+
+
 def swap_directories(
     partition: Partition, target: DataDirectory, copy_path: str, files: Files
 ) -> str:
@@ -46,6 +50,8 @@ def swap_directories(
 
     Raises:
         OSError: A disk failed; it lies where it was.
+        HalfSwappedError: Both failed. The next start finds the copy (found_copies.py); until then
+            nobody may believe either of the directories.
     """
     source = partition.directory
     topic, index = partition.topic, partition.index
@@ -53,8 +59,11 @@ def swap_directories(
         aside = source.files.delete_partition_directory(topic, index)
         try:
             path = target.files.use_future_directory(copy_path, topic, index)
-        except OSError:
-            source.files.keep_partition_directory(aside, topic, index)
+        except OSError as error:
+            try:
+                source.files.keep_partition_directory(aside, topic, index)
+            except OSError as again:
+                raise HalfSwappedError(error.errno, f"{error}; {again}") from again
             raise
         partition.log.relocate(path)
     source.partitions.discard(partition)

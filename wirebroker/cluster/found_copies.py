@@ -1,7 +1,12 @@
 """What moves between log directories have left when the last user stopped or was killed.
 
     a copy beside its log             the move begins anew (replica_moves.py)
-    a copy without its log            it was whole: it is the log
+    a copy without its log
+      where the metadata says         it was whole: it is the log
+      elsewhere                       the log was lost with its disk: the copy, of which nobody
+                                      knows how much it has, is put aside, and the move begins
+                                      anew with whatever log there will be; if a directory has
+                                      failed the log may lie there, and the copy stays as it is
     a log in two directories          it is the one that the metadata names; what a kill of Kafka's
                                       leaves, or a loss of power
 
@@ -14,6 +19,7 @@ import logging
 from typing import TYPE_CHECKING, NamedTuple
 
 from wirebroker.coordinator.controller.cluster_image import directory_of
+from wirebroker.coordinator.controller.feature_control import has_directory_assignments
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -39,9 +45,15 @@ class FoundCopies(NamedTuple):
 
 
 def sort_out(
-    directories: Iterable[LogDirectory], image: ClusterImage, *, node_id: int
+    directories: Iterable[LogDirectory], image: ClusterImage, *, node_id: int, is_whole: bool
 ) -> FoundCopies:
     """Leave in each directory's `partitions` what is to be opened.
+
+    Args:
+        directories: Those that could be opened.
+        image: The metadata.
+        node_id: This node.
+        is_whole: Whether they are all that it has.
 
     Raises:
         OSError: A disk failed.
@@ -61,12 +73,26 @@ def sort_out(
             if key in places:
                 directory.to_delete.append(copy.path)
                 found.unfinished.append((key, directory))
-            elif _placed_here(key, image, node_id) is not None:
+                continue
+            placed = _placed_here(key, image, node_id)
+            if placed is None:
+                directory.strays.append(copy.path)
+            elif _is_promised(placed, directory, image, node_id):
                 places[key] = [directory]
                 found.promoted.add(_promote(copy, directory))
-            else:
-                directory.strays.append(copy.path)
+            elif is_whole:
+                _put_aside(copy, directory)
+                found.unfinished.append((key, directory))
     return found
+
+
+def _is_promised(
+    placed: PartitionImage, directory: LogDirectory, image: ClusterImage, node_id: int
+) -> bool:
+    """Tell whether the controller was told that the log would lie here, so that it was whole."""
+    if not has_directory_assignments(image.features):
+        return True  # then nobody is told
+    return directory_of(placed, node_id) == directory.directory_id
 
 
 def _placed_here(key: _Key, image: ClusterImage, node_id: int) -> PartitionImage | None:
@@ -97,3 +123,13 @@ def _promote(copy: PartitionDirectory, directory: LogDirectory) -> str:
     directory.partitions.append(copy._replace(path=path))
     logger.info("%s-%d has been moved: it lies in %s now", copy.topic, copy.partition, path)
     return path
+
+
+def _put_aside(copy: PartitionDirectory, directory: LogDirectory) -> None:
+    path = directory.stray_future_directory(copy.path, copy.topic, copy.partition)
+    logger.warning(
+        "the log of %s-%d that was being moved is gone: what was copied of it is now %s",
+        copy.topic,
+        copy.partition,
+        path,
+    )

@@ -82,6 +82,7 @@ class ReplicaFetchers:
         if (
             partition.leading is not None
             or partition.is_retired
+            or not partition.directory.is_online
             or leader in {NO_LEADER, self._follower.node_id}
         ):
             return None

@@ -37,6 +37,7 @@ from wirebroker.cluster.unserved_topics import UnservedTopics
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.config import StartError
 from wirebroker.coordinator.controller.cluster_image import (
+    UNASSIGNED_DIRECTORY,
     ClusterImage,
     ResourceType,
     directory_of,
@@ -59,6 +60,7 @@ logger = logging.getLogger(__name__)
 Partitions = Mapping[int, Partition]
 _NONE: Partitions = {}
 
+_METADATA_TOPIC = "__cluster_metadata"
 # Partitions that a thread creates at a time: about 50 ms of a disk that is busy.
 _BATCH = 50
 # Replicas that are not here yet and shall lie in a directory.
@@ -177,21 +179,27 @@ class ReplicaManager:
     async def load(self, image: ClusterImage) -> None:
         """Open what the directories hold of this node's partitions, and create what they lack.
 
+        A directory whose disk fails with that is offline, and what else lies there.
+
         Raises:
-            StartError: A log cannot be opened.
+            StartError: A log cannot be opened; no directory is left, or not the metadata log's.
         """
         self.image = image
         slices = Slices(self._clock)
-        files = [each.files for each in self.directories]
-        copies = sort_out(files, image, node_id=self.node_id)
-        for directory in self.directories:
+        online = [each for each in self.directories if each.is_online]
+        files = [each.files for each in online]
+        is_whole = len(files) == len(self.directories)
+        copies = sort_out(files, image, node_id=self.node_id, is_whole=is_whole)
+        for directory in online:
             try:
                 await self._load_directory(directory, image, slices, copies.promoted)
             except OSError as error:
-                raise StartError(
-                    f"the data directory {directory.path} cannot be read: {error}",
-                    "check the disk and its permissions, or leave it out of log.dirs",
-                ) from error
+                if not self._can_do_without(directory, error):
+                    raise StartError(
+                        f"the data directory {directory.path} cannot be read: {error}",
+                        "check the disk and its permissions, or leave it out of log.dirs",
+                    ) from error
+                self.directory_failed(directory, error)
         for topic in image.topics.values():
             await self._follow_topic(image, topic, topic.partitions.values(), slices)
         self._transitions.tell()
@@ -201,6 +209,13 @@ class ReplicaManager:
             if partition is not None:
                 self.unfinished_moves.append((partition, by_files[target]))
 
+    def _can_do_without(self, directory: DataDirectory, error: OSError) -> bool:
+        return (
+            is_disk_failure(error)
+            and any(each.is_online for each in self.directories if each is not directory)
+            and not any(each.topic == _METADATA_TOPIC for each in directory.files.partitions)
+        )
+
     async def _load_directory(
         self, directory: DataDirectory, image: ClusterImage, slices: Slices, promoted: set[str]
     ) -> None:
@@ -208,7 +223,7 @@ class ReplicaManager:
         offsets = directory.read_checkpoints()
         self.deleted_partitions.add_found(files.to_delete)
         for found in files.partitions:
-            if found.topic.startswith("__cluster_metadata"):
+            if found.topic == _METADATA_TOPIC:
                 continue
             topic = _topic_of(found, image)
             partition = None if topic is None else topic.partitions.get(found.partition)
@@ -378,6 +393,7 @@ class ReplicaManager:
         if self._unserved.has(topic, settings):
             self._add_offline(topic, new, settings, self._unserved.directory)
             return
+        new = self._add_lost(topic, new, settings)
         full: set[DataDirectory] = set()
         while new:
             self._transitions.tell()
@@ -391,6 +407,25 @@ class ReplicaManager:
                 return
             batch, new = new[:_BATCH], new[_BATCH:]
             new[:0] = await self._create(topic, batch, usable, settings, full)
+
+    def _add_lost(
+        self, topic: TopicImage, new: list[PartitionImage], settings: TopicSettings
+    ) -> list[PartitionImage]:
+        """Add those offline whose logs lie in a directory that is; return the others."""
+        offline = {each.directory_id: each for each in self.directories if not each.is_online}
+        if not offline:
+            return new
+        here = {each.directory_id for each in self.directories if each.is_online}
+        others: list[PartitionImage] = []
+        for partition in new:
+            named = directory_of(partition, self.node_id)
+            if named == UNASSIGNED_DIRECTORY or named in here:
+                others.append(partition)
+            else:
+                # That of one which could not be opened is not known.
+                unknown = offline.get(UNASSIGNED_DIRECTORY, next(iter(offline.values())))
+                self._add_offline(topic, [partition], settings, offline.get(named, unknown))
+        return others
 
     async def _create(
         self,
@@ -408,7 +443,7 @@ class ReplicaManager:
         """
         counts = {directory: len(directory.partitions) for directory in usable}
         placed: list[tuple[PartitionImage, DataDirectory]] = []
-        by_id = {directory.files.directory_id: directory for directory in usable}
+        by_id = {directory.directory_id: directory for directory in usable}
         for partition in new:
             emptiest = min(usable, key=lambda directory: counts[directory])
             where = by_id.get(directory_of(partition, self.node_id), emptiest)

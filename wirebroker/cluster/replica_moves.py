@@ -15,19 +15,23 @@ Partition.maybeReplaceCurrentWithFutureReplica; KIP-113, KIP-858.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVarTuple
 
 from wirebroker.clock import pause
-from wirebroker.cluster.directory_swap import Swapped, settle, swap_directories
+from wirebroker.cluster.directory_swap import (
+    HalfSwappedError,
+    Swapped,
+    settle,
+    swap_directories,
+)
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.codecs.primitives import ZERO_UUID
 from wirebroker.storage.log.log_copy import LogCopy
-from wirebroker.threads import Work, in_thread
+from wirebroker.threads import Work, begin_in_thread
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from wirebroker.clock import Clock
     from wirebroker.cluster.data_directory import DataDirectory
@@ -39,6 +43,8 @@ if TYPE_CHECKING:
     from wirebroker.storage.log.log_copy import Piece
 
 logger = logging.getLogger(__name__)
+
+_Arguments = TypeVarTuple("_Arguments")
 
 # A thread copies as much at a time.
 _PIECE_BYTES: Final = 4 << 20
@@ -78,7 +84,8 @@ class ReplicaMoves:
         """Begin the moves anew that the last stop has ended."""
         unfinished, self._replicas.unfinished_moves = self._replicas.unfinished_moves, []
         for partition, target in unfinished:
-            self._begin(partition, target)
+            if partition.directory is not target:
+                self._begin(partition, target)
 
     async def stop(self) -> None:
         """End all moves where they are; the next start begins them anew."""
@@ -144,6 +151,10 @@ class ReplicaMoves:
             raise
         except _MoveEndedError:
             await self._take_back(move)
+        except HalfSwappedError as error:
+            # The copy is the log, wherever the next start finds it; the plan says so.
+            for directory in (partition.directory, target):
+                self._replicas.directory_failed(directory, error)
         except (KafkaError, OSError) as error:
             logger.error("%s stays where it is: %s", partition, error)  # noqa: TRY400 - a disk
             await self._take_back(move)
@@ -156,11 +167,11 @@ class ReplicaMoves:
         source = partition.directory
         path = move.path = target.files.future_path(partition.topic, partition.index)
         create = target.files.create_future_directory
-        await in_thread(Work.TOPICS, create, path, partition.topic_id)
+        await move.work(Work.TOPICS, create, path, partition.topic_id)
         copy = move.copy = LogCopy(partition.log, self._files, path)
         while True:
             await self._catch_up(move, copy)
-            await self._assignments.tell(partition, target.files.directory_id)
+            await self._assignments.tell(partition, target.directory_id)
             async with partition.append_lock:
                 if await self._finish(move, copy):
                     swapped = Swapped(partition.log.log_end_offset, partition.log.cuts)
@@ -189,7 +200,7 @@ class ReplicaMoves:
 
     async def _copy(self, move: _Move, copy: LogCopy, piece: Piece) -> None:
         try:
-            await in_thread(Work.UPKEEP, copy.copy, piece)
+            await move.work(Work.UPKEEP, copy.copy, piece)
         except FileNotFoundError:
             self._check(move)  # else retention was quicker: the next look knows
         else:
@@ -198,7 +209,7 @@ class ReplicaMoves:
     async def _drop_gone(self, move: _Move, copy: LogCopy) -> None:
         self._check(move)
         if gone := copy.drop_gone():
-            await in_thread(Work.UPKEEP, self._unlink, gone)
+            await move.work(Work.UPKEEP, self._unlink, gone)
 
     def _unlink(self, paths: list[str]) -> None:
         for path in paths:
@@ -214,7 +225,7 @@ class ReplicaMoves:
         if log.leader_epochs.is_dirty:
             log.leader_epochs.persist()
         try:
-            await in_thread(Work.UPKEEP, copy.finish)
+            await move.work(Work.UPKEEP, copy.finish)
         except FileNotFoundError:
             return False
         self._check(move)
@@ -235,9 +246,12 @@ class ReplicaMoves:
         """Remove the copy, and have the controller know where the replica has stayed."""
         self._ended(move)  # the next one need not wait for the disk
         self._assignments.forget(move.partition)
+        await move.until_idle()  # it would put files back, or the directory itself
         if move.path is not None and move.target.is_online:
-            with contextlib.suppress(OSError):  # the next start removes it
-                await in_thread(Work.UPKEEP, self._files.remove_tree, move.path)
+            try:
+                await move.work(Work.UPKEEP, self._files.remove_tree, move.path)
+            except OSError as error:
+                logger.warning("the copy in %s is not removed: %s", move.path, error)
 
 
 class _Move:
@@ -248,7 +262,7 @@ class _Move:
         is_taken_back: Whether it is to leave nothing behind when it is cancelled.
     """
 
-    __slots__ = ("copy", "is_taken_back", "partition", "path", "target", "task")
+    __slots__ = ("_working", "copy", "is_taken_back", "partition", "path", "target", "task")
 
     def __init__(self, partition: Partition, target: DataDirectory) -> None:
         self.partition = partition
@@ -257,3 +271,17 @@ class _Move:
         self.copy: LogCopy | None = None
         self.is_taken_back = False
         self.task: asyncio.Task[None] | None = None
+        # What a thread does for it, or has done last.
+        self._working: asyncio.Future[None] | None = None
+
+    async def work(
+        self, work: Work, function: Callable[[*_Arguments], None], *arguments: *_Arguments
+    ) -> None:
+        """Have a thread do something for it; who is cancelled doesn't end that."""
+        self._working = begin_in_thread(work, function, *arguments)
+        await asyncio.shield(self._working)
+
+    async def until_idle(self) -> None:
+        """Wait until no thread does anything for it."""
+        if self._working is not None:
+            await asyncio.wait([self._working])

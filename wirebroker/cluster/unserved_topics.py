@@ -2,7 +2,8 @@
 
 A cluster of Apache Kafka's may place a topic with `remote.storage.enable=true` here. What is in
 remote storage cannot be read, and what is deleted locally would be gone; so such a partition is
-offline, as if its disk had failed, its files are left as they are, and one line names the topic.
+offline, as if its disk had failed: its files are left as they are, one line names the topic, and
+the controller is told that it lies in a directory that is lost, so that others lead it.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from wirebroker.cluster.data_directory import DataDirectory
+from wirebroker.coordinator.controller.cluster_image import LOST_DIRECTORY
 
 if TYPE_CHECKING:
     from wirebroker.config import TopicSettings
@@ -31,10 +33,11 @@ class UnservedTopics:
 
     @property
     def directory(self) -> DataDirectory:
-        """Where their partitions are said to lie: of the files of another one, but offline."""
+        """Where their partitions are said to lie: of the files of another one, but lost."""
         if self._directory is None:
             self._directory = DataDirectory(self._like.files)
             self._directory.is_online = False
+            self._directory.directory_id = LOST_DIRECTORY
         return self._directory
 
     def has(self, topic: TopicImage, settings: TopicSettings) -> bool:

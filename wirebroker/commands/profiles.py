@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import os
 import re
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
 _VARIABLE: Final = "WIREBROKER_PROFILE"
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
@@ -28,8 +28,9 @@ def current_profile() -> str | None:
     named = os.environ.get(_VARIABLE)
     if named:
         return named
-    file = _folder() / "current"
-    return file.read_text(encoding="utf-8").strip() or None if file.is_file() else None
+    if not os.access(f"{_folder_name()}/current", os.R_OK):
+        return None
+    return (_folder() / "current").read_text(encoding="utf-8").strip() or None
 
 
 def profile_names() -> list[str]:
@@ -104,5 +105,11 @@ def _profiles() -> Path:
 
 
 def _folder() -> Path:
-    base = os.environ.get("XDG_CONFIG_HOME")
-    return (Path(base) if base else Path.home() / ".config") / "wirebroker"
+    from pathlib import Path  # noqa: PLC0415 - a tenth of a verb's time; most have no profiles
+
+    return Path(_folder_name())
+
+
+def _folder_name() -> str:
+    base = os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")  # noqa: PTH111
+    return f"{base}/wirebroker"

@@ -10,17 +10,18 @@ Flags stand before what the file says.
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypedDict, TypeVar
 
 import click
 
+from wirebroker.commands.file_path import FilePath
 from wirebroker.config.jaas import LOGIN_MODULES, PASSWORD_MECHANISMS
 from wirebroker.net.client.transport import TcpDialer
 from wirebroker.security.outgoing import Way
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from pathlib import Path
 
 _Command = TypeVar("_Command", bound="Callable[..., int]")
 
@@ -71,7 +72,7 @@ def security_flags(command: _Command) -> _Command:
         click.option("--tls", is_flag=True, help="Speak TLS."),
         click.option(
             "--client-config",
-            type=click.Path(path_type=Path),
+            type=FilePath(),
             metavar="FILE",
             help="Read Kafka's client settings (--command-config of its tools). "
             f"[default: {_FILE_VARIABLE}]",
@@ -126,7 +127,9 @@ def way_to_cluster(settings: Mapping[str, str]) -> Way:
 def _of_file(path: Path | str | None) -> dict[str, str]:
     if not path:
         return {}
-    from wirebroker.config.properties import parse_properties  # noqa: PLC0415 - there is a file
+    from pathlib import Path  # noqa: PLC0415 - there is a file
+
+    from wirebroker.config.properties import parse_properties  # noqa: PLC0415 - likewise
     from wirebroker.config.row import ConfigError  # noqa: PLC0415 - likewise
 
     try:

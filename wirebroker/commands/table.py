@@ -14,10 +14,12 @@ class Verb(NamedTuple):
 
 
 VERBS: Final = (
-    Verb("serve", "wirebroker.cli:serve", "Start a broker and serve until it is told to stop."),
+    Verb(
+        "serve", "wirebroker.cli_serve:serve", "Start a broker and serve until it is told to stop."
+    ),
     Verb(
         "join",
-        "wirebroker.cli:join",
+        "wirebroker.cli_serve:join",
         "Start a broker as a member of a running Apache Kafka cluster.",
     ),
     Verb("configs", "wirebroker.cli:configs", "Print every config with its default."),

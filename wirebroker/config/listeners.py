@@ -9,6 +9,8 @@ Those named in controller.listener.names are the controller's, by which other no
 metadata and ask for changes; the broker and the controller of one process need none between them.
 A broker that joins others must have none of those names.
 
+What reads SASL and TLS is imported where a listener, or a peer, has them.
+
 A leaf.  Source: Kafka's KafkaConfig and SocketServerConfigs (rules), EndPoint (the form).
 """
 
@@ -17,13 +19,14 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from wirebroker.config.outgoing import PROTOCOLS, OutgoingSecurity, outgoing_security
+from wirebroker.config.lookup import PROTOCOLS
 from wirebroker.config.quorum import is_controller_alone, is_member
 from wirebroker.config.row import ConfigError
-from wirebroker.config.sasl import SaslSettings, check_between_brokers, sasl_settings
-from wirebroker.config.tls import TlsSettings, tls_settings
 
 if TYPE_CHECKING:
+    from wirebroker.config.outgoing import OutgoingSecurity
+    from wirebroker.config.sasl import SaslSettings
+    from wirebroker.config.tls import TlsSettings
     from wirebroker.config.values import Config
 
 _LISTENER = re.compile(r"([^:/]+)://(?:\[([0-9a-fA-F:.%]*)\]|([^\[\]:/]*)):(-?[0-9]{1,6})")
@@ -123,8 +126,15 @@ def _all_listeners(config: Config) -> tuple[ListenerConfig, ...]:
     found: list[ListenerConfig] = []
     for name, address in addresses.items():
         protocol = _protocol(name, protocols)
-        sasl = sasl_settings(config, name) if protocol.startswith("SASL_") else None
-        tls = tls_settings(config, name, protocol) if protocol.endswith("SSL") else None
+        sasl = tls = None
+        if protocol.startswith("SASL_"):
+            from wirebroker.config.sasl import sasl_settings  # noqa: PLC0415 - see above
+
+            sasl = sasl_settings(config, name)
+        if protocol.endswith("SSL"):
+            from wirebroker.config.tls import tls_settings  # noqa: PLC0415 - see above
+
+            tls = tls_settings(config, name, protocol)
         found.append(ListenerConfig(name, *address, protocol, told.get(name), sasl, tls))
     return tuple(found)
 
@@ -243,6 +253,8 @@ def between_brokers(config: Config) -> OutgoingSecurity:
     Raises:
         ConfigError: Something is missing, or not served.
     """
+    from wirebroker.config.outgoing import outgoing_security  # noqa: PLC0415 - see above
+
     name = inter_broker_listener(config)
     mechanism = config.str("sasl.mechanism.inter.broker.protocol")
     protocol = _protocol_map(config, set()).get(name, "PLAINTEXT")
@@ -255,6 +267,8 @@ def to_controllers(config: Config) -> OutgoingSecurity:
     Raises:
         ConfigError: Something is missing, or not served.
     """
+    from wirebroker.config.outgoing import outgoing_security  # noqa: PLC0415 - see above
+
     names = config.list("controller.listener.names")
     name = names[0].upper() if names else "CONTROLLER"
     mechanism = config.str("sasl.mechanism.controller.protocol")
@@ -286,4 +300,6 @@ def _check_inter_broker(config: Config, found: list[ListenerConfig]) -> None:
         value = config.str(named) if is_named else wanted
         raise ConfigError(f"{name}: {value} is not an advertised listener")
     if listener is not None and listener.sasl is not None:
+        from wirebroker.config.sasl import check_between_brokers  # noqa: PLC0415 - see above
+
         check_between_brokers(config, listener.name, listener.sasl.mechanisms)

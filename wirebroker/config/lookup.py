@@ -18,6 +18,8 @@ from wirebroker.config.table import BROKER_ROWS, ROWS
 if TYPE_CHECKING:
     from wirebroker.config.row import ConfigRow
 
+# Of a listener; where each stands is its number in registrations.
+PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 # Configs of which a listener's own value is read here.
 READ_PER_LISTENER: Final = tuple(
     name for name, row in BROKER_ROWS.items() if row.of_listener is OfListener.CLUSTER_WIDE

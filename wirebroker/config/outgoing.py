@@ -8,6 +8,8 @@ Of a broker the listener that others are reached by tells protocol, keys and log
 that of inter.broker.listener.name between brokers, the first of controller.listener.names to
 controllers.
 
+What describes keys and logins is imported where there are some: most nodes have none.
+
 A leaf.  Source: Kafka's ChannelBuilders, BrokerSecurityConfigs, JaasContext.
 """
 
@@ -17,24 +19,22 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from wirebroker.config.jaas import LOGIN_MODULES, PASSWORD_MECHANISMS, login_options
-from wirebroker.config.kerberos import SERVICE_NAME, KerberosKeys, kerberos_keys
 from wirebroker.config.lookup import listener_config
-from wirebroker.config.oauth import ALLOWED
-from wirebroker.config.oauth_login import OAuthLogin, oauth_login
 from wirebroker.config.row import ConfigError
-from wirebroker.config.tls import TlsSettings, outgoing_tls_settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from wirebroker.config.kerberos import KerberosKeys
+    from wirebroker.config.oauth_login import OAuthLogin
     from wirebroker.config.row import ConfigValue
+    from wirebroker.config.tls import TlsSettings
     from wirebroker.config.values import Config
 
 # By which we log in elsewhere.
 LOGIN_MECHANISMS: Final = (*PASSWORD_MECHANISMS, "OAUTHBEARER", "GSSAPI")
 # What a line says of who we are, where that is no name and password.
 _SAID_BY: Final = {"OAUTHBEARER": "", "GSSAPI": " useTicketCache=true"}
-PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 
 
 @dataclass(slots=True, frozen=True, kw_only=True)
@@ -79,13 +79,17 @@ def outgoing_security(
     Args:
         config: This node's.
         listener: The name, in capitals.
-        protocol: One of PROTOCOLS.
+        protocol: One of lookup.PROTOCOLS.
         mechanism: Of SASL, if the protocol has it.
 
     Raises:
         ConfigError: Something is missing, or not served.
     """
-    tls = outgoing_tls_settings(config, listener) if protocol.endswith("SSL") else None
+    tls = None
+    if protocol.endswith("SSL"):
+        from wirebroker.config.tls import outgoing_tls_settings  # noqa: PLC0415 - see above
+
+        tls = outgoing_tls_settings(config, listener)
     login = _login(config, listener, mechanism) if protocol.startswith("SASL_") else None
     return OutgoingSecurity(tls=tls, login=login)
 
@@ -95,6 +99,8 @@ def _login(config: Config, listener: str, mechanism: str) -> Login:
     if mechanism not in LOGIN_MECHANISMS:
         served = ", ".join(LOGIN_MECHANISMS)
         raise ConfigError(f"{listener}: others are logged in to by {served}, not by {mechanism}")
+    from wirebroker.config.oauth import ALLOWED  # noqa: PLC0415 - see above
+
     text = config.listener_value(listener, "sasl.jaas.config", mechanism=mechanism)
     if not isinstance(text, str) or not config.is_set(name):
         raise ConfigError(f"{name} is missing: it says who we are")
@@ -137,12 +143,16 @@ def login_of(
     except ValueError as error:
         raise ConfigError(f"{name} cannot be used: {error}") from None
     if mechanism == "GSSAPI":
+        from wirebroker.config.kerberos import SERVICE_NAME, kerberos_keys  # noqa: PLC0415
+
         service = setting(SERVICE_NAME)
         keys = kerberos_keys(options, str(service) if service else None, name)
         if not keys.service_name:
             raise ConfigError(f"{SERVICE_NAME} is missing: it says what brokers are called")
         return Login(mechanism=mechanism, user=keys.principal, kerberos=keys)
     if mechanism == "OAUTHBEARER":
+        from wirebroker.config.oauth_login import oauth_login  # noqa: PLC0415 - see above
+
         own = oauth_login(options, setting, name, allowed=allowed)
         return Login(mechanism=mechanism, user=own.client_id or "us", oauth=own)
     if "username" not in options or "password" not in options:

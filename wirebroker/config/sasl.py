@@ -15,14 +15,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from wirebroker.config.jaas import LOGIN_MODULES, login_options
-from wirebroker.config.kerberos import KerberosSettings, kerberos_settings
 from wirebroker.config.lookup import listener_config
-from wirebroker.config.oauth import OAuthSettings, oauth_settings
 from wirebroker.config.row import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from wirebroker.config.kerberos import KerberosSettings
+    from wirebroker.config.oauth import OAuthSettings
     from wirebroker.config.values import Config
 
 SERVED_MECHANISMS: Final = tuple(LOGIN_MODULES)
@@ -90,8 +90,12 @@ def sasl_settings(config: Config, listener: str) -> SaslSettings:
                 if option.startswith(_USER)
             }
         elif mechanism == _OAUTH:
+            from wirebroker.config.oauth import oauth_settings  # noqa: PLC0415 - few listeners'
+
             oauth = oauth_settings(config, listener, options)
         elif mechanism == _KERBEROS:
+            from wirebroker.config.kerberos import kerberos_settings  # noqa: PLC0415 - likewise
+
             line = listener_config(listener, f"gssapi.{_JAAS}")
             kerberos = kerberos_settings(config, listener, options, line)
     return SaslSettings(

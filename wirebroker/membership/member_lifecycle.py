@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from wirebroker.clock import pause
 from wirebroker.cluster.broker_lifecycle import BrokerLifecycle
+from wirebroker.cluster.data_directory import offline_ids
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.config.row import StartError
 from wirebroker.membership.heartbeats import Heartbeats
@@ -231,7 +232,7 @@ class MemberLifecycle(BrokerLifecycle):
 
     def _question(self) -> dict[str, Any]:
         """Return what is said; called in the heartbeats' thread."""
-        offline = [each.files.directory_id for each in self._directories if not each.is_online]
+        offline = offline_ids(self._directories)
         return {
             "broker_id": self.node_id,
             "broker_epoch": self.broker_epoch,

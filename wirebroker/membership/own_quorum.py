@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import socket
 from typing import TYPE_CHECKING
 
-from wirebroker.cluster.broker_lifecycle import BrokerLifecycle
 from wirebroker.cluster.controller_channel import LocalChannel
 from wirebroker.codecs.errors import KafkaError
 from wirebroker.controller_node import ControllerNode
 from wirebroker.coordinator.controller.controller import Controller
+from wirebroker.membership.own_lifecycle import OwnLifecycle
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -33,15 +32,7 @@ LOGGER = logging.getLogger("wirebroker")
 class OwnQuorum:
     """The controller, and this node as its first broker; see quorum.Quorum."""
 
-    __slots__ = (
-        "_channel",
-        "_config",
-        "_directories",
-        "_first_users",
-        "_lifecycle",
-        "_node",
-        "_telling",
-    )
+    __slots__ = ("_channel", "_config", "_first_users", "_lifecycle", "_node")
 
     def __init__(
         self,
@@ -56,9 +47,7 @@ class OwnQuorum:
         self._first_users = first_users
         self._node = ControllerNode(config, clock=clock, files=files)
         self._channel: LocalChannel | None = None
-        self._lifecycle: BrokerLifecycle | None = None
-        self._directories: Sequence[DataDirectory] = ()
-        self._telling: asyncio.Task[None] | None = None
+        self._lifecycle: OwnLifecycle | None = None
 
     @property
     def controller(self) -> QuorumController | None:
@@ -87,7 +76,7 @@ class OwnQuorum:
         return self._channel
 
     @property
-    def lifecycle(self) -> BrokerLifecycle:
+    def lifecycle(self) -> OwnLifecycle:
         """This node as a broker."""
         assert self._lifecycle is not None, "it is open"
         return self._lifecycle
@@ -104,7 +93,7 @@ class OwnQuorum:
         controller = await self._node.open(metadata_home, rules, self._first_users)
         controller.log.hold_snapshots()
         self._channel = LocalChannel(controller)
-        self._lifecycle = BrokerLifecycle(self._channel, controller.follower, node_id=node_id)
+        self._lifecycle = OwnLifecycle(self._channel, controller.follower, node_id=node_id)
 
     async def endpoints(self, endpoints: Sequence[Endpoint]) -> Sequence[Endpoint]:
         """Return the listeners by this machine's name, where they are every interface's."""
@@ -117,30 +106,11 @@ class OwnQuorum:
 
     def watch_disks(self, directories: Sequence[DataDirectory]) -> None:
         """See Quorum."""
-        self._directories = directories
+        self.lifecycle.watch_disks(directories)
 
     def disk_failed(self) -> None:
-        """Have others lead what lies there; where there are none, nothing is said.
-
-        Then its partitions are out of service until a restart, and led here all the same.
-        """
-        if self._has_others and (self._telling is None or self._telling.done()):
-            self._telling = asyncio.create_task(self._tell_of_disks(), name="failed disks")
-
-    async def _tell_of_disks(self) -> None:
-        """Name all that are offline, and those that fail meanwhile; the root of a task."""
-        told: list[bytes] = []
-        try:
-            while told != (offline := self._offline()):
-                await self.lifecycle.disks_failed(offline)
-                told = offline
-        except KafkaError as error:
-            LOGGER.warning(
-                "what failed disks held is still led here: %s", error.message or error.code.name
-            )
-
-    def _offline(self) -> list[bytes]:
-        return [each.files.directory_id for each in self._directories if not each.is_online]
+        """See Quorum."""
+        self.lifecycle.disk_failed()
 
     def use_config(self, config: Config) -> None:
         """Have the controller's rules go by it."""
@@ -154,14 +124,8 @@ class OwnQuorum:
 
     async def retire(self) -> None:
         """Have other brokers lead, if there are any that serve; see Quorum."""
-        if self._has_others:
+        if self.lifecycle.has_others:
             await self._shut_down()
-
-    @property
-    def _has_others(self) -> bool:
-        mine = self.lifecycle.node_id
-        brokers = self.metadata.image.brokers.values()
-        return any(each.is_active for each in brokers if each.node_id != mine)
 
     async def leave(self) -> int:
         """Say that this node leads nothing any more, and end the controller; return the epoch."""
@@ -181,9 +145,12 @@ class OwnQuorum:
 
     async def give_up(self) -> None:
         """Let go of the ports; the next start finds the log as after a kill."""
+        if self._lifecycle is not None:
+            await self._lifecycle.end()
         self._node.release()
 
     async def abandon(self) -> None:
         """End the controller."""
+        await self.lifecycle.end()
         await self._node.abandon()
         self._node.release()

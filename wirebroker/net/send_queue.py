@@ -24,7 +24,7 @@ from wirebroker.threads import Work, begin_in_thread
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from wirebroker.net.old_pages import OldPages
     from wirebroker.net.transport import ConnectionTransport
@@ -102,8 +102,8 @@ class SendQueue:
         """Do as `send`, or hold a small answer until others that are ready are served as well."""
         poller = self._poller
         if poller is not None and poller.is_batch and not self.unsent_bytes and not self._is_closed:
-            piece = _small(pieces, self._old_pages)
-            if piece is not None:
+            piece = pieces[0] if len(pieces) == 1 else _small(pieces, self._old_pages)
+            if type(piece) is bytes and len(piece) <= _HELD_BYTES:
                 self._held = piece
                 self.unsent_bytes = len(piece)
                 poller.hold(self)
@@ -117,7 +117,7 @@ class SendQueue:
             return
         self.unsent_bytes = 0
         try:
-            self.send([held])
+            self._send_one(held)
         except OSError as error:
             self._on_error(error)
 
@@ -138,14 +138,22 @@ class SendQueue:
             if small is not None:
                 pieces = [small]
         piece = pieces[0]
-        if len(pieces) == 1 and not self.unsent_bytes and type(piece) is bytes:
-            try:
-                sent = self._transport.send(piece)
-            except (BlockingIOError, InterruptedError):
-                sent = 0
-            if sent == len(piece):
-                return
-            pieces = [memoryview(piece)[sent:]]
+        if type(piece) is bytes and len(pieces) == 1 and not self.unsent_bytes:
+            self._send_one(piece)
+        else:
+            self._append(pieces)
+
+    def _send_one(self, piece: bytes) -> None:
+        """Send, with nothing unsent before it, and queue what the socket doesn't take."""
+        try:
+            sent = self._transport.send(piece)
+        except (BlockingIOError, InterruptedError):
+            sent = 0
+        if sent != len(piece):
+            self._append([memoryview(piece)[sent:]])
+
+    def _append(self, pieces: Sequence[Piece]) -> None:
+        """Queue pieces, and send if nobody does."""
         items = self._items
         if items is None:
             items = self._items = deque()
@@ -298,10 +306,7 @@ class SendQueue:
 
 
 def _small(pieces: list[Piece], old_pages: OldPages) -> bytes | None:
-    """Return an answer in one piece if it is small and needs no disk."""
-    piece = pieces[0]
-    if len(pieces) == 1:
-        return piece if isinstance(piece, bytes) and len(piece) <= _HELD_BYTES else None
+    """Return an answer of several pieces in one if it is small and needs no disk."""
     size = 0
     for each in pieces:
         size += len(each) if isinstance(each, bytes | bytearray | memoryview) else each.length

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from wirebroker.client.configs import alter_configs, configs_of
 from wirebroker.client.errors import ClientError
+from wirebroker.commands.file_path import FilePath
 from wirebroker.scripts.client_configs import (
     CLIENT_KINDS,
     alter_client_configs,
@@ -28,6 +28,7 @@ from wirebroker.scripts.script import ScriptCommand, ScriptFlags, run_script, sc
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
+    from pathlib import Path
     from typing import TypeAlias, Unpack
 
     from wirebroker.client.configs import ConfigEntry
@@ -92,7 +93,7 @@ class _ConfigsCommand(ScriptCommand):
 @click.option(
     "--add-config-file",
     "added_file",
-    type=click.Path(path_type=Path, exists=True),
+    type=FilePath(exists=True),
     metavar="FILE",
     help="With --alter: a file of what to set.",
 )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -21,12 +20,14 @@ from wirebroker.client.leaders import (
     offsets_at,
     partitions_of,
 )
+from wirebroker.commands.file_path import FilePath
 from wirebroker.scripts.properties import pairs_of, properties_in, told_of_newer_names
 from wirebroker.scripts.record_printer import RecordPrinter
 from wirebroker.scripts.script import ScriptCommand, ScriptFlags, run_script, script_flags
 from wirebroker.scripts.topic_filter import topic_filter
 
 if TYPE_CHECKING:
+    from pathlib import Path
     from typing import Unpack
 
     from wirebroker.client.kafka_client import KafkaClient
@@ -62,7 +63,7 @@ class _ConsumerFlags(ScriptFlags):
     value_deserializer: str | None
 
 
-_FILE: Final = click.Path(path_type=Path, exists=True, dir_okay=False)
+_FILE: Final = FilePath(exists=True, dir_okay=False)
 
 
 @click.command(cls=ScriptCommand)

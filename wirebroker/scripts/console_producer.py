@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -12,6 +11,7 @@ import click
 from wirebroker.client.partitioning import Partitioner
 from wirebroker.client.producing import TopicWriter
 from wirebroker.codecs.records.compression import Codec
+from wirebroker.commands.file_path import FilePath
 from wirebroker.commands.standard_input import lines_of
 from wirebroker.scripts.line_reader import LineReader
 from wirebroker.scripts.properties import (
@@ -22,6 +22,7 @@ from wirebroker.scripts.properties import (
 from wirebroker.scripts.script import ScriptCommand, ScriptFlags, run_script, script_flags
 
 if TYPE_CHECKING:
+    from pathlib import Path
     from typing import Unpack
 
     from wirebroker.client.kafka_client import KafkaClient
@@ -88,7 +89,7 @@ class _ProducerFlags(ScriptFlags):
 )
 @click.option(
     "--reader-config",
-    type=click.Path(path_type=Path, exists=True),
+    type=FilePath(exists=True),
     metavar="FILE",
     help="A file of such.",
 )
@@ -109,7 +110,7 @@ class _ProducerFlags(ScriptFlags):
 @click.option(
     "--producer.config",
     "producer_config",
-    type=click.Path(path_type=Path, exists=True),
+    type=FilePath(exists=True),
     metavar="FILE",
     help="As --command-config (older).",
 )

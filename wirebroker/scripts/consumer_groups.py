@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -17,6 +16,7 @@ from wirebroker.client.groups import (
 )
 from wirebroker.clock import SystemClock
 from wirebroker.codecs.errors import ErrorCode
+from wirebroker.commands.file_path import FilePath
 from wirebroker.scripts.columns import columns
 from wirebroker.scripts.group_descriptions import members_of, offsets_of, state_of
 from wirebroker.scripts.java_words import meaning, thrown, thrown_for
@@ -25,6 +25,7 @@ from wirebroker.scripts.script import ScriptCommand, ScriptFlags, run_script, sc
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
     from typing import Unpack
 
     from wirebroker.client.groups import ListedGroup
@@ -101,9 +102,7 @@ class _GroupFlags(ScriptFlags):
 @click.option("--to-latest", is_flag=True, help="Move to the end.")
 @click.option("--to-current", is_flag=True, help="Move to where it is.")
 @click.option("--shift-by", type=int, metavar="N", help="Move on, or back: -N.")
-@click.option(
-    "--from-file", type=click.Path(path_type=Path, exists=True), metavar="FILE", help="As CSV says."
-)
+@click.option("--from-file", type=FilePath(exists=True), metavar="FILE", help="As CSV says.")
 @click.option("--timeout", type=int, metavar="MS", help="How long a request may take.")
 @script_flags
 def kafka_consumer_groups(

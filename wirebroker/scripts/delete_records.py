@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from wirebroker.client.errors import ClientError
 from wirebroker.client.leaders import TopicPartition, delete_records
+from wirebroker.commands.file_path import FilePath
 from wirebroker.scripts.java_words import thrown
 from wirebroker.scripts.script import ScriptCommand, ScriptFlags, run_script, script_flags
 
 if TYPE_CHECKING:
+    from pathlib import Path
     from typing import Unpack
 
     from wirebroker.client.kafka_client import KafkaClient
@@ -26,7 +27,7 @@ _VERSION: Final = 1
 @click.option(
     "--offset-json-file",
     "file",
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    type=FilePath(exists=True, dir_okay=False),
     required=True,
     metavar="FILE",
     help='{"partitions": [{"topic": "t", "partition": 0, "offset": 3}], "version": 1}',

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import itertools
 import random
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -14,12 +13,14 @@ from wirebroker.client.load import LoadPlan, LoadWriter
 from wirebroker.client.load_meter import LoadMeter
 from wirebroker.clock import pause
 from wirebroker.codecs.records.compression import Codec
+from wirebroker.commands.file_path import FilePath
 from wirebroker.scripts.properties import pairs_of, properties_in
 from wirebroker.scripts.script import ScriptCommand, ScriptFlags, run_script
 from wirebroker.version import version_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from wirebroker.client.kafka_client import KafkaClient
     from wirebroker.commands.output import Output
@@ -53,7 +54,7 @@ class _ListsCommand(ScriptCommand):
 @click.option("--record-size", type=click.IntRange(1), metavar="BYTES", help="Of each.")
 @click.option(
     "--payload-file",
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    type=FilePath(exists=True, dir_okay=False),
     metavar="FILE",
     help="Values to choose from, in place of --record-size.",
 )
@@ -75,7 +76,7 @@ class _ListsCommand(ScriptCommand):
     "--command-config",
     "--producer.config",
     "file",
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    type=FilePath(exists=True, dir_okay=False),
     metavar="FILE",
     help="A file of such.",
 )

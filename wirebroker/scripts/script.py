@@ -5,17 +5,18 @@ Exit status: 0 done, 1 anything else, as Kafka's.
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypedDict, TypeVar
 
 import click
 
 from wirebroker.client.errors import ClientError, FlagNames
+from wirebroker.commands.file_path import FilePath
 from wirebroker.commands.running import FAILED, ClusterFlags, run_verb
 from wirebroker.version import version_text
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
+    from pathlib import Path
 
     from wirebroker.client.kafka_client import KafkaClient
     from wirebroker.commands.output import Output
@@ -89,7 +90,7 @@ def script_flags(command: _Command) -> _Command:
         click.version_option(version_text(), message="%(version)s"),
         click.option(
             "--command-config",
-            type=click.Path(path_type=Path, exists=True, dir_okay=False),
+            type=FilePath(exists=True, dir_okay=False),
             metavar="FILE",
             help="A client's properties.",
         ),

@@ -27,7 +27,7 @@ from wirebroker.testing.node_settings import (
     free_port,
     node_settings,
 )
-from wirebroker.testing.partition_leaders import until_in_sync
+from wirebroker.testing.partition_leaders import until_in_sync, until_missed
 from wirebroker.testing.snapshots import Snapshot
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ class ClusterLife:
             target: Where to; None for a place of its own, which goes with the cluster.
 
         Raises:
-            RuntimeError: The cluster was never started.
+            RuntimeError: The cluster was never started, or a node is cut off.
             ValueError: Something is there.
         """
         directories = self._directories()
@@ -115,6 +115,10 @@ class ClusterLife:
             target = self._folder / f"snapshot-{self._snapshot_count}"
         elif target.exists() and any(target.iterdir()):
             raise ValueError(f"something is in {target} already")
+        running = self._running()
+        if 0 < len(running) < self._count:
+            # Who stops last stays in sync, and leads again: that must be one who is started again.
+            self.ask(lambda client: until_missed(client, running))
         with self._at_rest(BrokerLife.stop):
             for name, directory in directories.items():
                 copy_data(directory, target / name)
@@ -124,7 +128,7 @@ class ClusterLife:
         """Have all nodes and the controller hold what a snapshot holds, and nothing else.
 
         Raises:
-            RuntimeError: The cluster was never started.
+            RuntimeError: The cluster was never started, or a node is cut off.
             ValueError: It is no snapshot of as many nodes.
         """
         directories = self._directories()
@@ -168,10 +172,15 @@ class ClusterLife:
     def _paused(self) -> list[int]:
         return [node.id for node in self.nodes if node.is_paused]
 
+    def _running(self) -> list[int]:
+        return [node.id for node in self.nodes if node.is_running]
+
     def _directories(self) -> dict[str, Path]:
         """Return where the data of all lies, by the names that it has in a snapshot."""
         if self._thread is None or self._controller is None:
             raise RuntimeError(_NOT_RUNNING)
+        for node_id in self._links.parted:
+            raise RuntimeError(f"node {node_id} is cut off and could not start: heal the network")
         nodes = {f"node-{node.id}": node.directory for node in self.nodes}
         return {"controller": self._controller.directory, **nodes}
 
@@ -190,10 +199,8 @@ class ClusterLife:
             self._thread.call(self._start_controller())
             with ThreadPoolExecutor(self._count) as pool:
                 list(pool.map(BrokerLife.start, running))
-            for node in self.nodes:
-                node.is_paused = False  # whose process was ended
-        ids = {node.id for node in self.nodes if node.is_running}
-        self.ask(lambda client: until_in_sync(client, ids))
+        if ids := self._running():
+            self.ask(lambda client: until_in_sync(client, ids))
 
     async def _start_controller(self) -> None:
         assert self._controller is not None, "it was made"

@@ -21,14 +21,12 @@ class ClusterNode:
 
     Attributes:
         id: Its node id, and its place in `cluster.nodes`.
-        is_paused: Whether it does nothing, see `pause`.
         faults: What is to go wrong for clients of this node; other nodes are not disturbed.
         clock: What time it is for this node; `cluster.clock` moves all of them.
     """
 
     def __init__(self, node_id: int, life: BrokerLife) -> None:
         self.id = node_id
-        self.is_paused = False
         self.faults = BrokerFaults(life)
         self.clock = BrokerClock(life)
         self._life = life
@@ -55,6 +53,15 @@ class ClusterNode:
         return self._life.host.is_running
 
     @property
+    def is_paused(self) -> bool:
+        """Whether it does nothing, see `pause`; its clock, faults and requests can't be asked for.
+
+        >>> cluster.nodes[0].is_paused
+        False
+        """
+        return self._life.is_paused
+
+    @property
     def directory(self) -> Path:
         """Where its data lies.
 
@@ -70,7 +77,6 @@ class ClusterNode:
         >>> cluster.nodes[2].start()
         """
         self._life.stop()
-        self.is_paused = False
 
     def kill(self) -> None:
         """End it by a kill -9. It is missed when `broker.session.timeout.ms` (3 s) are over.
@@ -79,7 +85,6 @@ class ClusterNode:
         >>> cluster.nodes[2].start()
         """
         self._life.kill()
-        self.is_paused = False
 
     def start(self) -> None:
         """Start it on what it has written, where it was, and wait until it serves.
@@ -103,7 +108,6 @@ class ClusterNode:
             RuntimeError: It does not run.
         """
         self._life.pause()
-        self.is_paused = True
 
     def resume(self) -> None:
         """Let it go on after `pause`.
@@ -111,7 +115,6 @@ class ClusterNode:
         >>> cluster.nodes[2].resume()
         """
         self._life.resume()
-        self.is_paused = False
 
     def requests(
         self,

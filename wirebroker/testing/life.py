@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 _Result = TypeVar("_Result")
 
 _NOT_RUNNING: Final = "the broker does not run: use it in a with block, or call start()"
+_PAUSED: Final = "the broker is paused and can't be told: resume it first"
 
 
 class BrokerLife:
@@ -43,6 +44,7 @@ class BrokerLife:
         address: Where it listens, or listened last; None before the first start.
         host: Where it runs.
         clock_state: How its clock was moved; None if it was not.
+        is_paused: Whether it does nothing, see `pause`: it is asked for nothing then.
         protection: Its TLS and SASL; None without.
     """
 
@@ -64,6 +66,7 @@ class BrokerLife:
             check_data(origin)
         self.address: PeerAddress | None = None
         self.clock_state: dict[str, Any] | None = None
+        self.is_paused = False
         self._config = dict(config)
         self._given_directory = directory
         self._origin = origin
@@ -114,11 +117,13 @@ class BrokerLife:
         if self._thread is None or not self.host.is_running:
             raise RuntimeError(_NOT_RUNNING)
         self._thread.call(self.host.pause())
+        self.is_paused = True
 
     def resume(self) -> None:
         """Let it go on; one that does not run is left as it is."""
         if self._thread is not None and self.host.is_running:
             self._thread.call(self.host.resume())
+        self.is_paused = False
 
     def reset(self, config: Mapping[str, Setting]) -> None:
         """Have a new broker run in its place, on an empty directory and another port.
@@ -193,12 +198,14 @@ class BrokerLife:
         """Have the broker's rig carry out a command (rig.py), and return its answer.
 
         Raises:
-            RuntimeError: It was never started.
+            RuntimeError: It was never started, or is paused.
             ValueError: An argument does not fit.
             ConnectionError: It is a process that does not run.
         """
         if self._thread is None:
             raise RuntimeError(_NOT_RUNNING)
+        if self.is_paused:
+            raise RuntimeError(_PAUSED)
         return self._thread.call(self.host.carry_out(command, arguments))
 
     # -- on the loop -------------------------------------------------------------------------
@@ -227,7 +234,10 @@ class BrokerLife:
         for task in self._asking:
             task.cancel()
         client.abort()
-        await end()
+        try:
+            await end()
+        finally:
+            self.is_paused = False  # its process has ended
 
     async def _swap(self, replace: Callable[[], None]) -> None:
         await self._end(partial(self.host.swap, replace))

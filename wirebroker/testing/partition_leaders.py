@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wirebroker.client.elections import PREFERRED, elect_leaders
 from wirebroker.client.errors import check
@@ -11,7 +11,7 @@ from wirebroker.client.reassignments import move_replicas
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Callable, Collection
 
     from wirebroker.client.kafka_client import KafkaClient
 
@@ -78,20 +78,44 @@ async def move_leader(client: KafkaClient, topic: str, partition: int, *, to: in
 
 
 async def until_in_sync(client: KafkaClient, running: Collection[int]) -> None:
-    """Wait until each partition is led, and all of its replicas that run are in sync.
+    """Wait until each partition that can be led is, and all of its replicas that run are in sync.
+
+    Those that are in sync on no node that runs have to wait for one.
 
     Raises:
-        TimeoutError: One isn't within the client's patience.
+        TimeoutError: One isn't so within the client's patience.
     """
+
+    def is_late(partition: Any) -> bool:
+        in_sync, wanted = set(partition.isr_nodes), {*partition.replica_nodes} & {*running}
+        return bool(in_sync & wanted) and not (partition.leader_id in wanted and in_sync >= wanted)
+
+    await _until_none(client, is_late, "not in sync")
+
+
+async def until_missed(client: KafkaClient, running: Collection[int]) -> None:
+    """Wait until no partition that is in sync on nodes that run counts on any other.
+
+    Raises:
+        TimeoutError: One does for longer than the client's patience.
+    """
+
+    def counts_on_others(partition: Any) -> bool:
+        in_sync = set(partition.isr_nodes)
+        return not in_sync.isdisjoint(running) and not in_sync <= {*running}
+
+    await _until_none(client, counts_on_others, "nodes that were ended are not missed")
+
+
+async def _until_none(client: KafkaClient, is_late: Callable[[Any], bool], what: str) -> None:
     late: list[str] = []
     async for _ in client.tries():
-        topics = (await client.metadata()).topics
         late = [
             f"{topic.name}-{each.partition_index}"
-            for topic in topics
+            for topic in (await client.metadata()).topics
             for each in topic.partitions
-            if each.leader_id < 0 or not set(each.isr_nodes) >= {*each.replica_nodes} & {*running}
+            if is_late(each)
         ]
         if not late:
             return
-    raise TimeoutError(f"not in sync within {client.timeout_s:g} s: {', '.join(late[:3])}")
+    raise TimeoutError(f"{what} within {client.timeout_s:g} s: {', '.join(late[:3])}")

@@ -109,6 +109,15 @@ def test_another_incarnation_assigns_nothing():
     assert answer["error_code"] == ErrorCode.STALE_BROKER_EPOCH
 
 
+@pytest.mark.parametrize(("level", "error"), [(16, ErrorCode.UNSUPPORTED_VERSION), (17, 0)])
+def test_a_cluster_that_knows_no_directories_yet_takes_none(level: int, error: int):
+    controller = InstantController(feature_level("metadata.version", level))
+    controller.serve(1)
+    controller.create("t", [1])
+    assert assign(controller, p0=ONE).get("error_code", 0) == error
+    assert bool(controller.records) == (not error)
+
+
 def test_what_lies_in_a_failed_directory_is_led_by_others():
     controller = cluster()
     assign(controller, p0=ONE, p1=TWO)

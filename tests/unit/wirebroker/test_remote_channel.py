@@ -165,6 +165,12 @@ REQUESTS: list[tuple[ApiKey, dict[str, Any], Callable[[Any], Any], Any]] = [
         ErrorCode.UNSUPPORTED_VERSION,
     ),
     (
+        ApiKey.UNREGISTER_BROKER,
+        {"broker_id": 77},
+        lambda answer: answer.error_code,
+        ErrorCode.BROKER_ID_NOT_REGISTERED,
+    ),
+    (
         ApiKey.DELETE_TOPICS,
         {"topics": [{"name": "a", "topic_id": bytes(16)}]},
         lambda answer: [(each.name, each.error_code) for each in answer.responses],

@@ -22,6 +22,7 @@ from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.codecs.metadata_records import RecordType, metadata_record
 from wirebroker.config import Config, StartError
 from wirebroker.coordinator.controller.cluster_image import (
+    NO_LEADER,
     ClusterImage,
     ResourceType,
     TopicImage,
@@ -407,6 +408,9 @@ async def test_a_topic_with_remote_storage_is_offline_and_its_files_stay(tmp_pat
         found = await fetch(client, "t", 0)
         assert found.error_code == ErrorCode.KAFKA_STORAGE_ERROR
         assert caplog.text.count("topic t has remote.storage.enable=true") == 1
+        # The controller knows: nobody leads it.
+        image = broker_of(server).metadata.image
+        assert image.topics["t"].partitions[0].leader == NO_LEADER
         await create_topic(client, "other")
         assert await append(client, "other", batch(b"b")) == 0
     assert batch(b"a")[61:] in (tmp_path / "t-0" / f"{0:020d}.log").read_bytes()

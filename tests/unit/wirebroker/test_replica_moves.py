@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import errno
+import os
 import shutil
+import threading
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -24,6 +27,8 @@ if TYPE_CHECKING:
     from wirebroker.cluster.partition import Partition
     from wirebroker.server import Server
 
+# What must not come first would have come by then.
+SOON_S = 0.2
 # So slow that a move waits until it is told otherwise.
 SLOW = {"replica.alter.log.dirs.io.max.bytes.per.second": "1"}
 
@@ -34,6 +39,43 @@ class NamesMayFail(FailingFiles):
     def rename(self, old_path: str, new_path: str) -> None:
         self.check("rename", new_path)
         super().rename(old_path, new_path)
+
+
+class NoNameForLogs(FailingFiles):
+    """A disk on which nothing that is renamed becomes a log."""
+
+    def rename(self, old_path: str, new_path: str) -> None:
+        if new_path.endswith("/t-0"):
+            raise OSError(errno.EIO, os.strerror(errno.EIO), new_path)
+        super().rename(old_path, new_path)
+
+
+class SlowToMake(FailingFiles):
+    """A disk that makes a copy's directory after it was removed, if it is removed that soon.
+
+    Attributes:
+        is_making: It has been asked to.
+        removed: The directory of a copy was removed.
+    """
+
+    __slots__ = ("_two", "is_making", "removed")
+
+    def __init__(self, two: Path) -> None:
+        super().__init__()
+        self._two = two
+        self.is_making = threading.Event()
+        self.removed = threading.Event()
+
+    def make_directory(self, path: str) -> None:
+        if path.startswith(str(self._two)) and path.endswith("-future"):
+            self.is_making.set()
+            self.removed.wait(SOON_S)
+        super().make_directory(path)
+
+    def remove_tree(self, path: str) -> None:
+        super().remove_tree(path)
+        if path.endswith("-future"):
+            self.removed.set()
 
 
 class DiskOfTheMove(FailingFiles):
@@ -92,6 +134,12 @@ async def described(client: RawClient) -> dict[tuple[str, bool], Any]:
 
 def held(server: Server) -> Partition:
     return broker_of(server).replicas.find("t", b"", by_id=False)[0][0]
+
+
+def known_place(server: Server) -> bytes:
+    """Return where the metadata says that t-0 lies."""
+    broker = broker_of(server)
+    return directory_of(broker.metadata.image.topics["t"].partitions[0], broker.node_id)
 
 
 def place(server: Server) -> str:
@@ -225,6 +273,38 @@ async def test_a_copy_that_a_kill_has_left_alone_is_the_log(tmp_path: Path, is_t
         assert len(list(one.glob("t-0.*-stray"))) == is_twice
 
 
+@pytest.mark.parametrize("is_replaced", [True, False])
+async def test_a_copy_is_not_the_log_because_the_disk_of_that_is_gone(
+    tmp_path: Path, is_replaced: bool
+) -> None:
+    one, two = tmp_path / "one", tmp_path / "two"
+    settings = {**SLOW, "metadata.log.dir": str(tmp_path / "metadata")}
+    async with asyncio.timeout(PATIENCE_S):
+        async with running(one, two, settings=settings) as server, client_of(server) as client:
+            await started(one, two, client, server, 5)
+            await until(lambda: known_place(server) == held(server).directory.directory_id)
+            assert await move(client, two) == ErrorCode.NONE
+            await until(lambda: _copied(server, two))
+        left = futures(two)
+        away = one.rename(tmp_path / "away")
+        one.mkdir()
+        if not is_replaced:
+            (one / "meta.properties").mkdir()  # cannot be read
+        async with running(one, two, settings=settings) as server, client_of(server) as client:
+            if is_replaced:
+                await check(client, 0)
+                assert [each.name.endswith("-stray") for each in two.glob("t-0.*")] == [True]
+                return
+            assert not held(server).directory.is_online
+            assert futures(two) == left
+        shutil.rmtree(one)
+        away.rename(one)
+        del settings["replica.alter.log.dirs.io.max.bytes.per.second"]
+        async with running(one, two, settings=settings) as server, client_of(server) as client:
+            await until(lambda: place(server) == str(two))
+            await check(client, 5)
+
+
 async def test_a_directory_that_cannot_be_written_leaves_all_as_it_was(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -246,6 +326,43 @@ async def test_a_directory_that_cannot_be_written_leaves_all_as_it_was(
         await check(client, 5)
         assert place(server) == str(one)
         assert await append(client, "t", batch(b"5")) == 5
+
+
+async def test_a_swap_that_cannot_be_taken_back_leaves_the_copy_to_the_next_start(
+    tmp_path: Path,
+) -> None:
+    one, two = tmp_path / "one", tmp_path / "two"
+    disk = NoNameForLogs()
+    async with asyncio.timeout(PATIENCE_S):
+        async with running(one, two, files=disk) as server, client_of(server) as client:
+            await started(one, two, client, server, 5)
+            assert await move(client, two) == ErrorCode.NONE
+            first, second = _directory(server, one), _directory(server, two)
+            await until(lambda: not (first.is_online or second.is_online))
+            assert len(futures(two)) == 1
+            assert not (one / "t-0").exists()
+        async with running(one, two) as server, client_of(server) as client:
+            assert place(server) == str(two)
+            await check(client, 5)
+
+
+async def test_a_move_is_taken_back_when_no_thread_works_for_it_any_more(tmp_path: Path) -> None:
+    one, two = tmp_path / "one", tmp_path / "two"
+    disk = SlowToMake(two)
+    async with asyncio.timeout(PATIENCE_S):
+        async with running(one, two, files=disk) as server, client_of(server) as client:
+            await started(one, two, client, server, 5)
+            assert await move(client, two) == ErrorCode.NONE
+            await until(disk.is_making.is_set)
+            taken_back = broker_of(server).replica_moves
+            assert await move(client, one) == ErrorCode.NONE
+            await until(disk.removed.is_set)
+            assert not futures(two)
+            assert not list(taken_back.of(_directory(server, two)))
+        async with running(one, two) as server, client_of(server) as client:
+            assert place(server) == str(one)
+            await check(client, 5)
+            assert not futures(two)
 
 
 async def test_no_loss_of_power_leaves_a_log_without_a_name_or_with_deleted_records(

@@ -5,16 +5,31 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import errno
+import os
 import shutil
 from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.support.batches import batch
+from tests.support.failing_files import FailingFiles
 from tests.support.ports import free_ports
-from tests.support.servers import PATIENCE_S, broker_of, client_of, config_of, until
+from tests.support.requests import create_topic
+from tests.support.servers import (
+    PATIENCE_S,
+    broker_of,
+    client_of,
+    config_of,
+    controller_of,
+    running,
+    until,
+)
 from wirebroker.codecs.api_keys import ApiKey
-from wirebroker.coordinator.controller.cluster_image import directory_of
+from wirebroker.codecs.errors import ErrorCode
+from wirebroker.codecs.metadata_records import RecordType, metadata_record
+from wirebroker.config import StartError
+from wirebroker.coordinator.controller.cluster_image import LOST_DIRECTORY, directory_of
+from wirebroker.coordinator.controller.operation import ControllerResult
 from wirebroker.server import Server
 
 if TYPE_CHECKING:
@@ -22,7 +37,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from wirebroker.cluster.data_directory import DataDirectory
-    from wirebroker.coordinator.controller.cluster_image import PartitionImage
+    from wirebroker.config import Config
+    from wirebroker.coordinator.controller.cluster_image import ClusterImage, PartitionImage
+    from wirebroker.coordinator.controller.operation import Operation
+    from wirebroker.coordinator.outcome import Moment
+    from wirebroker.storage.files import Files
 
 PARTITIONS = 4
 
@@ -32,6 +51,7 @@ async def cluster(tmp_path: Path) -> AsyncIterator[dict[int, Server]]:
     """Run broker 1, which has the controller, and 2."""
     port = free_ports(1)[0]
     servers: dict[int, Server] = {}
+    metadata = {"metadata.log.dir": str(tmp_path / "metadata")}
     try:
         for node_id in (1, 2):
             servers[node_id] = Server(
@@ -44,6 +64,7 @@ async def cluster(tmp_path: Path) -> AsyncIterator[dict[int, Server]]:
                         + (f",CONTROLLER://127.0.0.1:{port}" if node_id == 1 else ""),
                         "controller.listener.names": "CONTROLLER",
                         "controller.quorum.voters": f"1@127.0.0.1:{port}",
+                        **(metadata if node_id == 1 else {}),
                     },
                 )
             )
@@ -131,6 +152,153 @@ async def test_what_lay_in_a_directory_that_fails_is_led_by_the_other_broker(
         assert {partition(servers[1], index).isr for index in lost} == {(other,)}
         assert await produce(servers[other], lost[0]) == 0
         assert await produce(servers[failing], kept[0]) == 0
+
+
+async def restart(servers: dict[int, Server], node_id: int, files: Files | None = None) -> Server:
+    stopped = servers.pop(node_id)
+    await stopped.stop()
+    return await start(servers, node_id, stopped.config, files)
+
+
+async def start(
+    servers: dict[int, Server], node_id: int, config: Config, files: Files | None = None
+) -> Server:
+    servers[node_id] = Server(config, files=files)
+    await servers[node_id].start()
+    return servers[node_id]
+
+
+def places_of(server: Server, node_id: int) -> dict[int, bytes]:
+    """Return where the metadata has a broker's replicas of t."""
+    return {each: directory_of(partition(server, each), node_id) for each in range(PARTITIONS)}
+
+
+async def divided(servers: dict[int, Server], node_id: int) -> tuple[list[int], list[int]]:
+    """Create t on both brokers; return what lies in the first and second directory of one."""
+    await create(servers[1], [node_id, 3 - node_id])
+    await until(lambda: bytes(16) not in places_of(servers[1], node_id).values())
+    first = broker_of(servers[node_id]).replicas.directories[0].directory_id
+    told = places_of(servers[1], node_id)
+    one = [index for index, place in told.items() if place == first]
+    return one, [index for index in told if index not in one]
+
+
+class Unreadable(FailingFiles):
+    """A disk of which nothing in a directory can be listed."""
+
+    def __init__(self, directory: Path) -> None:
+        super().__init__()
+        self._directory = str(directory)
+
+    def list_directory(self, path: str) -> list[str]:
+        if path.startswith(self._directory):
+            raise OSError(errno.EIO, os.strerror(errno.EIO), path)
+        return super().list_directory(path)
+
+
+@pytest.mark.parametrize("node_id", [1, 2])
+async def test_a_start_goes_on_without_a_directory_that_cannot_be_opened(
+    tmp_path: Path, node_id: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    other = 3 - node_id
+    async with asyncio.timeout(PATIENCE_S), cluster(tmp_path) as servers:
+        kept, lost = await divided(servers, node_id)
+        stopped = servers.pop(node_id)
+        await stopped.stop()
+        failed = places(tmp_path, node_id)[1]
+        away = failed.rename(tmp_path / "away")
+        failed.write_text("no directory")
+        server = await start(servers, node_id, stopped.config)
+        assert f"the data directory {failed} cannot be used: Not a directory" in caplog.text
+        await until(lambda: led_by(servers[1], lost) == {other})
+        await until(lambda: all(partition(server, each).isr == (other,) for each in lost))
+        await until(lambda: all(node_id in partition(servers[1], each).isr for each in kept))
+        assert not list(places(tmp_path, node_id)[0].glob(f"t-{lost[0]}*"))
+        held = broker_of(server).replicas.find("t", b"", by_id=False)[0]
+        assert {each: held[each].directory.is_online for each in held} == {
+            each: each in kept for each in range(PARTITIONS)
+        }
+        assert await produce(servers[other], lost[0]) == 0
+        async with client_of(server) as client:
+            answer = await client.ask(ApiKey.DESCRIBE_LOG_DIRS, 4, {"topics": None})
+        assert [each.error_code for each in answer.results] == [0, ErrorCode.KAFKA_STORAGE_ERROR]
+
+        stopped = servers.pop(node_id)
+        await stopped.stop()
+        failed.unlink()
+        away.rename(failed)
+        server = await start(servers, node_id, stopped.config)
+        await until(lambda: all(node_id in partition(servers[1], each).isr for each in lost))
+        log = broker_of(server).replicas.find("t", b"", by_id=False)[0][lost[0]].log
+        await until(lambda: log.log_end_offset == 1)
+
+
+async def test_a_disk_that_fails_while_its_logs_are_opened_costs_what_lies_there(
+    tmp_path: Path,
+) -> None:
+    async with asyncio.timeout(PATIENCE_S), cluster(tmp_path) as servers:
+        kept, lost = await divided(servers, 2)
+        await restart(servers, 2, Unreadable(places(tmp_path, 2)[1] / "t-"))
+        await until(lambda: led_by(servers[1], lost) == {1})
+        await until(lambda: all(partition(servers[1], each).isr == (1,) for each in lost))
+        await until(lambda: all(2 in partition(servers[1], each).isr for each in kept))
+        assert await produce(servers[1], lost[0]) == 0
+
+
+@pytest.mark.parametrize("damaged", ["no file of properties", "version=7\n"])
+async def test_a_directory_that_nobody_knows_is_one_that_has_failed(
+    tmp_path: Path, damaged: str
+) -> None:
+    one, two = tmp_path / "one", tmp_path / "two"
+    async with running(one, two):
+        pass
+    (two / "meta.properties").write_text(damaged)
+    async with running(one, two) as server, client_of(server) as client:
+        assert [each.is_online for each in broker_of(server).replicas.directories] == [True, False]
+        await create_topic(client, "t", 3)
+    assert (two / "meta.properties").read_text() == damaged
+
+
+@pytest.mark.parametrize("failing", [["one"], ["one", "two"], ["other"]])
+async def test_a_start_needs_a_directory_and_the_metadata(
+    tmp_path: Path, failing: list[str]
+) -> None:
+    one, two = tmp_path / "one", tmp_path / "two"
+    async with running(one, two):
+        pass
+    for name in failing:
+        if name == "other":  # it is not there, and cannot be made: a mistake in log.dirs
+            two = one / "meta.properties" / "two"
+            continue
+        (tmp_path / name / "meta.properties").unlink()
+        (tmp_path / name / "meta.properties").mkdir()
+    with pytest.raises(StartError, match="cannot use the data directory"):
+        await Server(config_of(one, two)).start()
+
+
+async def test_a_topic_with_remote_storage_is_led_by_whoever_has_some(tmp_path: Path) -> None:
+    async with asyncio.timeout(PATIENCE_S), cluster(tmp_path) as servers:
+        await create(servers[1], [2, 1])
+        await until(lambda: led_by(servers[1], [*range(PARTITIONS)]) == {2})
+        record = metadata_record(
+            RecordType.CONFIG,
+            resource_type=2,
+            resource_name="t",
+            name="remote.storage.enable",
+            value="true",
+        )
+
+        def write(_image: ClusterImage, _moment: Moment) -> Operation[None]:
+            yield
+            return ControllerResult(None, [record])
+
+        await controller_of(servers[1]).submit(write)
+        # Broker 1 stands for one that has remote storage: it has opened the topic before.
+        await restart(servers, 2)
+        await until(lambda: led_by(servers[1], [*range(PARTITIONS)]) == {1})
+        assert set(places_of(servers[1], 2).values()) == {LOST_DIRECTORY}
+        assert {partition(servers[1], each).isr for each in range(PARTITIONS)} == {(1,)}
+        assert await produce(servers[1], 0) == 0
 
 
 async def test_a_replica_is_made_again_where_the_metadata_says_that_it_lies(tmp_path: Path) -> None:

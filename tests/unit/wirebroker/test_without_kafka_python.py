@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 
 # `python -m` looks for packages in the working directory first.
 MODULE = ("-m", "wirebroker")
-BLOCKED = ("-c", "import sys; sys.modules['kafka'] = None; from wirebroker.cli import main; main()")
+BLOCKED = (
+    "-c",
+    "import sys; sys.modules['kafka'] = None; from wirebroker.program import main; main()",
+)
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -19,8 +18,7 @@ class PeerAddress(NamedTuple):
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
-@dataclass(frozen=True, slots=True)
-class Backoff:
+class Backoff(NamedTuple):
     """How long to wait after failures in a row: exponential, with jitter (KIP-580).
 
     Attributes:
@@ -43,8 +41,7 @@ class Backoff:
         return plain_s * random.uniform(1 - self.jitter, 1 + self.jitter)
 
 
-@dataclass(frozen=True, slots=True)
-class ClientSettings:
+class ClientSettings(NamedTuple):
     """What every connection to a peer keeps to.
 
     Attributes:
@@ -67,4 +64,4 @@ class ClientSettings:
     max_in_flight: int = 5
     max_response_bytes: int = 104_857_600
     idle_s: float = 540.0
-    reconnect: Backoff = field(default_factory=Backoff)
+    reconnect: Backoff = Backoff()

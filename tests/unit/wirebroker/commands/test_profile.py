@@ -76,7 +76,7 @@ def test_shells_are_told_how_to_complete(shell, capsys):
     words = {"COMP_WORDS": "wirebroker topi", "COMP_CWORD": "1"}
     if shell == "fish":
         words = {"COMP_WORDS": "wirebroker topi", "COMP_CWORD": "topi"}
-    code = "import sys; from wirebroker.cli import main; sys.argv = ['wirebroker']; main()"
+    code = "import sys; from wirebroker.program import main; sys.argv = ['wirebroker']; main()"
     done = subprocess.run(
         [sys.executable, "-c", code],
         env=environment | words,

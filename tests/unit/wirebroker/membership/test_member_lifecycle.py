@@ -134,8 +134,7 @@ async def test_controllers_are_told_of_the_directories_that_have_failed():
     await member.register()
     await member.lifecycle.unfence()
     directories: Any = [
-        SimpleNamespace(files=SimpleNamespace(directory_id=each * 16), is_online=True)
-        for each in (b"a", b"b")
+        SimpleNamespace(directory_id=each * 16, is_online=True) for each in (b"a", b"b")
     ]
     member.lifecycle.watch_disks(directories)
     heard = member.quorum.heard

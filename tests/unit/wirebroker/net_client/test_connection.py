@@ -1,5 +1,4 @@
 import asyncio
-import dataclasses
 
 import pytest
 
@@ -21,7 +20,7 @@ async def opened(peer, *, clock=None, handshake=None, **settings):
     return await PeerConnection.open(
         PEER,
         dialer=peer,
-        settings=dataclasses.replace(SETTINGS, **settings),
+        settings=SETTINGS._replace(**settings),
         clock=clock or Clock(),
         handshake=handshake,
     )

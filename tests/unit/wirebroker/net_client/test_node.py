@@ -1,5 +1,4 @@
 import asyncio
-import dataclasses
 
 import pytest
 
@@ -21,7 +20,7 @@ def node_of(peer, *, clock=None, **settings):
     return Node(
         PEER,
         dialer=peer,
-        settings=dataclasses.replace(SETTINGS, **settings),
+        settings=SETTINGS._replace(**settings),
         clock=clock or Clock(),
         random=seeded(),
     )

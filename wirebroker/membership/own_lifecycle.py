@@ -1,0 +1,147 @@
+"""This broker's membership in a cluster whose controller is in this process.
+
+    register, unfence, shut_down   as of any broker (cluster/broker_lifecycle.py)
+    disk_failed                    the controller is told which directories are offline
+    somebody unregisters it        it registers again, and serves on
+
+Nobody has to hear of it meanwhile, so there are no heartbeats.
+
+Source: Kafka's BrokerLifecycleManager (KIP-631; KIP-858 for the directories).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Any
+
+from wirebroker.cluster.broker_lifecycle import BrokerLifecycle
+from wirebroker.cluster.data_directory import offline_ids
+from wirebroker.codecs.errors import KafkaError
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine, Sequence
+
+    from wirebroker.cluster.controller_channel import ControllerChannel
+    from wirebroker.cluster.data_directory import DataDirectory
+    from wirebroker.cluster.metadata_follower import MetadataFollower
+    from wirebroker.coordinator.controller.cluster_image import ClusterImage, Endpoint
+    from wirebroker.coordinator.controller.image_change import ImageChange
+
+LOGGER = logging.getLogger("wirebroker")
+
+
+class OwnLifecycle(BrokerLifecycle):
+    """One incarnation of the broker beside its controller."""
+
+    __slots__ = ("_directories", "_is_serving", "_registration", "_returning", "_telling")
+
+    def __init__(
+        self, channel: ControllerChannel, metadata: MetadataFollower, *, node_id: int
+    ) -> None:
+        super().__init__(channel, metadata, node_id=node_id)
+        self._directories: Sequence[DataDirectory] = ()
+        # What register was told, to be said again.
+        self._registration: dict[str, Any] = {}
+        # From when on it has been let serve until it is to stop.
+        self._is_serving = False
+        self._telling: asyncio.Task[None] | None = None
+        self._returning: asyncio.Task[None] | None = None
+        metadata.subscribe("the membership", self._look)
+
+    async def register(
+        self,
+        *,
+        cluster_id: str,
+        endpoints: Sequence[Endpoint],
+        log_directories: Sequence[bytes],
+        rack: str | None = None,
+        previous_broker_epoch: int = -1,
+    ) -> None:
+        """Register, fenced; see BrokerLifecycle.register."""
+        self._registration = {
+            "cluster_id": cluster_id,
+            "endpoints": endpoints,
+            "log_directories": log_directories,
+            "rack": rack,
+        }
+        await super().register(**self._registration, previous_broker_epoch=previous_broker_epoch)
+
+    async def unfence(self) -> None:
+        """Wait until this broker may serve; see BrokerLifecycle.unfence."""
+        await super().unfence()
+        self._is_serving = True
+
+    async def shut_down(self) -> None:
+        """Wait until this broker leads nothing any more; see BrokerLifecycle.shut_down."""
+        await self.end()
+        await super().shut_down()
+
+    async def end(self) -> None:
+        """Say nothing any more that nobody waits for."""
+        self._is_serving = False
+        tasks = [each for each in (self._telling, self._returning) if each is not None]
+        for each in tasks:
+            each.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def watch_disks(self, directories: Sequence[DataDirectory]) -> None:
+        """Take the directories that may fail."""
+        self._directories = directories
+
+    @property
+    def has_others(self) -> bool:
+        """Whether other brokers serve."""
+        brokers = self._metadata.image.brokers.values()
+        return any(each.is_active for each in brokers if each.node_id != self.node_id)
+
+    def disk_failed(self) -> None:
+        """Have others lead what lies there; where there are none, nothing is said.
+
+        Then its partitions are out of service until a restart, and led here all the same.
+        """
+        if self.has_others and offline_ids(self._directories):
+            self._telling = self._begin(self._telling, self._tell_of_disks(), "failed disks")
+
+    async def _tell_of_disks(self) -> None:
+        """Name all that are offline, and those that fail meanwhile; the root of a task."""
+        told: list[bytes] = []
+        try:
+            while told != (offline := offline_ids(self._directories)):
+                await self.disks_failed(offline)
+                told = offline
+        except KafkaError as error:
+            LOGGER.warning(
+                "what failed disks held is still led here: %s", error.message or error.code.name
+            )
+
+    async def _look(self, change: ImageChange, image: ClusterImage) -> None:
+        """See whether it was unregistered."""
+        del change
+        if self._is_serving and self.node_id not in image.brokers:
+            # It waits for changes after this one.
+            self._returning = self._begin(self._returning, self._return(), "register again")
+
+    async def _return(self) -> None:
+        """Register this incarnation anew, and serve; the root of a task."""
+        try:
+            await super().register(**self._registration)
+            await super().unfence()
+        except KafkaError as error:
+            LOGGER.error(  # noqa: TRY400 - what the controller says, no mistake of ours
+                "broker %d was unregistered, and is not registered again: %s",
+                self.node_id,
+                error.message or error.code.name,
+            )
+        else:
+            LOGGER.warning("broker %d was unregistered: it is registered again", self.node_id)
+            self.disk_failed()  # it has registered all of its directories
+
+    def _begin(
+        self, task: asyncio.Task[None] | None, work: Coroutine[Any, Any, None], name: str
+    ) -> asyncio.Task[None]:
+        """Have work done beside everything else, unless it is being done."""
+        if task is not None and not task.done():
+            work.close()
+            return task
+        return asyncio.create_task(work, name=name)
