@@ -5,6 +5,9 @@ SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 MAKEFLAGS += --no-print-directory
 
+# Where it is set, every broker and verb that tests start would compile all of its modules anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 PYTHON ?= python3
 ARGS ?=
 # make run COMPILED=1 waits until the hot path is compiled, if it isn't.
@@ -22,10 +25,13 @@ PIP_OPTIONS ?=
 
 BIN := .venv/bin
 TREE := .venv/compiled
-# What can tell the two apart, but no Java: the rest is the same code. Randomized tests try other
-# cases than the plain run does.
+# What can tell the two apart, but no Java: the rest is the same code, or more of the same. Randomized
+# tests try other cases than the plain run does.
 COMPILED_TESTS := tests/unit tests/property tests/hostile tests/transcripts \
-  $(addprefix --ignore=tests/unit/,benchmarks compiling support wirebroker/config wirebroker/test_other_systems.py)
+  $(addprefix --ignore=tests/unit/,benchmarks compiling support) \
+  $(addprefix --ignore=tests/unit/wirebroker/,commands config inspect pipelines scrape scripts segments shadow test_cli.py test_other_systems.py) \
+  $(addprefix --ignore=tests/unit/wirebroker/testing/,test_cluster.py test_examples.py test_plugin.py test_snapshots.py) \
+  $(addprefix --ignore=tests/property/,test_acl_index.py test_cluster_image.py test_compaction.py test_quota_rates.py test_sasl_messages.py test_seed.py)
 COMPILED_SEED := 2000
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 # The layers are linked into the package; a clone without symbolic links can't be worked in.

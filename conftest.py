@@ -2,6 +2,7 @@
 
     pytest --broker apache      the compatibility tests against Apache Kafka instead of wirebroker
     pytest --long               also what is marked `long` (else deselected, not skipped)
+    pytest --nightly            and what is marked `nightly`: more of the same, or dear to build
     pytest --seed 7             another run of the randomized tests; the header prints the seed
     pytest --seed random        one that nobody has seen; without --seed it is DEFAULT_SEED
     pytest --budget-scale 10    give randomized tests ten times their time
@@ -47,6 +48,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="broker that the compatibility tests run against",
     )
     group.addoption("--long", action="store_true", help="also run tests marked long")
+    group.addoption("--nightly", action="store_true", help="also run tests marked long or nightly")
     group.addoption(
         "--budget-scale",
         type=float,
@@ -108,6 +110,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """Choose the seed, once for all processes; and set hypothesis up."""
     if not are_current():
         raise pytest.UsageError(f"codecs/generated is missing or stale: {COMMAND}")
+    config.option.long |= config.option.nightly
     given = getattr(config, "workerinput", {}).get("seed", config.option.seed)
     config.option.seed = random.SystemRandom().randrange(1 << 32) if given is None else given
     if config.option.hypothesis_seed is None:
@@ -130,6 +133,7 @@ def pytest_report_header(config: pytest.Config) -> str:
     """Print what a run can be repeated with."""
     options = config.option
     long = ", long tests too" if options.long else ""
+    long = ", nightly tests too" if options.nightly else long
     return (
         f"wirebroker: broker {options.broker}, --seed {options.seed}, "
         f"--budget-scale {options.budget_scale:g}{long}"
@@ -137,10 +141,13 @@ def pytest_report_header(config: pytest.Config) -> str:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Deselect long tests without --long."""
-    if config.option.long:
-        return
-    long = [item for item in items if item.get_closest_marker("long")]
-    if long:
-        config.hook.pytest_deselected(items=long)
-        items[:] = [item for item in items if not item.get_closest_marker("long")]
+    """Deselect what the options don't ask for: long tests, nightly ones."""
+    left_out = {name for name in ("long", "nightly") if not config.getoption(name)}
+    kept: list[pytest.Item] = []
+    gone: list[pytest.Item] = []
+    for item in items:
+        is_left_out = any(mark.name in left_out for mark in item.iter_markers())
+        (gone if is_left_out else kept).append(item)
+    if gone:
+        config.hook.pytest_deselected(items=gone)
+        items[:] = kept

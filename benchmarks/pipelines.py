@@ -16,8 +16,7 @@
 
 from __future__ import annotations
 
-import argparse
-import os
+import functools
 import statistics
 import tempfile
 import threading
@@ -31,32 +30,36 @@ from benchmarks.brokers import Checkout, apache_kafka
 from benchmarks.machine import cpu_seconds, describe
 from benchmarks.spark_reads import (
     PARTITIONS,
+    SIZES,
     Read,
     ReadPairs,
+    arguments,
     cpu_of_tree,
     fill,
+    in_turns,
     largest_worker_mb,
     median_of,
     spark_process,
+    use_checkout,
 )
 from compat_tests.clients import confluent
 from spark_it import job_kit, records, session
 
 if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Mapping
+
     from pyspark.sql import SparkSession
 
     from tests.support.brokers import Broker
 
-SIZES = {"100 B": (100, 20_000_000), "1 KiB": (1024, 2_000_000)}
 WARM_S, A_SECOND = 30, 1_000
 
 
 def main() -> None:
     """Measure what the arguments ask for."""
     options = _arguments()
-    if options.ours is not None:
-        # Before the folder that this runs in, for the workers as well.
-        os.environ |= {"PYTHONPATH": str(options.ours.resolve()), "PYTHONSAFEPATH": "1"}
+    use_checkout(options.ours)
     print(describe(), flush=True)
     parts = {"brokers": _brokers, "archive": _archive, "windows": _windows}
     for name, measure in parts.items():
@@ -68,13 +71,9 @@ def main() -> None:
 
 
 def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--scale", type=float, default=1.0, help="of the numbers of records")
-    parser.add_argument("--pairs", type=int, default=3)
-    parser.add_argument("--ours", type=Path, help="a compiled checkout")
+    parser = arguments(__doc__)
     parser.add_argument("--seconds", type=int, default=120, help="how long windows are watched")
     parser.add_argument("--only", choices=("brokers", "archive", "windows"))
-    parser.add_argument("--output", type=Path, help="a picture of the latency of windows, .svg")
     return parser.parse_args()
 
 
@@ -94,32 +93,31 @@ def _brokers(
     for size, (record_bytes, most) in SIZES.items():
         count = max(PARTITIONS, int(most * options.scale))
         topic = f"t-{record_bytes}"
-        runs: dict[str, list[Read]] = {"a": [], "b": []}
         both = {"a": theirs, "b": ours}
         for broker in both.values():
             fill(broker, topic, record_bytes, count, "none")
-        for number in range(options.pairs + 1):
-            for kind in sorted(runs, reverse=bool(number % 2)):
-                found = _read(spark, both[kind], topic, count)
-                if number:  # the first pair warms up
-                    runs[kind].append(found)
-        pairs = ReadPairs(size, "none", count, runs["a"], runs["b"], 0.0)
+        read = functools.partial(_read_of, spark, both, topic, count)
+        runs = in_turns("a", "b", options.pairs, read)
+        pairs = ReadPairs(size, "none", count, *runs, 0.0)
         cells = [
             f"{count:,} of {size}",
             *(
                 f"{count / median_of(each, 'seconds'):,.0f}/s, "
                 f"{median_of(each, 'cpu_s') / count * 1e6:.2f} + "
                 f"{median_of(each, 'broker_cpu_s') / count * 1e6:.2f} us"
-                for each in runs.values()
+                for each in runs
             ),
             f"{pairs.rate_ratio:.2f}",
             f"{pairs.cpu_ratio:.2f}",
-            f"{median_of(runs['a'], 'broker_cpu_s') / median_of(runs['b'], 'broker_cpu_s'):.2f}",
+            f"{median_of(runs[0], 'broker_cpu_s') / median_of(runs[1], 'broker_cpu_s'):.2f}",
         ]
         print(f"| {' | '.join(cells)} |", flush=True)
 
 
-def _read(spark: SparkSession, broker: Broker, topic: str, count: int) -> Read:
+def _read_of(
+    spark: SparkSession, brokers: Mapping[str, Broker], topic: str, count: int, kind: str
+) -> Read:
+    broker = brokers[kind]
     reader = spark.read.format("kafka").option("kafka.bootstrap.servers", broker.bootstrap)
     table = reader.option("subscribe", topic).load()
     cpu, broker_cpu = cpu_of_tree(spark_process()), cpu_seconds(broker.process_id)

@@ -13,9 +13,7 @@ have plain Python, and the first line says so. --output draws the ratios (extra 
 
 from __future__ import annotations
 
-import argparse
 import importlib
-import os
 import subprocess
 import sys
 import tempfile
@@ -27,23 +25,28 @@ from benchmarks import spark_pictures
 from benchmarks.machine import cpu_seconds, describe
 from benchmarks.spark_reads import (
     PARTITIONS,
+    SIZES,
     Read,
     ReadPairs,
+    arguments,
     cpu_of_tree,
     fill,
+    in_turns,
     largest_worker_mb,
     median_of,
     spark_process,
+    use_checkout,
 )
 from spark_it import session
 from tests.support.brokers import make_broker
 
 if TYPE_CHECKING:
+    import argparse
+
     from pyspark.sql import SparkSession
 
     from tests.support.brokers import Broker
 
-SIZES = {"100 B": (100, 20_000_000), "1 KiB": (1024, 2_000_000)}
 CODECS = ("none", "lz4", "zstd", "gzip", "snappy")
 COLUMNS = "key,value,topic,partition,offset,timestamp,timestampType"
 CONNECTOR, SEGMENTS = "connector", "segments"
@@ -52,9 +55,7 @@ CONNECTOR, SEGMENTS = "connector", "segments"
 def main() -> None:
     """Measure what the arguments ask for."""
     options = _arguments()
-    if options.ours is not None:
-        # Before the folder that this runs in, for the workers as well.
-        os.environ |= {"PYTHONPATH": str(options.ours.resolve()), "PYTHONSAFEPATH": "1"}
+    use_checkout(options.ours)
     print(describe())
     print("the workers' columns are made in", "C" if _is_quick() else "plain Python", flush=True)
     with tempfile.TemporaryDirectory() as folder:
@@ -78,12 +79,8 @@ def main() -> None:
 
 
 def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--scale", type=float, default=1.0, help="of the numbers of records")
+    parser = arguments(__doc__)
     parser.add_argument("--codecs", type=lambda text: text.split(","), default=list(CODECS))
-    parser.add_argument("--pairs", type=int, default=3)
-    parser.add_argument("--ours", type=Path, help="a compiled checkout for the workers")
-    parser.add_argument("--output", type=Path, help="a picture, .svg")
     return parser.parse_args()
 
 
@@ -101,14 +98,12 @@ def _measure(
     count = max(PARTITIONS, int(most * options.scale))
     topic = f"t-{record_bytes}-{codec}"
     fill(broker, topic, record_bytes, count, codec)
-    runs: dict[str, list[Read]] = {CONNECTOR: [], SEGMENTS: []}
-    for number in range(options.pairs + 1):
-        for kind in sorted(runs, reverse=bool(number % 2)):
-            found = _read(spark, broker, kind, topic, count)
-            if number:  # the first pair warms up
-                runs[kind].append(found)
-    worker_mb = largest_worker_mb(spark_process())
-    return ReadPairs(size, codec, count, runs[CONNECTOR], runs[SEGMENTS], worker_mb)
+
+    def read(kind: str) -> Read:
+        return _read(spark, broker, kind, topic, count)
+
+    runs = in_turns(CONNECTOR, SEGMENTS, options.pairs, read)
+    return ReadPairs(size, codec, count, *runs, largest_worker_mb(spark_process()))
 
 
 def _told(pairs: ReadPairs) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import statistics
 from pathlib import Path
@@ -12,11 +13,13 @@ from compat_tests.clients import confluent
 from spark_it import records
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from tests.support.brokers import Broker
 
 PARTITIONS = 4
+# Bytes and number of records, by the names of tables.
+SIZES = {"100 B": (100, 20_000_000), "1 KiB": (1024, 2_000_000)}
 
 
 class Read(NamedTuple):
@@ -55,6 +58,36 @@ class ReadPairs(NamedTuple):
 def median_of(runs: list[Read], name: str) -> float:
     """Return the median of a field or property."""
     return statistics.median(getattr(each, name) for each in runs)
+
+
+def arguments(document: str | None) -> argparse.ArgumentParser:
+    """Return a parser of what all of them take."""
+    parser = argparse.ArgumentParser(description=document)
+    parser.add_argument("--scale", type=float, default=1.0, help="of the numbers of records")
+    parser.add_argument("--pairs", type=int, default=3)
+    parser.add_argument("--ours", type=Path, help="a compiled checkout")
+    parser.add_argument("--output", type=Path, help="a picture, .svg")
+    return parser
+
+
+def use_checkout(checkout: Path | None) -> None:
+    """Have this process's children find the checkout's modules, before Spark is started."""
+    if checkout is not None:
+        # Before the folder that this runs in, for the workers as well.
+        os.environ |= {"PYTHONPATH": str(checkout.resolve()), "PYTHONSAFEPATH": "1"}
+
+
+def in_turns(
+    first: str, second: str, pairs: int, read: Callable[[str], Read]
+) -> tuple[list[Read], list[Read]]:
+    """Read in both ways, pair by pair, each first in every other; return what each took."""
+    runs: dict[str, list[Read]] = {first: [], second: []}
+    for number in range(pairs + 1):
+        for kind in sorted(runs, reverse=bool(number % 2)):
+            found = read(kind)
+            if number:  # the first pair warms up
+                runs[kind].append(found)
+    return runs[first], runs[second]
 
 
 def fill(broker: Broker, topic: str, record_bytes: int, count: int, codec: str) -> None:

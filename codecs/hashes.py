@@ -30,6 +30,13 @@ def stretched(name: str, password: bytes, salt: bytes, iterations: int) -> bytes
     return hashlib.pbkdf2_hmac(name, password, salt, iterations)
 
 
+def spread(secret: bytes, size: int) -> bytes:
+    """Return as many bytes as are wanted, always the same ones of a secret (SHAKE256)."""
+    import hashlib  # noqa: PLC0415 - see above
+
+    return hashlib.shake_256(secret).digest(size)
+
+
 def are_same(one: bytes, other: bytes) -> bool:
     """Compare in a time that does not say where they differ."""
     import hmac  # noqa: PLC0415 - see above

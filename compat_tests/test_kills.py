@@ -137,7 +137,7 @@ def test_what_was_committed_is_there_whole_and_nothing_else(
     create_topic(broker, topic)
     watcher = Watcher(broker.bootstrap, topic, PARTITIONS)
     loads = [
-        TransactionalLoad(broker, topic, PARTITIONS, number, str(choice.random()))
+        TransactionalLoad(broker, topic, PARTITIONS, number, str(choice.random())).start()
         for number in range(PRODUCERS)
     ]
     try:

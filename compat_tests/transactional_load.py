@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import random
-import threading
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from confluent_kafka import KafkaException, Producer
 
 from compat_tests.clients.message import WAIT_S
+from tests.support.background import BackgroundLoad
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,8 +23,8 @@ CALL_S = 5.0  # then a call is made again
 MOST_CALLS = 12
 
 
-class TransactionalLoad:
-    """Commits and aborts transactions until it is told to stop; runs in a thread of its own.
+class TransactionalLoad(BackgroundLoad):
+    """Commits and aborts transactions until it is told to stop.
 
     Each message names its transaction and how many messages that has in each partition, as
     `compat_tests.transactions.watcher` reads it.
@@ -33,41 +33,24 @@ class TransactionalLoad:
         committed: The messages of transactions whose commit was confirmed.
         undecided: By transaction, the messages whose commit was asked for but not confirmed.
         aborted: The names of transactions that were not committed.
-        error: What ended the thread before its time.
     """
 
     def __init__(self, broker: Broker, topic: str, partitions: int, number: int, seed: str) -> None:
-        self.name = f"t{number}"
+        super().__init__(f"t{number}", patience_s=MOST_CALLS * CALL_S + WAIT_S)
         self.committed: Counter[bytes] = Counter()
         self.undecided: dict[str, Counter[bytes]] = {}
         self.aborted: set[str] = set()
-        self.count = 0
-        self.error: BaseException | None = None
         self._bootstrap = broker.bootstrap
         self._topic, self._partitions = topic, partitions
         self._choice = random.Random(seed)
-        self._is_over = threading.Event()
-        self._thread = threading.Thread(target=self._run, daemon=True)
-        self._thread.start()
 
-    def finish(self) -> None:
-        """Begin no other transaction, and wait for the end of the last."""
-        self._is_over.set()
-        self._thread.join(MOST_CALLS * CALL_S + WAIT_S)
-        assert not self._thread.is_alive(), f"{self.name} hangs in its transaction {self.count}"
-        if self.error:
-            raise self.error
+    def _work(self) -> None:
+        producer = self._open()
+        while not self._is_over.is_set():
+            if not self._is_served(producer):
+                producer = self._open()  # it finds the last transaction ended, or aborts it
 
-    def _run(self) -> None:
-        try:
-            producer = self._start()
-            while not self._is_over.is_set():
-                if not self._is_served(producer):
-                    producer = self._start()  # it finds the last transaction ended, or aborts it
-        except BaseException as error:  # noqa: BLE001 - raised again by `finish`
-            self.error = error
-
-    def _start(self) -> Producer:
+    def _open(self) -> Producer:
         settings = {
             "bootstrap.servers": self._bootstrap,
             "transactional.id": self.name,

@@ -10,6 +10,7 @@ from confluent_kafka import KafkaException
 from compat_tests.clients import confluent
 from compat_tests.clients.message import WAIT_S
 from spark_it import records
+from tests.support.waiting import eventually
 from wirebroker.pipelines.errors import PositionError
 from wirebroker.pipelines.placed_rows import PlacedRow
 from wirebroker.pipelines.positions import NOWHERE, Positions
@@ -26,7 +27,21 @@ IDENTITY = "the checkpoint"
 @pytest.fixture
 def wish(broker: Broker, topic: str) -> SliceWish:
     records.create_topic(broker.bootstrap, topic, partitions=2)
-    return SliceWish({"bootstrap.servers": broker.bootstrap}, f"job-{topic}", topic, IDENTITY, 0)
+    wish = SliceWish({"bootstrap.servers": broker.bootstrap}, f"job-{topic}", topic, IDENTITY, 0)
+    eventually(lambda: has_coordinator(wish))
+    return wish
+
+
+def has_coordinator(wish: SliceWish) -> bool:
+    """Tell whether the job's group has one yet: Apache Kafka's first groups wait for it."""
+    try:
+        with positions_of(wish) as positions:
+            positions.read(range(2))
+    except KafkaException as error:
+        if "COORD" not in error.args[0].name():
+            raise
+        return False
+    return True
 
 
 def positions_of(wish: SliceWish, identity: str = IDENTITY) -> Positions:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 pytestmark = [
-    pytest.mark.long,
+    pytest.mark.nightly,
     pytest.mark.java,
     pytest.mark.timeout(run.LIMIT_S * len(run.SUITES) + 300),
 ]

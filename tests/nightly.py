@@ -98,8 +98,8 @@ STEPS = (
     ),
     Step(
         "simulations",
-        _tests("tests/simulation", "--seed", "random", "--budget-scale", "60"),
-        50,
+        _tests("tests/simulation", "--seed", "random", "--budget-scale", "150"),
+        60,
         "thousands of simulated schedules of groups, transactions, power losses and replicas",
     ),
     Step(
@@ -110,9 +110,12 @@ STEPS = (
     ),
     Step(
         "properties",
-        _tests("tests/property", "--seed", "random", "--budget-scale", "10", "-n", "2"),
-        20,
-        "ten times the examples of randomized tests",
+        _tests(
+            *("tests/property", "tests/java", "--long"),
+            *("--seed", "random", "--budget-scale", "20", "-n", "2"),
+        ),
+        25,
+        "many times the examples of randomized tests, messages through Kafka's classes among them",
     ),
     Step(
         "churn",
@@ -164,14 +167,20 @@ STEPS = (
     Step("twin", ("compat_tests.twin",), 1, "what both brokers have on disk, file by file"),
     Step(
         "interchange",
-        _tests("compat_tests/interchange", "--long"),
-        5,
-        "both brokers on one folder in turns",
+        _tests("compat_tests/interchange", "--nightly"),
+        8,
+        "both brokers on one folder in turns, whoever begins and however each ends",
+    ),
+    Step(
+        "groups",
+        _tests("compat_tests/groups", "--nightly"),
+        8,
+        "groups of every client with each of its assignors, rust-rdkafka and mixtures",
     ),
     Step(
         "apache",
-        _tests("compat_tests", "spark_it", "--long", "--broker", "apache"),
-        45,
+        _tests("compat_tests", "spark_it", "--nightly", "--broker", "apache"),
+        50,
         "the tests of clients against Apache Kafka, which passes them too",
     ),
     Step(
@@ -193,7 +202,7 @@ STEPS = (
         6,
         "the transcripts at a member whose controller is another process",
     ),
-    Step("spark", ("spark_it.suites.run",), 4, "Spark's own suites, the five of each change"),
+    Step("spark", ("spark_it.suites.run",), 4, "Spark's own suites, the five that take a minute"),
     Step(
         "spark-others",
         ("spark_it.suites.run", *_SPARKS_OTHER_SUITES),

@@ -8,18 +8,13 @@ from __future__ import annotations
 
 import ast
 import functools
-import os
 import re
-import subprocess
-import sys
 import tomllib
-import zipfile
 from typing import TYPE_CHECKING
 
 import pytest
 
-from compiling.wish import VARIABLE
-from tests.project_files import ROOT, copy_of_the_project, project_files
+from tests.project_files import ROOT, project_files
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -318,23 +313,6 @@ def test_the_package_list_is_the_tree():
     assert setuptools["package-dir"] == {
         f"wirebroker.{name}": path for name, path in linked.items()
     }
-
-
-@pytest.mark.long
-def test_the_wheels_files_are_the_trees(tmp_path):
-    source = copy_of_the_project(tmp_path / "source")  # the build leaves its traces there
-    command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "-w", str(tmp_path)]
-    plain = os.environ | {VARIABLE: "0"}
-    subprocess.run([*command, str(source)], env=plain, check=True)
-    (wheel,) = tmp_path.glob("*.whl")
-    with zipfile.ZipFile(wheel) as archive:
-        found = {name for name in archive.namelist() if ".dist-info/" not in name}
-    expected = {
-        name if name.startswith("wirebroker/") else f"wirebroker/{name.removeprefix('spark_it/')}"
-        for name in map(name_of, [*python_files(*PRODUCT), *GENERATED.glob("*.py")])
-    }
-    stubs = {"wirebroker/codecs/_hot.pyi", "wirebroker/net/_calls.pyi"}
-    assert found == expected | stubs | {"wirebroker/py.typed"}
 
 
 def test_no_file_is_longer_than_it_may_be():

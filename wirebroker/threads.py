@@ -42,7 +42,9 @@ class Work(Enum):
     LARGE_CODING = ("large-coding", 1)  # larger ones
     LISTENERS = ("listener", 1)  # sockets that are bound
     LOGINS = ("login", 2)  # clients by Kerberos, whose files are read and written
-    OUR_LOGINS = ("our-login", 2)  # what we ask of a realm or a server of tokens, which may wait
+    OUR_LOGINS = ("our-login", 2)  # what we ask of a realm, which may wait
+    OUR_TOKENS = ("our-token", 4)  # of servers of tokens, one each, likewise
+    KEYS = ("token-keys", 4)  # of servers of keys, likewise
     LOOKUPS = ("lookup", 1)  # names of hosts, for limits of their connections
     LOADING = ("load", 2)  # coordinators' partitions, producers' states
     UPKEEP = ("upkeep", 2)  # what nobody waits for: files that go, snapshots, pages given back

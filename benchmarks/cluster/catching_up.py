@@ -92,5 +92,5 @@ def _copy(nodes: Trio, records: int) -> Copied:
     admin.reassign(_TOPIC, [_FROM])
     admin.await_replicas(_TOPIC, [[_FROM]])
     admin.close()
-    time.sleep(3)  # until the files of the copy are deleted, too
+    until(lambda: not any(nodes.nodes[_TO].data_dir.glob(f"{_TOPIC}-*")))  # the copy's files
     return copied

@@ -95,7 +95,7 @@ def _copy_under_misfortunes(cluster: Cluster, folder: Path, seed: int) -> None:
     stderr = folder / "members.stderr"
     churn = Churn(bootstrap, list(NAMES), choice, stderr, request_s=REQUEST_S)
     misfortunes = Misfortunes(list(cluster.brokers.values()), choice)
-    java = JavaLoad(bootstrap, list(JAVA_TOPICS), 1, str(seed))
+    java = JavaLoad(bootstrap, list(JAVA_TOPICS), 1, str(seed)).start()
     groups = {f"group-{stage.target}": stage.source for stage in churn.stages}
     offsets = CommittedOffsets(
         bootstrap, groups, PARTITIONS, has_zombies=lambda: misfortunes.has_zombies

@@ -77,7 +77,7 @@ class Group:
         topics.create(bootstrap, topic, partitions=PARTITIONS)
         self._producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 5})
         config = {"bootstrap.servers": bootstrap, "group.id": self.name}
-        self._offsets = Consumer(config)  # asks for offsets; never joins
+        self._offsets: Any = Consumer(config)  # asks for offsets; never joins
 
     def close(self) -> None:
         """End every process that still runs."""
@@ -179,12 +179,15 @@ class Group:
     def fetch_committed(self) -> dict[int, int]:
         """Ask the coordinator for the group's offsets; they never go back."""
         asked = [TopicPartition(self.topic, partition) for partition in range(PARTITIONS)]
+        known = dict(self.committed)
         answer = self._offsets.committed(asked, timeout=WAIT_S)
         offsets = {one.partition: max(0, one.offset) for one in answer}
         for partition, offset in offsets.items():
-            before = self.committed[partition]
+            before = known[partition]
             assert offset >= before, f"partition {partition} went back from {before} to {offset}"
-            self.committed[partition] = offset
+        self._read()  # whoever was assigned before these commits is not held to them
+        for partition, offset in offsets.items():
+            self.committed[partition] = max(self.committed[partition], offset)
         return offsets
 
     # Waiting

@@ -7,16 +7,28 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from compat_tests import tools_rust
-from compat_tests.groups.clients import CLIENTS, JAVA, RUST_RDKAFKA, GroupClient
+from compat_tests.groups.clients import (
+    CLIENTS,
+    CONFLUENT,
+    JAVA,
+    KAFKA_PYTHON,
+    RUST_RDKAFKA,
+    GroupClient,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
 
+_LONG, _NIGHTLY = [pytest.mark.long], [pytest.mark.nightly]
+# Whose other assignors are tried with each change; those of the rest are the nightly's.
+_WITH_ALL_ASSIGNORS = (CONFLUENT, KAFKA_PYTHON, JAVA)
+
+
 def clients(chosen: Iterable[GroupClient], *, quick: Collection[GroupClient]) -> list[Any]:
     """Return these clients; all but the quick ones are for long runs."""
     return [
-        pytest.param(client, id=str(client), marks=_marks(client, is_quick=client in quick))
+        pytest.param(client, id=str(client), marks=_marks(client, [] if client in quick else _LONG))
         for client in chosen
     ]
 
@@ -24,24 +36,25 @@ def clients(chosen: Iterable[GroupClient], *, quick: Collection[GroupClient]) ->
 def clients_and_assignors() -> list[Any]:
     """Return each client with each of its assignors; only its first is for the quick run."""
     return [
-        pytest.param(
-            client,
-            one,
-            id=f"{client}-{one}",
-            marks=_marks(client, is_quick=one == client.assignors[0]),
-        )
+        pytest.param(client, one, id=f"{client}-{one}", marks=_marks(client, _run_of(client, one)))
         for client in CLIENTS
         for one in client.assignors
     ]
 
 
-def _marks(client: GroupClient, *, is_quick: bool) -> list[pytest.MarkDecorator]:
+def _run_of(client: GroupClient, assignor: str) -> list[pytest.MarkDecorator]:
+    if assignor == client.assignors[0]:
+        return []
+    return _LONG if client in _WITH_ALL_ASSIGNORS else _NIGHTLY
+
+
+def _marks(client: GroupClient, run: list[pytest.MarkDecorator]) -> list[pytest.MarkDecorator]:
+    """Return what a client needs, and which runs it is for."""
     marks: list[pytest.MarkDecorator] = []
     if client is JAVA:
         marks.append(pytest.mark.java)
     if client is RUST_RDKAFKA:
         reason = "needs cargo, a C compiler and make on PATH"
         marks.append(pytest.mark.skipif(not tools_rust.is_here(), reason=reason))
-    if client is RUST_RDKAFKA or not is_quick:  # its build takes a minute and more
-        marks.append(pytest.mark.long)
-    return marks
+        run = _NIGHTLY  # its build takes a minute and more
+    return [*marks, *run]

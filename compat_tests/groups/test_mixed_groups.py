@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -26,12 +26,17 @@ CONSUMER_PERFORMANCE = f"{_TOOLS}.ConsumerPerformance"
 CONSUMER_GROUPS = f"{_TOOLS}.consumer.group.ConsumerGroupCommand"
 
 
-@pytest.mark.java
-@pytest.mark.long
+def mixture(*clients: GroupClient, run: pytest.MarkDecorator) -> Any:
+    return pytest.param(clients, id="-".join(map(str, clients)), marks=[pytest.mark.java, run])
+
+
 @pytest.mark.parametrize(
     "clients",
-    [(CONFLUENT, KAFKA_PYTHON, JAVA), (AIOKAFKA, FRANZ_GO, KCAT), (SARAMA, JAVA, AIOKAFKA)],
-    ids=lambda clients: "-".join(map(str, clients)),
+    [
+        mixture(CONFLUENT, KAFKA_PYTHON, JAVA, run=pytest.mark.long),
+        mixture(AIOKAFKA, FRANZ_GO, KCAT, run=pytest.mark.nightly),
+        mixture(SARAMA, JAVA, AIOKAFKA, run=pytest.mark.nightly),
+    ],
 )
 def test_different_clients_share_one_group(group: Group, clients: tuple[GroupClient, ...]) -> None:
     members = [group.start(client, str(client), "range") for client in clients]
@@ -46,8 +51,13 @@ def test_different_clients_share_one_group(group: Group, clients: tuple[GroupCli
 
 
 @pytest.mark.java
-@pytest.mark.long
-@pytest.mark.parametrize("client", [JAVA, FRANZ_GO], ids=str)
+@pytest.mark.parametrize(
+    "client",
+    [
+        pytest.param(JAVA, id="java", marks=pytest.mark.long),
+        pytest.param(FRANZ_GO, id="franz-go", marks=pytest.mark.nightly),
+    ],
+)
 def test_a_group_goes_from_eager_to_cooperative_rebalances_member_by_member(
     group: Group, client: GroupClient
 ) -> None:

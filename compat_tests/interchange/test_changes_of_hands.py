@@ -54,8 +54,8 @@ def assert_same(found: Contents, expected: Contents) -> None:
     [
         pytest.param(APACHE_FIRST, "kill", id="apache-kill"),
         pytest.param(WIREBROKER_FIRST, "stop", id="wirebroker-stop"),
-        pytest.param(APACHE_FIRST, "stop", id="apache-stop", marks=pytest.mark.long),
-        pytest.param(WIREBROKER_FIRST, "kill", id="wirebroker-kill", marks=pytest.mark.long),
+        pytest.param(APACHE_FIRST, "stop", id="apache-stop", marks=pytest.mark.nightly),
+        pytest.param(WIREBROKER_FIRST, "kill", id="wirebroker-kill", marks=pytest.mark.nightly),
     ],
 )
 def test_four_brokers_in_a_row_serve_the_same_and_go_on(
@@ -68,7 +68,7 @@ def test_four_brokers_in_a_row_serve_the_same_and_go_on(
     "kinds",
     [
         pytest.param(WIREBROKER_FIRST, id="wirebroker"),
-        pytest.param(APACHE_FIRST, id="apache", marks=pytest.mark.long),
+        pytest.param(APACHE_FIRST, id="apache", marks=pytest.mark.nightly),
     ],
 )
 def test_several_log_directories_with_the_metadata_log_in_one_of_its_own(
@@ -77,7 +77,7 @@ def test_several_log_directories_with_the_metadata_log_in_one_of_its_own(
     change_hands(SharedFolder(tmp_path, layout="several"), kinds, "stop")
 
 
-@pytest.mark.parametrize("layout", ["several", pytest.param("one", marks=pytest.mark.long)])
+@pytest.mark.parametrize("layout", ["several", pytest.param("one", marks=pytest.mark.nightly)])
 def test_voters_that_stand_in_the_metadata_log(
     tmp_path: Path, layout: Literal["one", "several"]
 ) -> None:
@@ -85,7 +85,9 @@ def test_voters_that_stand_in_the_metadata_log(
     change_hands(folder, APACHE_FIRST, "kill")
 
 
-@pytest.mark.parametrize("has_dynamic_voters", [True, pytest.param(False, marks=pytest.mark.long)])
+@pytest.mark.parametrize(
+    "has_dynamic_voters", [True, pytest.param(False, marks=pytest.mark.nightly)]
+)
 def test_a_folder_that_was_only_formatted_begins_with_the_features_it_was_formatted_for(
     tmp_path: Path, *, has_dynamic_voters: bool
 ) -> None:

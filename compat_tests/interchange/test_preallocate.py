@@ -25,7 +25,7 @@ def sizes(folder: SharedFolder) -> list[int]:
     return [file.stat().st_size for file in sorted((directory / "t-0").glob("*.log"))]
 
 
-@pytest.mark.parametrize("first", ["wirebroker", pytest.param("apache", marks=pytest.mark.long)])
+@pytest.mark.parametrize("first", ["wirebroker", pytest.param("apache", marks=pytest.mark.nightly)])
 def test_a_preallocated_segment_survives_kills_under_both_brokers(
     tmp_path: Path, first: str
 ) -> None:

@@ -79,8 +79,8 @@ def view_of_committed(requests: Requests) -> tuple[int, list[int], bytes]:
     [
         ("apache", "kill"),
         ("wirebroker", "stop"),
-        pytest.param("apache", "stop", marks=pytest.mark.long),
-        pytest.param("wirebroker", "kill", marks=pytest.mark.long),
+        pytest.param("apache", "stop", marks=pytest.mark.nightly),
+        pytest.param("wirebroker", "kill", marks=pytest.mark.nightly),
     ],
 )
 def test_transactions_are_seen_alike_and_the_one_left_open_is_ended_by_the_other_broker(

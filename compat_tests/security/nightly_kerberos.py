@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import subprocess
 import sys
@@ -58,6 +59,13 @@ def secured(
     realm: kerberos.Realm,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Secured]:
+    with kerberos_broker(request.param, realm, tmp_path_factory.mktemp("secured")) as running:
+        yield running
+
+
+@contextlib.contextmanager
+def kerberos_broker(kind: str, realm: kerberos.Realm, folder: Path) -> Iterator[Secured]:
+    """Run a broker whose clients log in with the realm's tickets."""
     settings = {
         "sasl.enabled.mechanisms": "GSSAPI",
         "sasl.kerberos.service.name": "kafka",
@@ -68,18 +76,19 @@ def secured(
         "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
         "super.users": "User:ANONYMOUS;User:alice;User:BOB",
     }
-    folder = tmp_path_factory.mktemp("secured")
     with pytest.MonkeyPatch.context() as patch:
         for name, value in realm.environment().items():
             patch.setenv(name, value)
-        if request.param == "apache":
+        if kind == "apache":
             options = (*java_start.options(), f"-Djava.security.krb5.conf={realm.config}")
             running: Secured = SecuredKafka(folder, settings, java_options=options)
         else:
             running = SecuredWirebroker(folder, settings)
         running.start()
-        yield running
-        running.stop()
+        try:
+            yield running
+        finally:
+            running.stop()
 
 
 # In processes of their own: what they import may only be built for this test.
@@ -91,7 +100,7 @@ producer = kafka.KafkaProducer(
     sasl_kerberos_service_name=service, bootstrap_timeout_ms=5000)
 print("offset", producer.send(topic, b"one").get(timeout=30).offset)
 """
-_TICKET = """
+TICKET = """
 import sys, gssapi
 name = gssapi.Name(sys.argv[1], gssapi.NameType.hostbased_service)
 print(gssapi.SecurityContext(name=name, usage="initiate").step(None).hex())
@@ -178,7 +187,7 @@ def test_a_message_is_taken_once(secured: Secured, realm: kerberos.Realm) -> Non
 
 def ticket(realm: kerberos.Realm, service: str) -> bytes:
     """Return the first message of alice's."""
-    status, printed = run(realm, "alice", "-c", _TICKET, f"{service}@{HOST}")
+    status, printed = run(realm, "alice", "-c", TICKET, f"{service}@{HOST}")
     assert status == 0, printed
     return bytes.fromhex(printed)
 

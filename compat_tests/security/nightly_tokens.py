@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
@@ -23,6 +24,7 @@ from wirebroker.clock import pause
 from wirebroker.codecs.errors import ErrorCode
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
     from pathlib import Path
 
 
@@ -59,6 +61,17 @@ async def lets_in(clients: Clients, name: str, token_id: str, hmac: bytes) -> No
             await pause(0.1)
 
 
+async def when_known(ask: Callable[[], Awaitable[Any]]) -> None:
+    """Change a token; that there is none, Apache Kafka's controller says a moment after making it.
+
+    Its controller looks tokens up in a cache of its own, which brokers may be ahead of.
+    """
+    async with asyncio.timeout(PATIENCE_S):
+        while (answer := await ask()).error_code == ErrorCode.DELEGATION_TOKEN_NOT_FOUND:
+            await pause(0.1)
+    assert answer.error_code == 0
+
+
 @pytest.mark.parametrize("kinds", [("apache", "wirebroker"), ("wirebroker", "apache")])
 def test_tokens_go_with_the_directory(tmp_path: Path, kinds: tuple[str, str]) -> None:
     settings = {
@@ -74,12 +87,11 @@ def test_tokens_go_with_the_directory(tmp_path: Path, kinds: tuple[str, str]) ->
             assert await shown(clients) == known
             for token_id, token in known.items():
                 await lets_in(clients, f"by {token_id}", token_id, token[5])
-                renewed = await clients.renew("bob", token[5], 3_600_000)
-                assert renewed.error_code == 0
+                await when_known(partial(clients.renew, "bob", token[5], 3_600_000))
             for _ in range(3):
                 await clients.create("alice", renewers=[user("bob")])
                 gone = await clients.create("alice")
-                assert (await clients.expire("alice", gone.hmac)).error_code == 0
+                await when_known(partial(clients.expire, "alice", gone.hmac))
             async with asyncio.timeout(PATIENCE_S):
                 while gone.token_id in await shown(clients):
                     await pause(0.05)
@@ -144,7 +156,7 @@ async def exchange(ports: list[int]) -> None:
             assert (made.error_code, made.principal_name) == (0, "alice")
             for each in nodes:
                 await lets_in(each, f"token {number}", made.token_id, made.hmac)
-                assert (await each.renew("bob", made.hmac)).error_code == 0
+                await when_known(partial(each.renew, "bob", made.hmac))
                 refused = await each.expire(f"token {number}", made.hmac)
                 assert refused.error_code == ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
-            assert (await nodes[1 - number].expire("alice", made.hmac)).error_code == 0
+            await when_known(partial(nodes[1 - number].expire, "alice", made.hmac))

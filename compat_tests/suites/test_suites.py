@@ -14,10 +14,11 @@ if TYPE_CHECKING:
 
     from compat_tests.conftest import StartBroker
 
-pytestmark = [pytest.mark.long, pytest.mark.java]
+pytestmark = pytest.mark.java
 
 
-@pytest.mark.timeout(1500)  # the first builds the suite
+@pytest.mark.nightly  # building the suite takes minutes
+@pytest.mark.timeout(1500)
 @pytest.mark.parametrize("number", librdkafka.TRANSACTION_TESTS)
 def test_librdkafkas_own_test_passes(
     start_broker: StartBroker, number: str, tmp_path: Path
@@ -31,6 +32,7 @@ def test_librdkafkas_own_test_passes(
     assert any(one.result == "passed" for one in found), found
 
 
+@pytest.mark.long
 @pytest.mark.timeout(kafka_python.LIMIT_S + 120)
 def test_kafka_pythons_own_tests_of_transactions_pass(
     start_broker: StartBroker, tmp_path: Path

@@ -6,7 +6,6 @@ Their epoch rises with each transaction (transaction.version 2, KIP-890); librdk
 from __future__ import annotations
 
 import random
-import threading
 from typing import TYPE_CHECKING
 
 import pytest
@@ -16,6 +15,7 @@ from compat_tests.clients import confluent
 from compat_tests.clients.message import WAIT_S
 from compat_tests.transactions.drivers.driver import FencedError
 from compat_tests.transactions.drivers.java import Java
+from tests.support.background import BackgroundLoad
 
 if TYPE_CHECKING:
     from compat_tests.transactions.drivers.driver import Driver
@@ -24,8 +24,8 @@ MOST_MESSAGES = 10  # of a transaction in each topic
 ABORTED_SHARE = 0.25
 
 
-class JavaLoad:
-    """Commits and aborts transactions over all topics until it is told to stop; a thread.
+class JavaLoad(BackgroundLoad):
+    """Commits and aborts transactions over all topics until it is told to stop.
 
     Attributes:
         committed: The values of committed transactions, in order, the same in each topic.
@@ -34,28 +34,15 @@ class JavaLoad:
     """
 
     def __init__(self, bootstrap: str, names: list[str], number: int, seed: str) -> None:
-        self.name = f"j{number}"
+        super().__init__(f"j{number}", patience_s=3 * WAIT_S)
         self.committed: list[bytes] = []
         self.aborted = 0
-        self.count = 0
         self.errors: list[str] = []
-        self.failure: BaseException | None = None
         self._bootstrap = bootstrap
         self._topics = names
         self._choice = random.Random(seed)
-        self._is_over = threading.Event()
-        self._thread = threading.Thread(target=self._run, daemon=True)
-        self._thread.start()
 
-    def finish(self) -> None:
-        """Begin no other transaction, and wait for the end of the last."""
-        self._is_over.set()
-        self._thread.join(3 * WAIT_S)
-        assert not self._thread.is_alive(), f"{self.name} hangs in its transaction {self.count}"
-        if self.failure:
-            raise self.failure
-
-    def _run(self) -> None:
+    def _work(self) -> None:
         driver: Driver | None = None
         try:
             while not self._is_over.is_set():
@@ -64,8 +51,6 @@ class JavaLoad:
                 if not self._is_served(driver):
                     driver.close()  # the next one aborts what it has begun
                     driver = None
-        except BaseException as failure:  # noqa: BLE001 - raised again by `finish`
-            self.failure = failure
         finally:
             if driver is not None:
                 driver.close()

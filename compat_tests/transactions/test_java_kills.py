@@ -40,7 +40,7 @@ def test_what_java_has_committed_is_there_whole_and_nothing_else(
     for name in names:
         topics.create(broker.bootstrap, name)
     loads = [
-        JavaLoad(broker.bootstrap, names, number, str(choice.random()))
+        JavaLoad(broker.bootstrap, names, number, str(choice.random())).start()
         for number in range(PRODUCERS)
     ]
     try:

@@ -25,6 +25,8 @@ from wirebroker.coordinator.quotas.quota_entity import ClientQuotas, QuotaEntity
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Iterator, Mapping
 
+    from wirebroker.codecs.scram_forms import ScramForms
+
 METADATA_VERSION = "metadata.version"
 NO_LEADER = -1
 
@@ -155,6 +157,8 @@ class ClusterImage:
     others: Mapping[Hashable, MetadataRecord] = field(
         default_factory=dict["Hashable", MetadataRecord]
     )
+    # By mechanism: what credentials among `others` look like. No empty inner mappings.
+    scram_forms: Mapping[int, ScramForms] = field(default_factory=dict[int, "ScramForms"])
     # Records after a BeginTransaction whose end has not come; they do not count yet.
     open_transaction: tuple[MetadataRecord, ...] | None = None
 
@@ -168,7 +172,7 @@ class ClusterImage:
     def scram_user(self, name: str, mechanism: int) -> ScramKeys | None:
         """Return what is kept of a user's password for a SCRAM mechanism, None if nothing is."""
         record = self.others.get(("scram", name, mechanism))
-        return None if record is None else _scram_keys(record.body)
+        return None if record is None else scram_keys(record.body)
 
     def scram_users(self) -> dict[str, dict[int, ScramKeys]]:
         """Return all SCRAM users: by name, then by mechanism."""
@@ -176,7 +180,7 @@ class ClusterImage:
         for record in self.others.values():
             if record.type is RecordType.USER_SCRAM_CREDENTIAL:
                 body = record.body
-                found.setdefault(body.name, {})[body.mechanism] = _scram_keys(body)
+                found.setdefault(body.name, {})[body.mechanism] = scram_keys(body)
         return found
 
     def delegation_token(self, token_id: str) -> DelegationToken | None:
@@ -214,9 +218,11 @@ class ClusterImage:
                 assert partition.leader == NO_LEADER or partition.leader in partition.isr
         assert all(self.configs.values())
         assert all(self.client_quotas.values())
+        assert all(self.scram_forms.values())
 
 
-def _scram_keys(body: Any) -> ScramKeys:
+def scram_keys(body: Any) -> ScramKeys:
+    """Return what a record of a SCRAM user has kept."""
     return ScramKeys(body.salt, body.stored_key, body.server_key, body.iterations)
 
 

@@ -18,6 +18,7 @@ from wirebroker.clock import in_one_go
 from wirebroker.codecs.acls import AclEntry, entry_of
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.codecs.metadata_records import MetadataRecord, RecordType
+from wirebroker.codecs.scram_forms import form_of
 from wirebroker.coordinator.controller.cluster_image import (
     MIGRATING_DIRECTORY,
     NO_CONFIGS,
@@ -30,6 +31,7 @@ from wirebroker.coordinator.controller.cluster_image import (
     TopicImage,
     endpoints_of,
     ranges_of,
+    scram_keys,
 )
 from wirebroker.coordinator.controller.image_change import (
     AclChange,
@@ -46,6 +48,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Mapping
 
     from wirebroker.clock import Steps
+    from wirebroker.codecs.scram_forms import ScramForm
 
 NO_LEADER_CHANGE = -2
 # Topics between two places where the work may be interrupted: 1 ms.
@@ -70,6 +73,7 @@ class ImageBuilder:
         "_others",
         "_producer_ids",
         "_quotas",
+        "_scram_forms",
         "_topics",
         "_topics_by_id",
         "_transaction",
@@ -86,6 +90,7 @@ class ImageBuilder:
         self._acl_ids: MapEdit[AclEntry, bytes] | None = None
         self._quotas: MapEdit[QuotaEntity, Mapping[str, float]] | None = None
         self._others: MapEdit[Hashable, MetadataRecord] | None = None
+        self._scram_forms: dict[int, dict[ScramForm, int]] | None = None
         self._brokers: dict[int, BrokerImage] | None = None
         self._controllers: dict[int, MetadataRecord] | None = None
         self._features: dict[str, int] | None = None
@@ -156,6 +161,7 @@ class ImageBuilder:
             acls=(yield from _finished(self._acls, base.acls)),
             acl_ids=(yield from _finished(self._acl_ids, base.acl_ids)),
             others=(yield from _finished(self._others, base.others)),
+            scram_forms=base.scram_forms if self._scram_forms is None else self._scram_forms,
             open_transaction=None if self._transaction is None else tuple(self._transaction),
         )
         return image, self._change
@@ -351,10 +357,25 @@ class ImageBuilder:
         if self._others is None:
             self._others = MapEdit(self._base.others)
         key, is_removal = _kept_key(record)
+        if key[0] == "scram":
+            self._count_form(self._others.get(key), None if is_removal else record)
         if is_removal:
             self._others.discard(key)
         else:
             self._others[key] = record
+
+    def _count_form(self, before: MetadataRecord | None, after: MetadataRecord | None) -> None:
+        if self._scram_forms is None:  # they are few: of all users there may be two or three
+            self._scram_forms = {key: dict(each) for key, each in self._base.scram_forms.items()}
+        for record, change in ((before, -1), (after, 1)):
+            form = None if record is None else form_of(scram_keys(record.body))
+            if record is not None and form is not None:
+                forms = self._scram_forms.setdefault(record.body.mechanism, {})
+                forms[form] = forms.get(form, 0) + change
+                if not forms[form]:
+                    del forms[form]
+                if not forms:
+                    del self._scram_forms[record.body.mechanism]
 
     # Brokers and controllers
 
@@ -501,10 +522,10 @@ def _changed(ids: list[int] | None, before: tuple[int, ...]) -> tuple[int, ...]:
     return before if ids is None else tuple(ids)
 
 
-def _kept_key(record: MetadataRecord) -> tuple[Hashable, bool]:
+def _kept_key(record: MetadataRecord) -> tuple[tuple[Hashable, ...], bool]:
     """Return what a kept record is about, and whether it removes that."""
     kinds, body = RecordType, record.body
-    key: Hashable
+    key: tuple[Hashable, ...]
     match record.type:
         case kinds.USER_SCRAM_CREDENTIAL | kinds.REMOVE_USER_SCRAM_CREDENTIAL:
             key = ("scram", body.name, body.mechanism)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tests.simulation.disk import Disk
 
 # Without --crash-points.
-_USUAL_POINTS = 4_000
+_USUAL_POINTS = 1_600
 
 
 class Run(Protocol):

@@ -14,6 +14,7 @@ import pytest
 
 from tests.support.sasl_clients import CLIENT_NONCE, scram_final
 from wirebroker.codecs.scram import LEAST_ITERATIONS, keys_of, salted_password
+from wirebroker.codecs.scram_forms import COMMON, ScramForm
 from wirebroker.security.mechanisms import NotProvedError, PlainMechanism, ScramMechanism
 
 if TYPE_CHECKING:
@@ -92,7 +93,12 @@ def test_scram_takes_as_long_for_nobody_as_for_a_wrong_password(
 
     def mechanism_of() -> ScramMechanism:
         return ScramMechanism(
-            number, users.get, token_of=lambda _token: None, nonce="nonce", salt_key=b"key"
+            number,
+            users.get,
+            token_of=lambda _token: None,
+            forms=lambda: {COMMON: 1, ScramForm(8192, 16): 1},
+            nonce="nonce",
+            salt_key=b"key",
         )
 
     def proof_for(user: str) -> tuple[bytes, bytes]:

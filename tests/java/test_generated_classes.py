@@ -91,7 +91,7 @@ def java_echo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[JavaEcho]:
 def test_java_reads_every_request_and_response_and_writes_the_same(
     java_echo: JavaEcho, pytestconfig: pytest.Config, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    budget = Budget(pytestconfig, seconds=20)
+    budget = Budget(pytestconfig, seconds=8)
     maker = ValueMaker(budget.random)
     count = 0
     for _ in budget.rounds():
@@ -111,7 +111,7 @@ def test_java_reads_every_request_and_response_and_writes_the_same(
 def test_java_reads_every_metadata_record_and_writes_the_same(
     java_echo: JavaEcho, pytestconfig: pytest.Config, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    budget = Budget(pytestconfig, seconds=10)
+    budget = Budget(pytestconfig, seconds=4)
     maker = ValueMaker(budget.random)
     count = 0
     for _ in budget.rounds():
@@ -134,7 +134,7 @@ def test_java_reads_every_metadata_record_and_writes_the_same(
 def test_java_reads_every_record_of_a_transactional_id_and_writes_the_same(
     java_echo: JavaEcho, pytestconfig: pytest.Config
 ) -> None:
-    budget = Budget(pytestconfig, seconds=3)
+    budget = Budget(pytestconfig, seconds=1)
     maker = ValueMaker(budget.random)
     message = transaction_message()
     for _ in budget.rounds():

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tests.support.budget import SharedBudget
+from tests.support.budget import Budget
 from wirebroker.authorization.acl_index import AclIndex
 from wirebroker.codecs.acls import (
     ALL_OPERATIONS,
@@ -88,7 +88,7 @@ def decision(
 
 
 def test_any_history_decides_as_the_list_of_what_is_left(pytestconfig: pytest.Config):
-    budget = SharedBudget(pytestconfig, seconds=1.5)
+    budget = Budget(pytestconfig, seconds=0.75)
     random = budget.random
     histories = 0
     for _ in budget.rounds():
@@ -114,7 +114,7 @@ def test_any_history_decides_as_the_list_of_what_is_left(pytestconfig: pytest.Co
 
 def test_some_resource_is_allowed_only_if_one_is(pytestconfig: pytest.Config):
     """What is told of a kind of resource is never more than what could be found by asking."""
-    budget = SharedBudget(pytestconfig, seconds=0.5)
+    budget = Budget(pytestconfig, seconds=0.25)
     random = budget.random
     yes = 0
     for _ in budget.rounds():

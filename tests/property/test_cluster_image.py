@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tests.support.budget import SharedBudget
+from tests.support.budget import Budget
 from wirebroker.codecs.metadata_records import (
     MetadataRecord,
     RecordType,
@@ -242,7 +242,7 @@ def same_state(left: ClusterImage, right: ClusterImage) -> bool:
 def test_an_image_depends_on_the_records_alone(
     pytestconfig: pytest.Config, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    budget = SharedBudget(pytestconfig, seconds=3)
+    budget = Budget(pytestconfig, seconds=1.5)
     count = 0
     for _ in budget.rounds():
         count += 1
@@ -259,7 +259,7 @@ def test_an_image_depends_on_the_records_alone(
 def test_a_snapshot_and_the_records_after_it_give_the_same_image(
     pytestconfig: pytest.Config, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    budget = SharedBudget(pytestconfig, seconds=3)
+    budget = Budget(pytestconfig, seconds=1.5)
     count = 0
     for _ in budget.rounds():
         count += 1

@@ -16,7 +16,7 @@ from tests.crash.crash_states import CrashKind, crash
 from tests.crash.cutting import disks_at_events
 from tests.simulation.loop import KilledError
 from tests.simulation.simulated_files import SimulatedFiles
-from tests.support.budget import SharedBudget
+from tests.support.budget import Budget
 from tests.support.compaction import compact
 from tests.support.compaction_workload import RETENTION_MS, Workload, open_log
 from wirebroker.storage.compaction.segment_swap import recover_swap
@@ -29,8 +29,8 @@ STEPS = 120
 
 
 @pytest.fixture
-def budget(request: pytest.FixtureRequest) -> SharedBudget:
-    return SharedBudget(request.config, seconds=8.0)
+def budget(request: pytest.FixtureRequest) -> Budget:
+    return Budget(request.config, seconds=4.0)
 
 
 def test_a_compacted_log_replays_to_the_same_map(budget):

@@ -43,6 +43,7 @@ def test_no_bytes_are_a_login(messages: list[bytes]) -> None:
             1,
             lambda _user: KEYS,
             token_of=lambda _token: TokenLogin("alice", KEYS, 1),
+            forms=dict,
             nonce="nonce",
             salt_key=b"key",
         ),

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from wirebroker.coordinator.outcome import Moment, Timers
 
-SECONDS = 20
+SECONDS = 8
 
 # How the keys of commits, and of the groups' own records, begin.
 _OFFSET_KIND = b"\x00\x01"

@@ -1,7 +1,7 @@
 """Power losses under consumers of stock semantics (KIP-320), in deterministic simulation.
 
 pytest tests/simulation/test_power_losses.py --seed 7 --budget-scale 0     runs schedule 7 alone
-pytest tests/simulation/test_power_losses.py -k every_schedule --budget-scale 100
+pytest tests/simulation/test_power_losses.py -k every_schedule --budget-scale 250
                                              the long run: the scale multiplies the time, so that
                                              is 25 minutes of each kind, some 3,000 schedules
 """
@@ -25,7 +25,7 @@ from wirebroker.coordinator.controller import image_builder
 from wirebroker.coordinator.controller.cluster_image import NO_LEADER
 from wirebroker.storage.log.leader_epochs import LeaderEpochs
 
-SECONDS = 15
+SECONDS = 6
 KINDS = [
     pytest.param(PowerLossWorld, id="os"),
     pytest.param(SyncedPowerLossWorld, id="fsync"),

@@ -2,7 +2,7 @@
 
 pytest tests/simulation --seed 7                     begins with schedule 7
 pytest tests/simulation --seed 7 --budget-scale 0    runs schedule 7 alone
-pytest tests/simulation/test_transactions.py -k every_schedule --seed 7 --budget-scale 100
+pytest tests/simulation/test_transactions.py -k every_schedule --seed 7 --budget-scale 200
                                                      the long run: the scale multiplies the time,
                                                      so that is a quarter of an hour of each kind,
                                                      some 3,000 to 4,000 schedules
@@ -33,7 +33,7 @@ from wirebroker.coordinator.groups.classic_group import ClassicGroup
 from wirebroker.coordinator.groups.pending_offsets import PendingOffsets
 from wirebroker.coordinator.transactions import end as transaction_end
 
-SECONDS = 10
+SECONDS = 5
 KINDS = [
     pytest.param(TransactionWorld, id="one copier for each partition"),
     pytest.param(GroupTransactionWorld, id="groups of copiers"),

@@ -29,17 +29,20 @@ APART = (
     "compat_tests/suites/test_suites.py",
     "compat_tests/test_kills.py",
 )
-TOGETHER = {
-    "spark_it/test_batch.py": "spark_it/ in one session of Spark",
-    "spark_it/test_stream.py": "spark_it/ in one session of Spark",
-}
+_SPARK = "spark_it/ in one session of Spark"
+_OF_SPARK = (
+    *("batch", "faults", "guide", "ingest", "pipelines", "quality", "replay", "segments"),
+    *("stream", "windows"),
+)
+TOGETHER = {f"spark_it/test_{name}.py": _SPARK for name in _OF_SPARK}
 # Until a run has noted what its units took: those of which many end late, or that build something.
 _FIRST_RUN_SECONDS = {
-    # Clients in Rust and Go, which are built.
+    # Clients in Rust and Go, which are built, and librdkafka's own tests.
     f"{_GROUP_LIFE}::test_a_group_lives_through_joins_a_leave_a_stop_and_a_kill[rust": 110.0,
-    "compat_tests/suites/test_suites.py": 100.0,
+    "compat_tests/suites/test_suites.py::test_librdkafka": 250.0,
     "compat_tests/groups/test_mixed_groups.py": 90.0,
     "compat_tests/lockstep/": 60.0,
+    _SPARK: 400.0,
     "spark_it/": 90.0,
     "tests/test_packaging.py": 90.0,
     "tests/java/": 50.0,

@@ -147,7 +147,7 @@ class Driver:
         return []
 
     def _send(self, step: Step, arguments: dict[str, Any]) -> list[str]:
-        key, version = ApiKey[_constant(step.command[1])], int(step.command[2])
+        key, version = api_key_of(step.command[1]), int(step.command[2])
         connection = step.command[4] if len(step.command) > 4 else "first"
         body = encode_request(key, min(version, API_VERSIONS[key].max_version), arguments)
         frame = self._exchange(connection, key, version, body, arguments)
@@ -163,7 +163,7 @@ class Driver:
         return lines_of(schema_of(response), version, decoded, self.names)
 
     def _frame(self, step: Step, arguments: dict[str, Any]) -> list[str]:
-        key, version = ApiKey[_constant(step.command[1])], int(step.command[2])
+        key, version = api_key_of(step.command[1]), int(step.command[2])
         frame = self._exchange("first", key, version, arguments["body"], {})
         return [frame if isinstance(frame, str) else frame.hex()]
 
@@ -220,7 +220,7 @@ class Driver:
     def _begin(self, step: Step, arguments: dict[str, Any]) -> list[str]:
         _, api, number, _, name = step.command
         assert name not in self._begun, f"{name} waits for an answer"
-        key, version = ApiKey[_constant(api)], int(number)
+        key, version = api_key_of(api), int(number)
         body = encode_request(key, version, arguments)
         expected = self._connect(name).send(key, version, body)
         self._begun[name] = key, version, expected
@@ -405,6 +405,6 @@ class Driver:
             raise AssertionError(f"{key.name} v{version} is answered by nonsense") from error
 
 
-def _constant(name: str) -> str:
-    """Return the constant's name: CreateTopics -> CREATE_TOPICS."""
-    return "".join(f"_{c}" if c.isupper() else c.upper() for c in name).lstrip("_")
+def api_key_of(name: str) -> ApiKey:
+    """Return the key of an API as steps name it: CreateTopics -> CREATE_TOPICS."""
+    return ApiKey["".join(f"_{c}" if c.isupper() else c.upper() for c in name).lstrip("_")]

@@ -53,7 +53,7 @@ async def describe_client_quotas(broker: Broker, request: Request, body: Any) ->
         await slices.turn()
     return {
         "error_code": ErrorCode.NONE,
-        "error_message": None,
+        "error_message": "",  # Kafka's sentence for no error; null is for who may not ask
         "entries": [
             {
                 "entity": [{"entity_type": kind, "entity_name": name} for kind, name in entity],

@@ -153,13 +153,17 @@ def find_coordinator(asked: AskedRequest) -> Steps[Ruling]:
     if not several:
         return Ruling({**nowhere, "error_message": MESSAGES[error]})
     body.coordinator_keys = [key for key in keys if allowed[key]]
+    # Kafka refuses a request about share groups as a whole, and that has a sentence.
+    message = MESSAGES[error] if need is CLUSTER_ACTION else ""
 
-    def merge(answer: Mapping[str, Any]) -> Mapping[str, Any]:
+    def merge(answer: Mapping[str, Any]) -> Steps[Mapping[str, Any]]:
         found = iter(answer["coordinators"])
-        coordinators = [
-            next(found) if allowed[key] else {"key": key, "error_message": "", **nowhere}
-            for key in keys
-        ]
+        coordinators: list[Mapping[str, Any]] = []
+        for count, key in enumerate(keys, 1):
+            denied = {"key": key, "error_message": message, **nowhere}
+            coordinators.append(next(found) if allowed[key] else denied)
+            if count % STEP == 0:
+                yield
         return with_field(answer, "coordinators", coordinators)
 
     return Ruling(merge=merge)

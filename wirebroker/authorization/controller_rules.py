@@ -89,11 +89,12 @@ def create_topics(asked: AskedRequest) -> Steps[Ruling]:
         for name in hidden
     ]
 
-    def merge(answer: Mapping[str, Any]) -> Mapping[str, Any]:
-        topics = [
-            _without_configs(topic) if topic["name"] in blurred else topic
-            for topic in answer["topics"]
-        ]
+    def merge(answer: Mapping[str, Any]) -> Steps[Mapping[str, Any]]:
+        topics: list[Mapping[str, Any]] = []
+        for count, topic in enumerate(answer["topics"], 1):
+            topics.append(_without_configs(topic) if topic["name"] in blurred else topic)
+            if count % STEP == 0:
+                yield
         return with_field(answer, "topics", [*topics, *failures])
 
     return Ruling(merge=merge)

@@ -19,6 +19,7 @@ from wirebroker.authorization.ruling import (
     failed_topics,
     indexes_of,
     keeping,
+    kept,
     named,
     refused,
     split,
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
     from wirebroker.codecs.errors import ErrorCode
 
     # Completes an answer to OffsetFetch.
-    _Finish = Callable[[Mapping[str, Any]], Mapping[str, Any]]
+    _Finish = Callable[[Mapping[str, Any]], Steps[Mapping[str, Any]]]
 
 _FIRST_NULL_PROTOCOL: Final = 7
 _FIRST_COMMIT_BY_ID: Final = 10
@@ -72,9 +73,13 @@ def describe_groups(asked: AskedRequest) -> Steps[Ruling]:
     body.groups, others = yield from split(asking, DESCRIBE_GROUP, body.groups, str)
     failures = [{"group_id": each, "error_code": int(GROUP_DENIED)} for each in others]
 
-    def merge(answer: Mapping[str, Any]) -> Mapping[str, Any]:
-        groups = [dict(each) for each in answer["groups"]]
-        for group in groups:
+    def merge(answer: Mapping[str, Any]) -> Steps[Mapping[str, Any]]:
+        groups: list[dict[str, Any]] = []
+        for count, found in enumerate(answer["groups"], 1):
+            group = dict(found)
+            groups.append(group)
+            if count % STEP == 0:
+                yield
             if group.get("authorized_operations", _NOT_ASKED) != _NOT_ASKED:
                 operations = asking.operations(Resource.GROUP, group["group_id"])
                 group["authorized_operations"] = operations
@@ -170,17 +175,23 @@ def offset_fetch(asked: AskedRequest) -> Steps[Ruling]:
         if asked.version >= _FIRST_GROUP_ERROR:
             return refused(GROUP_DENIED)
         failures = yield from _of_fetch(body.topics or (), GROUP_DENIED)
-        return Ruling({"topics": _without_ids(failures)})
+        return Ruling({"topics": (yield from _without_ids(failures))})
     finish = yield from _described(asked, body)
 
-    def merge(answer: Mapping[str, Any]) -> Mapping[str, Any]:
-        return with_field(answer, "topics", _without_ids(finish(answer)["topics"]))
+    def merge(answer: Mapping[str, Any]) -> Steps[Mapping[str, Any]]:
+        whole = yield from finish(answer)
+        return with_field(answer, "topics", (yield from _without_ids(whole["topics"])))
 
     return Ruling(merge=merge)
 
 
-def _without_ids(topics: Iterable[Mapping[str, Any]]) -> list[Fields]:
-    return [{"name": each["name"], "partitions": each["partitions"]} for each in topics]
+def _without_ids(topics: Iterable[Mapping[str, Any]]) -> Steps[list[Fields]]:
+    found: list[Fields] = []
+    for count, each in enumerate(topics, 1):
+        found.append({"name": each["name"], "partitions": each["partitions"]})
+        if count % STEP == 0:
+            yield
+    return found
 
 
 def _fetch_of_groups(asked: AskedRequest) -> Steps[Ruling]:
@@ -196,16 +207,18 @@ def _fetch_of_groups(asked: AskedRequest) -> Steps[Ruling]:
         yield
     body.groups = [g for g, is_allowed in zip(wanted, allowed, strict=True) if is_allowed]
 
-    def merge(answer: Mapping[str, Any]) -> Mapping[str, Any]:
-        found: list[Mapping[str, Any]] = list(answer["groups"])
-        groups = iter([finish(each) for finish, each in zip(finishes, found, strict=True)])
+    def merge(answer: Mapping[str, Any]) -> Steps[Mapping[str, Any]]:
+        found = zip(finishes, answer["groups"], strict=True)
         results: list[Mapping[str, Any]] = []
-        for group, is_allowed in zip(wanted, allowed, strict=True):
+        for count, (group, is_allowed) in enumerate(zip(wanted, allowed, strict=True), 1):
             if is_allowed:
-                results.append(next(groups))
+                finish, each = next(found)
+                results.append((yield from finish(each)))
             else:
                 error = int(GROUP_DENIED)
                 results.append({"group_id": group.group_id, "topics": [], "error_code": error})
+            if count % STEP == 0:
+                yield
         return with_field(answer, "groups", results)
 
     return Ruling(merge=merge)
@@ -215,11 +228,13 @@ def _described(asked: AskedRequest, group: Any) -> Steps[_Finish]:
     """Take the topics that are denied out of a wish; return what completes its answer."""
     asking = asked.asking
     if group.topics is None:
-        return lambda found: with_field(
-            found,
-            "topics",
-            [t for t in found.get("topics") or () if asking.may(DESCRIBE_TOPIC, t["name"])],
-        )
+
+        def finish_all(found: Mapping[str, Any]) -> Steps[Mapping[str, Any]]:
+            topics = found.get("topics") or ()
+            shown = yield from kept(topics, lambda t: asking.may(DESCRIBE_TOPIC, t["name"]))
+            return with_field(found, "topics", shown)
+
+        return finish_all
     by_ids = asked.image.topics_by_id
     by_id = asked.version >= _FIRST_FETCH_BY_ID
 
@@ -240,9 +255,10 @@ def _described(asked: AskedRequest, group: Any) -> Steps[_Finish]:
             yield
     group.topics = shown
 
-    def finish(found: Mapping[str, Any]) -> Mapping[str, Any]:
+    def finish(found: Mapping[str, Any]) -> Steps[Mapping[str, Any]]:
         if found.get("error_code") or not failures:
             return found
+        yield
         return with_field(found, "topics", [*found["topics"], *failures])
 
     return finish

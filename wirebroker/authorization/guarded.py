@@ -6,7 +6,7 @@ that has much to ask about goes on in slices of the loop's time.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, Protocol, cast
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar, cast
 
 from wirebroker.authorization.access import asking_of
 from wirebroker.authorization.broker_rules import ASKING_THEMSELVES, BROKER_RULES
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from wirebroker.handlers import Handler
     from wirebroker.request import Reply, Request
 
+
+_Result = TypeVar("_Result")
 
 # Of a rule's steps (ruling.STEP), before the rest waits for its turns.
 _STEPS_AT_ONCE: Final = 4
@@ -81,15 +83,10 @@ def _decoded(handler: Handler, rule: Rule, authorization: Authorization) -> Call
     def serve(broker: _Node, request: Request, body: Any) -> Any:
         ruling = rule(_asked(authorization, broker, request, body))
         if not isinstance(ruling, Ruling):
-            steps = ruling
-            for _ in range(_STEPS_AT_ONCE):
-                try:
-                    next(steps)
-                except StopIteration as end:
-                    ruling = cast("Ruling", end.value)
-                    break
-            else:
+            steps, soon = ruling, _soon(ruling)
+            if soon is None:
                 return serve_later(broker, request, body, steps)
+            ruling = soon
         return answered(broker, request, body, ruling)
 
     def answered(broker: _Node, request: Request, body: Any, ruling: Ruling) -> Any:
@@ -98,7 +95,11 @@ def _decoded(handler: Handler, rule: Rule, authorization: Authorization) -> Call
         answer = function(broker, request, body)
         if ruling.merge is None:
             return answer
-        return _merged(answer, ruling) if hasattr(answer, "__await__") else ruling.merge(answer)
+        if hasattr(answer, "__await__"):
+            return _merged_later(broker, answer, ruling)
+        steps = ruling.merged(answer)
+        soon = _soon(steps)
+        return _rest(broker, steps) if soon is None else soon
 
     async def serve_later(
         broker: _Node, request: Request, body: Any, steps: Steps[Ruling]
@@ -110,9 +111,24 @@ def _decoded(handler: Handler, rule: Rule, authorization: Authorization) -> Call
     return serve
 
 
-async def _merged(answer: Awaitable[Any], ruling: Ruling) -> Mapping[str, Any]:
-    assert ruling.merge is not None
-    return ruling.merge(await answer)
+def _soon(steps: Steps[_Result]) -> _Result | None:
+    """Return what some steps come to; None: there are more, which wait for their turns."""
+    for _ in range(_STEPS_AT_ONCE):
+        try:
+            next(steps)
+        except StopIteration as end:
+            return cast("_Result", end.value)
+    return None
+
+
+async def _merged_later(node: _Node, answer: Awaitable[Any], ruling: Ruling) -> Mapping[str, Any]:
+    steps = ruling.merged(await answer)
+    soon = _soon(steps)
+    return await _rest(node, steps) if soon is None else soon
+
+
+async def _rest(node: _Node, steps: Steps[Mapping[str, Any]]) -> Mapping[str, Any]:
+    return LargeResponse(await Slices(node.clock).run(steps))
 
 
 def _raw(handler: Handler, rule: Rule, authorization: Authorization) -> Callable[..., Any]:

@@ -3,14 +3,16 @@
 A rule looks at a decoded request before its handler does. It answers in the handler's place
 (`refusal`), or takes out what is denied and puts its error into the handler's answer (`merge`).
 
-A request may name half a million topics: a rule that asks about each of them comes in steps, so
-that whoever runs it can serve everybody else meanwhile.
+A request may name half a million topics, and an answer may have as many: a rule that asks about
+each of them comes in steps, and so does what it makes of the answer, so that whoever runs it can
+serve everybody else meanwhile.
 
 A leaf of this room.
 """
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, TypeVar
 
 from wirebroker.codecs.errors import ErrorCode, KafkaError
@@ -49,11 +51,22 @@ class AskedRequest(NamedTuple):
     body: Any  # decoded; a rule may take elements out
 
 
+# Makes of the handler's answer the client's; in steps, where that may take long.
+Merge: TypeAlias = "Callable[[Any], Mapping[str, Any] | Steps[Mapping[str, Any]]]"
+
+
 class Ruling(NamedTuple):
     """What came of it; nothing: the request is served as it is."""
 
     refusal: Mapping[str, Any] | None = None
-    merge: Callable[[Any], Mapping[str, Any]] | None = None
+    merge: Merge | None = None
+
+    def merged(self, answer: Any) -> Steps[Mapping[str, Any]]:
+        """Return the client's answer, in steps."""
+        whole: Mapping[str, Any] | Steps[Mapping[str, Any]] = (
+            answer if self.merge is None else self.merge(answer)
+        )
+        return (yield from whole) if isinstance(whole, Generator) else whole
 
 
 SERVED: Final = Ruling()
@@ -122,11 +135,24 @@ def adding(field: str, elements: Sequence[Mapping[str, Any]], *, is_first: bool 
 def keeping(field: str, is_shown: Callable[[Any], bool]) -> Ruling:
     """Return the ruling that leaves out elements of an array of the answer."""
 
-    def merge(answer: Any) -> Mapping[str, Any]:
-        there = answer.get(field) or ()
-        return with_field(answer, field, [each for each in there if is_shown(each)])
+    def merge(answer: Any) -> Steps[Mapping[str, Any]]:
+        shown = yield from kept(answer.get(field) or (), is_shown)
+        return with_field(answer, field, shown)
 
     return Ruling(merge=merge)
+
+
+def kept(
+    elements: Iterable[_Element], is_kept: Callable[[_Element], bool]
+) -> Steps[list[_Element]]:
+    """Return the elements that are kept; in steps."""
+    found: list[_Element] = []
+    for count, each in enumerate(elements, 1):
+        if is_kept(each):
+            found.append(each)
+        if count % STEP == 0:
+            yield
+    return found
 
 
 def with_field(answer: Mapping[str, Any], field: str, value: Any) -> Mapping[str, Any]:

@@ -21,6 +21,7 @@ from wirebroker.authorization.ruling import (
     adding,
     failed_topics,
     keeping,
+    kept,
     named,
     refused,
     split,
@@ -162,16 +163,19 @@ def describe_transactions(asked: AskedRequest) -> Steps[Ruling]:
     body.transactional_ids, others = yield from split(asking, DESCRIBE_TRANSACTIONAL_ID, ids, str)
     hidden = set(others)
 
-    def merge(answer: Mapping[str, Any]) -> Mapping[str, Any]:
+    def merge(answer: Mapping[str, Any]) -> Steps[Mapping[str, Any]]:
         found = iter(answer["transaction_states"])
         states: list[Mapping[str, Any]] = []
-        for each in ids:
+        for count, each in enumerate(ids, 1):
+            if count % STEP == 0:
+                yield
             if each in hidden:
                 error = int(TRANSACTIONAL_ID_DENIED)
                 states.append({"transactional_id": each, "error_code": error})
                 continue
             state = next(found)
-            shown = [t for t in state.get("topics", ()) if asking.may(DESCRIBE_TOPIC, t["topic"])]
+            topics = state.get("topics", ())
+            shown = yield from kept(topics, lambda t: asking.may(DESCRIBE_TOPIC, t["topic"]))
             states.append({**state, "topics": shown})
         return with_field(answer, "transaction_states", states)
 

@@ -13,7 +13,7 @@ from wirebroker.client.errors import ClientError, UnservedError, check
 from wirebroker.codecs.api_keys import ApiKey
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from wirebroker.client.kafka_client import KafkaClient
 
@@ -113,10 +113,8 @@ async def renew_token(client: KafkaClient, token_id: str, period_ms: int = UNSET
     Raises:
         ClientError: There is none, or it is refused.
     """
-    fields = {"hmac": await _hmac(client, token_id), "renew_period_ms": period_ms}
-    answer = await client.request(ApiKey.RENEW_DELEGATION_TOKEN, fields)
-    check(answer.error_code, f"token {token_id} cannot be renewed")
-    return int(answer.expiry_timestamp_ms)
+    period = {"renew_period_ms": period_ms}
+    return await _move_end(client, ApiKey.RENEW_DELEGATION_TOKEN, token_id, period, "renewed")
 
 
 async def expire_token(client: KafkaClient, token_id: str, period_ms: int = UNSET_MS) -> int:
@@ -125,9 +123,16 @@ async def expire_token(client: KafkaClient, token_id: str, period_ms: int = UNSE
     Raises:
         ClientError: There is none, or it is refused.
     """
-    fields = {"hmac": await _hmac(client, token_id), "expiry_time_period_ms": period_ms}
-    answer = await client.request(ApiKey.EXPIRE_DELEGATION_TOKEN, fields)
-    check(answer.error_code, f"token {token_id} cannot be ended")
+    period = {"expiry_time_period_ms": period_ms}
+    return await _move_end(client, ApiKey.EXPIRE_DELEGATION_TOKEN, token_id, period, "ended")
+
+
+async def _move_end(
+    client: KafkaClient, key: ApiKey, token_id: str, period: Mapping[str, int], done: str
+) -> int:
+    fields = {"hmac": await _hmac(client, token_id), **period}
+    answer = await client.request(key, fields)
+    check(answer.error_code, f"token {token_id} cannot be {done}")
     return int(answer.expiry_timestamp_ms)
 
 

@@ -14,12 +14,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from wirebroker.clock import pause
 from wirebroker.cluster.controller_channel import check_answer
+from wirebroker.cluster.controller_sender import ControllerSender
 from wirebroker.codecs.api_keys import ApiKey
-from wirebroker.codecs.errors import KafkaError
 from wirebroker.coordinator.controller.cluster_image import (
     UNASSIGNED_DIRECTORY,
     directory_of,
@@ -41,25 +40,19 @@ _RETRY_S: Final = 0.1
 _MOST_AT_ONCE: Final = 2_250
 
 
-class DirectoryAssignments:
+# With the ids of the directories.
+_Batch: TypeAlias = "dict[tuple[bytes, int], tuple[Partition, bytes]]"
+
+
+class DirectoryAssignments(ControllerSender["_Batch"]):
     """What the controller has still to be told."""
 
-    __slots__ = (
-        "_channel",
-        "_is_stopped",
-        "_lifecycle",
-        "_news",
-        "_planned",
-        "_replicas",
-        "_sending",
-        "_untold",
-    )
-
-    # _untold is not empty and not _is_stopped => _sending is not None
+    __slots__ = ("_channel", "_lifecycle", "_news", "_planned", "_replicas", "_untold")
 
     def __init__(
         self, channel: ControllerChannel, lifecycle: BrokerLifecycle, *, replicas: ReplicaManager
     ) -> None:
+        super().__init__("AssignReplicasToDirs", retry_s=_RETRY_S)
         self._channel = channel
         self._lifecycle = lifecycle
         self._replicas = replicas
@@ -67,9 +60,7 @@ class DirectoryAssignments:
         self._untold: dict[Partition, bytes] = {}
         # Where replicas will lie that are about to be moved.
         self._planned: dict[Partition, bytes] = {}
-        self._sending: asyncio.Task[None] | None = None
         self._news = asyncio.Event()
-        self._is_stopped = False
 
     def note(self, partitions: Iterable[Partition]) -> None:
         """Have those told that lie elsewhere than the metadata says."""
@@ -119,11 +110,8 @@ class DirectoryAssignments:
 
     async def stop(self) -> None:
         """Say nothing more."""
-        self._is_stopped = True
+        await super().stop()
         self._news.set()
-        if self._sending is not None:
-            self._sending.cancel()
-            await asyncio.gather(self._sending, return_exceptions=True)
 
     def _known(self, partition: Partition) -> bytes | None:
         """Return where the metadata says that it lies; None: there is nothing to be said of it."""
@@ -141,43 +129,28 @@ class DirectoryAssignments:
 
     def _tell(self, partition: Partition, directory_id: bytes) -> None:
         self._untold[partition] = directory_id
-        if self._sending is None and not self._is_stopped:
-            self._sending = asyncio.create_task(self._send_all(), name="AssignReplicasToDirs")
+        self._wake()
 
     async def _next_news(self) -> None:
         self._news.clear()
         await self._news.wait()
 
-    async def _send_all(self) -> None:
-        """Have everything told that waits; the root of a task."""
-        try:
-            while batch := self._next_batch():
-                try:
-                    has_failed = await self._send(batch)
-                except KafkaError as error:
-                    logger.info("directories are told again: %s", error.message or error)
-                    has_failed = True
-                except Exception:  # the root of a task: the others have to be told too
-                    logger.exception("telling directories failed; it is tried again")
-                    has_failed = True
-                self._news.set()
-                if has_failed:
-                    await pause(_RETRY_S)
-        finally:
-            self._sending = None
-            self._news.set()
-
-    def _next_batch(self) -> dict[tuple[bytes, int], tuple[Partition, bytes]]:
+    def _next_batch(self) -> _Batch:
         """Return what is said next; what has gone meanwhile is let go of."""
-        batch: dict[tuple[bytes, int], tuple[Partition, bytes]] = {}
+        batch: _Batch = {}
         for partition, directory_id in tuple(self._untold.items()):
             if self._known(partition) is None:
                 del self._untold[partition]
             elif len(batch) < _MOST_AT_ONCE:
                 batch[partition.topic_id, partition.index] = partition, directory_id
+        self._news.set()  # of what has gone
         return batch
 
-    async def _send(self, batch: Mapping[tuple[bytes, int], tuple[Partition, bytes]]) -> bool:
+    def _on_sent(self, batch: _Batch, *, was_answered: bool) -> None:
+        """Wake who waits for it; what was not taken still waits to be sent."""
+        self._news.set()
+
+    async def _send(self, batch: _Batch) -> bool:
         """Tell some; return whether any is to be told again.
 
         Raises:
@@ -199,9 +172,7 @@ class DirectoryAssignments:
                         del self._untold[said[0]]
         return bool(left)
 
-    def _body(
-        self, batch: Mapping[tuple[bytes, int], tuple[Partition, bytes]]
-    ) -> Mapping[str, Any]:
+    def _body(self, batch: _Batch) -> Mapping[str, Any]:
         directories: dict[bytes, dict[bytes, list[dict[str, int]]]] = {}
         for (topic_id, index), (_, directory_id) in batch.items():
             topics = directories.setdefault(directory_id, {})

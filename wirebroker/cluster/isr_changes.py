@@ -15,14 +15,14 @@ Source: Kafka's DefaultAlterPartitionManager, Partition.handleAlterPartitionErro
 
 from __future__ import annotations
 
-import asyncio
 import logging
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from wirebroker.clock import Slices, pause
+from wirebroker.clock import Slices
 from wirebroker.cluster.controller_channel import check_answer
+from wirebroker.cluster.controller_sender import ControllerSender
 from wirebroker.codecs.api_keys import ApiKey
-from wirebroker.codecs.errors import ErrorCode, KafkaError
+from wirebroker.codecs.errors import ErrorCode
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from wirebroker.cluster.controller_channel import ControllerChannel
     from wirebroker.cluster.leader_role import IsrChange, LeaderRole
     from wirebroker.cluster.partition import Partition
-
-    _Batch = dict[tuple[bytes, int], tuple[Partition, IsrChange]]
 
 logger = logging.getLogger(__name__)
 
@@ -57,22 +55,22 @@ _OVERTAKEN: Final = frozenset(
 )
 
 
-class IsrChanges:
+_Batch: TypeAlias = "dict[tuple[bytes, int], tuple[Partition, IsrChange]]"
+
+
+class IsrChanges(ControllerSender["_Batch"]):
     """The changes that are asked for and not decided."""
 
-    __slots__ = ("_channel", "_clock", "_is_stopped", "_lifecycle", "_sending", "_waiting")
-
-    # _waiting is not empty and not _is_stopped => _sending is not None
+    __slots__ = ("_channel", "_clock", "_lifecycle", "_waiting")
 
     def __init__(
         self, channel: ControllerChannel, lifecycle: BrokerLifecycle, *, clock: Clock
     ) -> None:
+        super().__init__("AlterPartition", retry_s=_RETRY_S)
         self._channel = channel
         self._lifecycle = lifecycle
         self._clock = clock
         self._waiting: dict[Partition, IsrChange] = {}
-        self._sending: asyncio.Task[None] | None = None
-        self._is_stopped = False
 
     def add(self, partition: Partition, replica: int) -> None:
         """Ask for a follower that has caught up to be in the ISR."""
@@ -91,36 +89,9 @@ class IsrChanges:
                 self._ask(partition, {*leading.isr} - {*lagging})
             await slices.turn()
 
-    async def stop(self) -> None:
-        """Ask for nothing more."""
-        self._is_stopped = True
-        if self._sending is not None:
-            self._sending.cancel()
-            await asyncio.gather(self._sending, return_exceptions=True)
-
     def _ask(self, partition: Partition, isr: Collection[int]) -> None:
         self._waiting[partition] = partition.ask_for_isr(isr)
-        if self._sending is None and not self._is_stopped:
-            self._sending = asyncio.create_task(self._send_all(), name="AlterPartition")
-
-    async def _send_all(self) -> None:
-        """Have everything decided that waits; the root of a task."""
-        try:
-            while batch := self._next_batch():
-                try:
-                    has_failed = await self._send(batch)
-                except KafkaError as error:
-                    logger.info("the ISRs are asked for again: %s", error.message or error)
-                    self._put_back(batch)
-                    has_failed = True
-                except Exception:  # the root of a task: other changes have to be decided too
-                    logger.exception("changes of ISRs failed; they are asked for again")
-                    self._put_back(batch)
-                    has_failed = True
-                if has_failed:
-                    await pause(_RETRY_S)
-        finally:
-            self._sending = None
+        self._wake()
 
     def _next_batch(self) -> _Batch:
         """Take what is to be asked now; what has been decided otherwise is let go of."""
@@ -132,6 +103,10 @@ class IsrChanges:
             if leading is not None and leading.change is change:
                 batch[partition.topic_id, partition.index] = partition, change
         return batch
+
+    def _on_sent(self, batch: _Batch, *, was_answered: bool) -> None:
+        if not was_answered:
+            self._put_back(batch)
 
     def _put_back(self, batch: _Batch) -> None:
         for partition, change in batch.values():

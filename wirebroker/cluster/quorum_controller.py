@@ -246,7 +246,7 @@ class QuorumController:
         if ruling.refusal is not None:
             return dict(ruling.refusal)
         answer = await self._carry_out(request)
-        return answer if ruling.merge is None else dict(ruling.merge(answer))
+        return dict(await Slices(self._clock).run(ruling.merged(answer)))
 
     async def _carry_out(self, request: ControllerRequest) -> dict[str, Any]:
         if request.key is ApiKey.DESCRIBE_QUORUM:

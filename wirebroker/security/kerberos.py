@@ -134,8 +134,15 @@ class AcceptedContext:
             raise _refused(error) from None
 
     def wrap(self, message: bytes) -> bytes:
-        """Return a message with a proof that we sent it."""
-        wrapped: bytes = self._gssapi.raw.wrap(self._context, message, False).message
+        """Return a message with a proof that we sent it.
+
+        Raises:
+            KerberosError: The ticket has expired meanwhile.
+        """
+        try:
+            wrapped: bytes = self._gssapi.raw.wrap(self._context, message, False).message
+        except self._gssapi.exceptions.GSSError as error:
+            raise _refused(error) from None
         return wrapped
 
     def unwrap(self, token: bytes) -> bytes:

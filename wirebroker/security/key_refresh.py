@@ -70,7 +70,7 @@ class KeyRefresh:
 
     async def _read(self) -> bool:
         try:
-            await in_thread(Work.OUR_LOGINS, self._checks.load)
+            await in_thread(Work.KEYS, self._checks.load)
         except ConfigError as error:
             logger.warning("tokens go by the keys that were read before, if any: %s", error)
             return False

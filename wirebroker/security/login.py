@@ -103,7 +103,7 @@ class SaslLogin:
 
         assert self._login.oauth is not None, "there are tokens"
         try:
-            token = await in_thread(Work.OUR_LOGINS, tokens.token)
+            token = await tokens.token()
         except NoTokenError as error:
             raise AuthenticationFailedError(str(connection.address), str(error)) from None
         pairs = "".join(f"{name}={value}\x01" for name, value in self._login.oauth.extensions)

@@ -4,9 +4,10 @@
     SCRAM-SHA-256, -512        two: codecs/scram.py
 
 No I/O, and no clock. What tells a user who is there from one who is not is neither said nor timed:
-an unknown user of SCRAM is given a salt as well, of the form that those of Kafka's tools have, for
-each mechanism always the same as long as this process lives; and fails where a wrong password fails
-(Apache Kafka fails one message earlier).
+an unknown user of SCRAM is given a salt and iterations as well, of a form that users have, as often
+as they have it (codecs/scram_forms.py); for each mechanism always the same as long as this process
+lives and users stay; and fails where a wrong password fails (Apache Kafka fails one message
+earlier).
 
 Source: Kafka's PlainSaslServer and ScramSaslServer.
 """
@@ -16,7 +17,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, Protocol
 
 from wirebroker.codecs.errors import MalformedFrameError
-from wirebroker.codecs.hashes import are_same, keyed_digest
+from wirebroker.codecs.hashes import are_same, keyed_digest, spread
 from wirebroker.codecs.scram import (
     LEAST_ITERATIONS,
     SALT_BITS,
@@ -29,11 +30,13 @@ from wirebroker.codecs.scram import (
     server_first,
     server_signature,
 )
+from wirebroker.codecs.scram_forms import form_at
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from wirebroker.codecs.scram import ClientFirst
+    from wirebroker.codecs.scram_forms import ScramForms
     from wirebroker.security.token_logins import TokenLogin
 
 _OTHER_USER: Final = (
@@ -132,6 +135,7 @@ class ScramMechanism:
     __slots__ = (
         "_claimed",
         "_first",
+        "_forms",
         "_keys",
         "_keys_of",
         "_nonce",
@@ -150,6 +154,7 @@ class ScramMechanism:
         keys_of: Callable[[str], ScramKeys | None],
         *,
         token_of: Callable[[str], TokenLogin | None],
+        forms: Callable[[], ScramForms],
         nonce: str,
         salt_key: bytes,
     ) -> None:
@@ -159,12 +164,14 @@ class ScramMechanism:
             number: The mechanism's, of codecs.scram.SCRAM_MECHANISMS.
             keys_of: What is kept of a user's password.
             token_of: What a delegation token stands for, by its id.
+            forms: What users' credentials look like.
             nonce: Ours: characters that nobody can guess.
             salt_key: A secret of this process, from which salts for nobody are made.
         """
         self._number = number
         self._keys_of = keys_of
         self._token_of = token_of
+        self._forms = forms
         self._nonce = nonce
         self._salt_key = salt_key
         self._claimed = ""
@@ -227,7 +234,12 @@ class ScramMechanism:
 
     def _keys_of_nobody(self, user: str) -> ScramKeys:
         """Return keys for a user who is not there: the same salt each time, and no proof fits."""
-        secret = keyed_digest("sha256", self._salt_key, f"{self._number}{user}".encode())
-        salt = salt_of(int.from_bytes(secret, "big") >> (256 - SALT_BITS))
+        secret = keyed_digest("sha512", self._salt_key, f"{self._number}{user}".encode())
+        # Tokens look as Kafka's tools make users.
+        forms: ScramForms = {} if self.is_by_token else self._forms()
+        form = form_at(forms, int.from_bytes(secret[:8], "big"))
+        salt = salt_of(int.from_bytes(secret[32:], "big") >> (256 - SALT_BITS))
+        if form.salt_bytes:
+            salt = spread(secret[32:], form.salt_bytes)
         size = {1: 32, 2: 64}[self._number]
-        return ScramKeys(salt, bytes(size), bytes(size), LEAST_ITERATIONS)
+        return ScramKeys(salt, bytes(size), bytes(size), form.iterations)

@@ -1,24 +1,29 @@
 """Tokens of our own (OAUTHBEARER): from a file, a server of identities, or signed by nobody.
 
 One of a server is used for four fifths of its time, by all connections; a file is read each time.
-What a server cannot do now it is asked again; what it refuses is told at once. It blocks: for
-threads, of which one asks and the others wait.
+What a server cannot do now it is asked again; what it refuses is told at once. One thread asks a
+server, however many logins wait for it, in whatever loops: one that is slow holds nobody else.
 
 Source: Kafka's HttpJwtRetriever, FileJwtRetriever, ExpiringCredentialRefreshingLogin.
 """
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import json
 import math
 import threading
+from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, Final, cast
 from urllib.parse import quote_plus
 
 from wirebroker.security.web import WebAddress, WebError, ask
+from wirebroker.threads import Work, begin_in_thread, in_thread
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from wirebroker.clock import Clock
     from wirebroker.config.oauth_login import OAuthLogin
 
@@ -34,17 +39,20 @@ class NoTokenError(Exception):
 class OwnTokens:
     """Where tokens of one login come from."""
 
-    __slots__ = ("_clock", "_login", "_one_asks", "_pauses", "_token", "_until_ms")
+    __slots__ = ("_clock", "_lock", "_login", "_pauses", "_token", "_until_ms", "_waiting")
+
+    # _waiting is not empty => a thread asks the server, and answers all of them.
 
     def __init__(self, login: OAuthLogin, clock: Clock) -> None:
         self._login = login
         self._clock = clock
-        self._one_asks = threading.Lock()
+        self._lock = threading.Lock()
+        self._waiting: list[Future[str]] = []
         self._pauses = threading.Event()  # never set: it is waited for in vain
         self._token = ""
         self._until_ms = 0.0
 
-    def token(self) -> str:
+    async def token(self) -> str:
         """Return a token that is good now.
 
         Raises:
@@ -52,19 +60,38 @@ class OwnTokens:
         """
         login = self._login
         if login.token_file is not None:
-            try:
-                with login.token_file.open("rb") as file:
-                    return _sound(file.read(_LONGEST_BYTES + 1), str(login.token_file))
-            except OSError as error:
-                why = error.strerror or error
-                raise NoTokenError(f"{login.token_file} cannot be read: {why}") from None
+            return await in_thread(Work.OUR_TOKENS, _in_file, login.token_file)
         if login.token_url is None:
             return self._unsecured()
-        with self._one_asks:
-            if self._clock.now_ms() >= self._until_ms:
-                self._token = self._ask_until_answered(login.token_url)
-                self._until_ms = self._use_until_ms(self._token)
-            return self._token
+        answer: Future[str] = Future()
+        with self._lock:
+            if self._clock.now_ms() < self._until_ms:
+                return self._token
+            self._waiting.append(answer)
+            is_first = len(self._waiting) == 1
+        if is_first:
+            begin_in_thread(Work.OUR_TOKENS, self._answer_all, login.token_url)
+        return await asyncio.wrap_future(answer)
+
+    def _answer_all(self, url: str) -> None:
+        """Ask the server, and give what it says to all who wait; in a thread."""
+        token, until_ms = "", 0.0
+        fault: Exception | None = None
+        try:
+            token = self._ask_until_answered(url)
+            until_ms = self._use_until_ms(token)
+        except Exception as error:  # noqa: BLE001 - raised where it is waited for
+            fault = error
+        with self._lock:
+            waiting, self._waiting = self._waiting, []
+            self._token, self._until_ms = token, until_ms
+        for each in waiting:
+            if not each.set_running_or_notify_cancel():  # whoever waited has gone
+                continue
+            if fault is None:
+                each.set_result(token)
+            else:
+                each.set_exception(fault)
 
     def _unsecured(self) -> str:
         now = self._clock.now_ms() / 1000
@@ -110,10 +137,10 @@ class OwnTokens:
         token = fields.get("access_token") or fields.get("id_token")
         if not isinstance(token, str):
             raise NoTokenError(f"{url} answers without a token")
-        return _sound(token.encode(), url)
+        return _sound(token.encode(errors="surrogatepass"), url)  # JSON can have half a character
 
     def _use_until_ms(self, token: str) -> float:
-        """Return until when a token is used; one that does not say it, for one login."""
+        """Return until when a token is used; one that does not say it, by those who wait for it."""
         now_ms = self._clock.now_ms()
         try:
             part = token.split(".")[1]
@@ -124,6 +151,14 @@ class OwnTokens:
         if not math.isfinite(left_ms):  # JSON has NaN, as Python reads it
             return 0.0
         return now_ms + left_ms * _USED_OF_LIFETIME
+
+
+def _in_file(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            return _sound(file.read(_LONGEST_BYTES + 1), str(path))
+    except OSError as error:
+        raise NoTokenError(f"{path} cannot be read: {error.strerror or error}") from None
 
 
 def _sound(found: bytes, where: str) -> str:

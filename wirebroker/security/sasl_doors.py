@@ -127,6 +127,7 @@ class SaslDoors:
             number,
             lambda user: self.image().scram_user(user, number),
             token_of=lambda token_id: self._tokens.find(token_id, number),
+            forms=lambda: self.image().scram_forms.get(number, {}),
             nonce=base64.urlsafe_b64encode(os.urandom(24)).decode("ascii"),
             salt_key=self._key,
         )
@@ -147,7 +148,7 @@ async def read_keys(
     for sasl in (each.sasl for each in listeners if each.sasl is not None):
         if sasl.oauth is not None and sasl.oauth not in checks:
             checks[sasl.oauth] = _checks(sasl.oauth, clock)
-            await in_thread(Work.LOGINS, checks[sasl.oauth].load)
+            await in_thread(Work.KEYS, checks[sasl.oauth].load)
         if sasl.kerberos is not None:
             await in_thread(Work.LOGINS, Acceptor(sasl.kerberos.keys).load)
     return checks

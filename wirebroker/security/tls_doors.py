@@ -21,13 +21,13 @@ from wirebroker.codecs.envelope import Principal
 from wirebroker.config.principal_rules import principal_name
 from wirebroker.config.row import ConfigError, StartError
 from wirebroker.net.tls_error import TlsFailedError
-from wirebroker.net.tls_transport import TlsTransport, TlsTurns
+from wirebroker.net.tls_transport import TlsTransport
+from wirebroker.net.tls_turns import TlsTurns
 from wirebroker.security.tls_contexts import ServerSide, server_side
 from wirebroker.threads import Work, in_thread
 
 if TYPE_CHECKING:
     import asyncio
-    import ssl
     from collections.abc import Iterable
 
     from wirebroker.config.listeners import ListenerConfig
@@ -144,19 +144,18 @@ def _check_replacement(before: bytes, after: bytes, settings: TlsSettings) -> No
         )
 
 
-def _ignore(_engine: ssl.SSLObject) -> None:
+def _ignore(_certificate: bytes | None) -> None:
     pass
 
 
-def _know(settings: TlsSettings, session: Session, engine: ssl.SSLObject) -> None:
+def _know(settings: TlsSettings, session: Session, certificate: bytes | None) -> None:
     """Know a client by its certificate, if it has shown one.
 
     Raises:
         TlsFailedError: No rule says who that is.
         MalformedFrameError: The certificate has no name that can be read.
     """
-    certificate = engine.getpeercert(binary_form=True)
-    if not certificate:
+    if certificate is None:
         return
     subject = subject_of(certificate)
     name = principal_name(settings.rules, subject)

@@ -119,16 +119,7 @@ class TokenChecks:
 
     def _checked(self, claims: Mapping[str, Any]) -> TokenOwner:
         settings = self._settings
-        now_ms = self._clock.now_ms()
-        expires_ms = _milliseconds(claims, "exp")
-        if expires_ms is None:
-            raise BadTokenError("a token without exp")
-        if now_ms - settings.skew_ms >= expires_ms:
-            raise BadTokenError("a token that has expired")
-        for name in ("iat", "nbf"):
-            begins_ms = _milliseconds(claims, name)
-            if begins_ms is not None and now_ms + settings.skew_ms < begins_ms:
-                raise BadTokenError(f"a token whose {name} is to come")
+        expires_ms = self._end_of(claims)
         if settings.issuer is not None and claims.get("iss") != settings.issuer:
             raise BadTokenError("a token of another issuer")
         if settings.audiences and not set(settings.audiences) & _words(claims.get("aud")):
@@ -142,6 +133,27 @@ class TokenChecks:
         if any("\ud800" <= each <= "\udfff" for each in subject):  # JSON can have half a character
             raise BadTokenError(f"a token whose {settings.subject_claim} is no text")
         return TokenOwner(subject, expires_ms)
+
+    def _end_of(self, claims: Mapping[str, Any]) -> int:
+        """Return when a token ends, whose times hold now and fit each other."""
+        now_ms, skew_ms = self._clock.now_ms(), self._settings.skew_ms
+        are_signed = self._settings.are_signed
+        expires_ms = _milliseconds(claims, "exp")
+        issued_ms, begins_ms = _milliseconds(claims, "iat"), _milliseconds(claims, "nbf")
+        if expires_ms is None:
+            raise BadTokenError("a token without exp")
+        if now_ms - skew_ms >= expires_ms:
+            raise BadTokenError("a token that has expired")
+        if begins_ms is not None and now_ms + skew_ms < begins_ms:
+            raise BadTokenError("a token whose nbf is to come")
+        if issued_ms is None:
+            if are_signed:  # as Kafka's signed ones have it
+                raise BadTokenError("a token without iat")
+        elif not are_signed and now_ms + skew_ms < issued_ms:
+            raise BadTokenError("a token whose iat is to come")
+        if expires_ms < max(issued_ms or expires_ms, begins_ms or expires_ms):
+            raise BadTokenError("a token that ends before it begins")
+        return expires_ms
 
     # --- who has signed it ---
 
@@ -196,16 +208,32 @@ class TokenChecks:
                     text = file.read(_LONGEST_FILE_BYTES)
             else:
                 text = _asked(settings, self._ending)
-            keys = self._jwt.PyJWKSet.from_dict(json.loads(text)).keys
-        except (
-            *(OSError, ValueError, TypeError, AttributeError, RecursionError, WebError),
-            self._jwt.PyJWTError,
-        ) as error:
+            found = self._usable(json.loads(text)["keys"], str(path))
+        except (OSError, ValueError, TypeError, KeyError, RecursionError, WebError) as error:
             raise ConfigError(f"{path} has no JSON Web Keys: {error}") from None
-        found = {key.key_id or "": key for key in keys if key.algorithm_name in _ALGORITHMS}
         if not found:
             raise ConfigError(f"{path} has no public key that tokens could be signed by")
         return found
+
+    def _usable(self, rows: Any, path: str) -> Mapping[str, Any]:
+        """Return the keys of a set that tokens could be signed by; others take none with them."""
+        found: dict[str, Any] = {}
+        for number, row in enumerate(rows):
+            key = self._key_of(row)
+            key_id = "" if key is None or key.key_id is None else key.key_id
+            if key is not None and isinstance(key_id, str) and key.algorithm_name in _ALGORITHMS:
+                found[key_id] = key
+            else:  # what is wrong with it is not said: that would be the key
+                logger.info("key %d of %s is none that tokens could be signed by", number, path)
+        return found
+
+    def _key_of(self, row: object) -> Any:
+        """Return a JSON Web Key; None if it is none."""
+        wrong = (TypeError, ValueError, AttributeError, NotImplementedError, RecursionError)
+        try:
+            return self._jwt.PyJWK(row)
+        except (*wrong, self._jwt.PyJWTError):
+            return None
 
 
 def _asked(settings: OAuthSettings, ending: Ending) -> bytes:

@@ -87,7 +87,7 @@ async def test_who_asks_again_and_again_and_reads_nothing_is_closed(tmp_path, ca
             client.peer.send(b"".join(client.hello_again() for _ in range(400)))
             for _ in range(20):
                 await next_turn()
-            most = max(most, len(transport._unsent) + transport._outgoing.pending)
+            most = max(most, transport._sending.held_bytes + transport._engine.held_bytes)
             if not server.table._connections:
                 break
         # What one piece asks for, and one that the carrier does not take.

@@ -117,7 +117,7 @@ async def test_files_are_sent_in_pieces_and_a_slow_reader_holds_one_of_them(tmp_
         await server.until(lambda: connection._queue.unsent_bytes)
         transport = connection._transport
         assert isinstance(transport, TlsTransport)
-        assert len(transport._unsent) + transport._outgoing.pending < 80 << 10
+        assert transport._sending.held_bytes + transport._engine.held_bytes < 80 << 10
         # It is counted as memory of requests is, all of the piece.
         assert 16 << 10 < server.table.budget.used_bytes < 80 << 10
         number, answer = await client.receive()
@@ -125,7 +125,7 @@ async def test_files_are_sent_in_pieces_and_a_slow_reader_holds_one_of_them(tmp_
         assert answer == b"head" + data + b"tail"
         await server.until(lambda: not server.table.budget.used_bytes)
         # Nothing is kept of it.
-        assert transport._unsent.nbytes == len(memoryview(transport._unsent.obj)) == 0
+        assert transport._sending.held_bytes == 0
     files.close_all()
 
 
@@ -284,7 +284,7 @@ async def test_who_stays_in_the_middle_of_its_handshake_costs_no_turns(tmp_path:
         (connection,) = server.table._connections
         # We have answered, and wait for its part.
         transport: Any = connection._transport
-        await server.until(lambda: transport._handshake_bytes)
+        await server.until(lambda: transport._handshake.received_bytes)
         reads = 0
 
         def read() -> None:

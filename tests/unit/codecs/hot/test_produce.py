@@ -113,6 +113,18 @@ def test_more_partitions_than_anybody_has_are_refused() -> None:
         parse_produce(memoryview(head + bytes(8 * count)), 0, 8)
 
 
+def test_nor_are_more_topics_though_nothing_is_for_them() -> None:
+    count = MAX_PARTITIONS + 1
+    flexible_frame = (
+        b"\x00" + struct.pack(">hi", 1, 0) + uvarint(count + 1) + b"\x01\x01\x00" * count
+    )
+    with pytest.raises(MalformedFrameError, match=f"over {MAX_PARTITIONS} partitions"):
+        parse_produce(memoryview(flexible_frame + b"\x00"), 0, 12)
+    head = b"\xff\xff" + struct.pack(">hii", 1, 0, count)
+    with pytest.raises(MalformedFrameError, match=f"over {MAX_PARTITIONS} partitions"):
+        parse_produce(memoryview(head + bytes(6 * count)), 0, 8)
+
+
 def test_tagged_fields_of_all_partitions_together_are_bounded() -> None:
     head = b"\x00" + struct.pack(">hi", 1, 0)
     partitions = (bytes(5) + uvarint(100) + b"\x7f\x00" * 100) * 1500

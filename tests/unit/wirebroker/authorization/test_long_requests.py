@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from types import GeneratorType
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.requests import create_topic
+from tests.support.batches import batch
+from tests.support.requests import create_topic, produce_request
 from tests.support.servers import broker_of, client_of, running
+from wirebroker.api.produce import DENIED_AT_ONCE
 from wirebroker.authorization.access import Authorization, asking_for
 from wirebroker.authorization.authorizer import StandardAuthorizer
 from wirebroker.authorization.broker_rules import BROKER_RULES
 from wirebroker.authorization.controller_rules import rule_on
-from wirebroker.authorization.ruling import STEP, AskedRequest, Rule
-from wirebroker.codecs.acls import DENY, EVERYBODY, LITERAL, Operation, Resource
+from wirebroker.authorization.ruling import STEP, AskedRequest, Rule, Ruling
+from wirebroker.clock import Slices, in_one_go, next_turn
+from wirebroker.codecs.acls import DENY, EVERYBODY, LITERAL, PREFIXED, Operation, Resource
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.envelope import Principal
 from wirebroker.codecs.errors import ErrorCode
@@ -27,6 +31,8 @@ from wirebroker.coordinator.controller.controller import ControllerRequest
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from wirebroker.clock import Steps
 
 MANY = 20 * STEP
 NAMES = [f"t{number}" for number in range(MANY)]
@@ -127,8 +133,41 @@ LONG_OF_CONTROLLER: dict[ApiKey, tuple[int, dict[str, Any]]] = {
 }
 
 
-def asked(key: ApiKey, version: int, body: dict[str, Any]) -> AskedRequest:
-    standard = StandardAuthorizer(Config({"authorizer.class.name": STANDARD}))
+# What rules make of answers with very many elements: the request, and its handler's answer.
+ANSWERS: dict[ApiKey, tuple[int, dict[str, Any], dict[str, Any]]] = {
+    ApiKey.FIND_COORDINATOR: (*LONG[ApiKey.FIND_COORDINATOR], {"coordinators": []}),
+    ApiKey.LIST_GROUPS: (4, {}, {"groups": [{"group_id": name} for name in NAMES]}),
+    ApiKey.LIST_TRANSACTIONS: (
+        0,
+        {"state_filters": [], "producer_id_filters": []},
+        {"transaction_states": [{"transactional_id": name} for name in NAMES]},
+    ),
+    ApiKey.OFFSET_FETCH: (*LONG[ApiKey.OFFSET_FETCH], {"groups": []}),
+    ApiKey.DESCRIBE_TRANSACTIONS: (*LONG[ApiKey.DESCRIBE_TRANSACTIONS], {"transaction_states": []}),
+}
+OPEN_ANSWERS: dict[ApiKey, tuple[int, dict[str, Any], dict[str, Any]]] = {
+    ApiKey.DESCRIBE_GROUPS: (
+        *LONG[ApiKey.DESCRIBE_GROUPS],
+        {"groups": [{"group_id": name} for name in NAMES]},
+    ),
+    ApiKey.OFFSET_FETCH: (
+        8,
+        {"groups": [{"group_id": "g", "topics": None}]},
+        {"groups": [{"group_id": "g", "topics": [{"name": name} for name in NAMES]}]},
+    ),
+    ApiKey.DESCRIBE_TRANSACTIONS: (
+        0,
+        {"transactional_ids": ["t"]},
+        {"transaction_states": [{"topics": [{"topic": name} for name in NAMES]}]},
+    ),
+}
+
+
+def asked(
+    key: ApiKey, version: int, body: dict[str, Any], *, is_open: bool = False
+) -> AskedRequest:
+    settings = OPEN if is_open else {"authorizer.class.name": STANDARD}
+    standard = StandardAuthorizer(Config(settings))
     authorization = Authorization(standard, standard)
     asking = asking_for(authorization, Principal("User", "nobody"), "127.0.0.1", key)
     data = memoryview(bytearray(encode_request(key, version, body)))
@@ -138,6 +177,10 @@ def asked(key: ApiKey, version: int, body: dict[str, Any]) -> AskedRequest:
 def steps_of(rule: Rule, request: AskedRequest) -> int:
     ruling = rule(request)
     assert isinstance(ruling, GeneratorType)
+    return count_steps(ruling)
+
+
+def count_steps(ruling: Steps[Any]) -> int:
     count = 0
     while True:
         try:
@@ -164,6 +207,54 @@ def test_so_does_one_of_the_controllers(key: ApiKey) -> None:
     request = asked(key, *LONG_OF_CONTROLLER[key])
     whole = ControllerRequest(key, request.version, request.body)
     assert steps_of(lambda each: rule_on(whole, each), request) >= MANY // STEP
+
+
+@pytest.mark.parametrize("key", ANSWERS, ids=lambda key: key.name)
+def test_what_is_denied_is_put_into_the_answer_in_steps(key: ApiKey) -> None:
+    assert_merged_in_steps(key, *ANSWERS[key], is_open=False)
+
+
+@pytest.mark.parametrize("key", OPEN_ANSWERS, ids=lambda key: key.name)
+def test_what_is_told_of_is_asked_about_in_steps(key: ApiKey) -> None:
+    assert_merged_in_steps(key, *OPEN_ANSWERS[key], is_open=True)
+
+
+def assert_merged_in_steps(
+    key: ApiKey, version: int, body: dict[str, Any], answer: dict[str, Any], *, is_open: bool
+) -> None:
+    ruling = BROKER_RULES[key](asked(key, version, body, is_open=is_open))
+    if not isinstance(ruling, Ruling):
+        ruling = in_one_go(ruling)
+    assert count_steps(ruling.merged(answer)) >= MANY // STEP
+
+
+async def test_a_produce_to_very_many_topics_is_authorized_in_slices(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Slices, "SECONDS", 0.0)  # each turn is taken
+    turns = 0
+
+    async def count_turns() -> None:
+        nonlocal turns
+        while True:
+            await next_turn()
+            turns += 1
+
+    async with running(tmp_path, settings=OPEN) as server, client_of(server) as client:
+        await create_topic(client, "t0")
+        denying = rule(Operation.WRITE, Resource.TOPIC, "t") | {"resource_pattern_type": PREFIXED}
+        await client.ask(ApiKey.CREATE_ACLS, 3, {"creations": [denying]})
+        request = produce_request({(name, 0): batch(b"value") for name in (*NAMES, "other")})
+        counting = asyncio.create_task(count_turns())
+        answer = await client.ask(ApiKey.PRODUCE, 9, request)
+        counting.cancel()
+        assert turns >= MANY // DENIED_AT_ONCE
+        *denied, other = answer.responses
+        assert [each.name for each in denied] == NAMES
+        assert {each.partition_responses[0].error_code for each in denied} == {DENIED}
+        assert (other.name, other.partition_responses[0].error_code) == ("other", 3)
+        await client.send(ApiKey.PRODUCE, 9, {**request, "acks": 0})
+        assert await client.is_closed()
 
 
 def rule(operation: int, kind: int, name: str) -> dict[str, Any]:

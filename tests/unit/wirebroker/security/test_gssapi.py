@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -28,7 +29,7 @@ from wirebroker.net.client.connection import PeerConnection
 from wirebroker.net.client.errors import AuthenticationFailedError
 from wirebroker.net.client.settings import ClientSettings, PeerAddress
 from wirebroker.security.gssapi_mechanism import GssapiMechanism
-from wirebroker.security.kerberos import Acceptor, KerberosError
+from wirebroker.security.kerberos import AcceptedContext, Acceptor, KerberosError
 from wirebroker.security.mechanisms import NotProvedError
 from wirebroker.security.outgoing import way_of
 
@@ -106,6 +107,29 @@ def test_who_is_refused_and_why(messages: list[bytes], why: str) -> None:
         way.step(last)
     assert not refused.value.passes
     assert way.user is None
+
+
+class ExpiredError(Exception):
+    """As of gssapi: the context has expired (GSS_S_CONTEXT_EXPIRED)."""
+
+    min_code = 0
+
+    def __str__(self) -> str:
+        return "Major (786432): The context has expired, Minor (0): Unknown error"
+
+
+def test_a_ticket_that_expires_on_the_way_is_refused() -> None:
+    def expired(*_: object) -> None:
+        raise ExpiredError
+
+    library = SimpleNamespace(
+        raw=SimpleNamespace(wrap=expired, unwrap=expired),
+        exceptions=SimpleNamespace(GSSError=ExpiredError),
+    )
+    context = AcceptedContext(library, None)
+    for step in (context.wrap, context.unwrap):
+        with pytest.raises(KerberosError, match=r"^Major \(786432\): The context has expired$"):
+            step(OFFER)
 
 
 async def test_a_login_is_worked_on_beside_the_loop(

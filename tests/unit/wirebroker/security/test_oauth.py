@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import logging
 from typing import TYPE_CHECKING, Any
 
 import jwt
@@ -185,6 +186,47 @@ def test_each_key_of_the_file_counts_and_no_other(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    "others",
+    [
+        {"kid": ["two"]},
+        {"kid": {"two": 2}},
+        {"kid": 2},
+        {"alg": ["ES256"]},
+        {"alg": {"ES256": 1}},
+        {"alg": "none"},
+        {"kty": 5},
+        {"kty": "RSA", "n": 5, "e": []},
+        {"x": 7},
+        {"x": None},
+        {"crv": []},
+    ],
+    ids=str,
+)
+def test_a_key_that_is_none_takes_no_other_with_it(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, others: dict[str, Any]
+) -> None:
+    """As by jose4j, with which Kafka reads them. What is wrong is not told: it may be a secret."""
+    path = keys_in(tmp_path / "keys.json", one=ELLIPTIC, two=STRANGER)
+    one, two = json.loads(path.read_text())["keys"]
+    caplog.set_level(logging.INFO)
+    for rows in ([{**two, **others}, one], [one, {**two, **others}, 7, None, [], "key"]):
+        path.write_text(json.dumps({"keys": rows}))
+        assert checks(path).owner(signed(ELLIPTIC, "one")).name == "alice"
+    assert f"key 0 of {path} is none that tokens could be signed by" in caplog.messages
+    path.write_text(json.dumps({"keys": [{**two, **others}]}))
+    with pytest.raises(ConfigError, match="no public key"):
+        checks(path)
+
+
+@pytest.mark.parametrize("text", ["7", "null", "[]", "{}", '{"keys": 7}', '{"keys": null}', "["])
+def test_what_is_no_set_of_keys_is_said(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "keys.json"
+    path.write_text(text)
+    with pytest.raises(ConfigError, match=r"keys\.json has no JSON Web Keys"):
+        checks(path)
+
+
+@pytest.mark.parametrize(
     ("settings", "good", "bad"),
     [
         ({"issuer": "us"}, {"iss": "us"}, {"iss": "them"}),
@@ -192,16 +234,23 @@ def test_each_key_of_the_file_counts_and_no_other(tmp_path: Path) -> None:
         ({"audiences": ("kafka",)}, {"aud": "kafka"}, {}),
         ({"required_scopes": ("a", "b")}, {"scope": "b a c"}, {"scope": ["a"]}),
         ({"subject_claim": "mail"}, {"mail": "alice"}, {"mail": None}),
-        ({"skew_ms": 30_000}, {"exp": -20}, {"exp": -40}),
-        ({"skew_ms": 900_000}, {"nbf": 100}, {"nbf": 10_000}),
+        ({"skew_ms": 30_000}, {"iat": -60, "exp": -20}, {"iat": -60, "exp": -40}),
+        ({"skew_ms": 900_000}, {"nbf": 100}, {"nbf": 1000, "exp": 2000}),
+        # As Kafka has it: not when it was made counts, but that it is said, and before the end.
+        ({}, {"iat": 3600, "exp": 7200}, {"iat": None}),
+        ({"skew_ms": 30_000}, {"iat": -20, "exp": -20}, {"exp": -20}),
+        ({"skew_ms": 30_000}, {"nbf": 10, "exp": 10, "iat": 0}, {"nbf": 20, "exp": 10}),
     ],
 )
 def test_what_has_to_stand_in_a_token(
     tmp_path: Path, settings: dict[str, Any], good: dict[str, Any], bad: dict[str, Any]
 ) -> None:
     def token(others: dict[str, Any]) -> str:
+        start = now()
         times: dict[str, Any] = {
-            name: now() + others[name] for name in ("exp", "nbf") if name in others
+            name: start + others[name]
+            for name in ("exp", "nbf", "iat")
+            if others.get(name) is not None
         }
         return signed(ELLIPTIC, "one", **{**others, **times})
 

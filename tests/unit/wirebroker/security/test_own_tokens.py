@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import json
 from typing import TYPE_CHECKING, Any
@@ -20,8 +21,9 @@ from tests.unit.wirebroker.security.test_oauth import (
     signed,
     unsecured,
 )
+from tests.unit.wirebroker.test_threads import blocked
 from wirebroker.client.security import client_security
-from wirebroker.clock import SystemClock
+from wirebroker.clock import SystemClock, pause
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.config import Config, ConfigError
 from wirebroker.config.listeners import between_brokers
@@ -30,7 +32,8 @@ from wirebroker.net.client.connection import PeerConnection
 from wirebroker.net.client.errors import AuthenticationFailedError
 from wirebroker.net.client.settings import ClientSettings, PeerAddress
 from wirebroker.security.outgoing import Way, way_of
-from wirebroker.security.own_tokens import OwnTokens
+from wirebroker.security.own_tokens import NoTokenError, OwnTokens
+from wirebroker.threads import Work
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -202,10 +205,58 @@ def test_a_broker_asks_no_server_that_is_not_allowed() -> None:
 
 
 @pytest.mark.parametrize("end", ["NaN", "Infinity", "1e999", "1" + "0" * 400])
-def test_a_token_whose_end_is_no_time_is_used_once(end: str) -> None:
+async def test_a_token_whose_end_is_no_time_is_used_once(end: str) -> None:
     claims = base64.urlsafe_b64encode(f'{{"exp": {end}}}'.encode()).decode()
     with web_server() as web:
         web.body = json.dumps({"access_token": f"e30.{claims}.x"}).encode()
         tokens = OwnTokens(OAuthLogin(token_url=web.url(), client_id="us"), SystemClock())
-        assert tokens.token() == tokens.token()
+        assert await tokens.token() == await tokens.token()
         assert len(web.asked) == 2
+
+
+async def test_a_token_with_half_a_character_is_none() -> None:
+    with web_server() as web:
+        web.body = b'{"access_token": "a.\\ud800.b"}'
+        with pytest.raises(NoTokenError, match="is no token"):
+            await OwnTokens(OAuthLogin(token_url=web.url(), client_id="us"), SystemClock()).token()
+
+
+async def test_however_many_wait_for_a_slow_server_nobody_else_does(tmp_path: Path) -> None:
+    """Neither who asks another server, nor who reads keys, whose threads are others."""
+    with web_server() as slow, web_server() as quick:
+        slow.dribble = True
+        quick.body = json.dumps({"access_token": unsecured(exp=now() + 100)}).encode()
+        late = OwnTokens(
+            OAuthLogin(token_url=slow.url(), client_id="us", most_retry_ms=0), SystemClock()
+        )
+        held = [asyncio.create_task(late.token()) for _ in range(Work.OUR_TOKENS.most_threads + 1)]
+        gone, *others = held
+        while not slow.asked:
+            await pause(0.005)
+        other = OwnTokens(OAuthLogin(token_url=quick.url(), client_id="us"), SystemClock())
+        assert await other.token()
+        assert not any(each.done() for each in held)
+        gone.cancel()
+        slow.ended.set()  # it closes
+        assert [type(each) for each in await asyncio.gather(*others, return_exceptions=True)] == [
+            NoTokenError
+        ] * len(others)
+        assert len(slow.asked) == 1
+
+
+async def test_own_logins_and_keys_of_others_wait_for_no_thread_in_common(tmp_path: Path) -> None:
+    with web_server() as web:
+        web.body = keys_in(tmp_path / "keys.json", one=RSA).read_bytes()
+        allowed = {"org.apache.kafka.sasl.oauthbearer.allowed.urls": web.url()}
+        often = {"sasl.oauthbearer.jwks.endpoint.refresh.ms": "20"}
+        settings = {**OPEN, URL: web.url(), **allowed, **often}
+        async with (
+            running(tmp_path / "data", settings=settings),
+            blocked(Work.OUR_LOGINS),
+            blocked(Work.OUR_TOKENS),
+            blocked(Work.LOGINS),
+        ):
+            count = len(web.asked)
+            while len(web.asked) < count + 2:
+                await pause(0.005)
+            assert web.status == 200

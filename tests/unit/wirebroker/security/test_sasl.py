@@ -6,6 +6,7 @@ import base64
 import contextlib
 import logging
 import re
+from collections import Counter
 from typing import TYPE_CHECKING
 
 import pytest
@@ -25,6 +26,7 @@ from tests.support.servers import client_of, running
 from wirebroker.clock import SystemClock
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
+from wirebroker.codecs.scram import salted_password
 from wirebroker.security.first_users import first_users
 
 if TYPE_CHECKING:
@@ -219,6 +221,46 @@ async def test_nor_by_the_salt(tmp_path: Path) -> None:
     # Each user has a salt for each mechanism, and all are as Kafka's tools make them.
     assert len(salts) == 3
     assert all(re.fullmatch(rb"[1-9a-z][0-9a-z]{15,25}", salt) for salt in salts), salts
+
+
+async def test_nor_by_how_often_a_password_was_hashed(tmp_path: Path) -> None:
+    """What nobody's credential looks like, users' do: as often as theirs, if they differ."""
+    name = "SCRAM-SHA-256"
+    # As of a client whose salts are bytes.
+    few = {"name": "carol", "mechanism": 1, "iterations": 8192, "salt": bytes(range(16))}
+    few["salted_password"] = salted_password(1, "carol-secret", bytes(range(16)), 8192)
+
+    async def look(server: Server, *users: str) -> Counter[tuple[bytes, int]]:
+        found: Counter[tuple[bytes, int]] = Counter()
+        for user in users:
+            async with client_of(server) as client:
+                await shake_hands(client, name)
+                first = (
+                    await send_token(client, f"n,,n={user},r={CLIENT_NONCE}".encode())
+                ).auth_bytes
+                _, salt, iterations = first.split(b",")
+                found[iterations, len(base64.b64decode(salt[2:]))] += 1
+        return found
+
+    nobodies = [f"nobody-{number}" for number in range(64)]
+    async with connected(tmp_path, SCRAM) as (server, admin):
+        await log_in_plain(admin, "alice", "alice-secret")
+        assert set(await look(server, *nobodies[:4])) <= {
+            (b"i=4096", each) for each in range(16, 27)
+        }
+        request = {"deletions": [], "upsertions": [few]}
+        answer = await admin.ask(ApiKey.ALTER_USER_SCRAM_CREDENTIALS, 0, request)
+        assert not answer.results[0].error_code
+        assert await look(server, "carol") == {(b"i=8192", 16): 1}
+        assert await look(server, *nobodies[:8]) == {(b"i=8192", 16): 8}
+        assert not (await add_scram_user(admin, name, "dave", "dave-secret")).error_code
+        again = await look(server, *nobodies)
+        assert 10 < again[b"i=8192", 16] < 54
+        assert await look(server, *nobodies) == again
+        gone = {"deletions": [{"name": "carol", "mechanism": 1}], "upsertions": []}
+        await admin.ask(ApiKey.ALTER_USER_SCRAM_CREDENTIALS, 0, gone)
+        assert await look(server, "carol", *nobodies) == await look(server, "carol", *nobodies)
+        assert (b"i=8192", 16) not in await look(server, "carol", *nobodies)
 
 
 class LaterClock(SystemClock):

@@ -1,0 +1,69 @@
+"""The table API key x operation x resource: each row was tried without, allowed and denied."""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import pytest
+
+from tests.transcripts.driver import api_key_of
+from tests.transcripts.permissions import GUEST
+from tests.transcripts.script import parse
+from wirebroker.api.modules import API_MODULES
+from wirebroker.api.registry import REGISTRY
+from wirebroker.codecs.api_keys import ApiKey
+
+if TYPE_CHECKING:
+    from wirebroker.handlers import Handler
+
+HERE: Final = Path(__file__).parent
+FILES: Final = ("authorization.txt", "authorization_by_need.txt")
+# A client that nobody knows, as the transcripts' guest, is refused before anybody looks at ACLs:
+# compat_tests/security/test_delegation_tokens.py compares what the others are answered.
+OF_TOKENS: Final = frozenset({ApiKey.CREATE_DELEGATION_TOKEN, ApiKey.DESCRIBE_DELEGATION_TOKEN})
+WITHOUT: Final = ("without",)
+
+for module in API_MODULES:
+    importlib.import_module(f"wirebroker.api.{module}")
+HANDLERS: Final = [each for each in REGISTRY.handlers() if each.needs]
+
+
+def tried() -> dict[ApiKey, set[tuple[str, ...]]]:
+    """Return by key what had been said about the guest when a request was sent."""
+    found: dict[ApiKey, set[tuple[str, ...]]] = {}
+    for file in FILES:
+        said: list[tuple[str, ...]] = []
+        for step in parse((HERE / file).read_text()):
+            match step.command:
+                case ("revoke",):
+                    said = []
+                case ("allow" | "deny" as verb, operation, resource, _):
+                    said.append((verb, operation, resource))
+                case ("send", api, _, "to", who) if who == GUEST:
+                    found.setdefault(api_key_of(api), set()).update(said or [WITHOUT])
+                case _:
+                    continue
+    return found
+
+
+TRIED: Final = tried()
+
+
+@pytest.mark.parametrize("handler", HANDLERS, ids=[each.key.name for each in HANDLERS])
+def test_each_need_was_compared_with_apache_kafka(handler: Handler) -> None:
+    if handler.key in OF_TOKENS:
+        assert handler.key not in TRIED
+        return
+    wanted = {
+        (verb, need.operation.name, need.resource.name)
+        for need in handler.needs
+        for verb in ("allow", "deny")
+    }
+    assert TRIED[handler.key] >= wanted
+    assert WITHOUT in TRIED[handler.key]
+
+
+def test_what_was_tried_is_served() -> None:
+    assert {each.key for each in HANDLERS} - OF_TOKENS == TRIED.keys()

@@ -1,0 +1,62 @@
+"""Which tests are left out of which run, and that what is named to be left out is there."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+import conftest
+from tests.support.scheduling import APART, TOGETHER
+
+_ROOT = Path(__file__).resolve().parents[3]
+
+
+def item(*names):
+    return SimpleNamespace(iter_markers=lambda: [SimpleNamespace(name=name) for name in names])
+
+
+@pytest.mark.parametrize(
+    ("asked", "left"), [((), 1), (("long",), 2), (("long", "nightly"), 4)], ids=str
+)
+def test_long_and_nightly_tests_run_when_they_are_asked_for(asked, left):
+    gone = []
+
+    def deselected(*, items):
+        gone.extend(items)
+
+    config = SimpleNamespace(
+        getoption=lambda name: name in asked, hook=SimpleNamespace(pytest_deselected=deselected)
+    )
+    items = [item("java"), item("long"), item("nightly", "java"), item("long", "nightly")]
+    conftest.pytest_collection_modifyitems(config, items)  # type: ignore[arg-type]  # so much
+    assert (len(items), len(gone)) == (left, 4 - left)
+
+
+def test_what_the_compiled_run_leaves_out_is_there():
+    makefile = (_ROOT / "Makefile").read_text(encoding="utf-8")
+    left_out = re.findall(r"\$\(addprefix --ignore=(\S+/),([^)]+)\)", makefile)
+    paths = [folder + name for folder, names in left_out for name in names.split()]
+    assert len(paths) > 10
+    assert [path for path in paths if not (_ROOT / path).exists()] == []
+
+
+def test_what_workers_are_given_together_or_apart_is_there():
+    assert [path for path in (*APART, *TOGETHER) if not (_ROOT / path).is_file()] == []
+
+
+def test_what_tests_start_keeps_its_compiled_modules(tmp_path):
+    """Each of hundreds of brokers and verbs would compile all of its modules anew: half its CPU."""
+    lines = (_ROOT / "Makefile").read_text(encoding="utf-8").splitlines()
+    switch = [line for line in lines if "BYTECODE" in line]
+    (tmp_path / "Makefile").write_text("\n".join([*switch, "show:", "\t@env"]))
+    environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
+    done = subprocess.run(
+        ["make", "show"], cwd=tmp_path, env=environment, capture_output=True, text=True, check=True
+    )
+    assert "PATH=" in done.stdout
+    assert "PYTHONDONTWRITEBYTECODE" not in done.stdout
