@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 from wirebroker.fetch_sessions import records_length
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable
 
     from wirebroker.api.partition_reads import PartitionReads
     from wirebroker.clock import Steps
@@ -80,7 +80,7 @@ class FetchWait:
             self._callbacks.append(callback)
             self._noted.append(0)
             self._note(number)
-            self._reads.watch(partition, callback)
+            partition.watch(callback)
             yield
         self._woken.update(self._reads.grown_meanwhile())
 
@@ -113,8 +113,6 @@ class FetchWait:
                 if self._share:
                     self._count_all()
                 woken, self._woken = self._woken, set()
-                if woken and reads.wants_any_news:
-                    return True
                 for number in woken:
                     has_changed = True
                     self._note(number)
@@ -130,7 +128,6 @@ class FetchWait:
                 if is_over or (has_changed and total >= reads.min_bytes):
                     return has_changed
                 if not self._woken:
-                    self._watch_anew(woken)
                     self._wait_for(max(0, reads.min_bytes - total))
                     self._wakening = self._loop.create_future()
                     await self._wakening
@@ -138,12 +135,6 @@ class FetchWait:
             timer.cancel()
 
     # -- who calls when ----------------------------------------------------------------------
-
-    def _watch_anew(self, told: Collection[int]) -> None:
-        """Watch those that have called, where one is called only once."""
-        if self._reads.is_told_once:
-            for number in told:
-                self._reads.watch(self._reads.found[number][1], self._callbacks[number])
 
     def _wait_for(self, missing: int) -> None:
         """Have nobody wake this before so much may have come."""
@@ -165,7 +156,7 @@ class FetchWait:
             partition.watch_growth(callback, up_to_bytes=self._noted[number] + self._share)
         else:
             partition.unwatch(callback)
-            self._reads.watch(partition, callback)
+            partition.watch(callback)
 
     def _note(self, number: int) -> int:
         """Remember how far a partition has come; return by how much it has grown."""
