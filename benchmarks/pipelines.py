@@ -1,7 +1,8 @@
 """What pipelines cost: Spark through either broker, an archive's rate, the latency of windows.
 
-    python -m benchmarks.pipelines [--scale 0.05] [--pairs 3] [--ours CHECKOUT] [--only NAME]
-                                   [--seconds 120] [--output latency.svg]
+    python -m benchmarks.pipelines [--scale 0.05] [--sizes '1 KiB'] [--pairs 3]
+                                   [--ours CHECKOUT] [--only NAME] [--seconds 120]
+                                   [--output latency.svg]
 
     brokers   20 million records of 100 B and 2 million of 1 KiB, times the scale, read to their
               end by Spark's connector from wirebroker and from Apache Kafka in turns (A B, B A):
@@ -40,6 +41,7 @@ from benchmarks.spark_reads import (
     largest_worker_mb,
     median_of,
     spark_process,
+    start_spark,
     use_checkout,
 )
 from compat_tests.clients import confluent
@@ -65,7 +67,7 @@ def main() -> None:
     for name, measure in parts.items():
         if options.only in (None, name):
             with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
-                spark = session.start(Path(folder) / "spark")
+                spark = start_spark(Path(folder) / "spark")
                 stack.callback(session.stop, spark)
                 measure(spark, Path(folder), options, stack)
 
@@ -90,7 +92,8 @@ def _brokers(
     ours = _started(stack, Checkout(folder / "ours", options.ours))
     print("| records | through Apache Kafka | through wirebroker | rate | CPU | broker's CPU |")
     print("|---|---|---|---|---|---|", flush=True)
-    for size, (record_bytes, most) in SIZES.items():
+    for size in options.sizes:
+        record_bytes, most = SIZES[size]
         count = max(PARTITIONS, int(most * options.scale))
         topic = f"t-{record_bytes}"
         both = {"a": theirs, "b": ours}
@@ -140,7 +143,8 @@ def _archive(
     ours = _started(stack, Checkout(folder / "ours", options.ours))
     print("| archive of | MB/s of log | records/s | CPU a record | worker | Parquet / log |")
     print("|---|---|---|---|---|---|", flush=True)
-    for size, (record_bytes, most) in SIZES.items():
+    for size in options.sizes:
+        record_bytes, most = SIZES[size]
         count = max(PARTITIONS, int(most * options.scale))
         topic = f"t-{record_bytes}"
         fill(ours, topic, record_bytes, count, "none")

@@ -1,7 +1,7 @@
 """Spark reading a topic: the data source over log directories beside the stock Kafka connector.
 
-    python -m benchmarks.segments [--scale 0.05] [--codecs none,lz4] [--pairs 3] [--ours CHECKOUT]
-                                  [--output segments.svg]
+    python -m benchmarks.segments [--scale 0.05] [--sizes '1 KiB'] [--codecs none,lz4] [--pairs 3]
+                                  [--ours CHECKOUT] [--output segments.svg]
 
 20 million records of 100 B and 2 million of 1 KiB, times the scale, in 4 partitions of a broker of
 ours that runs; each read to its end by both in turns (A B, B A), all columns of the connector's.
@@ -14,6 +14,7 @@ have plain Python, and the first line says so. --output draws the ratios (extra 
 from __future__ import annotations
 
 import importlib
+import itertools
 import subprocess
 import sys
 import tempfile
@@ -35,6 +36,7 @@ from benchmarks.spark_reads import (
     largest_worker_mb,
     median_of,
     spark_process,
+    start_spark,
     use_checkout,
 )
 from spark_it import session
@@ -61,14 +63,14 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         broker = make_broker("wirebroker", Path(folder) / "broker")
         broker.start()
-        spark = session.start(Path(folder) / "spark")
+        spark = start_spark(Path(folder) / "spark")
         segments = importlib.import_module("wirebroker.segments")
         spark.dataSource.register(segments.SegmentDataSource)
         try:
             print("| records | codec | connector | segments | rate | CPU | worker |")
             print("|---|---|---|---|---|---|---|", flush=True)
             rows = []
-            for size, codec in ((size, codec) for size in SIZES for codec in options.codecs):
+            for size, codec in itertools.product(options.sizes, options.codecs):
                 rows.append(_measure(spark, broker, size, codec, options))
                 print(_told(rows[-1]), flush=True)
             if options.output:

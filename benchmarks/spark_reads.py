@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from benchmarks.machine import cpu_seconds
 from compat_tests.clients import confluent
-from spark_it import records
+from spark_it import records, session
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+    from pyspark.sql import SparkSession
 
     from tests.support.brokers import Broker
 
@@ -64,6 +66,7 @@ def arguments(document: str | None) -> argparse.ArgumentParser:
     """Return a parser of what all of them take."""
     parser = argparse.ArgumentParser(description=document)
     parser.add_argument("--scale", type=float, default=1.0, help="of the numbers of records")
+    parser.add_argument("--sizes", type=lambda text: text.split(","), default=list(SIZES))
     parser.add_argument("--pairs", type=int, default=3)
     parser.add_argument("--ours", type=Path, help="a compiled checkout")
     parser.add_argument("--output", type=Path, help="a picture, .svg")
@@ -113,6 +116,11 @@ def fill(broker: Broker, topic: str, record_bytes: int, count: int, codec: str) 
             except BufferError:
                 producer.poll(0.1)
     assert producer.flush(600) == 0
+
+
+def start_spark(folder: Path) -> SparkSession:
+    """Start a Spark whose Java compiles as it does for its users."""
+    return session.start(folder, {"spark.driver.extraJavaOptions": f"-Djava.io.tmpdir={folder}"})
 
 
 def spark_process() -> int:

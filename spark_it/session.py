@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from spark_it import spark_tools
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from pyspark.sql import SparkSession
@@ -16,8 +17,13 @@ if TYPE_CHECKING:
 HOST = "127.0.0.1"
 
 
-def start(directory: Path) -> SparkSession:
-    """Start Spark in a Java process of its own; its files go into the directory."""
+def start(directory: Path, settings: Mapping[str, str] | None = None) -> SparkSession:
+    """Start Spark in a Java process of its own.
+
+    Args:
+        directory: For its files.
+        settings: In place of some of `settings_for`.
+    """
     for folder in python_folders():
         if folder not in sys.path:
             sys.path.append(folder)
@@ -26,7 +32,7 @@ def start(directory: Path) -> SparkSession:
     from pyspark.sql import SparkSession
 
     builder = SparkSession.builder.master("local[2]").appName("spark_it")
-    for name, value in settings_for(directory).items():
+    for name, value in {**settings_for(directory), **(settings or {})}.items():
         builder = builder.config(name, value)
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
@@ -64,6 +70,8 @@ def settings_for(directory: Path) -> dict[str, str]:
         "spark.local.dir": str(directory / "local"),
         "spark.sql.warehouse.dir": str(directory / "warehouse"),
         "spark.sql.shuffle.partitions": "2",
+        # Tests add up what batches read, of which Spark keeps a hundred by default.
+        "spark.sql.streaming.numRecentProgressUpdates": "10000",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
     }

@@ -449,7 +449,11 @@ class Server:
             replication_quotas=replication.quotas,
             auto_listeners=_told_where_they_came(listener for listener, _ in self._sockets),
         )
-        broker.config_users += (quorum.use_config, replication.use_config)
+        broker.config_users += (
+            replicas.choice.use_cordon,
+            quorum.use_config,
+            replication.use_config,
+        )
         await broker.follow_metadata(loaded)
         await self._begin_to_lead(replication)
         broker.groups.start()

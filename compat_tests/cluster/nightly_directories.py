@@ -1,7 +1,7 @@
 """Brokers of either kind, under controllers of either kind, start without one of their directories.
 
 What lies there is led by the other broker, what lies elsewhere is served on; once the
-directory is back it catches up.
+directory is back it catches up. And new replicas are kept out of cordoned ones.
 """
 
 from __future__ import annotations
@@ -9,7 +9,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    NewTopic,
+)
 
 from compat_tests.cluster.own_controller import own_cluster
 from compat_tests.cluster.test_log_directories import (
@@ -70,6 +77,45 @@ def start_without_a_directory(cluster: Cluster, broker: Broker, node_id: int, ot
     produce(cluster, topic)
 
 
+def cordon(cluster: Cluster, node_id: int, value: str) -> None:
+    operation = AlterConfigOpType.SET
+    entry = ConfigEntry("cordoned.log.dirs", value, incremental_operation=operation)
+    resource = ConfigResource(ConfigResource.Type.BROKER, str(node_id), incremental_configs=[entry])
+    admin = AdminClient({"bootstrap.servers": cluster.brokers[node_id].bootstrap})
+    for future in admin.incremental_alter_configs([resource]).values():
+        future.result(WAIT_S)
+
+
+def refuses(cluster: Cluster, replicas: int) -> bool:
+    """Tell whether so many replicas are too many."""
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
+    wanted = NewTopic("tried", 1, replication_factor=replicas)
+    (future,) = admin.create_topics([wanted], validate_only=True).values()
+    try:
+        future.result(WAIT_S)
+    except KafkaException as error:
+        return bool(error.args[0].code() == KafkaError.INVALID_REPLICATION_FACTOR)
+    return False
+
+
+def keep_new_replicas_away(cluster: Cluster, node_id: int, other: int) -> None:
+    """Cordon a broker: nothing new is placed there, until that is taken back."""
+    assert not refuses(cluster, 2)
+    cordon(cluster, node_id, "*")
+    eventually(lambda: refuses(cluster, 2), timeout_s=WAIT_S)
+    topic = f"not-on-{node_id}"
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
+    (future,) = admin.create_topics([NewTopic(topic, 6, replication_factor=1)]).values()
+    future.result(WAIT_S)
+    indexes = range(PARTITIONS)
+    eventually(lambda: leaders(cluster, topic, indexes) == {other}, timeout_s=WAIT_S)
+    cordon(cluster, other, "*")
+    eventually(lambda: refuses(cluster, 1), timeout_s=WAIT_S)
+    for each in (node_id, other):
+        cordon(cluster, each, "")
+    eventually(lambda: not refuses(cluster, 2), timeout_s=WAIT_S)
+
+
 @pytest.mark.timeout(600)
 def test_under_kafkas_controller(start_cluster: StartCluster) -> None:
     cluster = start_cluster(settings=QUICK)
@@ -77,6 +123,7 @@ def test_under_kafkas_controller(start_cluster: StartCluster) -> None:
     ours = cluster.wirebroker(2, two_directories(cluster, 2))
     start_without_a_directory(cluster, java, 1, 2)
     start_without_a_directory(cluster, ours, 2, 1)
+    keep_new_replicas_away(cluster, 2, 1)
 
 
 @pytest.mark.timeout(600)
@@ -87,5 +134,6 @@ def test_under_our_controller(tmp_path: Path) -> None:
         ours = cluster.wirebroker(2, two_directories(cluster, 2))
         start_without_a_directory(cluster, java, 1, 2)
         start_without_a_directory(cluster, ours, 2, 1)
+        keep_new_replicas_away(cluster, 1, 2)
     finally:
         cluster.stop()

@@ -91,8 +91,10 @@ def create(cluster: Cluster, assignment: Mapping[str, Sequence[int]]) -> None:
 
 
 def isrs(cluster: Cluster, topics: Sequence[str]) -> dict[str, set[int]]:
-    found = AdminClient({"bootstrap.servers": cluster.bootstrap}).list_topics(timeout=WAIT_S)
-    return {topic: set(found.topics[topic].partitions[0].isrs) for topic in topics}
+    """Return who is in sync; nobody where the broker that is asked knows nothing of it yet."""
+    found = AdminClient({"bootstrap.servers": cluster.bootstrap}).list_topics(timeout=WAIT_S).topics
+    known = {topic: found[topic].partitions for topic in topics if topic in found}
+    return {topic: set(known[topic][0].isrs) if known.get(topic) else set() for topic in topics}
 
 
 def all_in_sync(cluster: Cluster, topics: Sequence[str]) -> None:

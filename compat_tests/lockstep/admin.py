@@ -82,7 +82,7 @@ class Admin(Topics):
             (12, self.metadata),
             (8, self.describe_topic_partitions),
             (4, self.describe_cluster),
-            (5, self.log_directories),
+            (7, self.log_directories),
             (5, self.elect),
             (6, self.reassign),
             (3, self.list_resources),

@@ -9,6 +9,8 @@
     stopping     -                              fenced, may stop, once it leads nothing and the
                                                 others know it
 
+Whatever it becomes, which of its directories are cordoned is noted (KIP-1066).
+
 One that names a directory which has failed since is answered as it is; what it wants besides is for
 its next heartbeat, when the image says what it leads no more.
 
@@ -28,6 +30,7 @@ from wirebroker.coordinator.controller.broker_registration import (
     check_broker_epoch,
 )
 from wirebroker.coordinator.controller.directory_control import directories_failed, newly_failed
+from wirebroker.coordinator.controller.feature_control import has_cordoned_directories
 from wirebroker.coordinator.controller.leader_election import join, leave
 from wirebroker.coordinator.controller.operation import ControllerResult
 
@@ -84,10 +87,28 @@ def heartbeat(
         before, request, is_caught_up=is_caught_up, leads_anything=leads, may_stop=may_stop
     )
     records: list[MetadataRecord] = []
+    told, cordoned = _cordoned(broker, request, image)
     # One that is stopping may have been given something that another one could not keep.
     if after is not before or (leads and after is BrokerState.STOPPING):
-        records = yield from _transitions[after](image, config, broker)
+        records = yield from _transitions[after](image, config, told)
+    if cordoned is not None and not (before is BrokerState.FENCED and after is BrokerState.SERVING):
+        records.append(broker_change(broker, cordoned_log_dirs=cordoned))
     return ControllerResult(_answer(after, is_caught_up=is_caught_up), records)
+
+
+def _cordoned(
+    broker: BrokerImage, request: Any, image: ClusterImage
+) -> tuple[BrokerImage, list[bytes] | None]:
+    """Return a broker with the directories that it says are cordoned; and those, if they are new.
+
+    Who has not said so yet has none.
+    """
+    wanted = request.cordoned_log_dirs
+    if wanted is None or not has_cordoned_directories(image.features):
+        return broker, None
+    is_new = set(wanted) != set(broker.cordoned_log_directories or ())
+    told = broker._replace(cordoned_log_directories=tuple(wanted))
+    return told, list(wanted) if is_new else None
 
 
 def _answer(state: BrokerState, *, is_caught_up: bool) -> dict[str, Any]:
@@ -138,7 +159,8 @@ def _unfence(
     image: ClusterImage, config: Config, broker: BrokerImage
 ) -> Generator[None, None, list[MetadataRecord]]:
     elections = yield from join(image, config, broker.node_id)
-    return [broker_change(broker, fenced=UNFENCE, cordoned_log_dirs=[]), *elections]
+    cordoned = list(broker.cordoned_log_directories or ())
+    return [broker_change(broker, fenced=UNFENCE, cordoned_log_dirs=cordoned), *elections]
 
 
 def _begin_shutdown(

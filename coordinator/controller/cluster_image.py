@@ -110,6 +110,14 @@ class BrokerImage(NamedTuple):
         """Tell whether it may lead and be in an ISR."""
         return not self.fenced and not self.in_controlled_shutdown
 
+    @property
+    def takes_replicas(self) -> bool:
+        """Tell whether new replicas may be placed on it, now or once it serves (KIP-1066)."""
+        cordoned = self.cordoned_log_directories or ()
+        return not self.in_controlled_shutdown and (
+            not self.log_directories or not set(self.log_directories) <= set(cordoned)
+        )
+
 
 def endpoints_of(listeners: Iterable[Any]) -> dict[str, Endpoint]:
     """Return by name what a registration, asked for or recorded, says of a broker's listeners."""

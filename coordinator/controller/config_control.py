@@ -26,6 +26,7 @@ from wirebroker.coordinator.controller.cluster_image import (
     ResourceType,
     config_record,
 )
+from wirebroker.coordinator.controller.feature_control import has_cordoned_directories
 from wirebroker.coordinator.controller.operation import (
     ControllerResult,
     Operation,
@@ -234,10 +235,12 @@ def _broker_changes(
         refused = checked.keys() - usable(checked, is_default=False).keys()
         if refused:
             raise _refused(f"Broker {name} cannot use {', '.join(sorted(refused))}.")
-    return [
-        config_record(ResourceType.BROKER, name, each, after.get(each))
-        for each in _named(resource, before, after)
-    ]
+    named = _named(resource, before, after)
+    if "cordoned.log.dirs" in named and not has_cordoned_directories(image.features):
+        raise KafkaError(
+            ErrorCode.INVALID_CONFIG, "cordoned.log.dirs needs a metadata.version of 4.3-IV0."
+        )
+    return [config_record(ResourceType.BROKER, name, each, after.get(each)) for each in named]
 
 
 def _check_own(

@@ -27,6 +27,7 @@ TRANSACTION_VERSION = "transaction.version"
 _ELIGIBLE_LEADER_REPLICAS = "eligible.leader.replicas.version"
 _BROKER_CONFIG = 4
 _FIRST_WITH_DIRECTORIES = 17
+_FIRST_WITH_CORDONED = 30
 # 4.3-IV0; records are written at this level, whatever level a log from elsewhere has.
 METADATA_VERSION_LEVEL = 30
 # KIP-890: a new epoch with each transaction.
@@ -57,6 +58,11 @@ def feature_level(name: str, level: int) -> MetadataRecord:
 def has_directory_assignments(features: Mapping[str, int]) -> bool:
     """Tell whether the metadata says in which directories replicas lie (3.7-IV2, KIP-858)."""
     return features.get(METADATA_VERSION, 0) >= _FIRST_WITH_DIRECTORIES
+
+
+def has_cordoned_directories(features: Mapping[str, int]) -> bool:
+    """Tell whether the metadata says which directories are cordoned (4.3-IV0, KIP-1066)."""
+    return features.get(METADATA_VERSION, 0) >= _FIRST_WITH_CORDONED
 
 
 def has_eligible_leader_replicas(features: Mapping[str, int]) -> bool:

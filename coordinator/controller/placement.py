@@ -23,8 +23,9 @@ class Placer:
     """Gives new partitions replicas: leaders striped over active brokers, replicas over racks.
 
     A partition's leader is active. From the leader's rack on, each rack gives a broker in turn, so
-    that a rack has a second replica only when all have one; a rack gives those that are fenced or
-    shutting down only when it has no others left. Brokers of no rack count as one rack (KIP-36).
+    that a rack has a second replica only when all have one; a rack gives those that are fenced only
+    when it has no others left. Brokers of no rack count as one rack (KIP-36). Nothing is placed on
+    brokers that are shutting down, or whose directories are all cordoned (KIP-1066).
     """
 
     __slots__ = ("_image", "_racks", "_replication_factor", "_turn")
@@ -40,17 +41,16 @@ class Placer:
             KafkaError: INVALID_REPLICATION_FACTOR if the brokers are too few.
         """
         racks: dict[str, _Rack] = {}
-        for _, broker in sorted(image.brokers.items()):
+        usable = [each for _, each in sorted(image.brokers.items()) if each.takes_replicas]
+        for broker in usable:
             rack = racks.setdefault(broker.rack or "", _Rack([], []))
             (rack.active if broker.is_active else rack.idle).append(broker.node_id)
         if not any(rack.active for rack in racks.values()):
             raise _impossible(
-                replication_factor, "all brokers are fenced or shutting down at present"
+                replication_factor, "all brokers are fenced, shutting down or cordoned at present"
             )
-        if replication_factor > len(image.brokers):
-            raise _impossible(
-                replication_factor, f"only {len(image.brokers)} broker(s) are registered"
-            )
+        if replication_factor > len(usable):
+            raise _impossible(replication_factor, f"only {len(usable)} broker(s) take replicas")
         self._image = image
         self._replication_factor = replication_factor
         self._racks = [racks[name] for name in sorted(racks)]
@@ -76,7 +76,7 @@ class _Rack(NamedTuple):
 
     Attributes:
         active: May lead.
-        idle: Fenced, or shutting down.
+        idle: Fenced.
     """
 
     active: list[int]

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 WAIT_S: Final = 60.0
+# After which a client gives a request up, and asks again: librdkafka's own minute is all of WAIT_S.
+REQUEST_MS: Final = 20_000
 NOWHERE: Final = -1
 
 
@@ -42,7 +44,8 @@ class Positions:
         self._identity = identity
         isolation = "read_committed" if stable else "read_uncommitted"
         own = {"group.id": job, "enable.auto.commit": False, "isolation.level": isolation}
-        self._consumer = Consumer({**_for_consumers(kafka), **own})
+        patience = {"socket.timeout.ms": REQUEST_MS}
+        self._consumer = Consumer({**patience, **_for_consumers(kafka), **own})
 
     def __enter__(self) -> Self:
         return self

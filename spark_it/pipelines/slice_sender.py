@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from confluent_kafka import KafkaException, Producer
 
 from wirebroker.pipelines.errors import PositionError
-from wirebroker.pipelines.positions import NOWHERE, WAIT_S, Positions
+from wirebroker.pipelines.positions import NOWHERE, REQUEST_MS, WAIT_S, Positions
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -80,6 +80,7 @@ def send_slice(wish: SliceWish, number: int, rows: Iterable[PlacedRow]) -> Slice
             {
                 "transaction.timeout.ms": _TRANSACTION_MS,
                 "message.timeout.ms": _DELIVERY_MS,
+                "socket.timeout.ms": REQUEST_MS,
                 "linger.ms": 20,
                 **wish.kafka,
                 "transactional.id": f"{wish.job}.{wish.topic}.{number}",

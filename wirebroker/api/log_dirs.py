@@ -18,6 +18,7 @@ from wirebroker.codecs.api_keys import ApiKey, is_flexible
 from wirebroker.codecs.errors import ErrorCode
 from wirebroker.codecs.messages import encode_response
 from wirebroker.codecs.primitives import uvarint
+from wirebroker.coordinator.controller.feature_control import has_cordoned_directories
 from wirebroker.handlers import Cost
 from wirebroker.long_requests import decoded
 from wirebroker.needs import ALTER_CLUSTER, DESCRIBE_CLUSTER
@@ -54,11 +55,14 @@ async def describe_log_dirs(broker: Broker, request: Request) -> Reply:
     directories = tuple(broker.replicas.directories)
     before = bytes(4 if version < _HAS_ERROR_CODE else 4 + 2)
     pieces = [before + _count(version, len(directories))]
+    has_cordoned = has_cordoned_directories(broker.metadata.image.features)
     for directory in directories:
         topics: _Topics = {}
+        result: dict[str, Any] = {"log_dir": directory.path, "topics": []}
         if directory.is_online:
             topics = await _topics(broker, directory, wanted, slices)
-        pieces += await _directory(version, directory, topics, slices)
+            result["is_cordoned"] = directory.is_cordoned and has_cordoned
+        pieces += await _directory(version, directory, result, topics, slices)
     if is_flexible(request.key, version):
         pieces.append(_NO_TAGS)
     return [b"".join(pieces)]
@@ -84,10 +88,13 @@ async def _topics(
 
 
 async def _directory(
-    version: int, directory: DataDirectory, topics: _Topics, slices: Slices
+    version: int,
+    directory: DataDirectory,
+    result: dict[str, Any],
+    topics: _Topics,
+    slices: Slices,
 ) -> list[bytes]:
     """Encode one result, topic by topic: 10,000 at once would hold the loop for too long."""
-    result: dict[str, Any] = {"log_dir": directory.path, "topics": []}
     if directory.is_online:
         result["total_bytes"] = directory.files.total_bytes()
         result["usable_bytes"] = directory.files.free_bytes()

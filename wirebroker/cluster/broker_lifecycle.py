@@ -15,16 +15,22 @@ from typing import TYPE_CHECKING, Any
 
 from wirebroker.clock import pause
 from wirebroker.cluster.controller_channel import check_answer
+from wirebroker.cluster.data_directory import cordoned_ids
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.codecs.primitives import random_uuid
 from wirebroker.coordinator.controller.cluster_image import feature_ranges
-from wirebroker.coordinator.controller.feature_control import READABLE_FEATURES, SERVED_FEATURES
+from wirebroker.coordinator.controller.feature_control import (
+    READABLE_FEATURES,
+    SERVED_FEATURES,
+    has_cordoned_directories,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from wirebroker.cluster.controller_channel import ControllerChannel
+    from wirebroker.cluster.data_directory import DataDirectory
     from wirebroker.cluster.metadata_follower import MetadataFollower
     from wirebroker.coordinator.controller.cluster_image import Endpoint
 
@@ -42,7 +48,14 @@ class BrokerLifecycle:
         broker_epoch: Of this incarnation; -1 before it is registered.
     """
 
-    __slots__ = ("_channel", "_incarnation_id", "_metadata", "broker_epoch", "node_id")
+    __slots__ = (
+        "_channel",
+        "_directories",
+        "_incarnation_id",
+        "_metadata",
+        "broker_epoch",
+        "node_id",
+    )
 
     def __init__(
         self,
@@ -56,6 +69,7 @@ class BrokerLifecycle:
         self.broker_epoch = -1
         self._channel = channel
         self._metadata = metadata
+        self._directories: Sequence[DataDirectory] = ()
         self._incarnation_id = new_uuid()
 
     async def register(
@@ -95,6 +109,10 @@ class BrokerLifecycle:
             )
         )
         self.broker_epoch = answer.broker_epoch
+
+    def watch_disks(self, directories: Sequence[DataDirectory]) -> None:
+        """Have the controller told which of these are offline, and which cordoned."""
+        self._directories = directories
 
     async def unfence(self) -> None:
         """Wait until this broker may serve: then it leads the partitions that nobody led.
@@ -136,6 +154,12 @@ class BrokerLifecycle:
         kept = {name: READABLE_FEATURES[name] for name in finalized if name in READABLE_FEATURES}
         return {**SERVED_FEATURES, **kept}
 
+    def _cordoned(self) -> dict[str, list[bytes]]:
+        """Return what a heartbeat says of cordoned directories, in a cluster that knows of them."""
+        if not self._directories or not has_cordoned_directories(self._metadata.image.features):
+            return {}
+        return {"cordoned_log_dirs": cordoned_ids(self._directories)}
+
     async def _heartbeat(
         self, *, want_shut_down: bool = False, offline_log_dirs: Sequence[bytes] = ()
     ) -> Any:
@@ -146,5 +170,6 @@ class BrokerLifecycle:
             "want_fence": False,
             "want_shut_down": want_shut_down,
             "offline_log_dirs": list(offline_log_dirs),
+            **self._cordoned(),
         }
         return check_answer(await self._channel.ask(ApiKey.BROKER_HEARTBEAT, body))

@@ -82,6 +82,15 @@ def offline_ids(directories: Iterable[DataDirectory]) -> list[bytes]:
     ]
 
 
+def cordoned_ids(directories: Iterable[DataDirectory]) -> list[bytes]:
+    """Return the ids of those that new replicas are kept out of, as far as they are known."""
+    return [
+        each.directory_id
+        for each in directories
+        if each.is_cordoned and each.directory_id != UNASSIGNED_DIRECTORY
+    ]
+
+
 def is_disk_failure(error: OSError) -> bool:
     """Tell whether a failed read or write means that the disk cannot be trusted any more."""
     return not (is_shortage(error) or is_disk_full(error))
@@ -95,6 +104,7 @@ class DataDirectory:
         directory_id: What the metadata calls it; UNASSIGNED_DIRECTORY if it could not be opened.
         partitions: What lies in it, for the choice of the emptiest and for checkpoints.
         is_online: Whether it may be read and written.
+        is_cordoned: Whether no replicas are made here that may be made elsewhere (KIP-1066).
         is_full: Whether a write has failed lately for lack of room.
         volume: What syncs its whole file system, if that tells all errors.
     """
@@ -109,6 +119,7 @@ class DataDirectory:
         "_written",
         "directory_id",
         "files",
+        "is_cordoned",
         "is_full",
         "is_online",
         "partitions",
@@ -121,6 +132,7 @@ class DataDirectory:
         self.directory_id = files.directory_id
         self.partitions: set[Partition] = set()
         self.is_online = not files.has_failed
+        self.is_cordoned = False
         self.is_full = False
         self._refused_count = 0  # writes since the last look
         self.volume = files.open_volume() if self.is_online else None

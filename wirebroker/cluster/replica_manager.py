@@ -25,6 +25,7 @@ from wirebroker.clock import Clock, Slices
 from wirebroker.cluster.data_directory import DataDirectory, is_disk_failure, is_disk_full
 from wirebroker.cluster.deleted_partitions import DeletedPartitions
 from wirebroker.cluster.deleted_segments import DeletedSegments
+from wirebroker.cluster.directory_choice import DirectoryChoice
 from wirebroker.cluster.found_copies import sort_out
 from wirebroker.cluster.group_commit import GroupCommit
 from wirebroker.cluster.leadership import Leaderships
@@ -37,10 +38,8 @@ from wirebroker.cluster.unserved_topics import UnservedTopics
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.config import StartError
 from wirebroker.coordinator.controller.cluster_image import (
-    UNASSIGNED_DIRECTORY,
     ClusterImage,
     ResourceType,
-    directory_of,
 )
 from wirebroker.storage.log.log import Log
 from wirebroker.threads import Work, in_thread
@@ -63,8 +62,6 @@ _NONE: Partitions = {}
 _METADATA_TOPIC = "__cluster_metadata"
 # Partitions that a thread creates at a time: about 50 ms of a disk that is busy.
 _BATCH = 50
-# Replicas that are not here yet and shall lie in a directory.
-_MOST_PREFERRED = 10_000
 
 
 class ReplicaManager:
@@ -73,6 +70,7 @@ class ReplicaManager:
     Attributes:
         image: The newest that was followed; its partitions' roles may still be on the way.
         leaderships: What this node leads, and who is told.
+        choice: In which directory new replicas are made.
         commits: Syncs what must be on the disk before it counts.
         directories: The log directories, online or not.
         deleted_partitions: Whose files are to be removed.
@@ -91,10 +89,10 @@ class ReplicaManager:
         "_following",
         "_host",
         "_logs",
-        "_preferred",
         "_transitions",
         "_unmade",
         "_unserved",
+        "choice",
         "commits",
         "deleted_partitions",
         "deleted_segments",
@@ -120,6 +118,8 @@ class ReplicaManager:
         node_id: int,
     ) -> None:
         self.directories = [DataDirectory(directory) for directory in directories]
+        self.choice = DirectoryChoice(self.directories, node_id=node_id)
+        self.choice.use_cordon(config)
         self.commits = GroupCommit(
             is_always=config.str("wirebroker.durability") == "fsync",
             on_failure=self.directory_failed,
@@ -140,8 +140,6 @@ class ReplicaManager:
         self._by_id: dict[bytes, dict[int, Partition]] = {}
         # Topics that lack partitions here because no disk had room for them.
         self._unmade: set[str] = set()
-        # By topic and index: where replicas are to lie that are not here yet.
-        self._preferred: dict[tuple[str, int], DataDirectory] = {}
         self.unfinished_moves: list[tuple[Partition, DataDirectory]] = []
         self._unserved = UnservedTopics(self.directories[0])
         self._following = asyncio.Lock()  # held while partitions are created and deleted
@@ -393,7 +391,12 @@ class ReplicaManager:
         if self._unserved.has(topic, settings):
             self._add_offline(topic, new, settings, self._unserved.directory)
             return
-        new = self._add_lost(topic, new, settings)
+        lost = self.choice.lost(new)
+        for partition, directory in lost:
+            self._add_offline(topic, [partition], settings, directory)
+        if lost:
+            gone = {partition.index for partition, _ in lost}
+            new = [each for each in new if each.index not in gone]
         full: set[DataDirectory] = set()
         while new:
             self._transitions.tell()
@@ -408,25 +411,6 @@ class ReplicaManager:
             batch, new = new[:_BATCH], new[_BATCH:]
             new[:0] = await self._create(topic, batch, usable, settings, full)
 
-    def _add_lost(
-        self, topic: TopicImage, new: list[PartitionImage], settings: TopicSettings
-    ) -> list[PartitionImage]:
-        """Add those offline whose logs lie in a directory that is; return the others."""
-        offline = {each.directory_id: each for each in self.directories if not each.is_online}
-        if not offline:
-            return new
-        here = {each.directory_id for each in self.directories if each.is_online}
-        others: list[PartitionImage] = []
-        for partition in new:
-            named = directory_of(partition, self.node_id)
-            if named == UNASSIGNED_DIRECTORY or named in here:
-                others.append(partition)
-            else:
-                # That of one which could not be opened is not known.
-                unknown = offline.get(UNASSIGNED_DIRECTORY, next(iter(offline.values())))
-                self._add_offline(topic, [partition], settings, offline.get(named, unknown))
-        return others
-
     async def _create(
         self,
         topic: TopicImage,
@@ -437,20 +421,9 @@ class ReplicaManager:
     ) -> list[PartitionImage]:
         """Create partitions; return those whose disk failed or is full.
 
-        Each comes to where the metadata says that it lies, else to where the fewest are.
-
         Directories that are found full are added to `full`.
         """
-        counts = {directory: len(directory.partitions) for directory in usable}
-        placed: list[tuple[PartitionImage, DataDirectory]] = []
-        by_id = {directory.directory_id: directory for directory in usable}
-        for partition in new:
-            emptiest = min(usable, key=lambda directory: counts[directory])
-            where = by_id.get(directory_of(partition, self.node_id), emptiest)
-            preferred = self._preferred.pop((topic.name, partition.index), where)
-            where = preferred if preferred in usable else where
-            counts[where] += 1
-            placed.append((partition, where))
+        placed = self.choice.choose(topic.name, new, usable)
 
         def make() -> list[Log | OSError]:
             return [self._make(topic, each, where, settings) for each, where in placed]
@@ -504,12 +477,6 @@ class ReplicaManager:
                 await directory.forget(gone, self._clock)
             except OSError as error:
                 self.write_failed(directory, error)
-
-    def prefer(self, topic: str, index: int, directory: DataDirectory) -> None:
-        """Have a replica lie in a directory if it is made; of too many the oldest are forgotten."""
-        self._preferred[topic, index] = directory
-        if len(self._preferred) > _MOST_PREFERRED:
-            del self._preferred[next(iter(self._preferred))]
 
     # -- disks -----------------------------------------------------------------------------
 

@@ -105,10 +105,12 @@ class ReplicaMoves:
             return ErrorCode.LOG_DIR_NOT_FOUND
         if not target.is_online:
             return ErrorCode.KAFKA_STORAGE_ERROR
+        if target.is_cordoned:
+            return ErrorCode.INVALID_REPLICA_ASSIGNMENT
         partitions, _ = self._replicas.find(topic, ZERO_UUID, by_id=False)
         partition = partitions.get(index)
         if partition is None:
-            self._replicas.prefer(topic, index, target)
+            self._replicas.choice.prefer(topic, index, target)
             return ErrorCode.REPLICA_NOT_AVAILABLE
         if not partition.directory.is_online:
             return ErrorCode.KAFKA_STORAGE_ERROR

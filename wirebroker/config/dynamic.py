@@ -150,7 +150,6 @@ def _check_step(old: Config, new: Config) -> None:
     """Check the step from one configuration to the next."""
     for name in _THREADS:
         _check_threads(name, old.set_or_default(name), new.set_or_default(name))
-    _check_cordoned(new)
     _check_local_retention(new)
     for listener in _check_listeners(old, new):
         for name in _THREADS_OF_LISTENERS:
@@ -173,14 +172,6 @@ def _check_threads(name: str, old: object, new: object) -> None:
         raise ConfigError(
             f"{name}={new} cannot be used: from {old} it can become {max(1, old // 2)} to {old * 2}"
         )
-
-
-def _check_cordoned(new: Config) -> None:
-    cordoned = new.set_or_default("cordoned.log.dirs")
-    assert isinstance(cordoned, tuple)
-    for directory in cordoned:
-        if directory not in (*new.log_directories, "*"):
-            raise ConfigError(f"cordoned.log.dirs: {directory} is not one of log.dirs")
 
 
 def _check_local_retention(new: Config) -> None:

@@ -41,10 +41,20 @@ def check_together(config: Config, topic_defaults: Mapping[str, ConfigValue]) ->
             raise ConfigError(f"{error} (set by {names})") from None
     if topic_defaults["retention.ms"] == 0:
         raise ConfigError("log.retention.ms=0 cannot be used: it must be -1 or at least 1")
+    _check_cordoned(config)
     _check_numbers(config)
     if config.is_set("broker.id") and config.int("broker.id") != config.node_id:
         raise ConfigError("node.id and broker.id differ: give one of them")
     check_quorum(config)
+
+
+def _check_cordoned(config: Config) -> None:
+    cordoned = config.list("cordoned.log.dirs")
+    if "*" in cordoned and len(cordoned) > 1:
+        raise ConfigError("cordoned.log.dirs: * stands for all directories, and alone")
+    for directory in cordoned:
+        if directory not in {"*", *config.log_directories}:
+            raise ConfigError(f"cordoned.log.dirs: {directory} is not one of log.dirs")
 
 
 def _check_numbers(config: Config) -> None:

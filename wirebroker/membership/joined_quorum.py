@@ -354,7 +354,10 @@ class JoinedQuorum:
         self._lifecycle.hurry()
 
     def use_config(self, config: Config) -> None:
-        """Do nothing: the rules are the controllers'."""
+        """Have the controllers told what it says of this broker; their rules are their own."""
+        del config
+        if self._lifecycle is not None:
+            self._lifecycle.hurry()
 
     def serve(self) -> None:
         """Do nothing: nothing was put off."""

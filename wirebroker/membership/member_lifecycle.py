@@ -3,7 +3,8 @@
     register     tried until it is taken: an incarnation before may not be forgotten yet
     unfence      heartbeats ask for it from now on, whenever this broker is found fenced
     shut_down    heartbeats ask to stop, until this broker leads nothing and may go
-    watch_disks  heartbeats say which log directories have failed: others lead what lies there
+    watch_disks  heartbeats say which log directories have failed, so that others lead what lies
+                 there, and which are cordoned
 
 Heartbeats go on in a thread of their own (heartbeats.py). One that is refused because its epoch is
 old makes this incarnation register again; if another incarnation is registered by then, somebody
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
 
     from wirebroker.clock import Clock
     from wirebroker.cluster.controller_channel import ControllerChannel
-    from wirebroker.cluster.data_directory import DataDirectory
     from wirebroker.cluster.metadata_follower import MetadataFollower
     from wirebroker.coordinator.controller.cluster_image import Endpoint
     from wirebroker.net.client.active_controller import ActiveController
@@ -85,7 +85,6 @@ class MemberLifecycle(BrokerLifecycle):
     __slots__ = (
         "_changed",
         "_clock",
-        "_directories",
         "_heartbeats",
         "_last_answer_at",
         "_make_controllers",
@@ -122,7 +121,6 @@ class MemberLifecycle(BrokerLifecycle):
         self._wants = {"want_fence": True, "want_shut_down": False}
         self._changed = asyncio.Event()
         self._should_shut_down = False
-        self._directories: Sequence[DataDirectory] = ()
         self._last_answer_at = clock.monotonic()
         self.is_fenced = True
 
@@ -175,10 +173,6 @@ class MemberLifecycle(BrokerLifecycle):
             timeout_s=self._pace.session_s / 2,
         )
         self._heartbeats.start()
-
-    def watch_disks(self, directories: Sequence[DataDirectory]) -> None:
-        """Have the controllers told which of these are offline from now on."""
-        self._directories = directories
 
     def hurry(self) -> None:
         """Have the controllers told at once of what has changed here."""
@@ -239,6 +233,7 @@ class MemberLifecycle(BrokerLifecycle):
             "current_metadata_offset": self._metadata.image.offset - 1,
             **self._wants,
             **({"offline_log_dirs": offline} if offline else {}),
+            **self._cordoned(),
         }
 
     def _interval_s(self) -> float:

@@ -2,6 +2,7 @@
 
     register, unfence, shut_down   as of any broker (cluster/broker_lifecycle.py)
     disk_failed                    the controller is told which directories are offline
+    tell_cordoned                  and which are cordoned
     somebody unregisters it        it registers again, and serves on
 
 Nobody has to hear of it meanwhile, so there are no heartbeats.
@@ -15,37 +16,41 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, Any
 
+from wirebroker.clock import pause
 from wirebroker.cluster.broker_lifecycle import BrokerLifecycle
 from wirebroker.cluster.data_directory import offline_ids
 from wirebroker.codecs.errors import KafkaError
+from wirebroker.coordinator.controller.cluster_image import METADATA_VERSION
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Sequence
 
     from wirebroker.cluster.controller_channel import ControllerChannel
-    from wirebroker.cluster.data_directory import DataDirectory
     from wirebroker.cluster.metadata_follower import MetadataFollower
     from wirebroker.coordinator.controller.cluster_image import ClusterImage, Endpoint
     from wirebroker.coordinator.controller.image_change import ImageChange
 
 LOGGER = logging.getLogger("wirebroker")
 
+# How soon it is looked whether a change of the metadata was followed.
+_SOON_S = 0.02
+
 
 class OwnLifecycle(BrokerLifecycle):
     """One incarnation of the broker beside its controller."""
 
-    __slots__ = ("_directories", "_is_serving", "_registration", "_returning", "_telling")
+    __slots__ = ("_cordoning", "_is_serving", "_registration", "_returning", "_telling")
 
     def __init__(
         self, channel: ControllerChannel, metadata: MetadataFollower, *, node_id: int
     ) -> None:
         super().__init__(channel, metadata, node_id=node_id)
-        self._directories: Sequence[DataDirectory] = ()
         # What register was told, to be said again.
         self._registration: dict[str, Any] = {}
         # From when on it has been let serve until it is to stop.
         self._is_serving = False
         self._telling: asyncio.Task[None] | None = None
+        self._cordoning: asyncio.Task[None] | None = None
         self._returning: asyncio.Task[None] | None = None
         metadata.subscribe("the membership", self._look)
 
@@ -80,14 +85,11 @@ class OwnLifecycle(BrokerLifecycle):
     async def end(self) -> None:
         """Say nothing any more that nobody waits for."""
         self._is_serving = False
-        tasks = [each for each in (self._telling, self._returning) if each is not None]
+        begun = (self._telling, self._cordoning, self._returning)
+        tasks = [each for each in begun if each is not None]
         for each in tasks:
             each.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-
-    def watch_disks(self, directories: Sequence[DataDirectory]) -> None:
-        """Take the directories that may fail."""
-        self._directories = directories
 
     @property
     def has_others(self) -> bool:
@@ -115,12 +117,44 @@ class OwnLifecycle(BrokerLifecycle):
                 "what failed disks held is still led here: %s", error.message or error.code.name
             )
 
+    def tell_cordoned(self) -> None:
+        """Have the controller know which directories are cordoned, if it doesn't."""
+        if self._is_serving and self._has_cordoned_others():
+            self._begin_cordoning(self._metadata.image.offset)
+
+    def _begin_cordoning(self, offset: int) -> None:
+        telling = self._tell_cordoned(offset)
+        self._cordoning = self._begin(self._cordoning, telling, "cordoned directories")
+
+    def _has_cordoned_others(self) -> bool:
+        """Tell whether the metadata names other directories than are cordoned here."""
+        mine = self._metadata.image.brokers.get(self.node_id)
+        said = self._cordoned()
+        return (
+            bool(said)
+            and mine is not None
+            and set(said["cordoned_log_dirs"]) != set(mine.cordoned_log_directories or ())
+        )
+
+    async def _tell_cordoned(self, offset: int) -> None:
+        """Say it until it is known, from an offset of the metadata on; the root of a task."""
+        try:
+            while self._metadata.image.offset < offset:
+                await pause(_SOON_S)
+            while self._has_cordoned_others():
+                await self._heartbeat()
+        except KafkaError as error:
+            LOGGER.warning(
+                "cordoned directories still take replicas: %s", error.message or error.code.name
+            )
+
     async def _look(self, change: ImageChange, image: ClusterImage) -> None:
         """See whether it was unregistered."""
-        del change
         if self._is_serving and self.node_id not in image.brokers:
             # It waits for changes after this one.
             self._returning = self._begin(self._returning, self._return(), "register again")
+        elif self._is_serving and METADATA_VERSION in change.features:
+            self._begin_cordoning(image.offset)
 
     async def _return(self) -> None:
         """Register this incarnation anew, and serve; the root of a task."""

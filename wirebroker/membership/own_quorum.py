@@ -113,9 +113,10 @@ class OwnQuorum:
         self.lifecycle.disk_failed()
 
     def use_config(self, config: Config) -> None:
-        """Have the controller's rules go by it."""
+        """Have the controller's rules go by it, and know what it says of this broker."""
         assert self.controller is not None, "it is open"
         self.controller.rules.use_config(config)
+        self.lifecycle.tell_cordoned()
 
     def serve(self) -> None:
         """Begin the snapshot that is due."""

@@ -36,6 +36,7 @@ class BrokerCounts:
     at_least: int = 0
     offline: int = 0
     offline_directories: int = 0
+    cordoned_directories: int = 0
     groups: Counter[str] = field(default_factory=Counter[str])  # by state
     group_offsets: int = 0
     fetch_sessions: int = 0
@@ -108,6 +109,11 @@ BROKER_ROWS: Final[tuple[ShownRow[BrokerCounts], ...]] = (
         "Log directories that are offline.",
         lambda counts: counts.offline_directories,
         jmx="kafka_log_logmanager_offlinelogdirectorycount",
+    ),
+    ShownRow(
+        "Log directories that new replicas are kept out of.",
+        lambda counts: counts.cordoned_directories,
+        jmx="kafka_log_logmanager_cordonedlogdirectorycount",
     ),
     ShownRow("Groups.", lambda counts: counts.groups.total(), jmx=f"{_GROUPS}numgroups"),
     *map(

@@ -157,6 +157,7 @@ class Scrape:
         counts.fetch_session_partitions = broker.fetch_sessions.partition_count
         directories = broker.replicas.directories
         counts.offline_directories = sum(not each.is_online for each in directories)
+        counts.cordoned_directories = sum(each.is_cordoned for each in directories)
         await self._add_partitions(page, counts, broker, slices)
         await self._add_cluster(page, broker, slices)
         await self._add_groups(page, counts, broker, slices)

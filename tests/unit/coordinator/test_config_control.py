@@ -16,6 +16,7 @@ from wirebroker.coordinator.controller.config_control import (
     alter_configs,
     not_for_others,
 )
+from wirebroker.coordinator.controller.feature_control import feature_level
 
 TOPIC, BROKER = ResourceType.TOPIC, ResourceType.BROKER
 BASE = one_broker(*topic("a", 1), config_record(TOPIC, "a", "retention.ms", "5000"))
@@ -174,3 +175,12 @@ def test_another_broker_s_configs_are_changed_when_it_has_asked():
     asked = resource(BROKER, "2", ("log.dirs", SET, "x"))
     [result], _, _ = alter(asked, image=image)
     assert result["error_code"] == ErrorCode.INVALID_REQUEST
+
+
+@pytest.mark.parametrize(("level", "error"), [(29, ErrorCode.INVALID_CONFIG), (30, ErrorCode.NONE)])
+@pytest.mark.parametrize("change", [(SET, "data"), (DELETE, None)])
+def test_cordoned_directories_are_for_clusters_that_know_of_them(level, error, change):
+    image = one_broker(feature_level("metadata.version", level))
+    [result], _, records = alter(resource(BROKER, "1", ("cordoned.log.dirs", *change)), image=image)
+    assert result["error_code"] == error
+    assert bool(records) == (error == ErrorCode.NONE)

@@ -129,6 +129,26 @@ def test_what_lies_in_a_failed_directory_is_led_by_others():
     assert not controller.records
 
 
+def test_a_broker_says_which_directories_are_cordoned():
+    controller = cluster()
+    controller.heartbeat(1)
+    assert not controller.records
+    for said in ([ONE], [ONE, TWO], []):
+        assert not controller.heartbeat(1, cordoned_log_dirs=said)["is_fenced"]
+        assert [each.body.cordoned_log_dirs for each in controller.records] == [said]
+        assert controller.image.brokers[1].cordoned_log_directories == tuple(said)
+        controller.heartbeat(1, cordoned_log_dirs=said[::-1])
+        controller.heartbeat(1)  # an older one, which says nothing of it
+        assert not controller.records
+    controller.register(1, log_dirs=[ONE, TWO])
+    assert not controller.heartbeat(1, cordoned_log_dirs=[TWO])["is_fenced"]
+    assert controller.image.brokers[1].cordoned_log_directories == (TWO,)
+    older = InstantController(feature_level("metadata.version", 29))
+    older.serve(1)
+    older.heartbeat(1, cordoned_log_dirs=[ONE])
+    assert not older.records
+
+
 def test_a_replica_that_nobody_has_placed_yet_stays():
     controller = cluster()
     controller.heartbeat(1, offline_log_dirs=[TWO])

@@ -59,6 +59,39 @@ def test_a_fenced_broker_leads_nothing_and_comes_last_in_its_rack():
         assert set(each.isr) == {1, 2}
 
 
+def without(image, node_id, **fields):
+    brokers = {**image.brokers, node_id: image.brokers[node_id]._replace(**fields)}
+    return replace(image, brokers=brokers)
+
+
+def test_nothing_is_placed_on_who_stops_or_has_all_directories_cordoned():
+    image = cluster({1: "a", 2: "b", 3: "c"})
+    places = image.brokers[2].log_directories
+    assert places
+    for gone in (
+        without(image, 2, in_controlled_shutdown=True),
+        without(image, 2, cordoned_log_directories=places),
+    ):
+        for each in placed(gone, 4, replication_factor=2):
+            assert set(each.replicas) == {1, 3}
+        with pytest.raises(KafkaError, match="only 2 broker"):
+            Placer(gone, replication_factor=3)
+    for still in (
+        without(image, 2, log_directories=(*places, b"x" * 16), cordoned_log_directories=places),
+        without(image, 2, cordoned_log_directories=()),
+    ):
+        assert {
+            each for one in placed(still, 4, replication_factor=2) for each in one.replicas
+        } == {
+            1,
+            2,
+            3,
+        }
+    alone = without(cluster({1: "a"}), 1, cordoned_log_directories=places)
+    with pytest.raises(KafkaError, match="cordoned"):
+        Placer(without(alone, 1, log_directories=places), replication_factor=1)
+
+
 def test_too_few_brokers_are_refused():
     with pytest.raises(KafkaError, match="only 2 broker"):
         Placer(cluster({1: "a", 2: "b"}), replication_factor=3)

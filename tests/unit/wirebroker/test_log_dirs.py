@@ -25,10 +25,15 @@ class Replicas:
     """A topic in one directory, and two in another that may be offline."""
 
     def __init__(self, *, is_online):
+        self.choice = self
         volume = SimpleNamespace(total_bytes=lambda: 1000, free_bytes=lambda: 400)
         self.directories = [
-            SimpleNamespace(path="/a", is_online=True, files=volume, partitions=[]),
-            SimpleNamespace(path="/b", is_online=is_online, files=volume, partitions=[]),
+            SimpleNamespace(
+                path="/a", is_online=True, files=volume, partitions=[], is_cordoned=False
+            ),
+            SimpleNamespace(
+                path="/b", is_online=is_online, files=volume, partitions=[], is_cordoned=False
+            ),
         ]
         self.partitions = {
             index: Held(

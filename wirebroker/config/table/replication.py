@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from typing import Final
 
-from wirebroker.config.forms import CLUSTER_WIDE, boolean, integer, kept, long, named, text
+from wirebroker.config.forms import (
+    CLUSTER_WIDE,
+    PER_BROKER,
+    boolean,
+    integer,
+    items,
+    long,
+    named,
+    text,
+)
 
 # Kafka's selector that is served; no other class is.
 RACK_AWARE: Final = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
@@ -116,11 +125,12 @@ ROWS: Final = (
         30_000,
         "How long a follower waits for an answer of its leader.",
     ),
-    *kept(
-        "No directory is closed to new logs.",
-        """
-        cordoned.log.dirs list "" - per-broker
-        """,
+    items(
+        "cordoned.log.dirs",
+        "",
+        "Those of log.dirs that new replicas are kept out of, or * for all: then none are placed "
+        "on this broker either. What lies there is served on.",
+        mutability=PER_BROKER,
     ),
     *named("""
         alter.log.dirs.replication.quota.window.num

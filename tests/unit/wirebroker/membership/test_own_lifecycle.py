@@ -41,7 +41,7 @@ async def test_what_the_controller_does_not_answer_ends_with_the_broker() -> Non
     controller = SilentController()
     channel = cast("ControllerChannel", controller)
     lifecycle = OwnLifecycle(channel, MetadataFollower(SystemClock(), rules.image), node_id=1)
-    disk: Any = SimpleNamespace(is_online=True, directory_id=b"d" * 16)
+    disk: Any = SimpleNamespace(is_online=True, is_cordoned=False, directory_id=b"d" * 16)
     lifecycle.watch_disks([disk])
     lifecycle.disk_failed()
     assert not telling()  # none of them has

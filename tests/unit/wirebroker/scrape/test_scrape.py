@@ -154,9 +154,12 @@ async def test_a_replica_that_is_short_of_others_is_told(tmp_path):
         await create_topic(client, "t")
         found = await scrape(server)
         assert value(found, "kafka_server_replicamanager_atminisrpartitioncount") == 1
+        assert value(found, "kafka_log_logmanager_cordonedlogdirectorycount") == 0
         (directory,) = broker_of(server).replicas.directories
         broker_of(server).replicas.directory_failed(directory, OSError("broken"))
+        directory.is_cordoned = True
         found = await scrape(server)
+        assert value(found, "kafka_log_logmanager_cordonedlogdirectorycount") == 1
         assert value(found, "kafka_log_logmanager_offlinelogdirectorycount") == 1
         assert value(found, "kafka_server_replicamanager_offlinereplicacount") == 1
         assert value(found, "kafka_server_replicamanager_leadercount") == 0
