@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -34,7 +34,7 @@ def follow(partition: Partition, offset: int) -> None:
     partition.update_follower(2, fetch_offset=offset, log_start_offset=0, broker_epoch=-1)
 
 
-async def begin(world: World, value: bytes, **more: object) -> asyncio.Task[list[object]]:
+async def begin(world: World, value: bytes, **more: Any) -> asyncio.Task[list[Any]]:
     """Send to t-0; return when it waits for the follower."""
     before = world.partition("t").watcher_count
     sending = world.produce({("t", 0): batch(value)}, acks=ALL, **more)
@@ -43,14 +43,14 @@ async def begin(world: World, value: bytes, **more: object) -> asyncio.Task[list
     return sent
 
 
-async def outcome(sent: asyncio.Task[list[object]]) -> tuple[int, int]:
+async def outcome(sent: asyncio.Task[list[Any]]) -> tuple[int, int]:
     """Return error code and base offset."""
     (found,) = await sent
     return found.error_code, found.base_offset
 
 
 @contextlib.asynccontextmanager
-async def routine_of(path: Path, **given: object) -> AsyncIterator[World]:
+async def routine_of(path: Path, **given: Any) -> AsyncIterator[World]:
     """Have a producer at its routine, and a follower: three records are committed."""
     more = {each: given.pop(each) for each in ("timeout_ms", "version") if each in given}
     async with world_of(path, **given) as world:
