@@ -112,6 +112,52 @@ def test_any_history_decides_as_the_list_of_what_is_left(pytestconfig: pytest.Co
     assert histories
 
 
+def allows_some(entries: list[AclEntry], principal: str, host: str, operation: int) -> bool:
+    """Do as `AclIndex.allows_some` for topics, by looking at each rule: no rule implies another."""
+    about = [
+        entry
+        for entry in entries
+        if entry.resource_type == Resource.TOPIC
+        and entry.principal in {principal, "User:*"}
+        and entry.host in {host, "*"}
+        and entry.operation in {operation, ALL_OPERATIONS}
+    ]
+    denied = [entry for entry in about if entry.permission_type == DENY]
+    if any((e.resource_name, e.pattern_type) == ("*", LITERAL) for e in denied):
+        return False
+    return any(
+        not any(
+            (e.resource_name, e.pattern_type) == (entry.resource_name, entry.pattern_type)
+            or (e.pattern_type == PREFIXED and entry.resource_name.startswith(e.resource_name))
+            for e in denied
+        )
+        or (entry.resource_name, entry.pattern_type) == ("*", LITERAL)
+        for entry in about
+        if entry.permission_type == ALLOW
+    )
+
+
+def test_whether_some_resource_is_allowed_is_a_function_of_what_is_left(
+    pytestconfig: pytest.Config,
+):
+    budget = Budget(pytestconfig, seconds=0.5)
+    random = budget.random
+    answers: set[bool] = set()
+    for _ in budget.rounds():
+        index, entries = AclIndex(), list[AclEntry]()
+        for _ in range(random.randrange(1, 25)):
+            if entries and random.random() < 0.5:
+                index.remove(entries.pop(random.randrange(len(entries))))
+            else:
+                entries.append(some_entry(random))
+                index.add(entries[-1])
+            ask = (random.choice(_PRINCIPALS[:2]), random.choice(_HOSTS[:2]), random.choice(_ASKED))
+            said = index.allows_some(*ask, Resource.TOPIC)
+            assert said == allows_some(entries, *ask), (budget.seed, entries, ask)
+            answers.add(said)
+    assert answers == {True, False}
+
+
 def test_some_resource_is_allowed_only_if_one_is(pytestconfig: pytest.Config):
     """What is told of a kind of resource is never more than what could be found by asking."""
     budget = Budget(pytestconfig, seconds=0.25)
@@ -128,3 +174,27 @@ def test_some_resource_is_allowed_only_if_one_is(pytestconfig: pytest.Config):
             names = [*_NAMES, "zz", *(f"{name}z" for name in _NAMES)]
             assert any(decision(entries, (*ask, name))[0] for name in names), entries
     assert yes
+
+
+def test_whether_some_resource_is_allowed_is_asked_of_the_principals_own_rules() -> None:
+    """However many others have: 10,000 of them took 10 ms of the loop."""
+    looks = 0
+
+    class Principal(str):
+        __slots__ = ()
+
+        def __eq__(self, other: object) -> bool:
+            return str.__eq__(self, other)
+
+        def __hash__(self) -> int:
+            nonlocal looks
+            looks += 1
+            return str.__hash__(self)
+
+    index = AclIndex()
+    for number in range(10_000):
+        kind = LITERAL if number % 2 else PREFIXED
+        index.add(AclEntry(Resource.TOPIC, f"t{number}", kind, f"User:{number}", "*", _READ, ALLOW))
+    for user, may in (("User:7", True), ("User:nobody", False)):
+        assert index.allows_some(Principal(user), "1", _READ, Resource.TOPIC) is may
+    assert looks < 100

@@ -112,7 +112,15 @@ class Authorization:
 class ClientAccess:
     """One client's."""
 
-    __slots__ = ("_authorization", "_count", "_decisions", "_version", "client", "principal")
+    __slots__ = (
+        "_authorization",
+        "_count",
+        "_decisions",
+        "_some",
+        "_version",
+        "client",
+        "principal",
+    )
 
     def __init__(self, authorization: Authorization, principal: Principal, host: str) -> None:
         self._authorization = authorization
@@ -121,12 +129,11 @@ class ClientAccess:
         self._version = 0
         self._decisions: dict[Need, dict[str, bool]] = {}
         self._count = 0  # of decisions, whatever they are about
+        self._some: dict[Need, bool] = {}  # of kinds of resources; needs are few
 
     def may(self, need: Need, name: str, key: ApiKey, *, logs_denied: bool) -> bool:
         """Tell whether the client may do something to one resource."""
-        if self._version != self._authorization.version:
-            self._forget()
-            self._version = self._authorization.version
+        self._refresh()
         kept = self._decisions.get(need)
         if kept is not None and name in kept:
             return True
@@ -149,7 +156,21 @@ class ClientAccess:
 
     def may_some(self, need: Need) -> bool:
         """Tell whether the client may do something to some resource of a kind."""
-        return self._authorization.allows_some(self.client, need)
+        self._refresh()
+        kept = self._some.get(need)
+        if kept is not None:
+            return kept
+        some = self._authorization.allows_some(self.client, need)
+        if self._authorization.keeps_decisions:
+            self._some[need] = some
+        return some
+
+    def _refresh(self) -> None:
+        """Forget what was decided by other rules."""
+        if self._version != self._authorization.version:
+            self._forget()
+            self._some = {}
+            self._version = self._authorization.version
 
     def _keep(self, need: Need, name: str) -> None:
         if self._count >= _MOST_DECISIONS:

@@ -62,12 +62,21 @@ class Verdict(NamedTuple):
     has_rules: bool
 
 
+class _Names(NamedTuple):
+    """Patterns' names, in the order they came."""
+
+    literal: dict[str, None]
+    prefixed: dict[str, None]
+
+
 class _Patterns:
     """The rules about one kind of resource."""
 
-    __slots__ = ("lengths", "literal", "prefixed")
+    __slots__ = ("lengths", "literal", "of_principal", "prefixed")
 
     def __init__(self) -> None:
+        # By principal: literal names and prefixes with rules about it, in the order they came.
+        self.of_principal: dict[str, _Names] = {}
         self.literal: dict[str, _Rules] = {}
         self.prefixed: dict[str, _Rules] = {}
         # How many different prefixes there are of each length.
@@ -87,6 +96,15 @@ class _Patterns:
         rules = literal.get(WILDCARD)
         if rules is not None and name != WILDCARD:
             yield rules
+
+    def names_for(self, principal: str, *, is_literal: bool) -> list[str]:
+        """Return the patterns of a kind that have rules about a principal, or everybody."""
+        names: dict[str, None] = {}
+        for each in (principal, EVERYBODY):
+            found = self.of_principal.get(each)
+            if found is not None:
+                names.update(found.literal if is_literal else found.prefixed)
+        return list(names)
 
 
 class AclIndex:
@@ -111,6 +129,8 @@ class AclIndex:
                 patterns.lengths[len(name)] = patterns.lengths.get(len(name), 0) + 1
         rules = by_name[name].setdefault(entry.principal, {})
         rules[entry] = rules.get(entry, 0) + 1
+        names = patterns.of_principal.setdefault(entry.principal, _Names({}, {}))
+        (names.literal if is_literal else names.prefixed)[name] = None
 
     def remove(self, entry: AclEntry) -> None:
         """Let go of a rule that was taken in."""
@@ -126,6 +146,10 @@ class AclIndex:
         if rules:
             return
         del by_name[name][entry.principal]
+        names = patterns.of_principal[entry.principal]
+        del (names.literal if is_literal else names.prefixed)[name]
+        if not names.literal and not names.prefixed:
+            del patterns.of_principal[entry.principal]
         if by_name[name]:
             return
         del by_name[name]
@@ -167,16 +191,17 @@ class AclIndex:
             return False
         if _says(wildcard, *ask, is_deny=False):
             return True
-        denied = {
-            name for name, rules in patterns.prefixed.items() if _says(rules, *ask, is_deny=True)
-        }
-        for name, rules in patterns.literal.items():
+        prefixes = patterns.names_for(principal, is_literal=False)
+        prefixed = patterns.prefixed
+        denied = {name for name in prefixes if _says(prefixed[name], *ask, is_deny=True)}
+        for name in patterns.names_for(principal, is_literal=True):
+            rules = patterns.literal[name]
             is_allowed = _says(rules, *ask, is_deny=False) and not _says(rules, *ask, is_deny=True)
             if is_allowed and not _is_covered(name, denied):
                 return True
         return any(
-            _says(rules, *ask, is_deny=False) and not _is_covered(name, denied)
-            for name, rules in patterns.prefixed.items()
+            _says(prefixed[name], *ask, is_deny=False) and not _is_covered(name, denied)
+            for name in prefixes
         )
 
 

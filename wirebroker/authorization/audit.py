@@ -15,6 +15,7 @@ from wirebroker.codecs.acls import Operation, Resource
 
 if TYPE_CHECKING:
     from wirebroker.authorization.authorizer import Action, Client, Decision
+    from wirebroker.codecs.acls import AclEntry
     from wirebroker.codecs.api_keys import ApiKey
 
 LOGGER = logging.getLogger("kafka.authorizer.logger")
@@ -43,7 +44,7 @@ def tell(client: Client, action: Action, key: ApiKey, decision: Decision) -> Non
         resource,
         action.resource_name,
         _words(key.name),
-        decision.rule,
+        _said(decision.rule),
     )
 
 
@@ -55,6 +56,13 @@ def tell_no_more(client: Client, key: ApiKey) -> None:
         client.host,
         _words(key.name),
     )
+
+
+def _said(rule: AclEntry | str) -> str:
+    if isinstance(rule, str):
+        return rule
+    fields = ", ".join(f"{name}={value}" for name, value in rule._asdict().items())
+    return f"MatchingAcl(acl={fields})"
 
 
 def _words(name: str) -> str:

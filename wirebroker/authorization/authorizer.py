@@ -57,10 +57,10 @@ class Action(NamedTuple):
 
 
 class Decision(NamedTuple):
-    """What came of a question, and why, for the log."""
+    """What came of a question, and why: an ACL, or a word for the log."""
 
     is_allowed: bool
-    rule: str
+    rule: AclEntry | str
 
 
 class Authorizer(Protocol):
@@ -115,7 +115,7 @@ class StandardAuthorizer:
             action.resource_name,
         )
         if entry is not None:
-            return Decision(entry.permission_type == ALLOW, f"MatchingAcl(acl={_shown(entry)})")
+            return Decision(entry.permission_type == ALLOW, entry)
         if not has_rules and self._allows_without_rules:
             return Decision(True, "DefaultAllow")
         return Decision(False, "DefaultDeny")
@@ -146,7 +146,3 @@ def load_authorizer(config: Config, standard: StandardAuthorizer) -> Authorizer:
     if not callable(getattr(authorizer, "authorize", None)):
         raise StartError(f"authorizer.class.name={name} has no method authorize", mend)
     return authorizer
-
-
-def _shown(entry: AclEntry) -> str:
-    return ", ".join(f"{name}={value}" for name, value in entry._asdict().items())

@@ -95,7 +95,7 @@ class PlainMechanism:
     def step(self, message: bytes) -> bytes:
         """Check the password; the answer is empty."""
         try:
-            parts = message.decode().split("\0")
+            parts = message.decode().split("\0", 3)
         except UnicodeDecodeError:
             raise NotProvedError("it is not UTF-8") from None
         if len(parts) != 3:

@@ -1,8 +1,10 @@
 """A broker in a container, in test mode: the kit asks it over HTTP, with a token.
 
 The port that clients find it at is chosen here and bound, so that it is the same when the container
-is stopped and started. What clients are told is known when the engine has started the container; a
-file then says it, for which the command waits.
+is stopped and started. Where the engine's ports are reached at one address, clients are told that;
+else it is known when the engine has started the container: a file then says it, for which the
+command waits. The broker is started without the image's scripts, whose settings a configuration of
+one's own would have: it starts as beside the tests, and some processes sooner.
 """
 
 from __future__ import annotations
@@ -32,9 +34,10 @@ _HTTP: Final = 9404
 _DATA: Final = "/home/appuser/broker/data"
 _FOLDER: Final = "/home/appuser"
 _ADVERTISED: Final = "advertised"
-_COMMAND: Final = (
+_SERVE: Final = ("wirebroker", "serve", "--test-mode", "--data-dir", _DATA)
+_WHEN_TOLD: Final = (
     f"until [ -s {_FOLDER}/{_ADVERTISED} ]; do sleep 0.02; done; "
-    f'KAFKA_ADVERTISED_LISTENERS=$(< {_FOLDER}/{_ADVERTISED}) exec /etc/kafka/docker/run "$@"'
+    f'KAFKA_ADVERTISED_LISTENERS=$(< {_FOLDER}/{_ADVERTISED}) exec "$@"'
 )
 # An image that has to be pulled was pulled before: the engine starts a container then.
 _READY_S: Final = 60.0
@@ -184,15 +187,19 @@ class ContainerHost:
             self._container.start_again()
         container = self._container
         address = PeerAddress(*container.address(_CLIENTS))
-        told = f"CLIENTS://{address.host}:{address.port},INSIDE://{self.inside_address}"
-        container.put_file(_FOLDER, _ADVERTISED, told.encode())
+        if container.known_host() is None:
+            container.put_file(_FOLDER, _ADVERTISED, self._told(*address).encode())
         self._http = PeerAddress(*container.address(_HTTP))
         return address
 
+    def _told(self, host: str, port: int) -> str:
+        """Return what is told of the listeners."""
+        return f"CLIENTS://{host}:{port},INSIDE://{self.inside_address}"
+
     def _made(self, settings: Mapping[str, str], port: int) -> Container:
-        arguments = ["--test-mode", "--data-dir", _DATA]
+        command = [*_SERVE]
         for name, value in settings.items():
-            arguments += ["--set", f"{name}={value}"]
+            command += ["--set", f"{name}={value}"]
         environment = {
             "KAFKA_LISTENERS": f"CLIENTS://:{_CLIENTS},INSIDE://:{_INSIDE}",
             "KAFKA_LISTENER_SECURITY_PROTOCOL_MAP": "CLIENTS:PLAINTEXT,INSIDE:PLAINTEXT",
@@ -201,12 +208,18 @@ class ContainerHost:
             "KAFKA_WIREBROKER_HTTP_TOKEN": self._token,
         }
         for tries_left in reversed(range(1 if port else _TRIES)):
+            container, bound = Container(self._image), port or _free_port()
+            host = container.known_host()
+            if host is not None:
+                environment["KAFKA_ADVERTISED_LISTENERS"] = self._told(host, bound)
             try:
-                return Container(
-                    self._image,
-                    command=["bash", "-c", _COMMAND, "run", *arguments],
+                container.start(
+                    command=[
+                        *(("bash", "-c", _WHEN_TOLD, "run") if host is None else ()),
+                        *command,
+                    ],
                     environment=environment,
-                    bound_ports={_CLIENTS: port or _free_port()},
+                    bound_ports={_CLIENTS: bound},
                     exposed_ports=[_HTTP],
                     network=self._network,
                     alias=self.name,
@@ -214,6 +227,8 @@ class ContainerHost:
             except StartError as error:
                 if not tries_left or "port is already allocated" not in str(error):
                     raise
+            else:
+                return container
         raise AssertionError("the last try returns or raises")
 
 

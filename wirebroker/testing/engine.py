@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 _NOT_HERE: Final = "testcontainers is not installed"
 _INSTALL: Final = "pip install 'wirebroker[testcontainers]'"
 _STOP_S: Final = 30
+# testcontainers' word for ports that are reached at the engine's own machine.
+_BY_THE_HOST: Final = "docker_host"
 # Who the image runs as.
 _USER: Final = 1000
 
@@ -63,9 +65,30 @@ class Container:
         StartError: Of every method: there is no engine, or it refuses.
     """
 
-    def __init__(
+    def __init__(self, image: str) -> None:
+        """Prepare a container of what the engine has, or can pull."""
+        try:
+            from testcontainers.core.container import DockerContainer  # noqa: PLC0415 - an extra
+        except ImportError:
+            raise StartError(_NOT_HERE, _INSTALL) from None
+        refusal: str | None = None
+        with _collected():
+            try:
+                self._container: Any = DockerContainer(image)
+            except Exception as error:  # noqa: BLE001 - see why_no_engine
+                refusal = str(error)
+        if refusal is not None:
+            raise StartError("no container engine answers", refusal)
+        self._image = image
+
+    def known_host(self) -> str | None:
+        """Return where bound ports will be reached; None where only the start will tell."""
+        client = self._container.get_docker_client()
+        mode = str(client.get_connection_mode().value)
+        return str(client.host()) if mode == _BY_THE_HOST else None
+
+    def start(
         self,
-        image: str,
         *,
         command: Sequence[str],
         environment: Mapping[str, str],
@@ -74,10 +97,9 @@ class Container:
         network: Any = None,
         alias: str,
     ) -> None:
-        """Start a container.
+        """Make the container, and start it.
 
         Args:
-            image: What the engine has, or can pull.
             command: What runs in it.
             environment: Of that.
             bound_ports: Port in the container to port of the engine's machine.
@@ -85,18 +107,7 @@ class Container:
             network: testcontainers' Network, None for the engine's own.
             alias: By which others in that network find it.
         """
-        try:
-            from testcontainers.core.container import DockerContainer  # noqa: PLC0415 - an extra
-        except ImportError:
-            raise StartError(_NOT_HERE, _INSTALL) from None
-        refusal: str | None = None
-        with _collected():
-            try:
-                self._container: Any = DockerContainer(image).with_command(list(command))
-            except Exception as error:  # noqa: BLE001 - see why_no_engine
-                refusal = str(error)
-        if refusal is not None:
-            raise StartError("no container engine answers", refusal)
+        self._container.with_command(list(command))
         for variable, value in environment.items():
             self._container.with_env(variable, value)
         for inside, outside in bound_ports.items():
@@ -108,7 +119,7 @@ class Container:
             self._container.start()
         except Exception as error:
             self.remove()
-            raise StartError(f"the engine does not start {image}", str(error)) from error
+            raise StartError(f"the engine does not start {self._image}", str(error)) from error
 
     def address(self, port: int) -> tuple[str, int]:
         """Return where a port of the container is reached from here."""

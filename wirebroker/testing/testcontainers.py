@@ -36,7 +36,7 @@ _PORT: Final = 9093
 
 
 class WirebrokerContainer(Broker):
-    """A broker in a container, ready in a second, with the methods of Broker.
+    """A broker in a container, with the methods of Broker.
 
     Clock, faults, requests and snapshots go over HTTP, behind a token of its own. Its address is
     one that this machine reaches, and stays the same over `stop`, `kill` and `start`.

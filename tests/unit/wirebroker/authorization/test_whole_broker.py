@@ -284,6 +284,31 @@ def test_with_ten_thousand_acls_a_decision_is_made_once_until_the_acls_change():
     assert asking.may(WRITE_TOPIC, "n7")
 
 
+def test_whether_some_topic_is_allowed_is_found_out_once_until_the_acls_change() -> None:
+    """By InitProducerId, which each producer begins with."""
+    asked: list[str] = []
+
+    class Counted:
+        def authorize(self, client: Client, action: Action) -> bool:
+            raise AssertionError((client, action))
+
+        def allows_some(self, client: Client, _operation: int, _resource_type: int) -> bool:
+            asked.append(client.principal)
+            return client.principal == "User:alice"
+
+    standard = StandardAuthorizer(Config({"authorizer.class.name": STANDARD}))
+    authorization = Authorization(Counted(), standard)
+    for user, may in (("alice", True), ("nobody", False)):
+        asking = asking_for(
+            authorization, Principal("User", user), "1.2.3.4", ApiKey.INIT_PRODUCER_ID
+        )
+        for _ in range(3):
+            assert asking.may_some(WRITE_TOPIC) is may
+        authorization.changed()
+        assert asking.may_some(WRITE_TOPIC) is may
+    assert asked == ["User:alice"] * 2 + ["User:nobody"] * 2
+
+
 def test_however_long_the_names_are_that_a_client_asks_about_memory_has_a_bound():
     standard = StandardAuthorizer(Config({"authorizer.class.name": STANDARD}))
     entry = rule(Operation.WRITE, permission=ALLOW, name="*")

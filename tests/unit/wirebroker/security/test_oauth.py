@@ -122,6 +122,9 @@ async def test_a_token_that_is_refused_is_answered_and_then_the_client_has_faile
         b"n,,\x01\x01",
         b"n,,\x01auth=Basic abc\x01\x01",
         b"y,,\x01auth=Bearer abc\x01\x01",
+        pytest.param(
+            first(unsecured())[:-1] + b"a=b\x01" * 100_000 + b"\x01", id="a hundred thousand more"
+        ),
         b"\xff",
         None,  # another user's name
     ],

@@ -96,6 +96,7 @@ async def test_clients_from_before_kip_152_are_served(tmp_path: Path) -> None:
         (b"\0alice\0", "Authentication failed: password not specified"),
         (b"bob\0alice\0alice-secret", "different from username"),
         (b"\xff\0alice\0x", "due to invalid credentials with SASL mechanism PLAIN"),
+        (bytes(500_000), "due to invalid credentials with SASL mechanism PLAIN"),
         (b"nothing", "Authentication failed during authentication due to invalid credentials"),
     ],
 )
