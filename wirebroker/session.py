@@ -13,6 +13,8 @@ from wirebroker.codecs.envelope import Principal
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from wirebroker.owed_answer import OwedAnswer
+
 # Why no further request of a session is served for now: bits of `Session.pauses`.
 ANSWER_IS_DUE: Final = 1  # one is being served
 OUTPUT_IS_UNSENT: Final = 2  # its peer reads slowly
@@ -45,7 +47,7 @@ class Prepared:
         self.kind = kind
         self.begun: Mapping[int, Any] | None = None
 
-    def serve(self, frame: memoryview) -> bytes | None:
+    def serve(self, frame: memoryview) -> bytes | OwedAnswer | None:
         """Return the answer with its length; None if the frame has to go the whole way."""
         raise NotImplementedError
 

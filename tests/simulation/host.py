@@ -12,9 +12,8 @@ if TYPE_CHECKING:
     from tests.simulation.link import Exchange, Link
     from tests.simulation.loop import Process
     from tests.simulation.polled import PolledTransports
-    from wirebroker.net.dispatch import Pending
+    from wirebroker.net.dispatch import Served
     from wirebroker.net.memory_transport import MemoryTransport
-    from wirebroker.request import Piece
     from wirebroker.server import Server
     from wirebroker.session import Session
 
@@ -60,7 +59,7 @@ class Host:
             listener_name="PLAINTEXT",
         )
 
-    def _dispatch(self, frame: memoryview, session: Session) -> list[Piece] | Pending | None:
+    def _dispatch(self, frame: memoryview, session: Session) -> Served:
         exchange = self._arrived.pop(int.from_bytes(frame[4:8]))
         if not exchange.link.taken_up(exchange, frame):
             return None

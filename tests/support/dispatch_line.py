@@ -19,7 +19,7 @@ from wirebroker.request import CloseConnectionError
 
 if TYPE_CHECKING:
     from wirebroker.net.connection import Connection, Dispatch
-    from wirebroker.request import Piece
+    from wirebroker.net.dispatch import Served
     from wirebroker.session import Session
 
 # What a connection is closed for, by what its peer has sent or a handler has done.
@@ -84,7 +84,7 @@ class DispatchLine:
             self._changed.clear()
             await self._changed.wait()
 
-    def _dispatch(self, frame: memoryview, session: Session) -> list[Piece] | Pending | None:
+    def _dispatch(self, frame: memoryview, session: Session) -> Served:
         try:
             answer = self._serve(frame, session)
         except CLOSING as error:

@@ -69,6 +69,10 @@ class ProduceLine:
         self.short_count += self._whole_count == before
         return answer
 
+    def disconnect(self) -> None:
+        """Close the connection, whatever it waits for."""
+        self._line.connection.close()
+
     def _produce(self, broker: Broker, request: Request) -> Reply | Awaitable[Reply]:
         self._whole_count += 1
         return produce(broker, request)

@@ -21,6 +21,7 @@ def produce_request(
     *,
     acks: int = -1,
     transactional_id: str | None = None,
+    timeout_ms: int = 30_000,
 ) -> dict[str, Any]:
     """Return a Produce request by topic names: records by (topic, partition)."""
     topics: dict[str, list[dict[str, Any]]] = {}
@@ -29,7 +30,7 @@ def produce_request(
     return {
         "transactional_id": transactional_id,
         "acks": acks,
-        "timeout_ms": 30_000,
+        "timeout_ms": timeout_ms,
         "topic_data": [
             {"name": topic, "partition_data": partitions} for topic, partitions in topics.items()
         ],

@@ -209,7 +209,7 @@ async def _look(reads: PartitionReads, slices: Slices) -> None:
 
 
 def _endpoints(broker: Broker, request: Request, reads: PartitionReads) -> Sequence[NodeEndpoint]:
-    return leader_endpoints(broker, request, reads.leaders())
+    return leader_endpoints(broker, request.session, reads.leaders())
 
 
 def _encode(version: int, context: FetchContext, endpoints: Sequence[NodeEndpoint]) -> Reply:

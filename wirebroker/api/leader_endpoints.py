@@ -14,17 +14,17 @@ if TYPE_CHECKING:
 
     from wirebroker.broker import Broker
     from wirebroker.codecs.hot.produce_response import NodeEndpoint
-    from wirebroker.request import Request
+    from wirebroker.session import Session
 
 
 def leader_endpoints(
-    broker: Broker, request: Request, leaders: Collection[int]
+    broker: Broker, session: Session, leaders: Collection[int]
 ) -> list[NodeEndpoint]:
-    """Return how the listener that a request came by reaches those of some leaders that live.
+    """Return how the listener that a client came by reaches those of some leaders that live.
 
     Args:
         broker: This one.
-        request: Asked on the listener.
+        session: On the listener.
         leaders: Node ids.
     """
-    return [each for each in advertised(broker, request.session) if each[0] in leaders]
+    return [each for each in advertised(broker, session) if each[0] in leaders]

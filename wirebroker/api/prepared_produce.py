@@ -10,6 +10,9 @@ partitions goes on there: the whole way is told what has been appended (`take_be
     frame   key, version | correlation id | same ...... | count | index, length, records | no tags
     answer  size | correlation id | same ... | index, error 0, offset, time, start | same
 
+An answer that has to wait for followers is filled in as well, and owed (owed_produce.py); a request
+to several partitions goes the whole way from there.
+
 It holds as long as its partitions serve as they did when it was made (`_Place`). It spares half of
 our own time.
 """
@@ -19,7 +22,9 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
+from wirebroker.api.owed_produce import OwedProduce, ProduceKind
 from wirebroker.cluster.local_replica import LARGE_APPEND_BYTES, LARGE_WALK_BYTES
+from wirebroker.cluster.replica_standing import ACKS_ALL
 from wirebroker.codecs.errors import KafkaError
 from wirebroker.codecs.hot.produce import FIRST_FLEXIBLE, FIRST_TOPIC_ID, ProduceTopic
 from wirebroker.codecs.hot.produce_response import PartitionResult, encode_produce
@@ -45,6 +50,7 @@ if TYPE_CHECKING:
     from wirebroker.cluster.partition import Partition
     from wirebroker.codecs.hot.produce import ProduceRequest
     from wirebroker.codecs.hot.repeated_frame import Part
+    from wirebroker.owed_answer import OwedAnswer
     from wirebroker.request import Request
     from wirebroker.storage.log.append import AppendResult
 
@@ -71,14 +77,13 @@ class _Place:
     """A partition as it was when a request to it was prepared.
 
     Attributes:
-        partition: The partition; it answered at once then, and does as long as its epoch stays.
+        partition: The partition; it took records at once then, and does as long as its epoch stays.
         serving_epoch: Its epoch then.
     """
 
     __slots__ = ("partition", "serving_epoch")
 
     def __init__(self, partition: Partition) -> None:
-        assert partition.commits_at_once
         self.partition = partition
         self.serving_epoch = partition.serving_epoch
 
@@ -92,6 +97,7 @@ class PreparedProduce(Prepared):
     """What stays the same in a connection's Produce requests, and in their answers."""
 
     __slots__ = (
+        "_acks",
         "_before",
         "_behind",
         "_between",
@@ -100,6 +106,7 @@ class PreparedProduce(Prepared):
         "_has_matched",
         "_head",
         "_is_flexible",
+        "_kind",
         "_kinds",
         "_now_ms",
         "_places",
@@ -127,6 +134,8 @@ class PreparedProduce(Prepared):
         self._same = same
         topic = wanted.topics[0]
         self._topic = topic.name, topic.topic_id
+        self._acks = wanted.acks
+        self._kind = ProduceKind(broker, request.version, self._topic, wanted.timeout_ms)
         # By index: the partitions that a prepared request may name.
         self._places: dict[int, _Place] = {}
         # An answer of one partition, taken to pieces: own attributes are found soonest.
@@ -157,7 +166,7 @@ class PreparedProduce(Prepared):
         begun, self.begun = self.begun, None
         return begun
 
-    def serve(self, frame: memoryview) -> bytes | None:  # noqa: PLR0911 - each is a reason
+    def serve(self, frame: memoryview) -> bytes | OwedAnswer | None:  # noqa: PLR0911 - each is a reason
         """Append a request's records if it is like the one remembered.
 
         Args:
@@ -191,10 +200,7 @@ class PreparedProduce(Prepared):
         done = self._append(partition, records, now_ms)
         if done is None:
             return None
-        if partition.log.high_watermark <= done.last_offset:
-            self.begun = {index: done}
-            return None
-        return self._fill(
+        answer = self._fill(
             self._before,
             correlation_id,
             self._between,
@@ -205,6 +211,11 @@ class PreparedProduce(Prepared):
             self._tail,
             self._behind,
         )
+        if partition.log.high_watermark > done.last_offset or self._acks != ACKS_ALL:
+            return answer
+        owed = OwedProduce(self._kind, partition, done, correlation_id, answer)
+        partition.owed.add(owed)
+        return owed
 
     def _serve_several(
         self, correlation_id: int, parts: Sequence[Part], frame_bytes: int
@@ -228,7 +239,7 @@ class PreparedProduce(Prepared):
                 self.begun = begun or None
                 return None
             begun[index] = done
-            if partition.log.high_watermark <= done.last_offset:
+            if self._acks == ACKS_ALL and partition.log.high_watermark <= done.last_offset:
                 is_committed = False
             fields += (
                 index,
@@ -290,7 +301,7 @@ def prepare(
     partitions: Sequence[Partition],
     last: Prepared | None,
 ) -> PreparedProduce | None:
-    """Return what requests like one that was served without a fault and at once need not tell.
+    """Return what requests like one that was appended without a fault and at once need not tell.
 
     Args:
         broker: Which served it.
@@ -306,7 +317,7 @@ def prepare(
         return None
     for partition in partitions:
         if (
-            not partition.commits_at_once
+            not partition.takes_at_once(wanted.acks)
             # Stamped in place: if it is refused after that, it could not go the whole way.
             or partition.log.settings.message_timestamp_type == "LogAppendTime"
         ):

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 
 from wirebroker.api.delayed_produce import Appended, DelayedProduce, withdraw
 from wirebroker.api.leader_endpoints import leader_endpoints
+from wirebroker.api.owed_produce import LEADER_VERSION
 from wirebroker.api.prepared_produce import PreparedProduce, prepare
 from wirebroker.api.produce_checks import (
     check_partition,
@@ -59,7 +60,6 @@ if TYPE_CHECKING:
     from wirebroker.request import Reply, Request
     from wirebroker.storage.log.append import AppendResult
 
-_LEADER_VERSION = 10
 _TOPIC_ID_VERSION = 13
 
 # Faults whose answer does not tell the log start offset, and that are not counted as failures
@@ -285,8 +285,7 @@ class _Produce:
         appended = self._appended
         authorization = self._broker.authorization
         if (
-            self._must_wait
-            or self._is_denied
+            self._is_denied
             # What is prepared goes past who decides: only what holds until he says so may.
             or not (authorization is None or authorization.keeps_decisions)
             or wanted.acks == 0
@@ -438,7 +437,7 @@ class _Produce:
         """Tell who leads a partition that this node doesn't, if the version can."""
         if (
             result.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
-            and self._request.version >= _LEADER_VERSION
+            and self._request.version >= LEADER_VERSION
         ):
             result.current_leader = (partition.leader, partition.leader_epoch)
             self._leaders.add(partition.leader)
@@ -450,7 +449,7 @@ class _Produce:
     def _reply(self) -> Reply:
         if self._wanted.acks != 0:
             endpoints = (
-                leader_endpoints(self._broker, self._request, self._leaders)
+                leader_endpoints(self._broker, self._request.session, self._leaders)
                 if self._leaders
                 else ()
             )

@@ -117,6 +117,14 @@ class LeaderRole(Role):
         """Return how many must be in sync for acks=all: no more than there are replicas."""
         return min(min_insync_replicas, len(self.replicas))
 
+    def is_held_back(self, high_watermark: int) -> bool:
+        """Tell whether somebody in sync has no more than that: an append commits nothing then."""
+        maximal_isr = self.maximal_isr
+        for replica, follower in self.followers.items():
+            if follower.log_end_offset <= high_watermark and replica in maximal_isr:
+                return True
+        return False
+
     def replicated_offset(
         self,
         log_end_offset: int,

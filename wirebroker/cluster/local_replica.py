@@ -28,6 +28,7 @@ from wirebroker.threads import Work, in_thread
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from wirebroker.cluster.commit_queue import CommitQueue
     from wirebroker.cluster.data_directory import DataDirectory
     from wirebroker.storage.log.log import Log
 
@@ -55,6 +56,7 @@ class LocalReplica:
         "_append_lock",
         "_commit_watch",
         "_growth",
+        "_owed",
         "_replay",
         "_upkeep_lock",
         "_watchers",
@@ -73,12 +75,13 @@ class LocalReplica:
         self.index = log.partition
         self.directory = directory
         self.traffic = Traffic()
-        # Made when first needed, as the three below: most of 10,000 partitions never do.
+        # Made when first needed, as what follows: most of 10,000 partitions never do.
         self._append_lock: asyncio.Lock | None = None
         self._upkeep_lock: asyncio.Lock | None = None
         self._replay: asyncio.Task[None] | None = None
         self._growth: GrowthWatch | None = None
         self._commit_watch: GrowthWatch | None = None
+        self._owed: CommitQueue | None = None
         # In the order in which they came.
         self._watchers: dict[Callable[[], None], None] = {}
 
@@ -171,7 +174,7 @@ class LocalReplica:
         self._watchers[on_advance] = None
 
     def unwatch(self, on_advance: Callable[[], None]) -> None:
-        """End a `watch`, a `watch_growth` or a `watch_commit`, if there is one."""
+        """End what any of the others began, if there is one."""
         self._watchers.pop(on_advance, None)
         if self._growth is not None:
             self._growth.discard(on_advance)
@@ -203,8 +206,8 @@ class LocalReplica:
     @property
     def watcher_count(self) -> int:
         """How many wait for news."""
-        watches = (each for each in (self._growth, self._commit_watch) if each is not None)
-        return len(self._watchers) + sum(map(len, watches))
+        waiting = (self._growth, self._commit_watch, self._owed)
+        return len(self._watchers) + sum(len(each) for each in waiting if each is not None)
 
     def wake_watchers(self) -> None:
         """Tell all who wait to look again: the partition, its disk or the broker goes."""
@@ -213,6 +216,8 @@ class LocalReplica:
             if watch is not None:
                 for on_news in watch.take_all():
                     on_news()
+        if self._owed is not None:
+            self._owed.look_again()
 
     def _tell_watchers(self) -> None:
         for on_advance in tuple(self._watchers):
@@ -228,6 +233,8 @@ class LocalReplica:
         if self._commit_watch is not None:
             for on_commit in self._commit_watch.take_due(self.log.high_watermark):
                 on_commit()
+        if self._owed is not None:
+            self._owed.take_due(self.log.high_watermark)
 
     async def _next_news(self) -> None:
         """Wait until watchers are told to look again."""

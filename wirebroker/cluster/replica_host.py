@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from wirebroker.owed_answer import DueAnswers
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -24,12 +26,13 @@ class ReplicaHost:
         node_id: Its id.
         commits: Syncs what must be on the disk before it counts.
         clock: Its clock.
+        due_answers: Sends what may leave by now.
         most_lag_ms: How long a follower may lag behind (replica.lag.time.max.ms).
         may_join: Whether a node id of a broker epoch may be in an ISR: it is registered so,
             unfenced and not about to stop.
     """
 
-    __slots__ = ("clock", "commits", "may_join", "most_lag_ms", "node_id")
+    __slots__ = ("clock", "commits", "due_answers", "may_join", "most_lag_ms", "node_id")
 
     def __init__(
         self,
@@ -45,6 +48,7 @@ class ReplicaHost:
         self.clock = clock
         self.most_lag_ms = most_lag_ms
         self.may_join = may_join
+        self.due_answers = DueAnswers()
 
     def monotonic_ms(self) -> int:
         """Return the time by which followers' progress is told."""

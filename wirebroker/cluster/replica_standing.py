@@ -29,6 +29,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from wirebroker.cluster.commit_queue import CommitQueue
 from wirebroker.cluster.leader_role import LeaderRole
 from wirebroker.cluster.local_replica import LocalReplica
 from wirebroker.cluster.replica_role import UNKNOWN_EPOCH, FollowerRole, unassigned
@@ -108,14 +109,23 @@ class ReplicaStanding(LocalReplica):
         """The leader's role, if this is one."""
         return self._leading
 
-    @property
-    def commits_at_once(self) -> bool:
-        """Tell whether what is appended is stored and committed then and there.
+    def takes_at_once(self, acks: int) -> bool:
+        """Tell whether what is appended with these acks is stored then and there, and admitted.
 
-        It is so as long as the serving epoch stays.
+        Who asks for all may have to wait for followers. It is so while the serving epoch stays.
         """
-        leading = self._leading
-        return leading is not None and leading.is_alone and self._most_unflushed == _NEVER_FLUSHED
+        return (
+            self._leading is not None
+            and self._most_unflushed == _NEVER_FLUSHED
+            and not (acks == ACKS_ALL and self.lacks_replicas)
+        )
+
+    @property
+    def owed(self) -> CommitQueue:
+        """The answers that wait until records are committed."""
+        if self._owed is None:
+            self._owed = CommitQueue(self._commits.deadlines, self._host.due_answers)
+        return self._owed
 
     # -- roles -----------------------------------------------------------------------------------
 
@@ -448,10 +458,17 @@ class ReplicaStanding(LocalReplica):
         if leading.followers:
             if has_more and self._watchers:
                 self._tell_watchers()  # acks=1 waits for no follower
+            if leading.is_held_back(log.high_watermark):
+                return
             stored = self._replicated(leading)
         if stored > log.high_watermark:
             log.set_high_watermark(stored)
-            if self._watchers or self._growth is not None or self._commit_watch is not None:
+            if (
+                self._watchers
+                or self._growth is not None
+                or self._commit_watch is not None
+                or self._owed is not None
+            ):
                 self._tell_growth()
 
     def _allowed_unflushed(self) -> int:

@@ -35,6 +35,7 @@ from wirebroker.net.poller import Poller
 from wirebroker.net.protocol import SMALL_FRAME_BYTES, Protocol
 from wirebroker.net.send_queue import HIGH_WATER_BYTES, SendQueue
 from wirebroker.net.slice_error import SliceError
+from wirebroker.owed_answer import OwedAnswer
 from wirebroker.request import CloseConnectionError
 from wirebroker.session import (
     ANSWER_IS_DUE,
@@ -51,14 +52,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from wirebroker.clock import Clock
+    from wirebroker.net.dispatch import Served
     from wirebroker.net.memory_budget import MemoryBudget
     from wirebroker.net.old_pages import OldPages
     from wirebroker.net.receive_area import ReceiveArea
     from wirebroker.net.settings import NetworkSettings
     from wirebroker.net.transport import ConnectionTransport
-    from wirebroker.request import Piece
 
-    Dispatch = Callable[[memoryview, Session], list[Piece] | Pending | None]
+    Dispatch = Callable[[memoryview, Session], Served]
 
 logger = logging.getLogger("wirebroker.net")
 
@@ -82,7 +83,7 @@ class Guard(Interface):
         """Of a request, until then."""
         ...
 
-    def __call__(self, frame: memoryview, session: Session, /) -> list[Piece] | Pending | None:
+    def __call__(self, frame: memoryview, session: Session, /) -> Served:
         """Serve a frame, or what it takes to be served."""
         ...
 
@@ -192,7 +193,7 @@ class Connection:
             on_progress=self._on_sent,
             on_error=self._on_send_error,
         )
-        self._pending: Pending | None = None
+        self._pending: Pending | OwedAnswer | None = None
         self._pending_bytes = 0
         self._charged_bytes = 0
         self._throttle: asyncio.TimerHandle | None = None
@@ -343,9 +344,15 @@ class Connection:
 
     # --- answers that come later ---
 
-    def _wait_for_answer(self, pending: Pending, frame: memoryview) -> None:
-        self.session.pauses |= ANSWER_IS_DUE
+    def _wait_for_answer(self, pending: Pending | OwedAnswer, frame: memoryview) -> None:
+        session = self.session
+        session.pauses |= ANSWER_IS_DUE
         self._pending = pending
+        if isinstance(pending, OwedAnswer):
+            pending.wait(session, self._on_owed)
+            if session.has_ended:
+                pending.give_up_soon()
+            return
         if len(frame) > SMALL_FRAME_BYTES:
             self._pending_bytes = len(frame)
         # A task only for a coroutine: a handler that waits for one thing returns a future.
@@ -353,7 +360,7 @@ class Connection:
 
     def _on_answer(self, future: asyncio.Future[object]) -> None:
         pending, self._pending = self._pending, None
-        assert pending is not None
+        assert isinstance(pending, Pending)
         self._pending_bytes = 0
         session = self.session
         session.answered()
@@ -375,6 +382,21 @@ class Connection:
             self._account(0)
         self._go_on(ANSWER_IS_DUE)
 
+    def _on_owed(self, owed: OwedAnswer) -> None:
+        """Send what was ready all the time, and go on."""
+        self._pending = None
+        if self._is_closed:
+            return
+        try:
+            if owed.settle is None:
+                self._queue.send([owed.answer])
+            else:
+                self._queue.send(owed.settle([owed.answer]) or [])
+        except OSError as fault:
+            self._lost(fault)
+            return
+        self._go_on(ANSWER_IS_DUE)
+
     # --- a peer that ends while it is waited for ---
 
     def _look_for_end(self) -> None:
@@ -385,7 +407,7 @@ class Connection:
             self._lost(fault)
             return
         if is_end:
-            self.session.end()
+            self._note_end()
         elif self._poller is not None:
             self._watches_end = True
             self._poller.add_ender(self._descriptor, self._on_peer_end)
@@ -397,7 +419,13 @@ class Connection:
         if failed is not None:
             self._lost(failed)
         else:
-            self.session.end()
+            self._note_end()
+
+    def _note_end(self) -> None:
+        """Have nothing wait any longer than it must: nobody may be there to hear of it."""
+        self.session.end()
+        if isinstance(self._pending, OwedAnswer):
+            self._pending.give_up_soon()
 
     # --- pausing ---
 
@@ -498,7 +526,7 @@ class Connection:
         self._queue.close()
         self._transport.close()
         self.session.mute = nobody_mutes  # else each would hold the other
-        self.session.end()
+        self._note_end()
         if self._charged_bytes:
             self._budget.add(-self._charged_bytes)
             self._charged_bytes = 0

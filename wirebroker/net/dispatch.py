@@ -24,6 +24,7 @@ from wirebroker.codecs.errors import ErrorCode, MalformedFrameError
 from wirebroker.codecs.frames import parse_request_header, response_header
 from wirebroker.gate import Gate
 from wirebroker.net.protocol import frame_answer
+from wirebroker.owed_answer import OwedAnswer
 from wirebroker.request import CloseConnectionError, LargeResponse, Request
 from wirebroker.shared_block import owned
 from wirebroker.threads import Work, coding, in_thread
@@ -31,12 +32,16 @@ from wirebroker.threads import Work, coding, in_thread
 if TYPE_CHECKING:
     import asyncio
     from collections.abc import Awaitable, Callable
+    from typing import TypeAlias
 
     from wirebroker.handlers import Handler, Registry
     from wirebroker.metrics import Metrics
     from wirebroker.quotas.client_quotas import Charge, ClientQuotas
     from wirebroker.request import Piece
     from wirebroker.session import Session
+
+    # What goes out now, later when it has been made, later as it is; None: nothing does.
+    Served: TypeAlias = "list[Piece] | Pending | OwedAnswer | None"
 
 # Longer bodies are decoded, and their answers encoded, in a thread: 64 KiB of the densest arrays
 # take about 15 ms.
@@ -193,9 +198,7 @@ class Dispatcher:
             if entry.request_count
         }
 
-    def __call__(
-        self, frame: memoryview, session: Session, *, is_charged: bool = False
-    ) -> list[Piece] | Pending | None:
+    def __call__(self, frame: memoryview, session: Session, *, is_charged: bool = False) -> Served:
         """Serve one request, and charge for it if there are quotas.
 
         Args:
@@ -204,7 +207,7 @@ class Dispatcher:
             is_charged: Whether somebody does that already.
 
         Returns:
-            The answer as it goes out, None if there is none, or Pending.
+            The answer as it goes out, None if there is none, or what it is waited for by.
 
         Raises:
             MalformedFrameError: The peer's bytes are no request that is served here.
@@ -224,7 +227,7 @@ class Dispatcher:
                 raise _failed(self._entries[prepared.kind], error) from error
             if short is not None:
                 self._entries[prepared.kind].request_count += 1
-                return [short]
+                return [short] if isinstance(short, bytes) else short
             has_begun = prepared.begun is not None
         key, version, correlation_id, client_id, position = parse_request_header(frame)
         entry = self._entries.get(key << 16 | version)
@@ -248,12 +251,16 @@ class Dispatcher:
 
     def _serve_and_charge(
         self, quotas: ClientQuotas, frame: memoryview, session: Session
-    ) -> list[Piece] | Pending | None:
+    ) -> Served:
         key, version, _, client_id, _ = parse_request_header(frame)
         charge = quotas.begin(session, key, version, client_id, len(frame))
         answer = self(frame, session, is_charged=True)
         if isinstance(answer, Pending):
             answer.charge(charge)
+            return answer
+        if isinstance(answer, OwedAnswer):
+            charge.later()
+            answer.settle = charge.settle
             return answer
         return charge.settle(answer)
 

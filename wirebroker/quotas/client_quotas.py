@@ -159,10 +159,14 @@ class Charge:
 
     def wait(self, awaitable: Awaitable[Any]) -> Awaitable[Any]:
         """Note that the answer comes later; return what to await, whose steps are counted."""
-        self._ran_s += self._quotas.monotonic_s() - self._began_s
-        self._began_s = -1.0
+        self.later()
         send = getattr(awaitable, "send", None)
         return awaitable if send is None else _Counted(self, awaitable, self._quotas.monotonic_s)
+
+    def later(self) -> None:
+        """Note that the answer comes later; until then nothing runs."""
+        self._ran_s += self._quotas.monotonic_s() - self._began_s
+        self._began_s = -1.0
 
     def ran(self, seconds: float) -> None:
         """Count time that a task of the request has run."""

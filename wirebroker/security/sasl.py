@@ -35,13 +35,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from wirebroker.config.sasl import SaslSettings
-    from wirebroker.net.dispatch import Pending
+    from wirebroker.net.dispatch import Pending, Served
     from wirebroker.request import Piece
     from wirebroker.security.mechanisms import Mechanism
     from wirebroker.security.sasl_doors import SaslDoors
     from wirebroker.session import Session
 
-    Answer = list[Piece] | Pending | None
 
 logger = logging.getLogger("wirebroker.security")
 
@@ -99,7 +98,7 @@ class SaslGuard:
         """Call back once, when the client is known; None: not any more."""
         self._on_known = callback
 
-    def __call__(self, frame: memoryview, session: Session) -> Answer:
+    def __call__(self, frame: memoryview, session: Session) -> Served:
         """Serve a frame, or what it takes to be served.
 
         Raises:
@@ -124,7 +123,7 @@ class SaslGuard:
 
     # --- once it is known ---
 
-    def _serve_known(self, frame: memoryview, session: Session, ends_s: float) -> Answer:
+    def _serve_known(self, frame: memoryview, session: Session, ends_s: float) -> Served:
         now = self._doors.clock.monotonic()
         if (
             int.from_bytes(frame[:2], "big") == ApiKey.SASL_HANDSHAKE
@@ -141,7 +140,7 @@ class SaslGuard:
 
     # --- on the way there ---
 
-    def _shake_hands(self, request: Request) -> Answer:
+    def _shake_hands(self, request: Request) -> Served:
         if request.key is not ApiKey.SASL_HANDSHAKE:
             raise MalformedFrameError(f"it sends {request.key.name} before it has authenticated")
         wanted = _body_of(request).mechanism
@@ -161,7 +160,7 @@ class SaslGuard:
         self._has_bare_messages = request.version < _FIRST_FRAMED_HANDSHAKE
         return _answer(request, {"error_code": ErrorCode.NONE, "mechanisms": enabled})
 
-    def _take_message(self, request: Request) -> Answer:
+    def _take_message(self, request: Request) -> Served:
         if request.key is not ApiKey.SASL_AUTHENTICATE:
             raise MalformedFrameError(f"it sends {request.key.name} in place of SaslAuthenticate")
         message = bytes(_body_of(request).auth_bytes)
@@ -204,7 +203,7 @@ class SaslGuard:
         code = ErrorCode.SASL_AUTHENTICATION_FAILED
         return {"error_code": code, "error_message": said, "auth_bytes": b""}
 
-    def _take_bare_message(self, frame: memoryview, session: Session) -> Answer:
+    def _take_bare_message(self, frame: memoryview, session: Session) -> Served:
         """Serve a message without header, as clients before KIP-152 send them."""
         request = Request(ApiKey.SASL_AUTHENTICATE, 0, 0, None, frame, 0, session)
         if isinstance(self._mechanism, GssapiMechanism):

@@ -23,10 +23,16 @@ SHORT_VERSIONS = range(5, 14)
 
 
 class World(ProduceLine):
-    """A broker with the topic t, and a connection to it."""
+    """A broker with the topic t, and a connection to it.
+
+    Attributes:
+        last_answer: As it came, with its size.
+    """
 
     def __init__(self, server: Any, client: RawClient, topic_id: bytes) -> None:
         super().__init__(server)
+        self.server = server
+        self.last_answer = b""
         self.client = client
         self.topic_id = topic_id
         self.correlation_id = 0
@@ -40,7 +46,7 @@ class World(ProduceLine):
         for topic in request["topic_data"] if version >= 13 else ():
             topic["topic_id"] = self.topic_id
         frame = request_frame(ApiKey.PRODUCE, version, request, correlation_id=self.correlation_id)
-        answer = await self.exchange(frame)
+        self.last_answer = answer = await self.exchange(frame)
         if more.get("acks") == 0:
             assert answer == b""
             return []

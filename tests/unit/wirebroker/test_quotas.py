@@ -11,7 +11,8 @@ import pytest
 from tests.support.batches import batch
 from tests.support.raw_client import RawClient
 from tests.support.requests import append, create_topic, fetch_request, produce_request
-from tests.support.servers import broker_of, client_of, running
+from tests.support.roles import lead
+from tests.support.servers import broker_of, client_of, running, until
 from wirebroker.codecs.api_keys import SPOKEN_VERSIONS, ApiKey
 from wirebroker.codecs.errors import ErrorCode
 from wirebroker.codecs.messages import decode_response, encode_response, response_message
@@ -88,6 +89,21 @@ async def test_what_is_like_the_last_request_is_charged_as_well(tmp_path: Path) 
         assert times[:3] == [0, 0, 0]
         assert times[3] > 0
         assert broker_of(server).quotas.produced.throttled_count == 1
+
+
+async def test_what_waits_for_followers_is_charged_when_it_is_answered(tmp_path: Path) -> None:
+    async with limited(tmp_path, producer_byte_rate=100_000) as (server, client):
+        partition = broker_of(server).replicas.find("t", b"", by_id=False)[0][0]
+        lead(partition, replicas=(1, 2))
+        request = produce_request({("t", 0): batch(b"x" * 30_000)})
+        times: list[int] = []
+        for offset in range(2, 6):
+            asking = asyncio.create_task(client.ask(ApiKey.PRODUCE, 12, request))
+            await until(lambda: partition.watcher_count)
+            partition.update_follower(2, fetch_offset=offset, log_start_offset=0, broker_epoch=-1)
+            times.append((await asking).throttle_time_ms)
+        assert times[:3] == [0, 0, 0]
+        assert times[3] > 0
 
 
 async def test_without_an_answer_the_connection_is_silent_all_the_same(tmp_path: Path) -> None:
