@@ -13,11 +13,12 @@ from tests.support.produce_line import ProduceLine
 from tests.support.raw_client import request_frame
 from tests.support.requests import produce_request
 from tests.support.roles import lead, offline
-from tests.support.servers import until
+from tests.support.servers import broker_of, until
 from tests.unit.wirebroker.prepared_kit import SHORT_VERSIONS, world_of
+from wirebroker.api.owed_produce import OwedProduce, ProduceKind
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
-from wirebroker.owed_answer import OwedAnswer
+from wirebroker.storage.log.append import AppendResult
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -128,12 +129,13 @@ async def test_a_batch_sent_twice_waits_for_its_own_records(tmp_path):
     async with routine_of(tmp_path) as world:
         partition = world.partition("t")
 
-        class Noted(OwedAnswer):
-            def look(self) -> bool:
-                return partition.log.high_watermark >= self.due_offset
+        def waiting_for(offset: int) -> OwedProduce:
+            kind = ProduceKind(broker_of(world.server), 12, ("t", b""), 60_000)
+            done = AppendResult(offset - 1, offset - 1, -1, 0, is_duplicate=True)
+            return OwedProduce(kind, partition, done, 0, b"")
 
         queue = partition.owed
-        owed = {offset: Noted(b"", offset, float("inf")) for offset in (7, 5, 6)}
+        owed = {offset: waiting_for(offset) for offset in (7, 5, 6)}
         for each in owed.values():
             queue.add(each)
         assert partition.watcher_count == 3
