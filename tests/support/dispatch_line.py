@@ -31,6 +31,7 @@ class DispatchLine:
 
     Attributes:
         connection: The broker's side.
+        budget: What its memory is counted by.
     """
 
     def __init__(self, dispatch: Dispatch) -> None:
@@ -41,6 +42,7 @@ class DispatchLine:
             clock=SystemClock(),
             settings=NetworkSettings(),
         )
+        self.budget = self._table.budget
         self._transport: MemoryTransport
         self.connection: Connection
         self.connect()

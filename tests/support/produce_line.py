@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from wirebroker.broker import Broker
     from wirebroker.cluster.partition import Partition
+    from wirebroker.net.memory_budget import MemoryBudget
     from wirebroker.request import Reply, Request
     from wirebroker.server import Server
 
@@ -68,6 +69,11 @@ class ProduceLine:
         answer = await self._line.exchange(frame)
         self.short_count += self._whole_count == before
         return answer
+
+    @property
+    def budget(self) -> MemoryBudget:
+        """What requests' memory is counted by."""
+        return self._line.budget
 
     def disconnect(self) -> None:
         """Close the connection, whatever it waits for."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
+import struct
 from typing import TYPE_CHECKING, Any
 
 from wirebroker.codecs.api_keys import ApiKey, is_flexible
@@ -106,6 +107,12 @@ class RawClient:
         self._writer.close()
         with contextlib.suppress(ConnectionError):
             await self._writer.wait_closed()
+
+    def reset(self) -> None:
+        """Close the connection by a reset: the broker cannot send any more."""
+        sock = self._writer.get_extra_info("socket")
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self._writer.transport.abort()
 
 
 class BlockingClient:

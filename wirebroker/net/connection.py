@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from wirebroker.net.receive_area import ReceiveArea
     from wirebroker.net.settings import NetworkSettings
     from wirebroker.net.transport import ConnectionTransport
+    from wirebroker.request import Piece
 
     Dispatch = Callable[[memoryview, Session], Served]
 
@@ -385,16 +386,19 @@ class Connection:
     def _on_owed(self, owed: OwedAnswer) -> None:
         """Send what was ready all the time, and go on."""
         self._pending = None
+        # Who does not wait for the answer is charged all the same.
+        answer: list[Piece] = [owed.answer]
+        if owed.settle is not None:
+            answer = owed.settle(answer) or answer
         if self._is_closed:
             return
         try:
-            if owed.settle is None:
-                self._queue.send([owed.answer])
-            else:
-                self._queue.send(owed.settle([owed.answer]) or [])
+            self._queue.send(answer)
         except OSError as fault:
             self._lost(fault)
             return
+        if self._charged_bytes or self._is_large:
+            self._account(0)
         self._go_on(ANSWER_IS_DUE)
 
     # --- a peer that ends while it is waited for ---

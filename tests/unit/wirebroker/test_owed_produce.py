@@ -230,3 +230,25 @@ async def test_a_client_that_has_gone_is_not_waited_for_for_long(tmp_path):
         assert len(partition.owed) == 1
         follow(partition, 4)
         assert partition.watcher_count == 0
+
+
+async def test_a_large_request_that_is_answered_lets_others_of_its_kind_come(tmp_path):
+    async with routine_of(tmp_path, max_message_bytes="2000000") as world:
+        partition = world.partition("t")
+        sent = await begin(world, b"x" * 1_500_000)  # more than one receive takes
+        budget = world.budget
+        budget.limit_bytes = 0
+        budget.add(0)
+        other = Nobody()
+        assert not budget.may_receive(other), "memory is short, and one holds a large frame"
+        follow(partition, 4)
+        assert await outcome(sent) == (0, 3)
+        assert world.short_count == 2
+        assert budget.may_receive(other)
+
+
+class Nobody:
+    """A connection in the middle of a large frame."""
+
+    def memory_is_free(self) -> None:
+        """Go on."""

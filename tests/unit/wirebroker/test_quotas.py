@@ -106,6 +106,30 @@ async def test_what_waits_for_followers_is_charged_when_it_is_answered(tmp_path:
         assert times[3] > 0
 
 
+async def test_who_does_not_wait_for_followers_is_charged_all_the_same(tmp_path: Path) -> None:
+    async with limited(tmp_path, producer_byte_rate=100_000) as (server, client):
+        partition = broker_of(server).replicas.find("t", b"", by_id=False)[0][0]
+        lead(partition, replicas=(1, 2))
+        table, produced = server._table, broker_of(server).quotas.produced
+        assert table is not None
+        async with client_of(server) as other:
+            for offset, size in enumerate((10, 10, 500_000), 2):
+                request = produce_request({("t", 0): batch(b"x" * size)})
+                sent = await other.send(ApiKey.PRODUCE, 12, request)
+                await until(lambda: partition.watcher_count)
+                if offset == 4:
+                    assert len(partition.owed) == 1, "it waits on the short way"
+                    other.reset()
+                    await until(lambda: len(table) == 1)
+                partition.update_follower(
+                    2, fetch_offset=offset, log_start_offset=0, broker_epoch=-1
+                )
+                if offset < 4:
+                    await other.receive(ApiKey.PRODUCE, 12, sent)
+        await client.ask(ApiKey.PRODUCE, 12, produce_request({("t", 0): batch(b"x")}, acks=1))
+        assert produced.throttled_count >= 1
+
+
 async def test_without_an_answer_the_connection_is_silent_all_the_same(tmp_path: Path) -> None:
     async with limited(tmp_path, producer_byte_rate=4000, request_percentage=0.001) as (_, client):
         request = produce_request({("t", 0): batch(b"x" * 4900)}, acks=0)
