@@ -74,8 +74,11 @@ class OwnLifecycle(BrokerLifecycle):
 
     async def unfence(self) -> None:
         """Wait until this broker may serve; see BrokerLifecycle.unfence."""
+        if self.has_others and (offline := offline_ids(self._directories)):
+            await self.disks_failed(offline)  # since it has registered: nothing is led there
         await super().unfence()
         self._is_serving = True
+        self.disk_failed()
 
     async def shut_down(self) -> None:
         """Wait until this broker leads nothing any more; see BrokerLifecycle.shut_down."""
@@ -100,9 +103,12 @@ class OwnLifecycle(BrokerLifecycle):
     def disk_failed(self) -> None:
         """Have others lead what lies there; where there are none, nothing is said.
 
-        Then its partitions are out of service until a restart, and led here all the same.
+        Then its partitions are out of service until a restart, and led here all the same. Nor is
+        anything said before this broker may serve, or once it stops: who says it wants to serve.
         """
-        if self.has_others and offline_ids(self._directories):
+        mine = self._metadata.image.brokers.get(self.node_id)
+        is_active = mine is not None and mine.is_active
+        if is_active and self.has_others and offline_ids(self._directories):
             self._telling = self._begin(self._telling, self._tell_of_disks(), "failed disks")
 
     async def _tell_of_disks(self) -> None:

@@ -54,3 +54,42 @@ async def test_what_the_controller_does_not_answer_ends_with_the_broker() -> Non
         assert (key, body["offline_log_dirs"]) == (ApiKey.BROKER_HEARTBEAT, [b"d" * 16])
         await lifecycle.end()
     assert not telling()
+
+
+class RecordingController:
+    """A way to rules that answer at once; `asked` is what they were asked."""
+
+    def __init__(self, rules: InstantController, metadata: MetadataFollower) -> None:
+        self.asked: list[dict[str, Any]] = []
+        self._rules = rules
+        self._metadata = metadata
+
+    async def ask(self, key: ApiKey, body: Any) -> Any:
+        self.asked.append(body)
+        answer = self._rules.ask(key, **body)
+        self._metadata.image = self._rules.image
+        return SimpleNamespace(error_code=0, **{"is_fenced": False, **answer})
+
+
+async def test_what_fails_before_a_broker_may_serve_is_told_when_it_asks_to() -> None:
+    rules = InstantController(feature_level("metadata.version", 30))
+    one, two = (bytes([1]) * 15 + bytes([9 + each]) for each in range(2))
+    rules.register(1, log_dirs=[one, two])
+    rules.serve(2)
+    metadata = MetadataFollower(SystemClock(), rules.image)
+    controller = RecordingController(rules, metadata)
+    lifecycle = OwnLifecycle(cast("ControllerChannel", controller), metadata, node_id=1)
+    lifecycle.broker_epoch = rules.image.brokers[1].epoch
+    disks: list[Any] = [
+        SimpleNamespace(is_online=each == one, is_cordoned=False, directory_id=each)
+        for each in (one, two)
+    ]
+    lifecycle.watch_disks(disks)
+    lifecycle.disk_failed()
+    assert not telling()  # it would be let serve before it has opened its logs
+    async with asyncio.timeout(PATIENCE_S):
+        await lifecycle.unfence()
+        assert controller.asked[0]["offline_log_dirs"] == [two]
+        assert rules.image.brokers[1].log_directories == (one,)
+        assert rules.image.brokers[1].is_active
+        await lifecycle.end()
