@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from wirebroker.clock import pause
 from wirebroker.cluster.broker_lifecycle import BrokerLifecycle
 from wirebroker.cluster.data_directory import offline_ids
-from wirebroker.codecs.errors import KafkaError
+from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.coordinator.controller.cluster_image import METADATA_VERSION
 
 if TYPE_CHECKING:
@@ -165,8 +165,8 @@ class OwnLifecycle(BrokerLifecycle):
     async def _return(self) -> None:
         """Register this incarnation anew, and serve; the root of a task."""
         try:
-            await super().register(**self._registration)
-            await super().unfence()
+            while not await self._has_returned():
+                await pause(_SOON_S)
         except KafkaError as error:
             LOGGER.error(  # noqa: TRY400 - what the controller says, no mistake of ours
                 "broker %d was unregistered, and is not registered again: %s",
@@ -176,6 +176,17 @@ class OwnLifecycle(BrokerLifecycle):
         else:
             LOGGER.warning("broker %d was unregistered: it is registered again", self.node_id)
             self.disk_failed()  # it has registered all of its directories
+
+    async def _has_returned(self) -> bool:
+        """Register and serve; return whether nobody has unregistered it again meanwhile."""
+        await super().register(**self._registration)
+        try:
+            await super().unfence()
+        except KafkaError as error:
+            if error.code is not ErrorCode.STALE_BROKER_EPOCH:
+                raise
+            return False
+        return self.node_id in self._metadata.image.brokers
 
     def _begin(
         self, task: asyncio.Task[None] | None, work: Coroutine[Any, Any, None], name: str
