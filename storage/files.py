@@ -368,8 +368,12 @@ class Files:
         return len(self._cache)
 
     def exists(self, path: str) -> bool:
-        """Return whether there is a file or directory at `path`."""
-        return os.path.exists(path)
+        """Return whether one may see something at `path`; OSError if the disk doesn't tell."""
+        try:
+            os.stat(path)
+        except (FileNotFoundError, NotADirectoryError, PermissionError):
+            return False
+        return True
 
     def list_directory(self, path: str) -> list[str]:
         """Return the names in a directory, in no particular order."""

@@ -60,18 +60,21 @@ class LockedDirectories:
             StartError: One of them cannot be used; `close` lets go of the others.
         """
         cluster_id = cluster_id or self._config.optional_str("wirebroker.cluster.id")
-        paths = [str(Path(path).absolute()) for path in self._config.log_directories]
+        named = {str(Path(path).absolute()): path for path in self._config.log_directories}
+        paths = list(named)
         if self.metadata_home not in paths:
             # It knows the cluster when all others are new.
             self._of_metadata = self._open(self.metadata_home, cluster_id)
             cluster_id = self._of_metadata.cluster_id
-        for path in self._config.log_directories:
-            directory = self._open_or_fail(path, cluster_id)
+        # So does one of several, if it has the metadata log: a disk may have been replaced.
+        for path in sorted(paths, key=lambda each: each != self.metadata_home):
+            directory = self._open_or_fail(named[path], cluster_id)
             self.of_logs.append(directory)
             if not directory.has_failed:
                 cluster_id = directory.cluster_id
             for problem in directory.problems:
                 logger.warning("%s", problem)
+        self.of_logs.sort(key=lambda each: paths.index(each.path))
         self._check_any_is_left()
 
     def begin_use(self) -> None:
@@ -131,6 +134,12 @@ class LockedDirectories:
             and is_disk_failure(error)
         )
 
+    def _is_missing(self, path: str) -> bool:
+        try:
+            return not self._files.exists(path)
+        except OSError:  # nobody can tell: the disk has failed
+            return False
+
     def _open_or_fail(self, path: str, cluster_id: str | None) -> LogDirectory:
         absolute = str(Path(path).absolute())
         try:
@@ -142,7 +151,7 @@ class LockedDirectories:
             # One that is not there is a mistake of who has written log.dirs.
             if (
                 not isinstance(error, OSError)
-                or not self._files.exists(absolute)
+                or self._is_missing(absolute)
                 or not self._can_do_without(absolute, error)
             ):
                 raise

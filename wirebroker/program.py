@@ -33,8 +33,9 @@ def _leave(status: int) -> None:
     # Nothing public does it.
     atexit._run_exitfuncs()  # pyright: ignore[reportPrivateUsage]
     try:
-        sys.stdout.flush()
-        sys.stderr.flush()
+        for stream in (sys.stdout, sys.stderr):
+            if stream is not None:  # it began with that closed
+                stream.flush()
     except (OSError, ValueError):  # who has closed them is for Python to tell
         sys.exit(status)
     os._exit(status)

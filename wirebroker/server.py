@@ -527,7 +527,8 @@ class Server:
     async def _register(self) -> None:
         """Register as a broker of the cluster: what a kill has left of the last is gone by that."""
         directories = self._directories.online
-        epochs = {directory.previous_broker_epoch for directory in directories}
+        # Of one that has failed nobody knows how it was left.
+        epochs = {each.previous_broker_epoch for each in self._directories.of_logs}
         endpoints = [endpoint_of(listener, sock) for listener, sock in self._sockets]
         await self.quorum.lifecycle.register(
             cluster_id=self._directories.cluster_id,

@@ -77,7 +77,7 @@ def sort_out(
             placed = _placed_here(key, image, node_id)
             if placed is None:
                 directory.strays.append(copy.path)
-            elif _is_promised(placed, directory, image, node_id):
+            elif _is_promised(placed, directory, image, node_id, is_whole=is_whole):
                 places[key] = [directory]
                 found.promoted.add(_promote(copy, directory))
             elif is_whole:
@@ -87,11 +87,16 @@ def sort_out(
 
 
 def _is_promised(
-    placed: PartitionImage, directory: LogDirectory, image: ClusterImage, node_id: int
+    placed: PartitionImage,
+    directory: LogDirectory,
+    image: ClusterImage,
+    node_id: int,
+    *,
+    is_whole: bool,
 ) -> bool:
     """Tell whether the controller was told that the log would lie here, so that it was whole."""
     if not has_directory_assignments(image.features):
-        return True  # then nobody is told
+        return is_whole  # nobody is told; but the log may lie where it can't be looked for
     return directory_of(placed, node_id) == directory.directory_id
 
 

@@ -24,13 +24,22 @@ _SUFFIX: Final = ".properties"
 
 
 def current_profile() -> str | None:
-    """Return the name of the profile that counts; None if there is none."""
+    """Return the name of the profile that counts; None if there is none.
+
+    Raises:
+        click.ClickException: Nobody can say: a verb must not go to another cluster for that.
+    """
     named = os.environ.get(_VARIABLE)
     if named:
         return named
-    if not os.access(f"{_folder_name()}/current", os.R_OK):
+    file = f"{_folder_name()}/current"
+    try:
+        with open(file, encoding="utf-8") as content:  # noqa: PTH123 - see _folder
+            return content.read().strip() or None
+    except (FileNotFoundError, NotADirectoryError):
         return None
-    return (_folder() / "current").read_text(encoding="utf-8").strip() or None
+    except (OSError, UnicodeDecodeError) as error:
+        raise click.ClickException(f"{file} cannot be read: {error}") from None
 
 
 def profile_names() -> list[str]:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from wirebroker.clock import pause
 from wirebroker.cluster.broker_lifecycle import BrokerLifecycle
 from wirebroker.cluster.data_directory import offline_ids
-from wirebroker.codecs.errors import KafkaError
+from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.coordinator.controller.cluster_image import METADATA_VERSION
 
 if TYPE_CHECKING:
@@ -74,8 +74,11 @@ class OwnLifecycle(BrokerLifecycle):
 
     async def unfence(self) -> None:
         """Wait until this broker may serve; see BrokerLifecycle.unfence."""
+        if self.has_others and (offline := offline_ids(self._directories)):
+            await self.disks_failed(offline)  # since it has registered: nothing is led there
         await super().unfence()
         self._is_serving = True
+        self.disk_failed()
 
     async def shut_down(self) -> None:
         """Wait until this broker leads nothing any more; see BrokerLifecycle.shut_down."""
@@ -100,9 +103,12 @@ class OwnLifecycle(BrokerLifecycle):
     def disk_failed(self) -> None:
         """Have others lead what lies there; where there are none, nothing is said.
 
-        Then its partitions are out of service until a restart, and led here all the same.
+        Then its partitions are out of service until a restart, and led here all the same. Nor is
+        anything said before this broker may serve, or once it stops: who says it wants to serve.
         """
-        if self.has_others and offline_ids(self._directories):
+        mine = self._metadata.image.brokers.get(self.node_id)
+        is_active = mine is not None and mine.is_active
+        if is_active and self.has_others and offline_ids(self._directories):
             self._telling = self._begin(self._telling, self._tell_of_disks(), "failed disks")
 
     async def _tell_of_disks(self) -> None:
@@ -159,8 +165,8 @@ class OwnLifecycle(BrokerLifecycle):
     async def _return(self) -> None:
         """Register this incarnation anew, and serve; the root of a task."""
         try:
-            await super().register(**self._registration)
-            await super().unfence()
+            while not await self._has_returned():
+                await pause(_SOON_S)
         except KafkaError as error:
             LOGGER.error(  # noqa: TRY400 - what the controller says, no mistake of ours
                 "broker %d was unregistered, and is not registered again: %s",
@@ -170,6 +176,17 @@ class OwnLifecycle(BrokerLifecycle):
         else:
             LOGGER.warning("broker %d was unregistered: it is registered again", self.node_id)
             self.disk_failed()  # it has registered all of its directories
+
+    async def _has_returned(self) -> bool:
+        """Register and serve; return whether nobody has unregistered it again meanwhile."""
+        await super().register(**self._registration)
+        try:
+            await super().unfence()
+        except KafkaError as error:
+            if error.code is not ErrorCode.STALE_BROKER_EPOCH:
+                raise
+            return False
+        return self.node_id in self._metadata.image.brokers
 
     def _begin(
         self, task: asyncio.Task[None] | None, work: Coroutine[Any, Any, None], name: str

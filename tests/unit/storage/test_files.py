@@ -235,6 +235,19 @@ def test_the_size_of_a_file_that_is_renamed_meanwhile_is_found(tmp_path, monkeyp
     assert file.size() == 3
 
 
+def test_what_a_disk_does_not_tell_is_not_taken_for_a_file_that_is_gone(tmp_path, monkeypatch):
+    files = Files()
+    assert files.exists(f"{tmp_path}")
+    assert not files.exists(f"{tmp_path}/a")
+
+    def broken(path, **_how):
+        raise OSError(errno.EIO, os.strerror(errno.EIO), path)
+
+    monkeypatch.setattr(os, "stat", broken)
+    with pytest.raises(OSError, match=os.strerror(errno.EIO)):
+        files.exists(f"{tmp_path}/a")
+
+
 def test_a_renamed_file_is_not_taken_for_the_one_that_has_its_name_now(tmp_path, monkeypatch):
     files = Files()
     file = files.data(f"{tmp_path}/a")

@@ -29,6 +29,12 @@ def test_what_is_to_be_done_at_the_end_is_done_with_and_without_threads(also):
     assert done.returncode == 0
 
 
+def test_who_has_closed_the_output_learns_the_status_too():
+    for status, verb in ((0, "--version"), (2, "nonsense")):
+        shell = ["sh", "-c", 'exec "$0" "$@" >&- 2>&-', sys.executable, "-c", _MAIN, verb]
+        assert subprocess.run(shell, timeout=60, check=False).returncode == status
+
+
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device of Linux")
 def test_output_that_cannot_be_written_is_no_success():
     with Path("/dev/full").open("w") as full:

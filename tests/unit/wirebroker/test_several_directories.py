@@ -7,7 +7,8 @@ import contextlib
 import errno
 import os
 import shutil
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -24,24 +25,32 @@ from tests.support.servers import (
     running,
     until,
 )
+from wirebroker.cluster.found_copies import sort_out
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
 from wirebroker.codecs.metadata_records import RecordType, metadata_record
 from wirebroker.config import StartError
-from wirebroker.coordinator.controller.cluster_image import LOST_DIRECTORY, directory_of
+from wirebroker.coordinator.controller.cluster_image import (
+    LOST_DIRECTORY,
+    MIGRATING_DIRECTORY,
+    ClusterImage,
+    PartitionImage,
+    TopicImage,
+    directory_of,
+)
 from wirebroker.coordinator.controller.operation import ControllerResult
+from wirebroker.membership.own_lifecycle import OwnLifecycle
 from wirebroker.server import Server
+from wirebroker.storage.files import Files
+from wirebroker.storage.log_directory import LogDirectory, PartitionDirectory
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
-    from pathlib import Path
 
     from wirebroker.cluster.data_directory import DataDirectory
     from wirebroker.config import Config
-    from wirebroker.coordinator.controller.cluster_image import ClusterImage, PartitionImage
     from wirebroker.coordinator.controller.operation import Operation
     from wirebroker.coordinator.outcome import Moment
-    from wirebroker.storage.files import Files
 
 PARTITIONS = 4
 
@@ -257,6 +266,81 @@ async def test_a_directory_that_nobody_knows_is_one_that_has_failed(
         assert [each.is_online for each in broker_of(server).replicas.directories] == [True, False]
         await create_topic(client, "t", 3)
     assert (two / "meta.properties").read_text() == damaged
+
+
+class ShutDown(FailingFiles):
+    """A file system that says nothing of a directory, as XFS after it has shut down."""
+
+    def __init__(self, directory: Path) -> None:
+        super().__init__()
+        self._directory = str(directory)
+
+    def exists(self, path: str) -> bool:
+        self._check(path)
+        return super().exists(path)
+
+    def make_directory(self, path: str) -> None:
+        self._check(path)
+        super().make_directory(path)
+
+    def _check(self, path: str) -> None:
+        if path.startswith(self._directory):
+            raise OSError(errno.EIO, os.strerror(errno.EIO), path)
+
+
+async def test_a_start_goes_on_without_a_disk_that_says_nothing_and_was_not_left_clean(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, two = tmp_path / "one", tmp_path / "two"
+    async with running(one, two):
+        pass
+    told: list[int] = []
+    register = OwnLifecycle.register
+
+    async def noted(self: OwnLifecycle, **said: Any) -> None:
+        told.append(said["previous_broker_epoch"])
+        await register(self, **said)
+
+    monkeypatch.setattr(OwnLifecycle, "register", noted)
+    server = Server(config_of(one, two), files=ShutDown(two))
+    async with asyncio.timeout(PATIENCE_S):
+        await server.start()
+        assert [each.is_online for each in broker_of(server).replicas.directories] == [True, False]
+        await server.stop()
+    assert told == [-1]  # Kafka's brokers say so, too, when a directory is missing
+
+
+async def test_a_new_directory_belongs_to_the_cluster_of_the_metadata_log(tmp_path: Path) -> None:
+    one, two = tmp_path / "one", tmp_path / "two"
+    settings = {"metadata.log.dir": str(two)}
+    async with running(two, settings=settings) as server:
+        cluster_id = broker_of(server).cluster_id
+    async with running(one, two, settings=settings) as server:
+        assert broker_of(server).cluster_id == cluster_id
+        assert [each.path for each in broker_of(server).replicas.directories] == [
+            str(one),
+            str(two),
+        ]
+
+
+def test_a_copy_may_be_half_where_nobody_is_told_and_the_log_cannot_be_looked_for(
+    tmp_path: Path,
+) -> None:
+    """Of a cluster whose metadata says nothing of directories."""
+    one = LogDirectory.open(str(tmp_path / "one"), Files(), node_id=1)
+    topic_id = b"t" * 16
+    path = one.future_path("t", 0)
+    one.create_future_directory(path, topic_id)
+    one.futures.append(PartitionDirectory("t", 0, path, topic_id))
+    placed = PartitionImage(0, (1,), (1,), 1, 0, 0, (MIGRATING_DIRECTORY,))
+    topic = TopicImage("t", topic_id, {0: placed})
+    image = ClusterImage(
+        topics={"t": topic}, topics_by_id={topic_id: topic}, features={"metadata.version": 16}
+    )
+    assert not sort_out([one], image, node_id=1, is_whole=False).promoted
+    assert [each.suffix for each in (tmp_path / "one").glob("t-0.*")] == [Path(path).suffix]
+    assert sort_out([one], image, node_id=1, is_whole=True).promoted == {one.partition_path("t", 0)}
+    one.close()
 
 
 @pytest.mark.parametrize("failing", [["one"], ["one", "two"], ["other"]])

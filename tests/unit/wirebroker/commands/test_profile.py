@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import builtins
+import errno
 import os
 import subprocess
 import sys
@@ -52,6 +54,26 @@ def test_settings_come_and_go_and_secrets_are_hidden(capsys, home):
     assert said(capsys, "profile", "delete", "a")[0] == 0
     assert said(capsys, "profile", "list")[1] == ""
     assert said(capsys, "profile", "show")[0] == 2
+
+
+def test_no_other_cluster_is_asked_because_the_choice_cannot_be_read(
+    verbs, capsys, home, monkeypatch
+):
+    monkeypatch.setenv("WIREBROKER_BOOTSTRAP", verbs.bootstrap)
+    assert said(capsys, "profile", "set", "a", "client.id=me")[0] == 0
+    assert said(capsys, "profile", "use", "a")[0] == 0
+    opened = builtins.open
+
+    def refuse(file, *how, **more):
+        if str(file) == str(home / "current"):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(file))
+        return opened(file, *how, **more)
+
+    monkeypatch.setattr(builtins, "open", refuse)
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    status, _, error = said(capsys, "cluster")
+    assert (status, error.count("\n")) == (2, 1)
+    assert f"{home}/current cannot be read" in error
 
 
 @pytest.mark.parametrize("name", ["../x", "", ".x", "a/b", "x" * 65])
