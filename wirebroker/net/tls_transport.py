@@ -124,7 +124,8 @@ class TlsTransport(TlsReadiness):
                 return
         except OSError as error:
             self._break(error)
-            return
+        # Whoever sends hears of a fault by that; without a reader nobody else does, and the carrier
+        # would tell of its end in each turn.
         if self._writer is not None:
             self._writer()
         else:
