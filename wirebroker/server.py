@@ -365,6 +365,7 @@ class Server:
         assert self.listeners is not None
         assert self._compactor is not None
         self._compactor.config_changed()
+        self.listeners.close_gone(config)
         self._sasl.use_listeners(listeners_of(config))
         await self._tls.use_listeners(listeners_of(config))
         await self.listeners.follow(config)

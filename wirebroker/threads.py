@@ -59,6 +59,7 @@ _LARGE_CODING_BYTES = 1 << 20
 
 _pools: dict[Work, ThreadPoolExecutor] = {}
 _running: set[asyncio.Future[Any]] = set()
+_ends: dict[asyncio.Future[Any], Callable[[], None]] = {}
 
 
 def begin_in_thread(
@@ -85,6 +86,12 @@ async def in_thread(
     return await begin_in_thread(work, function, *arguments)
 
 
+def end_with_loop(work: asyncio.Future[Any], end: Callable[[], None]) -> None:
+    """Have something that may wait for long ended by `until_idle`, when its loop is to close."""
+    _ends[work] = end
+    work.add_done_callback(_ends.pop)
+
+
 def coding(size: int) -> Work:
     """Return the class for parsing or encoding something of `size` bytes."""
     return Work.CODING if size <= _LARGE_CODING_BYTES else Work.LARGE_CODING
@@ -94,4 +101,7 @@ async def until_idle() -> None:
     """Wait until no thread works for this event loop, which may then be closed."""
     loop = asyncio.get_running_loop()
     while mine := [each for each in _running if each.get_loop() is loop]:
+        for work in mine:
+            if work in _ends:
+                _ends[work]()
         await asyncio.wait(mine)

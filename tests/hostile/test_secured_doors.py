@@ -57,6 +57,12 @@ class Doors:
     def within_tls(self, listener: str = "SSL") -> socket.socket:
         return self._context.wrap_socket(self.raw(listener), server_hostname="localhost")
 
+    def name_in_log(self, sock: socket.socket) -> str:
+        """Return what lines about a connection have: its port may be another listener's as well."""
+        host, port = sock.getsockname()[:2]
+        listener = {number: name for name, number in self.ports.items()}[sock.getpeername()[1]]
+        return f"{host}:{port} on {listener}"
+
     def log_in(self, sock: socket.socket) -> socket.socket:
         sock.sendall(request_frame(ApiKey.SASL_HANDSHAKE, 1, {"mechanism": "PLAIN"}))
         assert receive_answer(sock) is not None
@@ -68,6 +74,7 @@ class Doors:
 
 OPEN: dict[str, Callable[[Doors], socket.socket]] = {
     "below TLS": lambda doors: doors.raw("SSL"),
+    "below TLS, with a login": lambda doors: doors.raw("SASL_SSL"),
     "within TLS": lambda doors: doors.within_tls(),
     "before a login": lambda doors: doors.raw("SASL_PLAINTEXT"),
     "before a login within TLS": lambda doors: doors.within_tls("SASL_SSL"),
@@ -102,13 +109,13 @@ def test_a_frame_that_is_none_costs_its_connection_and_one_line(doors: Doors, do
         before = broker.begin_memory_watch()
         for case, (data, cause) in REFUSED.items():
             with OPEN[door](doors) as sock:
-                host, port = sock.getsockname()[:2]
+                name = doors.name_in_log(sock)
                 with contextlib.suppress(ConnectionError):
                     sock.sendall(data)
-                if door == "below TLS" and len(data) < 5:
+                if door.startswith("below TLS") and len(data) < 5:
                     sock.shutdown(socket.SHUT_WR)
                 assert is_closed(sock), case
-            (line,) = broker.lines_about(f"{host}:{port}")
+            (line,) = broker.lines_about(name)
             assert "closing" in line, case
             if door.startswith(("after", "within")):
                 assert cause in line, case
@@ -118,14 +125,19 @@ def test_a_frame_that_is_none_costs_its_connection_and_one_line(doors: Doors, do
 
 def test_whoever_is_slow_is_closed_in_time(doors: Doors) -> None:
     with contextlib.ExitStack() as stack:
-        socks = {door: stack.enter_context(way(doors)) for door, way in OPEN.items()}
-        names = ["{}:{}".format(*sock.getsockname()[:2]) for sock in socks.values()]
+        socks: dict[str, socket.socket] = {}
+        names: list[str] = []
+        for door, way in OPEN.items():
+            socks[door] = stack.enter_context(way(doors))
+            names.append(doors.name_in_log(socks[door]))
         began = time.perf_counter()
         for door, sock in socks.items():
             # The beginning of a hello for TLS, and of a frame for what is within.
-            hello = b"\x16\x03"
+            begun = struct.pack(">i", 1000) + bytes(9)
+            if door.startswith("below TLS"):
+                begun = b"\x16\x03"
             with contextlib.suppress(ConnectionError, ssl.SSLError):  # it has had its time
-                sock.sendall(hello if door == "below TLS" else struct.pack(">i", 1000) + bytes(9))
+                sock.sendall(begun)
         assert [door for door, sock in socks.items() if not is_closed(sock)] == []
         # Logins have as long as that in all, and had begun some time before.
         assert time.perf_counter() - began > FRAME_DEADLINE_MS / 1000 * 0.5

@@ -27,6 +27,7 @@ from wirebroker.authorization.ruling import (
     denied_resource,
     of_cluster,
     split,
+    told,
     with_field,
 )
 from wirebroker.codecs.acls import Operation, Resource
@@ -84,10 +85,9 @@ def create_topics(asked: AskedRequest) -> Steps[Ruling]:
         if count % STEP == 0:
             yield
     body.topics = [topic for topic in body.topics if topic.name not in hidden]
-    failures: list[Fields] = [
-        {"name": name, "error_code": int(TOPIC_DENIED), "error_message": "Authorization failed."}
-        for name in hidden
-    ]
+    failures = yield from told(
+        hidden, lambda name: _denied_topic(name, error_message="Authorization failed.")
+    )
 
     def merge(answer: Mapping[str, Any]) -> Steps[Mapping[str, Any]]:
         topics: list[Mapping[str, Any]] = []
@@ -98,6 +98,10 @@ def create_topics(asked: AskedRequest) -> Steps[Ruling]:
         return with_field(answer, "topics", [*topics, *failures])
 
     return Ruling(merge=merge)
+
+
+def _denied_topic(name: str, *, error_message: str | None) -> Fields:
+    return {"name": name, "error_code": int(TOPIC_DENIED), "error_message": error_message}
 
 
 def _without_configs(topic: Fields) -> Fields:
@@ -160,10 +164,7 @@ def create_partitions(asked: AskedRequest) -> Steps[Ruling]:
     body.topics, others = yield from split(
         asked.asking, ALTER_TOPIC, body.topics, lambda t: str(t.name)
     )
-    failures = [
-        {"name": topic.name, "error_code": int(TOPIC_DENIED), "error_message": None}
-        for topic in others
-    ]
+    failures = yield from told(others, lambda topic: _denied_topic(topic.name, error_message=None))
     return adding("results", failures)
 
 

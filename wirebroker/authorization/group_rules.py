@@ -23,6 +23,7 @@ from wirebroker.authorization.ruling import (
     named,
     refused,
     split,
+    told,
     with_field,
 )
 from wirebroker.codecs.acls import Resource
@@ -71,7 +72,7 @@ def describe_groups(asked: AskedRequest) -> Steps[Ruling]:
     """Describe the groups that may be described; tell what else may be done to each."""
     asking, body = asked.asking, asked.body
     body.groups, others = yield from split(asking, DESCRIBE_GROUP, body.groups, str)
-    failures = [{"group_id": each, "error_code": int(GROUP_DENIED)} for each in others]
+    failures = yield from told(others, _denied_group)
 
     def merge(answer: Mapping[str, Any]) -> Steps[Mapping[str, Any]]:
         groups: list[dict[str, Any]] = []
@@ -102,10 +103,12 @@ def delete_groups(asked: AskedRequest) -> Steps[Ruling]:
     """Delete the groups that may be deleted."""
     body = asked.body
     body.groups_names, others = yield from split(asked.asking, DELETE_GROUP, body.groups_names, str)
-    failures = [
-        {"group_id": each, "error_code": int(GROUP_DENIED)} for each in dict.fromkeys(others)
-    ]
+    failures = yield from told(dict.fromkeys(others), _denied_group)
     return adding("results", failures)
+
+
+def _denied_group(group_id: str) -> Fields:
+    return {"group_id": group_id, "error_code": int(GROUP_DENIED)}
 
 
 def offset_commit(asked: AskedRequest) -> Steps[Ruling]:

@@ -155,6 +155,18 @@ def kept(
     return found
 
 
+def told(
+    elements: Iterable[_Element], telling: Callable[[_Element], Fields]
+) -> Steps[list[Fields]]:
+    """Return what is told of each element; in steps."""
+    found: list[Fields] = []
+    for count, each in enumerate(elements, 1):
+        found.append(telling(each))
+        if count % STEP == 0:
+            yield
+    return found
+
+
 def with_field(answer: Mapping[str, Any], field: str, value: Any) -> Mapping[str, Any]:
     """Return an answer with another value; what is large stays so."""
     fields = {**answer, field: value}

@@ -65,14 +65,18 @@ class OpenListeners:
         for listener in self._by_name.values():
             listener.close()
 
-    async def follow(self, config: Config) -> None:
-        """Take over limits, close the listeners that are gone and open those that are new."""
-        settings = NetworkSettings.from_config(config, self._hosts.addresses)
-        wanted = listeners_of(config)
-        for name in self._by_name.keys() - {listener.name for listener in wanted}:
+    def close_gone(self, config: Config) -> None:
+        """Close those that are gone; to be done while it is known what they ask of clients."""
+        wanted = {listener.name for listener in listeners_of(config)}
+        for name in self._by_name.keys() - wanted:
             self._by_name.pop(name).close()
             self._table.close_listener(name)
             logger.info("%s is closed", name)
+
+    async def follow(self, config: Config) -> None:
+        """Take over limits, and open the listeners that are new."""
+        settings = NetworkSettings.from_config(config, self._hosts.addresses)
+        wanted = listeners_of(config)
         self._table.use_settings(settings)
         await self._look_up_hosts(config)
         for each in wanted:

@@ -124,7 +124,8 @@ class TlsTransport(TlsReadiness):
                 return
         except OSError as error:
             self._break(error)
-            return
+        # Whoever sends hears of a fault by that; without a reader nobody else does, and the carrier
+        # would tell of its end in each turn.
         if self._writer is not None:
             self._writer()
         else:
@@ -170,7 +171,7 @@ class TlsTransport(TlsReadiness):
 
     def _on_deadline(self) -> None:
         self._refuse(TlsFailedError("it took too long (wirebroker.authentication.deadline.ms)"))
-        self._look()
+        self._tell()  # now: a login's deadline is the same, and would be a line more
 
     def _refuse(self, error: TlsFailedError) -> None:
         """End with a line in the log."""

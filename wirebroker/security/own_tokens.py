@@ -2,7 +2,8 @@
 
 One of a server is used for four fifths of its time, by all connections; a file is read each time.
 What a server cannot do now it is asked again; what it refuses is told at once. One thread asks a
-server, however many logins wait for it, in whatever loops: one that is slow holds nobody else.
+server, however many logins wait for it, in whatever loops: one that is slow holds nobody else, and
+no loop that ends (threads.until_idle).
 
 Source: Kafka's HttpJwtRetriever, FileJwtRetriever, ExpiringCredentialRefreshingLogin.
 """
@@ -15,11 +16,12 @@ import json
 import math
 import threading
 from concurrent.futures import Future
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, cast
 from urllib.parse import quote_plus
 
-from wirebroker.security.web import WebAddress, WebError, ask
-from wirebroker.threads import Work, begin_in_thread, in_thread
+from wirebroker.security.web import Ending, WebAddress, WebError, ask
+from wirebroker.threads import Work, begin_in_thread, end_with_loop, in_thread
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -36,10 +38,29 @@ class NoTokenError(Exception):
     """We have no token; no secret is in the text."""
 
 
+class _Asking:
+    """What a thread asks a server, as long as somebody waits for it."""
+
+    __slots__ = ("_is_over", "ending")
+
+    def __init__(self) -> None:
+        self.ending = Ending()
+        self._is_over = threading.Event()
+
+    def pause(self, seconds: float) -> bool:
+        """Wait before asking again; return whether there is no use in that any more."""
+        return self._is_over.wait(seconds)
+
+    def end(self) -> None:
+        """Have the thread fail, now and from now on."""
+        self._is_over.set()
+        self.ending.end()
+
+
 class OwnTokens:
     """Where tokens of one login come from."""
 
-    __slots__ = ("_clock", "_lock", "_login", "_pauses", "_token", "_until_ms", "_waiting")
+    __slots__ = ("_clock", "_lock", "_login", "_token", "_until_ms", "_waiting")
 
     # _waiting is not empty => a thread asks the server, and answers all of them.
 
@@ -48,7 +69,6 @@ class OwnTokens:
         self._clock = clock
         self._lock = threading.Lock()
         self._waiting: list[Future[str]] = []
-        self._pauses = threading.Event()  # never set: it is waited for in vain
         self._token = ""
         self._until_ms = 0.0
 
@@ -70,15 +90,24 @@ class OwnTokens:
             self._waiting.append(answer)
             is_first = len(self._waiting) == 1
         if is_first:
-            begin_in_thread(Work.OUR_TOKENS, self._answer_all, login.token_url)
+            asking = _Asking()
+            work = begin_in_thread(Work.OUR_TOKENS, self._answer_all, login.token_url, asking)
+            end_with_loop(work, partial(self._give_up, asking))
         return await asyncio.wrap_future(answer)
 
-    def _answer_all(self, url: str) -> None:
+    def _give_up(self, asking: _Asking) -> None:
+        """End what is asked, unless somebody waits for it still, in another loop."""
+        with self._lock:
+            is_awaited = not all(each.cancelled() for each in self._waiting)
+        if not is_awaited:
+            asking.end()
+
+    def _answer_all(self, url: str, asking: _Asking) -> None:
         """Ask the server, and give what it says to all who wait; in a thread."""
         token, until_ms = "", 0.0
         fault: Exception | None = None
         try:
-            token = self._ask_until_answered(url)
+            token = self._ask_until_answered(url, asking)
             until_ms = self._use_until_ms(token)
         except Exception as error:  # noqa: BLE001 - raised where it is waited for
             fault = error
@@ -99,20 +128,20 @@ class OwnTokens:
         parts = (json.dumps(each).encode() for each in ({"alg": "none"}, claims))
         return ".".join(base64.urlsafe_b64encode(each).decode().rstrip("=") for each in parts) + "."
 
-    def _ask_until_answered(self, url: str) -> str:
+    def _ask_until_answered(self, url: str, asking: _Asking) -> str:
         login = self._login
         end_s = self._clock.monotonic() + login.most_retry_ms / 1000
         pause_s = login.retry_ms / 1000
         while True:
             try:
-                return self._ask(url)
+                return self._ask(url, asking.ending)
             except WebError as error:
-                if not error.passes or self._clock.monotonic() + pause_s > end_s:
+                is_last = not error.passes or self._clock.monotonic() + pause_s > end_s
+                if is_last or asking.pause(pause_s):
                     raise NoTokenError(f"{url} gives no token: {error}") from None
-            self._pauses.wait(pause_s)
             pause_s *= 2
 
-    def _ask(self, url: str) -> str:
+    def _ask(self, url: str, ending: Ending) -> str:
         login = self._login
         context = None
         if login.tls is not None:
@@ -128,7 +157,7 @@ class OwnTokens:
             "Content-Type": "application/x-www-form-urlencoded",
         }
         address = WebAddress(url, context, login.connect_s, login.answer_s)
-        answer = ask(address, headers=headers, body=body.encode())
+        answer = ask(address, headers=headers, body=body.encode(), ending=ending)
         try:
             found: Any = json.loads(answer)
         except (ValueError, RecursionError):

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import logging
 import os
+import socket
 import ssl
 import struct
 import threading
@@ -351,6 +352,22 @@ async def test_a_peer_that_ends_gives_up_what_waits(tmp_path: Path) -> None:
         await server.until(lambda: ended)
         server.waiting[0].set_result([b""])
         await server.until(lambda: not len(server.table))
+
+
+async def test_a_peer_that_is_gone_while_nothing_is_read_of_it_is_let_go_of(tmp_path: Path) -> None:
+    async with serve_tls() as server:
+        server.pieces = [b"x" * (8 * MIB)]
+        client = await secured(server, client_side(tmp_path))
+        client.send(frame(FETCH) + frame(METADATA))
+        (connection,) = server.table._connections
+        await server.until(lambda: connection._queue.unsent_bytes)
+        client.send(frame(METADATA))
+        await server.until(lambda: not connection._is_reading)
+        sock = client.writer.get_extra_info("socket")
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        client.writer.transport.abort()
+        await server.until(lambda: not len(server.table))
+        assert connection._transport.descriptor == -1
 
 
 async def test_handshakes_take_turns(tmp_path: Path) -> None:

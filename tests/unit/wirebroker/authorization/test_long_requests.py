@@ -209,6 +209,18 @@ def test_so_does_one_of_the_controllers(key: ApiKey) -> None:
     assert steps_of(lambda each: rule_on(whole, each), request) >= MANY // STEP
 
 
+@pytest.mark.parametrize("key", [ApiKey.DESCRIBE_GROUPS, ApiKey.DELETE_GROUPS])
+def test_groups_that_are_denied_are_told_of_in_steps(key: ApiKey) -> None:
+    assert steps_of(BROKER_RULES[key], asked(key, *LONG[key])) >= 2 * MANY // STEP
+
+
+@pytest.mark.parametrize("key", [ApiKey.CREATE_TOPICS, ApiKey.CREATE_PARTITIONS])
+def test_topics_that_are_denied_are_told_of_in_steps(key: ApiKey) -> None:
+    request = asked(key, *LONG_OF_CONTROLLER[key])
+    whole = ControllerRequest(key, request.version, request.body)
+    assert steps_of(lambda each: rule_on(whole, each), request) >= 2 * MANY // STEP
+
+
 @pytest.mark.parametrize("key", ANSWERS, ids=lambda key: key.name)
 def test_what_is_denied_is_put_into_the_answer_in_steps(key: ApiKey) -> None:
     assert_merged_in_steps(key, *ANSWERS[key], is_open=False)

@@ -33,7 +33,7 @@ from wirebroker.net.client.errors import AuthenticationFailedError
 from wirebroker.net.client.settings import ClientSettings, PeerAddress
 from wirebroker.security.outgoing import Way, way_of
 from wirebroker.security.own_tokens import NoTokenError, OwnTokens
-from wirebroker.threads import Work
+from wirebroker.threads import Work, until_idle
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -241,6 +241,27 @@ async def test_however_many_wait_for_a_slow_server_nobody_else_does(tmp_path: Pa
         assert [type(each) for each in await asyncio.gather(*others, return_exceptions=True)] == [
             NoTokenError
         ] * len(others)
+        assert len(slow.asked) == 1
+
+
+@pytest.mark.parametrize("status", [200, 503])
+async def test_a_stop_waits_for_no_server_of_tokens(status: int) -> None:
+    with web_server() as slow:
+        slow.dribble, slow.status = status == 200, status
+        login = OAuthLogin(
+            token_url=slow.url(),
+            client_id="us",
+            answer_s=60.0,
+            retry_ms=60_000,
+            most_retry_ms=120_000,
+        )
+        wanted = asyncio.create_task(OwnTokens(login, SystemClock()).token())
+        while not slow.asked:
+            await pause(0.005)
+        wanted.cancel()
+        await asyncio.wait([wanted])
+        async with asyncio.timeout(20):
+            await until_idle()
         assert len(slow.asked) == 1
 
 

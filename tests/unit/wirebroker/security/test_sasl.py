@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import contextlib
 import logging
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.support.ports import HOST
 from tests.support.raw_client import RawClient
 from tests.support.sasl_clients import (
     CLIENT_NONCE,
@@ -23,11 +25,15 @@ from tests.support.sasl_clients import (
     shake_hands,
 )
 from tests.support.servers import client_of, running
-from wirebroker.clock import SystemClock
+from tests.support.tls_files import tls_configs
+from tests.unit.wirebroker.test_threads import blocked
+from wirebroker.clock import SystemClock, next_turn
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
 from wirebroker.codecs.scram import salted_password
+from wirebroker.config import Config
 from wirebroker.security.first_users import first_users
+from wirebroker.threads import Work
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -40,6 +46,7 @@ SCRAM = {
     **sasl_listener("SCRAM-SHA-256", "SCRAM-SHA-512", "PLAIN"),
     "connection.failed.authentication.delay.ms": "1",
 }
+BETWEEN_BY_TLS = {"security.inter.broker.protocol": "SSL"}
 FAILED = ErrorCode.SASL_AUTHENTICATION_FAILED
 
 
@@ -72,6 +79,23 @@ async def test_who_gives_the_password_is_served(tmp_path: Path) -> None:
         assert await is_served(client)
         again = await shake_hands(client, "PLAIN")
         assert (again.error_code, again.mechanisms) == (ErrorCode.ILLEGAL_SASL_STATE, [])
+
+
+async def test_a_listener_that_goes_serves_nobody_without_a_login(tmp_path: Path) -> None:
+    """Not even while the keys of the others are read."""
+    both = f"SSL://{HOST}:0,SASL_PLAINTEXT://{HOST}:0"
+    settings = {**PLAIN, **tls_configs(tmp_path), "listeners": both}
+    async with running(tmp_path / "data", settings=settings) as server:
+        assert server.listeners is not None
+        port = server.listeners["SASL_PLAINTEXT"].port
+        one = Config({**settings, "listeners": f"SSL://{HOST}:0"} | BETWEEN_BY_TLS)
+        async with blocked(Work.LISTENERS):
+            change = asyncio.create_task(server._use_config(one))
+            await next_turn()
+            with pytest.raises(ConnectionError):
+                await asyncio.open_connection(HOST, port)
+            assert not change.done()
+        await change
 
 
 async def test_clients_from_before_kip_152_are_served(tmp_path: Path) -> None:
