@@ -162,8 +162,8 @@ class TlsTransport(TlsReadiness):
                 handshake.end()
         except TlsFailedError as error:
             self._refuse(error)
-        except OSError as error:
-            self._break(error)
+        except OSError as fault:
+            self._break(fault)
         if self._reader is not None:
             self._carrier.sockets.add_reader(self._carrier.descriptor, self._on_carrier_readable)
         self._count()

@@ -108,6 +108,14 @@ _level("compression.lz4.level", "lz4", "1", "12")
 _level("compression.zstd.level", "zstd", "1", "19")
 
 
+@probe("cordoned.log.dirs")
+async def _cordoned_directories(w: World) -> None:
+    directory = (await w.topic()).directory
+    assert not directory.is_cordoned
+    await w.set(("cordoned.log.dirs", "*"))
+    assert directory.is_cordoned
+
+
 @probe("message.max.bytes")
 async def _message_bytes(w: World) -> None:
     await w.topic()

@@ -293,7 +293,7 @@ async def test_a_copy_is_not_the_log_because_the_disk_of_that_is_gone(
         async with running(one, two, settings=settings) as server, client_of(server) as client:
             if is_replaced:
                 await check(client, 0)
-                assert [each.name.endswith("-stray") for each in two.glob("t-0.*")] == [True]
+                assert len(list(two.glob("t-0.*-stray"))) == 1  # a new copy may be on its way
                 return
             assert not held(server).directory.is_online
             assert futures(two) == left
