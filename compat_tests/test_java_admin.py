@@ -99,7 +99,7 @@ def test_kafka_configs_describes_a_broker(broker: Broker) -> None:
 
 
 def test_kafka_get_offsets_finds_first_last_latest_and_by_time(broker: Broker, topic: str) -> None:
-    topics.create(broker.bootstrap, topic)
+    topics.create(broker.bootstrap, topic, configs=topics.KEPT)
     times_ms = [1_700_000_000_000, 1_700_000_009_000, 1_700_000_005_000]
     messages = [Message(b"%d" % n, timestamp_ms=at_ms) for n, at_ms in enumerate(times_ms)]
     LIBRARIES[0].produce(broker.bootstrap, topic, messages)

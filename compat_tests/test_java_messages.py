@@ -36,7 +36,7 @@ def console_lines(broker: Broker, topic: str, start: str, count: int) -> list[st
 def test_the_console_consumer_reads_what_every_library_wrote_with_every_codec(
     broker: Broker, topic: str
 ) -> None:
-    topics.create(broker.bootstrap, topic)
+    topics.create(broker.bootstrap, topic, configs=topics.KEPT)
     expected: list[str] = []
     for client in LIBRARIES:
         for codec in CODECS:

@@ -33,7 +33,7 @@ SMALL_FILES = {"segment.bytes": "1048576", "index.interval.bytes": "1024"}
 def filled(broker: Broker) -> str:
     """Return a topic with COUNT messages, one a second, in batches of several codecs."""
     name = f"positions-{broker.port}-{threading.get_ident()}"
-    topics.create(broker.bootstrap, name, configs=SMALL_FILES)
+    topics.create(broker.bootstrap, name, configs=SMALL_FILES | topics.KEPT)
     for codec, first in (("none", 0), ("zstd", COUNT // 2)):
         messages = [
             Message(b"value %03d " % n * 500, b"k%d" % n, timestamp_ms=FIRST_MS + STEP_MS * n)

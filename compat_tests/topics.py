@@ -7,6 +7,9 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from compat_tests.clients.message import WAIT_S
 from tests.support.waiting import eventually
 
+# For records with timestamps of years ago: 30 s after its start a broker looks for what is too old.
+KEPT = {"retention.ms": "-1"}
+
 
 def create(
     bootstrap: str,
