@@ -21,14 +21,14 @@ _RETRIED = (KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._TIM
 class Watcher:
     """Reads on while the topic grows, and over restarts of its broker.
 
-    The end of a partition is its last stable offset: no transaction that reaches below it is open,
-    so whenever the reader stands there, it has a transaction's records of this partition all or
-    none.
+    A writer's transactions come one behind the other, so of an earlier one the reader has all
+    records of a partition when it sees the next one's. (At the end, which is the last stable
+    offset, it may have a part: the rest lies behind the first record of another that is open.)
 
     Attributes:
         seen: How often each value has come.
         ended: Partitions whose end the reader has stood at.
-        ends: How often the reader stood at the end of a partition and counted.
+        ends: How often the reader stood at the end of a partition.
         wholes: Transaction -> how many records each of its partitions has.
     """
 
@@ -40,7 +40,8 @@ class Watcher:
         self.ends = 0
         self.wholes: dict[str, list[int]] = {}
         self.parts: list[Counter[str]] = [Counter() for _ in range(partitions)]
-        self._unfinished: list[set[str]] = [set() for _ in range(partitions)]
+        # By partition: of each writer the transaction that is here in part.
+        self._unfinished: list[dict[str, str]] = [{} for _ in range(partitions)]
         settings = {
             "isolation.level": "read_committed",
             "enable.partition.eof": True,
@@ -61,7 +62,8 @@ class Watcher:
             if error is None:
                 self._take(message)
             elif error.code() == KafkaError._PARTITION_EOF:
-                self._stand_at_end(message.partition() or 0)
+                self.ends += 1
+                self.ended.add(message.partition() or 0)
             else:
                 assert error.code() in _RETRIED or error.retriable(), error
 
@@ -91,16 +93,11 @@ class Watcher:
         self.parts[partition][transaction] += 1
         count = self.parts[partition][transaction]
         assert count <= whole[partition], f"{transaction} has {count} records of {whole[partition]}"
+        writer, unfinished = transaction.rpartition("-")[0], self._unfinished[partition]
+        before = unfinished.pop(writer, transaction)
+        assert before == transaction, f"{transaction} begins, and {before} is here in part"
         if count < whole[partition]:
-            self._unfinished[partition].add(transaction)
-        else:
-            self._unfinished[partition].discard(transaction)
-
-    def _stand_at_end(self, partition: int) -> None:
-        self.ends += 1
-        self.ended.add(partition)
-        unfinished = {one: self.parts[partition][one] for one in self._unfinished[partition]}
-        assert not unfinished, f"partition {partition} shows parts of transactions: {unfinished}"
+            unfinished[writer] = transaction
 
     def check_transactions(self, aborted: Collection[str]) -> None:
         """Fail unless every transaction is here with all its partitions, and none that aborted."""
