@@ -87,9 +87,9 @@ class Watcher:
     def _take(self, message: Any) -> None:
         self.seen[message.value()] += 1
         headers = dict(message.headers())
-        transaction = headers["txn"].decode()
+        transaction: str = headers["txn"].decode()
         whole = self.wholes.setdefault(transaction, json.loads(headers["parts"]))
-        partition = message.partition()
+        partition: int = message.partition()
         self.parts[partition][transaction] += 1
         count = self.parts[partition][transaction]
         assert count <= whole[partition], f"{transaction} has {count} records of {whole[partition]}"
