@@ -25,6 +25,7 @@ from wirebroker.authorization.ruling import (
     adding,
     denied,
     denied_resource,
+    kept,
     of_cluster,
     split,
     told,
@@ -56,7 +57,7 @@ from wirebroker.needs import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Mapping
 
     from wirebroker.authorization.ruling import Rule
     from wirebroker.clock import Steps
@@ -134,19 +135,9 @@ def delete_topics(asked: AskedRequest) -> Steps[Ruling]:
             return False
         return True
 
-    body.topic_names = yield from _kept(body.topic_names, lambda n: is_deletable(n, ZERO_UUID))
-    body.topics = yield from _kept(body.topics, lambda each: is_deletable(each.name, each.topic_id))
+    body.topic_names = yield from kept(body.topic_names, lambda n: is_deletable(n, ZERO_UUID))
+    body.topics = yield from kept(body.topics, lambda each: is_deletable(each.name, each.topic_id))
     return adding("responses", failures)
-
-
-def _kept(elements: Iterable[Any], is_kept: Callable[[Any], bool]) -> Steps[list[Any]]:
-    kept: list[Any] = []
-    for count, each in enumerate(elements, 1):
-        if is_kept(each):
-            kept.append(each)
-        if count % STEP == 0:
-            yield
-    return kept
 
 
 def _not_deleted(name: str | None, topic_id: bytes) -> Fields:

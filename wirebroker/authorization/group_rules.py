@@ -178,23 +178,18 @@ def offset_fetch(asked: AskedRequest) -> Steps[Ruling]:
         if asked.version >= _FIRST_GROUP_ERROR:
             return refused(GROUP_DENIED)
         failures = yield from _of_fetch(body.topics or (), GROUP_DENIED)
-        return Ruling({"topics": (yield from _without_ids(failures))})
+        return Ruling({"topics": (yield from told(failures, _without_id))})
     finish = yield from _described(asked, body)
 
     def merge(answer: Mapping[str, Any]) -> Steps[Mapping[str, Any]]:
         whole = yield from finish(answer)
-        return with_field(answer, "topics", (yield from _without_ids(whole["topics"])))
+        return with_field(answer, "topics", (yield from told(whole["topics"], _without_id)))
 
     return Ruling(merge=merge)
 
 
-def _without_ids(topics: Iterable[Mapping[str, Any]]) -> Steps[list[Fields]]:
-    found: list[Fields] = []
-    for count, each in enumerate(topics, 1):
-        found.append({"name": each["name"], "partitions": each["partitions"]})
-        if count % STEP == 0:
-            yield
-    return found
+def _without_id(topic: Mapping[str, Any]) -> Fields:
+    return {"name": topic["name"], "partitions": topic["partitions"]}
 
 
 def _fetch_of_groups(asked: AskedRequest) -> Steps[Ruling]:

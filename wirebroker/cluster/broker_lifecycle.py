@@ -53,6 +53,7 @@ class BrokerLifecycle:
         "_directories",
         "_incarnation_id",
         "_metadata",
+        "_registration",
         "broker_epoch",
         "node_id",
     )
@@ -71,6 +72,8 @@ class BrokerLifecycle:
         self._metadata = metadata
         self._directories: Sequence[DataDirectory] = ()
         self._incarnation_id = new_uuid()
+        # What `register` was told, to be said again.
+        self._registration: dict[str, Any] = {}
 
     async def register(
         self,
@@ -93,17 +96,31 @@ class BrokerLifecycle:
         Raises:
             KafkaError: The controller refuses; see register_broker.
         """
+        self._registration = {
+            "cluster_id": cluster_id,
+            "listeners": [each._asdict() for each in endpoints],
+            "rack": rack,
+            "log_dirs": list(log_directories),
+        }
+        await self._say_registration(previous_broker_epoch)
+
+    async def register_again(self) -> None:
+        """Register this incarnation anew, which somebody has unregistered.
+
+        Raises:
+            KafkaError: The controller refuses; see register_broker.
+        """
+        await self._say_registration(-1)
+
+    async def _say_registration(self, previous_broker_epoch: int) -> None:
         answer = check_answer(
             await self._channel.ask(
                 ApiKey.BROKER_REGISTRATION,
                 {
+                    **self._registration,
                     "broker_id": self.node_id,
-                    "cluster_id": cluster_id,
                     "incarnation_id": self._incarnation_id,
-                    "listeners": [each._asdict() for each in endpoints],
                     "features": feature_ranges(self._features()),
-                    "rack": rack,
-                    "log_dirs": list(log_directories),
                     "previous_broker_epoch": previous_broker_epoch,
                 },
             )

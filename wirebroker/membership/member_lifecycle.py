@@ -91,7 +91,6 @@ class MemberLifecycle(BrokerLifecycle):
         "_on_replaced",
         "_pace",
         "_registering",
-        "_registration",
         "_should_shut_down",
         "_wants",
         "is_fenced",
@@ -114,8 +113,6 @@ class MemberLifecycle(BrokerLifecycle):
         self._pace = pace
         self._make_controllers = make_controllers
         self._on_replaced = on_replaced
-        # What register was told, to be said again.
-        self._registration: dict[str, Any] = {}
         self._registering: asyncio.Task[None] | None = None
         self._heartbeats: Heartbeats | None = None
         self._wants = {"want_fence": True, "want_shut_down": False}
@@ -138,18 +135,16 @@ class MemberLifecycle(BrokerLifecycle):
         Raises:
             StartError: The controllers refuse, or have not taken it in time; NodeIdTakenError.
         """
-        self._registration = {
-            "cluster_id": cluster_id,
-            "endpoints": endpoints,
-            "log_directories": log_directories,
-            "rack": rack,
-        }
         begun = self._clock.monotonic()
         is_told = False
         while True:
             try:
                 await super().register(
-                    **self._registration, previous_broker_epoch=previous_broker_epoch
+                    cluster_id=cluster_id,
+                    endpoints=endpoints,
+                    log_directories=log_directories,
+                    rack=rack,
+                    previous_broker_epoch=previous_broker_epoch,
                 )
                 break
             except KafkaError as error:
@@ -275,7 +270,7 @@ class MemberLifecycle(BrokerLifecycle):
     async def _return(self) -> None:
         """Register this incarnation anew; the root of its task."""
         try:
-            await super().register(**self._registration)
+            await self.register_again()
             LOGGER.warning("broker %d was unregistered: it is registered again", self.node_id)
         except KafkaError as error:
             if error.code is ErrorCode.DUPLICATE_BROKER_REGISTRATION:

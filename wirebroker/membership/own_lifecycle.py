@@ -23,11 +23,11 @@ from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.coordinator.controller.cluster_image import METADATA_VERSION
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine, Sequence
+    from collections.abc import Coroutine
 
     from wirebroker.cluster.controller_channel import ControllerChannel
     from wirebroker.cluster.metadata_follower import MetadataFollower
-    from wirebroker.coordinator.controller.cluster_image import ClusterImage, Endpoint
+    from wirebroker.coordinator.controller.cluster_image import ClusterImage
     from wirebroker.coordinator.controller.image_change import ImageChange
 
 LOGGER = logging.getLogger("wirebroker")
@@ -39,38 +39,18 @@ _SOON_S = 0.02
 class OwnLifecycle(BrokerLifecycle):
     """One incarnation of the broker beside its controller."""
 
-    __slots__ = ("_cordoning", "_is_serving", "_registration", "_returning", "_telling")
+    __slots__ = ("_cordoning", "_is_serving", "_returning", "_telling")
 
     def __init__(
         self, channel: ControllerChannel, metadata: MetadataFollower, *, node_id: int
     ) -> None:
         super().__init__(channel, metadata, node_id=node_id)
-        # What register was told, to be said again.
-        self._registration: dict[str, Any] = {}
         # From when on it has been let serve until it is to stop.
         self._is_serving = False
         self._telling: asyncio.Task[None] | None = None
         self._cordoning: asyncio.Task[None] | None = None
         self._returning: asyncio.Task[None] | None = None
         metadata.subscribe("the membership", self._look)
-
-    async def register(
-        self,
-        *,
-        cluster_id: str,
-        endpoints: Sequence[Endpoint],
-        log_directories: Sequence[bytes],
-        rack: str | None = None,
-        previous_broker_epoch: int = -1,
-    ) -> None:
-        """Register, fenced; see BrokerLifecycle.register."""
-        self._registration = {
-            "cluster_id": cluster_id,
-            "endpoints": endpoints,
-            "log_directories": log_directories,
-            "rack": rack,
-        }
-        await super().register(**self._registration, previous_broker_epoch=previous_broker_epoch)
 
     async def unfence(self) -> None:
         """Wait until this broker may serve; see BrokerLifecycle.unfence."""
@@ -179,7 +159,7 @@ class OwnLifecycle(BrokerLifecycle):
 
     async def _has_returned(self) -> bool:
         """Register and serve; return whether nobody has unregistered it again meanwhile."""
-        await super().register(**self._registration)
+        await self.register_again()
         try:
             await super().unfence()
         except KafkaError as error:
