@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import itertools
 import os
+import warnings
 from typing import TYPE_CHECKING
 
 import pytest
@@ -16,6 +19,15 @@ if TYPE_CHECKING:
     StartBroker = Callable[..., Broker]
 
 _numbers = itertools.count(1)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _no_rubbish_of_clients() -> Iterator[None]:
+    """Let sockets that a client's library forgot be no other module's fault."""
+    yield
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)
+        gc.collect()
 
 
 @pytest.fixture(scope="session")
@@ -31,10 +43,8 @@ def broker(broker_kind: str, tmp_path_factory: pytest.TempPathFactory) -> Iterat
     if address:
         yield RunningBroker(address)
         return
-    running = make_broker(broker_kind, tmp_path_factory.mktemp("broker"))
-    running.start()
-    yield running
-    running.stop()
+    with make_broker(broker_kind, tmp_path_factory.mktemp("broker")) as running:
+        yield running
 
 
 @pytest.fixture
@@ -42,27 +52,21 @@ def start_broker(
     broker_kind: str, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[StartBroker]:
     """Start brokers of the test's own; `settings` go beyond the common profile."""
-    started: list[Broker] = []
+    with contextlib.ExitStack() as started:
 
-    def start(settings: dict[str, str] | None = None) -> Broker:
-        one = make_broker(broker_kind, tmp_path_factory.mktemp("own-broker"), settings)
-        started.append(one)
-        one.start()
-        return one
+        def start(settings: dict[str, str] | None = None) -> Broker:
+            one = make_broker(broker_kind, tmp_path_factory.mktemp("own-broker"), settings)
+            return started.enter_context(one)
 
-    yield start
-    for one in started:
-        one.stop()
+        yield start
 
 
 @pytest.fixture(scope="session")
 def strict_broker(broker_kind: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
     """Run one broker for the session that does not create topics on first use."""
     settings = {"auto.create.topics.enable": "false"}
-    running = make_broker(broker_kind, tmp_path_factory.mktemp("strict-broker"), settings)
-    running.start()
-    yield running
-    running.stop()
+    with make_broker(broker_kind, tmp_path_factory.mktemp("strict-broker"), settings) as running:
+        yield running
 
 
 @pytest.fixture

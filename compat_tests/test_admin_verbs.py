@@ -29,10 +29,8 @@ pytestmark = pytest.mark.java
 
 @pytest.fixture(scope="module")
 def apache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    running = make_broker("apache", tmp_path_factory.mktemp("broker"), AUTHORIZED)
-    running.start()
-    yield running
-    running.stop()
+    with make_broker("apache", tmp_path_factory.mktemp("broker"), AUTHORIZED) as running:
+        yield running
 
 
 @pytest.fixture

@@ -46,11 +46,9 @@ def hidden_broker(
     """Run a broker that sends its clients to the proxy."""
     directory: Path = tmp_path_factory.mktemp("hidden-broker")
     settings = {"advertised.listeners": f"PLAINTEXT://{proxy.address}"}
-    one = make_broker(broker_kind, directory, settings)
-    one.start()
-    proxy.target_port = one.port
-    yield one
-    one.stop()
+    with make_broker(broker_kind, directory, settings) as one:
+        proxy.target_port = one.port
+        yield one
 
 
 def produce_with_confluent(bootstrap: str, topic: str, *, is_idempotent: bool) -> None:

@@ -33,10 +33,8 @@ SETTINGS = ClientSettings(client_id="wirebroker-tests")
 @pytest.fixture(scope="module")
 def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApacheKafka]:
     folder = tmp_path_factory.mktemp("kafka")
-    broker = ApacheKafka(folder, java_options=java_start.options())
-    broker.start()
-    yield broker
-    broker.stop()
+    with ApacheKafka(folder, java_options=java_start.options()) as broker:
+        yield broker
 
 
 def controller_address(kafka: ApacheKafka) -> PeerAddress:

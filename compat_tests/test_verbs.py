@@ -25,10 +25,8 @@ if TYPE_CHECKING:
     scope="module", params=["wirebroker", pytest.param("apache", marks=pytest.mark.java)]
 )
 def asked(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator:
-    running: Broker = make_broker(request.param, tmp_path_factory.mktemp("broker"))
-    running.start()
-    yield running
-    running.stop()
+    with make_broker(request.param, tmp_path_factory.mktemp("broker")) as running:
+        yield running
 
 
 @pytest.fixture

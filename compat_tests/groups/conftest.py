@@ -24,10 +24,8 @@ def group_broker(broker_kind: str, tmp_path_factory: pytest.TempPathFactory) -> 
     if address:
         yield RunningBroker(address)
         return
-    running = make_broker(broker_kind, tmp_path_factory.mktemp("group-broker"), SETTINGS)
-    running.start()
-    yield running
-    running.stop()
+    with make_broker(broker_kind, tmp_path_factory.mktemp("group-broker"), SETTINGS) as running:
+        yield running
 
 
 @pytest.fixture

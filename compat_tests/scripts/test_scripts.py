@@ -33,10 +33,8 @@ def run_by(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture(scope="module")
 def apache(run_by: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    running = make_broker("apache", tmp_path_factory.mktemp(run_by), AUTHORIZED)
-    running.start()
-    yield running
-    running.stop()
+    with make_broker("apache", tmp_path_factory.mktemp(run_by), AUTHORIZED) as running:
+        yield running
 
 
 @pytest.fixture(scope="module")

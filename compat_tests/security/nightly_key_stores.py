@@ -123,9 +123,8 @@ def guarded(
         broker = _Kafka(folder / "broker", settings, java_options=java_start.options())
     else:
         broker = _Wirebroker(folder / "broker", settings)
-    broker.start()
-    yield broker
-    broker.stop()
+    with broker:
+        yield broker
 
 
 def written_by_java(broker: Guarded, listener: str, folder: Path, stores: Stores, kind: str) -> str:

@@ -6,12 +6,6 @@ import subprocess
 from typing import TYPE_CHECKING
 
 import pytest
-from confluent_kafka.admin import (
-    AdminClient,
-    ScramCredentialInfo,
-    ScramMechanism,
-    UserScramCredentialUpsertion,
-)
 
 from compat_tests import tools_rust
 from compat_tests.conftest import new_topic_name
@@ -20,7 +14,7 @@ from compat_tests.security.listeners import (
     WirebrokerOfListeners,
     broker_of_listeners,
 )
-from compat_tests.security.secured import MECHANISMS, PASSWORD
+from compat_tests.security.secured import MECHANISMS, PASSWORD, add_alice
 from tests.support.ports import HOST
 from tests.support.tls_files import authority, client_certificate, write
 
@@ -45,16 +39,9 @@ def guarded(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[Guarded, Path]]:
     folder = tmp_path_factory.mktemp("guarded")
-    broker = broker_of_listeners(request.param, folder)
-    broker.start()
-    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
-    for mechanism in (ScramMechanism.SCRAM_SHA_256, ScramMechanism.SCRAM_SHA_512):
-        info = ScramCredentialInfo(mechanism, 4096)
-        change = UserScramCredentialUpsertion("alice", info, PASSWORD.encode())
-        for future in admin.alter_user_scram_credentials([change]).values():
-            future.result(timeout=30)
-    yield broker, folder
-    broker.stop()
+    with broker_of_listeners(request.param, folder) as broker:
+        add_alice(broker)
+        yield broker, folder
 
 
 def run(broker: Guarded, listener: str, seconds: int, **settings: str) -> str:

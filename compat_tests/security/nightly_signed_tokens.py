@@ -165,9 +165,8 @@ def secured(
         running = SecuredKafka(folder, settings, java_options=options)
     else:
         running = SecuredWirebroker(folder, settings)
-    running.start()
-    yield running
-    running.stop()
+    with running:
+        yield running
 
 
 BELIEVED: dict[str, Callable[[], str]] = {

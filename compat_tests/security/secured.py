@@ -4,13 +4,24 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import (
+    AdminClient,
+    ScramCredentialInfo,
+    ScramMechanism,
+    UserScramCredentialUpsertion,
+)
+
 from tests.support import java_start
 from tests.support.brokers import ApacheKafka, Wirebroker
 from tests.support.ports import HOST, free_port
+from tests.support.waiting import eventually
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
+
+    from tests.support.brokers import Broker
 
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 PASSWORD = "alice-secret"
@@ -64,6 +75,29 @@ class SecuredWirebroker(Wirebroker):
             self.settings["listeners"] = (
                 f"PLAINTEXT://{HOST}:{self.port},SASL_PLAINTEXT://{HOST}:{self.secured_port}"
             )
+
+
+def add_alice(broker: Broker) -> None:
+    """Give alice credentials of SCRAM, and return when the broker knows them."""
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+    wanted = {ScramMechanism.SCRAM_SHA_256: 4096, ScramMechanism.SCRAM_SHA_512: 4096}
+    for mechanism, iterations in wanted.items():
+        info = ScramCredentialInfo(mechanism, iterations)
+        change = UserScramCredentialUpsertion("alice", info, PASSWORD.encode())
+        for future in admin.alter_user_scram_credentials([change]).values():
+            future.result(timeout=30)
+    # The controller has answered; what the broker knows may come behind that.
+    eventually(lambda: _credentials(admin) == wanted)
+
+
+def _credentials(admin: AdminClient) -> dict[ScramMechanism, int]:
+    futures = admin.describe_user_scram_credentials(["alice"])
+    assert isinstance(futures, dict)
+    try:
+        described = futures["alice"].result(timeout=30)
+    except KafkaException:  # RESOURCE_NOT_FOUND
+        return {}
+    return {each.mechanism: each.iterations for each in described.scram_credential_infos}
 
 
 def secured_broker(

@@ -52,10 +52,8 @@ DAY_MS: Final = 24 * 3_600_000
 def secured(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Secured]:
-    running = secured_broker(request.param, tmp_path_factory.mktemp("tokens"), SETTINGS)
-    running.start()
-    yield running
-    running.stop()
+    with secured_broker(request.param, tmp_path_factory.mktemp("tokens"), SETTINGS) as running:
+        yield running
 
 
 class Clients:

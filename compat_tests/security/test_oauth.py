@@ -42,14 +42,12 @@ def secured(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Secured]:
     folder = tmp_path_factory.mktemp("secured")
-    running = (
+    with (
         SecuredKafka(folder, SETTINGS, java_options=java_start.options())
         if request.param == "apache"
         else SecuredWirebroker(folder, SETTINGS)
-    )
-    running.start()
-    yield running
-    running.stop()
+    ) as running:
+        yield running
 
 
 def address(broker: Secured) -> str:

@@ -26,9 +26,6 @@ from confluent_kafka.admin import (
     AdminClient,
     ResourcePatternType,
     ResourceType,
-    ScramCredentialInfo,
-    ScramMechanism,
-    UserScramCredentialUpsertion,
 )
 
 from compat_tests.clients import java
@@ -39,7 +36,7 @@ from compat_tests.security.listeners import (
     WirebrokerOfListeners,
     broker_of_listeners,
 )
-from compat_tests.security.secured import PASSWORD
+from compat_tests.security.secured import PASSWORD, add_alice
 from tests.support import java_start
 from tests.support.ports import HOST
 from tests.support.tls_files import authority, client_certificate, write
@@ -69,15 +66,9 @@ def guarded(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[Guarded, Path]]:
     folder = tmp_path_factory.mktemp("guarded")
-    broker = broker_of_listeners(request.param, folder)
-    broker.start()
-    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
-    info = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, 4096)
-    change = UserScramCredentialUpsertion("alice", info, PASSWORD.encode())
-    for future in admin.alter_user_scram_credentials([change]).values():
-        future.result(timeout=30)
-    yield broker, folder
-    broker.stop()
+    with broker_of_listeners(request.param, folder) as broker:
+        add_alice(broker)
+        yield broker, folder
 
 
 def address(broker: Guarded, listener: str) -> str:

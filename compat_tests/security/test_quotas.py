@@ -43,10 +43,8 @@ _FOLLOWED_S = 0.3
 def limited(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Broker]:
-    running = make_broker(request.param, tmp_path_factory.mktemp("limited"), WINDOW)
-    running.start()
-    yield running
-    running.stop()
+    with make_broker(request.param, tmp_path_factory.mktemp("limited"), WINDOW) as running:
+        yield running
 
 
 def entry(entity: Mapping[str, str | None], **quotas: float | None) -> dict[str, Any]:

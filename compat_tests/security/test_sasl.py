@@ -9,16 +9,10 @@ import confluent_kafka
 import kafka
 import kafka.errors
 import pytest
-from confluent_kafka.admin import (
-    AdminClient,
-    ScramCredentialInfo,
-    ScramMechanism,
-    UserScramCredentialUpsertion,
-)
 
 from compat_tests.clients import java
 from compat_tests.conftest import new_topic_name
-from compat_tests.security.secured import MECHANISMS, PASSWORD, secured_broker
+from compat_tests.security.secured import MECHANISMS, PASSWORD, add_alice, secured_broker
 from tests.support.ports import HOST
 from tests.support.waiting import eventually
 
@@ -37,25 +31,9 @@ if TYPE_CHECKING:
 def secured(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Secured]:
-    running = secured_broker(request.param, tmp_path_factory.mktemp("secured"))
-    running.start()
-    add_users(running)
-    yield running
-    running.stop()
-
-
-def add_users(broker: Secured) -> None:
-    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
-    for mechanism in (ScramMechanism.SCRAM_SHA_256, ScramMechanism.SCRAM_SHA_512):
-        info = ScramCredentialInfo(mechanism, 4096)
-        change = UserScramCredentialUpsertion("alice", info, PASSWORD.encode())
-        for future in admin.alter_user_scram_credentials([change]).values():
-            future.result(timeout=30)
-    futures = admin.describe_user_scram_credentials(["alice"])
-    assert isinstance(futures, dict)
-    described = futures["alice"].result(timeout=30)
-    found = {each.mechanism: each.iterations for each in described.scram_credential_infos}
-    assert found == {ScramMechanism.SCRAM_SHA_256: 4096, ScramMechanism.SCRAM_SHA_512: 4096}
+    with secured_broker(request.param, tmp_path_factory.mktemp("secured")) as running:
+        add_alice(running)
+        yield running
 
 
 def address(broker: Secured) -> str:

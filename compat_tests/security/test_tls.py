@@ -47,9 +47,8 @@ def secured(
         running = _TlsKafka(folder / "broker", settings, java_options=java_start.options())
     else:
         running = _TlsWirebroker(folder / "broker", settings)
-    running.start()
-    yield running, protocol, folder
-    running.stop()
+    with running:
+        yield running, protocol, folder
 
 
 class _TlsKafka(SecuredKafka):

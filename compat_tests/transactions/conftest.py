@@ -22,7 +22,7 @@ def transaction_broker(
     if address:
         yield RunningBroker(address)
         return
-    running = make_broker(broker_kind, tmp_path_factory.mktemp("transaction-broker"), SETTINGS)
-    running.start()
-    yield running
-    running.stop()
+    with make_broker(
+        broker_kind, tmp_path_factory.mktemp("transaction-broker"), SETTINGS
+    ) as running:
+        yield running

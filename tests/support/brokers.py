@@ -22,6 +22,7 @@ from tests.support.ports import HOST, free_port, free_ports
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from typing import Self
 
 START_TIMEOUT_S = 60.0  # Apache Kafka takes 4 s here, and 13 s after a kill (see ApacheKafka)
 STOP_TIMEOUT_S = 30.0
@@ -97,6 +98,14 @@ class Broker(abc.ABC):
     def process_ids(self) -> Sequence[int]:
         """The numbers of all its processes."""
         return [self.process_id]
+
+    def __enter__(self) -> Self:
+        """Start it; it is stopped in the end, whatever happens."""
+        self.start()
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        self.stop()
 
     def start(self) -> None:
         """Start the process and return when it answers requests."""
