@@ -76,7 +76,7 @@ def test_files_may_come_later_than_the_job(
     broker = start_broker()
     for folder, source in (("a", "a"), ("b", "b/*.jsonl")):
         (tmp_path / folder).mkdir()
-        job = {"name": f"{topic}-{folder}", "topic": topic, "source": source}
+        job: dict[str, Any] = {"name": f"{topic}-{folder}", "topic": topic, "source": source}
         path = job_kit.write_job(
             *(tmp_path, broker.bootstrap, SCHEMA), **job, checkpoint=f"checkpoint-{folder}"
         )
