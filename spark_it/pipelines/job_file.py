@@ -102,7 +102,9 @@ def _checked(path: Path, field: dataclasses.Field[Any], value: Any) -> Any:
         is_right = value >= 1 if kind == "count" else 0 < value < math.inf
     if is_right and kind == "texts":
         is_right = all(isinstance(each, str) for each in value)
-    if value == "" and (kind in ("path", "paths") or field.default is dataclasses.MISSING):
+    if value == "":
+        if field.default == "":
+            return value
         raise JobFileError(f"{path}: {field.name} is empty: {field.metadata['what']}")
     if not is_right:
         raise JobFileError(f"{path}: {field.name} = {value!r} is not {told}")

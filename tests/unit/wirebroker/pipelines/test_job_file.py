@@ -48,6 +48,7 @@ def test_a_job_has_what_its_file_says_and_else_its_defaults(tmp_path):
     assert kafka_settings(tmp_path, job.kafka) == wanted
     logs = load(tmp_path, 'name = "a"\nlogs = "one, /two"').logs
     assert logs == f"{tmp_path}/one,/two"
+    assert not load(tmp_path, 'name = "a"\nlogs = ""').logs
     assert load(tmp_path, 'name = "a"\nsource = "s3a://b/in"').source == "s3a://b/in"
 
 
