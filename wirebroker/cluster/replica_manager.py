@@ -190,6 +190,7 @@ class ReplicaManager:
         copies = sort_out(files, image, node_id=self.node_id, is_whole=is_whole)
         for directory in online:
             try:
+                copies.check(directory.files)
                 await self._load_directory(directory, image, slices, copies.promoted)
             except OSError as error:
                 if not self._can_do_without(directory, error):
@@ -204,7 +205,7 @@ class ReplicaManager:
         by_files = {each.files: each for each in self.directories}
         for (name, index), target in copies.unfinished:
             partition = self._by_name.get(name, _NONE).get(index)
-            if partition is not None:
+            if partition is not None and by_files[target].is_online:
                 self.unfinished_moves.append((partition, by_files[target]))
 
     def _can_do_without(self, directory: DataDirectory, error: OSError) -> bool:

@@ -92,6 +92,7 @@ class MemberLifecycle(BrokerLifecycle):
         "_pace",
         "_registering",
         "_should_shut_down",
+        "_told",
         "_wants",
         "is_fenced",
     )
@@ -118,6 +119,8 @@ class MemberLifecycle(BrokerLifecycle):
         self._wants = {"want_fence": True, "want_shut_down": False}
         self._changed = asyncio.Event()
         self._should_shut_down = False
+        # What the log has been told of heartbeats that failed in a row.
+        self._told = ""
         self._last_answer_at = clock.monotonic()
         self.is_fenced = True
 
@@ -165,6 +168,7 @@ class MemberLifecycle(BrokerLifecycle):
             question=self._question,
             on_answer=self._take,
             interval_s=self._interval_s,
+            most_s=self._pace.heartbeat_s,
             timeout_s=self._pace.session_s / 2,
         )
         self._heartbeats.start()
@@ -244,17 +248,30 @@ class MemberLifecycle(BrokerLifecycle):
     def _take(self, answer: Any) -> None:
         """Take the answer to a heartbeat."""
         if isinstance(answer, PeerError):
-            silent_s = self._clock.monotonic() - self._last_answer_at
-            LOGGER.warning("no controller has answered for %.1f s: %s", silent_s, answer)
+            self._note_trouble(type(answer).__name__, f"is not answered: {answer}")
         elif answer.error_code == ErrorCode.STALE_BROKER_EPOCH:
             self._register_again()
         elif answer.error_code:
-            LOGGER.warning("a heartbeat is answered %s", error_name(answer.error_code))
+            name = error_name(answer.error_code)
+            self._note_trouble(name, f"is answered {name}")
         else:
+            self._note_no_trouble()
             self._last_answer_at = self._clock.monotonic()
             self._note_fenced(is_fenced=answer.is_fenced)
             self._should_shut_down = answer.should_shut_down
         self._changed.set()
+
+    def _note_trouble(self, kind: str, what: str) -> None:
+        """Log what became of a heartbeat, once for all that fail alike."""
+        if self._told != kind:
+            self._told = kind
+            LOGGER.warning("a heartbeat %s; they go on", what)
+
+    def _note_no_trouble(self) -> None:
+        if self._told:
+            self._told = ""
+            silent_s = self._clock.monotonic() - self._last_answer_at
+            LOGGER.info("a controller takes heartbeats again, after %.1f s", silent_s)
 
     def _note_fenced(self, *, is_fenced: bool) -> None:
         if is_fenced and not self.is_fenced and not self._wants["want_shut_down"]:
