@@ -20,11 +20,10 @@ import logging
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from wirebroker.clock import pause
+from wirebroker.cluster.failures import Failures
 from wirebroker.codecs.errors import KafkaError
 
 if TYPE_CHECKING:
-    from random import Random
-
     from wirebroker.net.client.settings import Backoff
 
 logger = logging.getLogger(__name__)
@@ -38,31 +37,23 @@ class ControllerSender(abc.ABC, Generic[_BatchT]):
     Args:
         name: The request's, for the task and the log.
         backoff: How long it waits before something is sent again.
-        random: For the jitter of that.
+        seed: Of the jitter of that.
     """
 
-    __slots__ = (
-        "_backoff",
-        "_has_more",
-        "_is_stopped",
-        "_name",
-        "_random",
-        "_sending",
-        "_told",
-    )
+    __slots__ = ("_backoff", "_failures", "_has_more", "_is_stopped", "_name", "_sending")
 
     # something waits and not _is_stopped => _sending is not None
 
-    def __init__(self, name: str, *, backoff: Backoff, random: Random) -> None:
+    def __init__(self, name: str, *, backoff: Backoff, seed: int) -> None:
         self._name: Final = name
         self._backoff: Final = backoff
-        self._random: Final = random
+        self._failures: Final = Failures(
+            logger, f"{name}: the controller has taken it", backoff=backoff, seed=seed
+        )
         self._sending: asyncio.Task[None] | None = None
         self._is_stopped = False
         # Since the last batch was taken out.
         self._has_more = asyncio.Event()
-        # What the log has been told of failures in a row.
-        self._told = ""
 
     async def stop(self) -> None:
         """Send nothing more."""
@@ -79,19 +70,17 @@ class ControllerSender(abc.ABC, Generic[_BatchT]):
 
     async def _send_all(self) -> None:
         """Have everything taken that waits; the root of a task."""
-        failures = 0
         try:
             while batch := self._next_batch():
                 self._has_more.clear()
                 left = await self._try(batch)
                 self._on_sent(batch, was_answered=left is not None)
                 if left == 0:
-                    failures = 0
-                    self._note_taken()
+                    self._failures.end()
                 else:
-                    has_progress = left is not None and left < len(batch)
-                    failures = 1 if has_progress else failures + 1
-                    await self._pause(failures, was_answered=left is not None)
+                    if left is not None and left < len(batch):
+                        self._failures.begin_anew()
+                    await self._pause(was_answered=left is not None)
         finally:
             self._sending = None
 
@@ -101,18 +90,20 @@ class ControllerSender(abc.ABC, Generic[_BatchT]):
         try:
             left = await self._send(batch)
             if left:
-                self._note_trouble("the controller has not taken all of it")
+                self._note_failure("refusal", "the controller has not taken all of it")
         except KafkaError as error:
-            self._note_trouble(error.code.name, error.message)
-        except Exception as error:  # the root of a task: what else waits has to be sent too
-            if self._told != type(error).__name__:
-                logger.exception("%s failed; it is sent again", self._name)
-                self._told = type(error).__name__
+            self._note_failure(error.code.name, error.message or error.code.name)
+        except Exception:  # the root of a task: what else waits has to be sent too
+            logger.exception("%s failed", self._name)
+            self._note_failure("mistake", "see above")
         return left
 
-    async def _pause(self, failures: int, *, was_answered: bool) -> None:
+    def _note_failure(self, kind: str, why: str) -> None:
+        self._failures.add(kind, f"{self._name} is sent again until it is taken: {why}")
+
+    async def _pause(self, *, was_answered: bool) -> None:
         """Wait before the next try; what is new need not wait for what was refused."""
-        delay_s = self._backoff.delay_s(failures, self._random)
+        delay_s = self._failures.pause_s
         if not was_answered:
             await pause(delay_s)
             return
@@ -121,17 +112,6 @@ class ControllerSender(abc.ABC, Generic[_BatchT]):
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(delay_s - at_once_s):
                 await self._has_more.wait()
-
-    def _note_trouble(self, what: str, message: str | None = None) -> None:
-        """Log why it is sent again, once for all that fail alike."""
-        if self._told != what:
-            self._told = what
-            logger.info("%s is sent again until it is taken: %s", self._name, message or what)
-
-    def _note_taken(self) -> None:
-        if self._told:
-            self._told = ""
-            logger.info("%s: the controller has taken it", self._name)
 
     @abc.abstractmethod
     def _next_batch(self) -> _BatchT:

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from random import Random
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from wirebroker.cluster.controller_channel import check_answer
@@ -55,11 +54,7 @@ class DirectoryAssignments(ControllerSender["_Batch"]):
     def __init__(
         self, channel: ControllerChannel, lifecycle: BrokerLifecycle, *, replicas: ReplicaManager
     ) -> None:
-        super().__init__(
-            "AssignReplicasToDirs",
-            backoff=_BACKOFF,
-            random=Random(lifecycle.node_id),  # noqa: S311 - jitter, no secrets
-        )
+        super().__init__("AssignReplicasToDirs", backoff=_BACKOFF, seed=lifecycle.node_id)
         self._channel = channel
         self._lifecycle = lifecycle
         self._replicas = replicas

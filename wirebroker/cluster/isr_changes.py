@@ -16,7 +16,6 @@ Source: Kafka's DefaultAlterPartitionManager, Partition.handleAlterPartitionErro
 from __future__ import annotations
 
 import logging
-from random import Random
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from wirebroker.clock import Slices
@@ -69,11 +68,7 @@ class IsrChanges(ControllerSender["_Batch"]):
     def __init__(
         self, channel: ControllerChannel, lifecycle: BrokerLifecycle, *, clock: Clock
     ) -> None:
-        super().__init__(
-            "AlterPartition",
-            backoff=_BACKOFF,
-            random=Random(lifecycle.node_id),  # noqa: S311 - jitter, no secrets
-        )
+        super().__init__("AlterPartition", backoff=_BACKOFF, seed=lifecycle.node_id)
         self._channel = channel
         self._lifecycle = lifecycle
         self._clock = clock

@@ -22,10 +22,12 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from wirebroker.clock import pause
 from wirebroker.cluster.broker_lifecycle import BrokerLifecycle
 from wirebroker.cluster.data_directory import offline_ids
+from wirebroker.cluster.failures import Failures
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.config.row import StartError
 from wirebroker.membership.heartbeats import Heartbeats
 from wirebroker.net.client.errors import PeerError, error_name
+from wirebroker.net.client.settings import Backoff
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -85,6 +87,7 @@ class MemberLifecycle(BrokerLifecycle):
     __slots__ = (
         "_changed",
         "_clock",
+        "_failures",
         "_heartbeats",
         "_last_answer_at",
         "_make_controllers",
@@ -92,7 +95,6 @@ class MemberLifecycle(BrokerLifecycle):
         "_pace",
         "_registering",
         "_should_shut_down",
-        "_told",
         "_wants",
         "is_fenced",
     )
@@ -119,8 +121,14 @@ class MemberLifecycle(BrokerLifecycle):
         self._wants = {"want_fence": True, "want_shut_down": False}
         self._changed = asyncio.Event()
         self._should_shut_down = False
-        # What the log has been told of heartbeats that failed in a row.
-        self._told = ""
+        # Heartbeats' own thread counts how long to wait.
+        self._failures = Failures(
+            LOGGER,
+            "a controller takes heartbeats again",
+            backoff=Backoff(),
+            seed=node_id,
+            level=logging.WARNING,
+        )
         self._last_answer_at = clock.monotonic()
         self.is_fenced = True
 
@@ -248,30 +256,19 @@ class MemberLifecycle(BrokerLifecycle):
     def _take(self, answer: Any) -> None:
         """Take the answer to a heartbeat."""
         if isinstance(answer, PeerError):
-            self._note_trouble(type(answer).__name__, f"is not answered: {answer}")
+            line = f"a heartbeat is not answered: {answer}; they go on"
+            self._failures.add(type(answer).__name__, line)
         elif answer.error_code == ErrorCode.STALE_BROKER_EPOCH:
             self._register_again()
         elif answer.error_code:
             name = error_name(answer.error_code)
-            self._note_trouble(name, f"is answered {name}")
+            self._failures.add(name, f"a heartbeat is answered {name}; they go on")
         else:
-            self._note_no_trouble()
+            self._failures.end()
             self._last_answer_at = self._clock.monotonic()
             self._note_fenced(is_fenced=answer.is_fenced)
             self._should_shut_down = answer.should_shut_down
         self._changed.set()
-
-    def _note_trouble(self, kind: str, what: str) -> None:
-        """Log what became of a heartbeat, once for all that fail alike."""
-        if self._told != kind:
-            self._told = kind
-            LOGGER.warning("a heartbeat %s; they go on", what)
-
-    def _note_no_trouble(self) -> None:
-        if self._told:
-            self._told = ""
-            silent_s = self._clock.monotonic() - self._last_answer_at
-            LOGGER.info("a controller takes heartbeats again, after %.1f s", silent_s)
 
     def _note_fenced(self, *, is_fenced: bool) -> None:
         if is_fenced and not self.is_fenced and not self._wants["want_shut_down"]:

@@ -19,7 +19,7 @@ class Numbers(ControllerSender):
     """Sends numbers, two at a time; `answers` are what becomes of each request."""
 
     def __init__(self, *answers, backoff=AT_ONCE):
-        super().__init__("Numbers", backoff=backoff, random=Random(1))
+        super().__init__("Numbers", backoff=backoff, seed=1)
         self.waiting, self.sent, self.seen, self.at_s = {}, [], [], []
         self._answers = list(answers)
 
