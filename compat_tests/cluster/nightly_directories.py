@@ -18,6 +18,7 @@ from confluent_kafka.admin import (
     NewTopic,
 )
 
+from compat_tests.cluster.nodes import FIRST_CONTROLLER
 from compat_tests.cluster.own_controller import own_cluster
 from compat_tests.cluster.test_log_directories import (
     PARTITIONS,
@@ -30,7 +31,11 @@ from compat_tests.cluster.test_log_directories import (
     two_directories,
     until_led_by,
 )
+from compat_tests.raw_requests import BROKER_RESOURCE, SET, Requests
+from tests.support.ports import HOST
 from tests.support.waiting import eventually
+from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.codecs.errors import ErrorCode
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -79,6 +84,19 @@ def cordon(cluster: Cluster, node_id: int, value: str) -> None:
         future.result(WAIT_S)
 
 
+def told_by_controller(cluster: Cluster, node_id: int, value: str) -> ErrorCode:
+    """Set a broker's cordoned directories at a controller; return what that says."""
+    config = {"name": "cordoned.log.dirs", "config_operation": SET, "value": value}
+    resource = {"resource_type": BROKER_RESOURCE, "resource_name": str(node_id)}
+    body = {"resources": [{**resource, "configs": [config]}], "validate_only": False}
+    requests = Requests((HOST, cluster.places[FIRST_CONTROLLER]))
+    try:
+        answer = requests.try_ask(ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, body)
+    finally:
+        requests.close()
+    return ErrorCode(answer.responses[0].error_code)
+
+
 def refuses(cluster: Cluster, replicas: int) -> bool:
     """Tell whether so many replicas are too many."""
     admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
@@ -94,6 +112,14 @@ def refuses(cluster: Cluster, replicas: int) -> bool:
 def keep_new_replicas_away(cluster: Cluster, node_id: int, other: int) -> None:
     """Cordon a broker: nothing new is placed there, until that is taken back."""
     assert not refuses(cluster, 2)
+    # No controller knows a broker's directories: it takes back, and cordons nothing.
+    assert told_by_controller(cluster, node_id, "*") is ErrorCode.INVALID_CONFIG
+    cordon(cluster, node_id, "*")
+    eventually(lambda: refuses(cluster, 2), timeout_s=WAIT_S)
+    assert told_by_controller(cluster, node_id, "*,/tmp") is ErrorCode.INVALID_CONFIG
+    assert told_by_controller(cluster, node_id, " * ") is ErrorCode.NONE
+    assert told_by_controller(cluster, node_id, "") is ErrorCode.NONE
+    eventually(lambda: not refuses(cluster, 2), timeout_s=WAIT_S)
     cordon(cluster, node_id, "*")
     eventually(lambda: refuses(cluster, 2), timeout_s=WAIT_S)
     topic = f"not-on-{node_id}"

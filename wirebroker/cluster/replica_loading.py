@@ -102,6 +102,7 @@ class ReplicaLoading:
         self._unfinished = [(key, by_files[target]) for key, target in copies.unfinished]
         for directory in online:
             try:
+                copies.check(directory.files)
                 await self._load_directory(directory, image, slices, copies.promoted)
             except OSError as error:
                 if not self._can_do_without(directory, error):
@@ -114,7 +115,7 @@ class ReplicaLoading:
     def unfinished_moves(self) -> list[tuple[Partition, DataDirectory]]:
         """Return which of the partitions that are held were on their way, and where to."""
         found = ((self._held.of(name).get(index), to) for (name, index), to in self._unfinished)
-        return [(partition, to) for partition, to in found if partition is not None]
+        return [(each, to) for each, to in found if each is not None and to.is_online]
 
     def _can_do_without(self, directory: DataDirectory, error: OSError) -> bool:
         return (

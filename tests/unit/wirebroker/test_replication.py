@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import importlib
+import logging
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -304,7 +305,10 @@ async def test_deleted_records_are_gone_from_all_followers_when_it_is_answered(t
         assert await waiting == (int(ErrorCode.NOT_LEADER_OR_FOLLOWER), -1)
 
 
-async def test_an_error_of_a_whole_answer_is_not_asked_for_again_at_once(tmp_path, monkeypatch):
+async def test_an_error_of_a_whole_answer_is_asked_for_again_after_longer_and_longer(
+    tmp_path, monkeypatch, caplog
+):
+    caplog.set_level(logging.INFO, "wirebroker.cluster.replica_fetcher")
     pauses: list[float] = []
 
     async def note(delay_s: float) -> None:
@@ -329,7 +333,10 @@ async def test_an_error_of_a_whole_answer_is_not_asked_for_again_at_once(tmp_pat
         await cluster[1].produce(b"a")
         await until_equal(cluster, 1, 2)
     assert not errors
-    assert pauses[:3] == [0.01] * 3
+    assert pauses[:3] == [0.01, 0.02, 0.04]
+    said = [each.getMessage() for each in caplog.records]
+    assert said.count("replicas of broker 1 wait: UNKNOWN_SERVER_ERROR") == 1
+    assert said.count("replicas of broker 1 are fetched again") == 1
 
 
 async def test_what_was_told_under_another_epoch_is_told_again(tmp_path):
