@@ -227,7 +227,12 @@ def test_a_cluster_holds_again_what_it_held_when_the_snapshot_was_taken(cluster,
     cluster.produce("orders", "lost")
     cluster.create_topic("later")
     cluster.nodes[2].pause()
+    process = cluster.nodes[1]._life.host.process_id
+    fault = cluster.nodes[1].faults.error("PRODUCE", "NOT_LEADER_OR_FOLLOWER")
     cluster.restore(snapshot)
+    assert cluster.nodes[1]._life.host.process_id == process
+    assert fault.acted == 0
+    assert cluster.nodes[1]._life.instruct("faults", {}) == []
     assert not cluster.nodes[2].is_paused
     assert sorted(values(cluster)) == [b"kept 0", b"kept 1", b"kept 2"]
     assert "later" not in cluster.topics()
