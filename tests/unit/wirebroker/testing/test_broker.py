@@ -13,6 +13,7 @@ import time
 import confluent_kafka
 import pytest
 
+from tests.support.kit_http import process_of
 from tests.support.raw_client import BlockingClient
 from wirebroker.client.partitioning import partition_for
 from wirebroker.clock import SystemClock
@@ -244,14 +245,14 @@ def test_a_reset_leaves_nothing(fragile):
 
 def test_a_reset_in_a_process_of_its_own_starts_no_other_unless_configs_change():
     with Broker.spawn() as broker:
-        process, address = broker._life.host.process_id, broker.bootstrap_servers
+        process, address = process_of(broker), broker.bootstrap_servers
         broker.clock.advance(days=7)
         fault = broker.faults.error("METADATA", "LEADER_NOT_AVAILABLE")
         with client_of(broker) as client:
             client.ask(ApiKey.METADATA, 12, {"topics": None})
         assert broker.requests()
         broker.reset()
-        assert broker._life.host.process_id == process
+        assert process_of(broker) == process
         assert broker.bootstrap_servers != address
         assert (fault.acted, broker.requests(), broker.topics()) == (0, [], {})
         assert abs(broker.clock.now_ms() - SystemClock().now_ms()) < 3_600_000
@@ -260,7 +261,7 @@ def test_a_reset_in_a_process_of_its_own_starts_no_other_unless_configs_change()
         broker.reset(config={"num.partitions": 2})
         broker.produce("orders", "one")
         assert broker.topics() == {"orders": 2}
-        assert broker._life.host.process_id != process
+        assert process_of(broker) != process
 
 
 def test_nobody_is_the_first_who_needs_an_internal_topic(fragile):

@@ -9,7 +9,7 @@ import threading
 import confluent_kafka
 import pytest
 
-from tests.support.kit_http import ask_over_http
+from tests.support.kit_http import ask_over_http, process_of
 from tests.support.raw_client import BlockingClient
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.testing import Broker
@@ -122,10 +122,10 @@ def test_a_new_broker_begins_with_a_directory_and_is_reset_to_it(quick, tmp_path
         spawned = other.snapshot(tmp_path / "again")
         assert values(other) == [b"one"]
         other.produce("orders", "two")
-        process, address = other._life.host.process_id, other.bootstrap_servers
+        process, address = process_of(other), other.bootstrap_servers
         other.reset()
         assert values(other) == [b"one"]
-        assert other._life.host.process_id == process
+        assert process_of(other) == process
         assert other.bootstrap_servers != address
     with Broker(snapshot=spawned) as other:
         assert values(other) == [b"one"]
