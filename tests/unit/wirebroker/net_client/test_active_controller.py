@@ -315,3 +315,16 @@ def answer_of(key, fields):
 )
 def test_an_error_is_found_wherever_it_stands(key, fields, is_there):
     assert has_error(answer_of(key, fields), ErrorCode.NOT_CONTROLLER) == is_there
+
+
+async def test_an_answer_that_is_still_to_come_is_not_waited_for_when_it_is_cut_off():
+    quorum = Quorum()
+    controller = quorum.way_to_it(ONE)
+    await heartbeat(controller)
+    asked = asyncio.Event()
+    quorum.peers[ONE].answers[ApiKey.BROKER_HEARTBEAT] = lambda _: asked.set()
+    request = asyncio.create_task(heartbeat(controller, is_repeatable=False))
+    await asked.wait()
+    controller.abort()
+    with pytest.raises(ConnectionLostError, match="closed by us"):
+        await request
