@@ -50,7 +50,7 @@ class Work(Enum):
     CODING = ("coding", 2)  # requests and answers of up to 1 MiB
     LARGE_CODING = ("large-coding", 1)  # larger ones
     LISTENERS = ("listener", 1)  # sockets that are bound
-    LOGINS = ("login", 2, True)  # clients by Kerberos, whose files are read and written
+    LOGINS = ("login", 2, True)  # clients whose files are read: by Kerberos, by new keys of tokens
     OUR_LOGINS = ("our-login", 2, True)  # what we ask of a realm, which may wait
     OUR_TOKENS = ("our-token", 4, True)  # of servers of tokens, one each, likewise
     KEYS = ("token-keys", 4, True)  # of servers of keys, likewise

@@ -67,6 +67,11 @@ class Mechanism(Protocol):
         """Who it has proved to be; None as long as it has not."""
         ...
 
+    @property
+    def is_for_thread(self) -> bool:
+        """Whether the next step may wait for files."""
+        ...
+
     def step(self, message: bytes) -> bytes:
         """Return the answer to the client's next message.
 
@@ -80,6 +85,8 @@ class PlainMechanism:
     """PLAIN (RFC 4616): the password itself is sent."""
 
     __slots__ = ("_key", "_passwords", "user")
+
+    is_for_thread = False
 
     def __init__(self, passwords: Mapping[str, str], key: bytes) -> None:
         """Begin.
@@ -147,6 +154,8 @@ class ScramMechanism:
         "is_by_token",
         "user",
     )
+
+    is_for_thread = False
 
     def __init__(
         self,

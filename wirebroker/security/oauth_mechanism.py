@@ -41,6 +41,11 @@ class OAuthMechanism:
         # Wall time at which the token ends, once there is a user.
         self.expires_ms: int | None = None
 
+    @property
+    def is_for_thread(self) -> bool:
+        """Whether keys have changed, which the token's check then reads."""
+        return self._refusal is None and self._checks.must_read
+
     def step(self, message: bytes) -> bytes:
         """Check the token; the answer is empty, or says why it is refused."""
         if self._refusal is not None:
