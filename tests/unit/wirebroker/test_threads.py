@@ -102,15 +102,19 @@ async def test_until_idle_leaves_who_waits_for_another_machine(work, monkeypatch
     monkeypatch.setattr("wirebroker.threads._LEFT_AFTER_S", 0.01)
     caplog.set_level("INFO", "wirebroker")
     go, has_begun = threading.Event(), threading.Event()
-    waiting = begin_in_thread(work, lambda: (has_begun.set(), go.wait()))
-    behind = [begin_in_thread(work, go.wait) for _ in range(work.most_threads)]
+
+    def wait() -> bool:
+        has_begun.set()
+        return go.wait()
+
+    waiting = [begin_in_thread(work, wait) for _ in range(work.most_threads + 1)]
     try:
         assert await asyncio.to_thread(has_begun.wait, 10)
         await until_idle()
-        assert all(each.cancelled() for each in (waiting, *behind))
+        assert all(each.cancelled() for each in waiting)
         assert caplog.messages.count(
             f"a thread of {work.thread_name} waits for another machine; it is left"
-        ) == len([waiting, *behind])
+        ) == len(waiting)
     finally:
         go.set()
     assert await in_thread(work, threading.active_count), "whoever comes later is worked for"

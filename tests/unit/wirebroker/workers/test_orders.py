@@ -171,11 +171,11 @@ def test_the_controllers_port_is_no_way_around_a_login(tmp_path, settings):
         told = config.optional_str("super.users")
         assert told == (f"User:broker;User:{name}" if settings is not PROTECTED else None)
     again = orders_of(tmp_path, 2, **settings)
-    assert not {password} & {str(value) for value in again[0].flags.values()}
+    assert password not in str(again), "of another run it is another"
 
 
 def test_a_controllers_listener_that_is_set_has_the_protection_that_is_set(tmp_path):
-    told = PROTECTED | {
+    told: dict[str, Any] = PROTECTED | {
         "controller.listener.names": "INSIDE",
         "listeners": "OUTSIDE://127.0.0.1:9092,INSIDE://127.0.0.1:9300",
         "listener.security.protocol.map": "OUTSIDE:SASL_PLAINTEXT,INSIDE:PLAINTEXT",
