@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 # Texts: re compiles them at their first use and keeps them; most brokers have no tokens.
 _FIRST: Final = (
-    r"n,(?:a=(?P<authzid>(?:[^\x00,=\x80-\U0010ffff]|=2C|=3D)+))?,\x01"
-    r"(?P<pairs>(?:[A-Za-z]+=[\x21-\x7e \t\r\n]+\x01)*)\x01"
+    r"n,(?:a=(?P<authzid>(?:[^\x00,=\x80-\U0010ffff]++|=2C|=3D)++))?,\x01"
+    r"(?P<pairs>(?:[A-Za-z]++=[\x21-\x7e \t\r\n]++\x01)*+)\x01"
 )
 _BEARER: Final = r"(?P<scheme>\w+) +(?P<token>[-_~+/.a-zA-Z0-9]+=*)"
 _GIVE_UP: Final = b"\x01"

@@ -22,6 +22,7 @@ from wirebroker.codecs.errors import ErrorCode
 from wirebroker.config import Config, ConfigError
 from wirebroker.config.listeners import listeners_of
 from wirebroker.config.oauth import OAuthSettings
+from wirebroker.security.mechanisms import NotProvedError
 from wirebroker.security.oauth_mechanism import OAuthMechanism
 from wirebroker.security.sasl_doors import SaslDoors
 from wirebroker.security.tokens import BadTokenError, TokenChecks
@@ -140,6 +141,16 @@ async def test_what_is_no_message_of_it_fails_at_once(
     async with running(tmp_path, settings=OPEN) as server, client_of(server) as client:
         await shake_hands(client, "OAUTHBEARER")
         assert (await send_token(client, message)).error_code == FAILED
+
+
+def test_who_one_wants_to_be_may_have_commas_and_equals_signs() -> None:
+    checks = TokenChecks(OAuthSettings(), SystemClock())
+    way = OAuthMechanism(checks)
+    assert way.step(first(unsecured(sub="a,b=c"), "a=2Cb=3Dc")) == b""
+    assert way.user == "a,b=c"
+    for other in ("a,b", "a=2", "=2c", "a=", "\0", "é"):
+        with pytest.raises(NotProvedError, match="not the message"):
+            OAuthMechanism(checks).step(first(unsecured(), other))
 
 
 def test_a_connection_that_is_older_than_the_settings_can_still_log_in(tmp_path: Path) -> None:
