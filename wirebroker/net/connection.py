@@ -155,7 +155,7 @@ class Connection:
         if self.session.pauses:
             self._is_reading = False
             self._sockets.remove_reader(self._descriptor)
-            if self._pending is not None:
+            if self._pending is not None or self.session.pauses & THROTTLED:
                 self._look_for_end()
             return
         protocol = self.protocol
@@ -336,7 +336,7 @@ class Connection:
     # --- a peer that ends while it is waited for ---
 
     def _look_for_end(self) -> None:
-        """Say whether the peer has sent its end, or more requests, while one is being served."""
+        """Say whether the peer has sent its end, or more requests, while none is read."""
         try:
             is_end = self._transport.is_at_end()
         except OSError as fault:
@@ -344,6 +344,8 @@ class Connection:
             return
         if is_end:
             self._note_end()
+            if self._pending is None and not self.protocol.held_bytes:  # throttled for nothing
+                self.end()
         elif self._poller is not None:
             self._watches_end = True
             self._poller.add_ender(self._descriptor, self._on_peer_end)

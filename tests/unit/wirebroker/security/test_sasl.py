@@ -234,6 +234,24 @@ async def test_nobody_is_told_which_users_there_are(tmp_path: Path) -> None:
     assert [len(set(each)) for each in firsts.values()] == [1, 1]
 
 
+async def salt_of_nobody(server: Server) -> bytes:
+    async with client_of(server) as client:
+        await shake_hands(client, "SCRAM-SHA-256")
+        answer = await send_token(client, f"n,,n=nobody,r={CLIENT_NONCE}".encode())
+    return bytes(answer.auth_bytes.split(b",")[1])
+
+
+async def test_nor_by_asking_again_after_a_restart(tmp_path: Path) -> None:
+    salts = set[bytes]()
+    for _ in range(2):
+        async with connected(tmp_path / "data", SCRAM) as (server, _):
+            salts.add(await salt_of_nobody(server))
+    assert len(salts) == 1
+    async with connected(tmp_path / "other", SCRAM) as (server, _):
+        salts.add(await salt_of_nobody(server))
+    assert len(salts) == 2, "no other cluster's"
+
+
 async def test_nor_by_the_salt(tmp_path: Path) -> None:
     (record,) = first_users(["SCRAM-SHA-256=[name=carol,password=carol-secret]"])
     async with connected(tmp_path, SCRAM) as (server, _):
