@@ -26,9 +26,10 @@ from compat_tests.cluster.test_log_directories import (
     WAIT_S,
     held,
     in_sync,
-    leaders,
     produce,
+    spread,
     two_directories,
+    until_led_by,
 )
 from compat_tests.raw_requests import BROKER_RESOURCE, SET, Requests
 from tests.support.ports import HOST
@@ -54,23 +55,15 @@ def isrs(cluster: Cluster, topic: str, indexes: Collection[int]) -> list[set[int
 
 def start_without_a_directory(cluster: Cluster, broker: Broker, node_id: int, other: int) -> None:
     topic = f"kept-by-{node_id}"
-    admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
-    wanted = NewTopic(topic, PARTITIONS, replica_assignment=[[node_id, other]] * PARTITIONS)
-    for future in admin.create_topics([wanted], operation_timeout=30).values():
-        future.result(WAIT_S)
-    eventually(lambda: in_sync(cluster, topic), timeout_s=WAIT_S)
-    produce(cluster, topic)
+    kept, lost = spread(cluster, topic, broker, node_id, other)
     first, second = broker.data_dirs
-    kept, lost = held(first, topic), held(second, topic)
-    assert kept
-    assert lost
     broker.stop()
     away = second.rename(second.with_name(f"away-{node_id}"))
     second.write_text("no directory")
     broker.start()
     eventually(lambda: isrs(cluster, topic, kept) == [{1, 2}] * len(kept), timeout_s=WAIT_S)
-    assert isrs(cluster, topic, lost) == [{other}] * len(lost)
-    assert leaders(cluster, topic, lost) == {other}
+    eventually(lambda: isrs(cluster, topic, lost) == [{other}] * len(lost), timeout_s=WAIT_S)
+    until_led_by(cluster, topic, lost, other)
     assert held(first, topic) == kept
     produce(cluster, topic)
     broker.stop()
@@ -133,8 +126,7 @@ def keep_new_replicas_away(cluster: Cluster, node_id: int, other: int) -> None:
     admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
     (future,) = admin.create_topics([NewTopic(topic, 6, replication_factor=1)]).values()
     future.result(WAIT_S)
-    indexes = range(PARTITIONS)
-    eventually(lambda: leaders(cluster, topic, indexes) == {other}, timeout_s=WAIT_S)
+    until_led_by(cluster, topic, range(PARTITIONS), other)
     cordon(cluster, other, "*")
     eventually(lambda: refuses(cluster, 1), timeout_s=WAIT_S)
     for each in (node_id, other):

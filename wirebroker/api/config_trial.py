@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from wirebroker.authorization.access import asking_of
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.config.dynamic import usable
 from wirebroker.config.row import ConfigError
@@ -55,7 +54,7 @@ def _may_alter(broker: Broker, request: Request) -> bool:
     authorization = broker.authorization
     if authorization is None:
         return True
-    return asking_of(authorization, request).may(ALTER_CLUSTER_CONFIGS, logs_denied=False)
+    return authorization.asking_of(request).may(ALTER_CLUSTER_CONFIGS, logs_denied=False)
 
 
 async def _try(broker: Broker, resource: Any, *, is_incremental: bool) -> None:

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from wirebroker.api.forwarding import forward
 from wirebroker.api.registry import forwarded, handles
-from wirebroker.authorization.access import asking_of
 from wirebroker.clock import Slices
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.delegation_token import principal_fields, principal_text, token_hmac
@@ -103,7 +102,7 @@ def _may_ask(request: Request) -> bool:
 def _is_shown(broker: Broker, request: Request, token: DelegationToken) -> bool:
     if broker.authorization is None or token.concerns(principal_text(request.session.principal)):
         return True
-    asking = asking_of(broker.authorization, request)
+    asking = broker.authorization.asking_of(request)
     return asking.may(DESCRIBE_DELEGATION_TOKEN, token.token_id) or asking.may(
         DESCRIBE_TOKENS_OF_USER, token.owner
     )

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from wirebroker.api.authorized_operations import ALL_ON_TOPIC
 from wirebroker.api.registry import handles
-from wirebroker.authorization.access import asking_of
 from wirebroker.clock import Slices, in_one_go
 from wirebroker.codecs.acls import Resource
 from wirebroker.codecs.api_keys import ApiKey
@@ -75,7 +74,7 @@ def _answer(broker: Broker, request: Request, body: Any) -> Steps[dict[str, Any]
         return _refused(body, ErrorCode.UNKNOWN_SERVER_ERROR)  # as Kafka
     asking = None
     if broker.authorization is not None:
-        asking = asking_of(broker.authorization, request)
+        asking = broker.authorization.asking_of(request)
     shown, denied = yield from _ask(asking, names, are_named=not is_everything)
     limit = min(
         broker.config.int("max.request.partition.size.limit"), body.response_partition_limit

@@ -23,7 +23,6 @@ from wirebroker.api.follower_reads import FollowerReads
 from wirebroker.api.leader_endpoints import leader_endpoints
 from wirebroker.api.partition_reads import PartitionReads
 from wirebroker.api.registry import handles_raw
-from wirebroker.authorization.access import asking_of
 from wirebroker.clock import Slices, finish
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.hot.fetch import FetchRequest, parse_fetch
@@ -101,7 +100,7 @@ def _reads(broker: Broker, request: Request, wanted: FetchRequest) -> PartitionR
     A follower that may not act for the cluster reads nothing, whatever else its client may.
     """
     quotas, authorization, version = broker.quotas, broker.authorization, request.version
-    asking = None if authorization is None else asking_of(authorization, request)
+    asking = None if authorization is None else authorization.asking_of(request)
     if wanted.replica_id >= 0:
         if quotas.are_there:
             request.session.throttle_ms = NO_CLIENT

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 
 from wirebroker.api.authorized_operations import ALL_ON_CLUSTER, ALL_ON_TOPIC, NOT_ASKED
 from wirebroker.api.registry import handles_raw
-from wirebroker.authorization.access import asking_of
 from wirebroker.clock import Slices
 from wirebroker.cluster.metadata_cache import Variant, encode
 from wirebroker.codecs.acls import Resource
@@ -119,7 +118,7 @@ class _Answer:
 
     def __init__(self, broker: Broker, request: Request, wanted: MetadataRequest) -> None:
         authorization = broker.authorization
-        self._asking = None if authorization is None else asking_of(authorization, request)
+        self._asking = None if authorization is None else authorization.asking_of(request)
         self._broker = broker
         self._request = request
         self._wanted = wanted

@@ -33,7 +33,6 @@ from wirebroker.api.produce_checks import (
 )
 from wirebroker.api.registry import handles_raw
 from wirebroker.api.transaction_guards import Refusal, guards_for
-from wirebroker.authorization.access import asking_of
 from wirebroker.clock import Slices, next_turn
 from wirebroker.cluster.local_replica import LARGE_APPEND_BYTES
 from wirebroker.codecs.api_keys import ApiKey
@@ -146,7 +145,7 @@ class _Produce:
         """Append at once whatever can be, and answer unless something has to wait."""
         wanted = self._wanted
         authorization = self._broker.authorization
-        asking = None if authorization is None else asking_of(authorization, self._request)
+        asking = None if authorization is None else authorization.asking_of(self._request)
         try:
             refuse_at_first_sight(wanted, asking)
             if self._request.version < ZSTD_VERSION:

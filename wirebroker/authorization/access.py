@@ -94,6 +94,19 @@ class Authorization:
         """Whether a decision holds until the version is another, and nobody is told of it."""
         return self._keeps and not audit.tells_allowed()
 
+    def asking_of(self, request: Request) -> Asking:
+        """Return what a request is asked about with."""
+        session = request.session
+        access = session.access
+        if not isinstance(access, ClientAccess) or access.principal != session.principal:
+            access = ClientAccess(self, session.principal, host_of(session.peer))
+            session.access = access
+        return Asking(access, request.key)
+
+    def asking_for(self, principal: Principal, host: str, key: ApiKey) -> Asking:
+        """Return what a request is asked about with that came for somebody else."""
+        return Asking(ClientAccess(self, principal, host), key)
+
     def decide(self, client: Client, action: Action) -> Decision:
         """Decide, and say why."""
         if self._authorizer is self._standard:
@@ -236,20 +249,3 @@ class _Nobody(Asking):
     def may(self, need: Need, name: str = CLUSTER_NAME, *, logs_denied: bool = True) -> bool:
         del need, name, logs_denied
         return False
-
-
-def asking_of(authorization: Authorization, request: Request) -> Asking:
-    """Return what a request is asked about with."""
-    session = request.session
-    access = session.access
-    if not isinstance(access, ClientAccess) or access.principal != session.principal:
-        access = ClientAccess(authorization, session.principal, host_of(session.peer))
-        session.access = access
-    return Asking(access, request.key)
-
-
-def asking_for(
-    authorization: Authorization, principal: Principal, host: str, key: ApiKey
-) -> Asking:
-    """Return what a request is asked about with that came for somebody else."""
-    return Asking(ClientAccess(authorization, principal, host), key)

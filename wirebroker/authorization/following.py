@@ -1,15 +1,13 @@
-"""The authorizer of this process, which follows the cluster's ACLs."""
+"""The authorizer of this process, which follows the cluster's ACLs; loaded if there is one."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
-from wirebroker.authorization.access import Authorization
-from wirebroker.authorization.authorizer import StandardAuthorizer, load_authorizer
-
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
+    from wirebroker.authorization.access import Authorization
     from wirebroker.config import Config
     from wirebroker.coordinator.controller.cluster_image import ClusterImage
     from wirebroker.coordinator.controller.image_change import ImageChange
@@ -36,6 +34,13 @@ def follow_acls(config: Config, metadata: _Metadata) -> Authorization | None:
     """
     if not config.str("authorizer.class.name"):
         return None
+    # Most brokers have none, and do without 4 ms of a start.
+    from wirebroker.authorization.access import Authorization  # noqa: PLC0415
+    from wirebroker.authorization.authorizer import (  # noqa: PLC0415
+        StandardAuthorizer,
+        load_authorizer,
+    )
+
     standard = StandardAuthorizer(config)
     standard.load(metadata.image.acls)
     authorization = Authorization(load_authorizer(config, standard), standard)

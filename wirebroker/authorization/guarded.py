@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar, cast
 
-from wirebroker.authorization.access import asking_of
 from wirebroker.authorization.broker_rules import ASKING_THEMSELVES, BROKER_RULES
 from wirebroker.authorization.controller_rules import DECIDED_BY_CONTROLLER, LISTENER_RULES
 from wirebroker.authorization.ruling import AskedRequest, Ruling
@@ -151,5 +150,5 @@ def _raw(handler: Handler, rule: Rule, authorization: Authorization) -> Callable
 
 
 def _asked(authorization: Authorization, node: _Node, request: Request, body: Any) -> AskedRequest:
-    asking = asking_of(authorization, request)
+    asking = authorization.asking_of(request)
     return AskedRequest(asking, node.metadata.image, request.version, body)

@@ -18,10 +18,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from wirebroker.addresses import java_host
-from wirebroker.authorization.access import asking_for
-from wirebroker.authorization.controller_rules import rule_on
 from wirebroker.authorization.following import follow_acls, unserved_protection
-from wirebroker.authorization.ruling import AskedRequest
 from wirebroker.clock import Slices
 from wirebroker.cluster.committed_answers import AnswerErrors
 from wirebroker.cluster.controller_log import ControllerLog
@@ -239,8 +236,11 @@ class QuorumController:
         """
         if self.authorization is None or request.client is None:
             return await self._carry_out(request)
+        from wirebroker.authorization.controller_rules import rule_on  # noqa: PLC0415 - if asked for
+        from wirebroker.authorization.ruling import AskedRequest  # noqa: PLC0415 - likewise
+
         principal, host = request.client
-        asking = asking_for(self.authorization, principal, java_host(host), request.key)
+        asking = self.authorization.asking_for(principal, java_host(host), request.key)
         asked = AskedRequest(asking, self.follower.image, request.version, request.body)
         ruling = await Slices(self._clock).run(rule_on(request, asked))
         if ruling.refusal is not None:

@@ -12,27 +12,27 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable  # noqa: TC003 - likewise
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from wirebroker.clock import Slices, pause
+from wirebroker.clock import Clock, Slices, pause
 from wirebroker.cluster.failures import Failures
 from wirebroker.cluster.followed_partition import FollowedPartition
 from wirebroker.cluster.follower_session import FollowerSession, PartitionKey, SessionRequest
 from wirebroker.cluster.leader_bounds import EARLIEST, LATEST, list_offsets
+from wirebroker.cluster.partition import Partition  # noqa: TC001 - compiled tuples look for it
+from wirebroker.cluster.peers import Peers  # noqa: TC001 - compiled tuples look for it
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.net.client.errors import PeerError, error_name
 from wirebroker.net.client.settings import Backoff
+from wirebroker.quotas.replication_quotas import ReplicationQuota  # noqa: TC001 - likewise
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
 
-    from wirebroker.clock import Clock
-    from wirebroker.cluster.partition import Partition
-    from wirebroker.cluster.peers import Peers
     from wirebroker.config import Config
     from wirebroker.net.client.node import Node
-    from wirebroker.quotas.replication_quotas import ReplicationQuota
 
 logger = logging.getLogger(__name__)
 
@@ -332,8 +332,8 @@ class ReplicaFetcher:
                 self._go_on_in_time(followed, result)
         except KafkaError as error:
             self._failed(followed, error)
-        except OSError as error:
-            self._follower.disk_failed(partition, error)
+        except OSError as fault:
+            self._follower.disk_failed(partition, fault)
             self._delay(followed)
 
     def _refused(self, followed: FollowedPartition, code: int) -> None:
@@ -462,8 +462,8 @@ class ReplicaFetcher:
             self._go_on(followed)
         except KafkaError as error:
             self._failed(followed, error)
-        except OSError as error:
-            self._follower.disk_failed(partition, error)
+        except OSError as fault:
+            self._follower.disk_failed(partition, fault)
             self._delay(followed)
 
     async def _list_offsets(

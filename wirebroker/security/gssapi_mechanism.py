@@ -36,6 +36,8 @@ class GssapiMechanism:
 
     __slots__ = ("_acceptor", "_context", "_has_offered", "_peer", "_rules", "user")
 
+    is_for_thread = True
+
     def __init__(self, acceptor: Acceptor, rules: tuple[KerberosRule, ...]) -> None:
         self._acceptor = acceptor
         self._context: AcceptedContext | None = None

@@ -5,9 +5,9 @@
 
 No I/O, and no clock. What tells a user who is there from one who is not is neither said nor timed:
 an unknown user of SCRAM is given a salt and iterations as well, of a form that users have, as often
-as they have it (codecs/scram_forms.py); for each mechanism always the same as long as this process
-lives and users stay; and fails where a wrong password fails (Apache Kafka fails one message
-earlier).
+as they have it (codecs/scram_forms.py); for each mechanism the same on all brokers of a cluster, as
+long as users stay (salt_key.py); and fails where a wrong password fails (Apache Kafka fails one
+message earlier).
 
 Source: Kafka's PlainSaslServer and ScramSaslServer.
 """
@@ -67,6 +67,11 @@ class Mechanism(Protocol):
         """Who it has proved to be; None as long as it has not."""
         ...
 
+    @property
+    def is_for_thread(self) -> bool:
+        """Whether the next step may wait for files."""
+        ...
+
     def step(self, message: bytes) -> bytes:
         """Return the answer to the client's next message.
 
@@ -80,6 +85,8 @@ class PlainMechanism:
     """PLAIN (RFC 4616): the password itself is sent."""
 
     __slots__ = ("_key", "_passwords", "user")
+
+    is_for_thread = False
 
     def __init__(self, passwords: Mapping[str, str], key: bytes) -> None:
         """Begin.
@@ -148,6 +155,8 @@ class ScramMechanism:
         "user",
     )
 
+    is_for_thread = False
+
     def __init__(
         self,
         number: int,
@@ -166,7 +175,7 @@ class ScramMechanism:
             token_of: What a delegation token stands for, by its id.
             forms: What users' credentials look like.
             nonce: Ours: characters that nobody can guess.
-            salt_key: A secret of this process, from which salts for nobody are made.
+            salt_key: A secret of the cluster, from which salts for nobody are made.
         """
         self._number = number
         self._keys_of = keys_of

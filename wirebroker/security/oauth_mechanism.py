@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 # Texts: re compiles them at their first use and keeps them; most brokers have no tokens.
 _FIRST: Final = (
-    r"n,(?:a=(?P<authzid>(?:[^\x00,=\x80-\U0010ffff]|=2C|=3D)+))?,\x01"
-    r"(?P<pairs>(?:[A-Za-z]+=[\x21-\x7e \t\r\n]+\x01)*)\x01"
+    r"n,(?:a=(?P<authzid>(?:[^\x00,=\x80-\U0010ffff]++|=2C|=3D)++))?,\x01"
+    r"(?P<pairs>(?:[A-Za-z]++=[\x21-\x7e \t\r\n]++\x01)*+)\x01"
 )
 _BEARER: Final = r"(?P<scheme>\w+) +(?P<token>[-_~+/.a-zA-Z0-9]+=*)"
 _GIVE_UP: Final = b"\x01"
@@ -40,6 +40,11 @@ class OAuthMechanism:
         self.user: str | None = None
         # Wall time at which the token ends, once there is a user.
         self.expires_ms: int | None = None
+
+    @property
+    def is_for_thread(self) -> bool:
+        """Whether keys have changed, which the token's check then reads."""
+        return self._refusal is None and self._checks.must_read
 
     def step(self, message: bytes) -> bytes:
         """Check the token; the answer is empty, or says why it is refused."""

@@ -25,7 +25,6 @@ from wirebroker.codecs.frames import parse_request_header
 from wirebroker.codecs.messages import decode_request, encode_response
 from wirebroker.net.protocol import frame_answer
 from wirebroker.request import CloseConnectionError, Request
-from wirebroker.security.gssapi_mechanism import GssapiMechanism
 from wirebroker.security.mechanisms import NotProvedError, ScramMechanism
 from wirebroker.security.oauth_mechanism import OAuthMechanism
 from wirebroker.session import ANONYMOUS, ENDING
@@ -164,7 +163,7 @@ class SaslGuard:
         if request.key is not ApiKey.SASL_AUTHENTICATE:
             raise MalformedFrameError(f"it sends {request.key.name} in place of SaslAuthenticate")
         message = bytes(_body_of(request).auth_bytes)
-        if isinstance(self._mechanism, GssapiMechanism):
+        if self._mechanism is not None and self._mechanism.is_for_thread:
             slow = self._take_in_thread(self._mechanism, request, message)
             return self._doors.dispatcher.later(request, slow)
         try:
@@ -174,7 +173,7 @@ class SaslGuard:
         return _answer(request, self._accepted(request, answer))
 
     async def _take_in_thread(
-        self, mechanism: GssapiMechanism, request: Request, message: bytes
+        self, mechanism: Mechanism, request: Request, message: bytes
     ) -> list[Piece]:
         try:
             answer = await self._step_in_thread(mechanism, message, request.session)
@@ -206,7 +205,7 @@ class SaslGuard:
     def _take_bare_message(self, frame: memoryview, session: Session) -> Served:
         """Serve a message without header, as clients before KIP-152 send them."""
         request = Request(ApiKey.SASL_AUTHENTICATE, 0, 0, None, frame, 0, session)
-        if isinstance(self._mechanism, GssapiMechanism):
+        if self._mechanism is not None and self._mechanism.is_for_thread:
             slow = self._take_bare_in_thread(self._mechanism, bytes(frame), session)
             return self._doors.dispatcher.later(request, slow, is_whole=True)
         try:
@@ -216,7 +215,7 @@ class SaslGuard:
         return [_bare(answer)]
 
     async def _take_bare_in_thread(
-        self, mechanism: GssapiMechanism, message: bytes, session: Session
+        self, mechanism: Mechanism, message: bytes, session: Session
     ) -> list[Piece]:
         try:
             return [_bare(await self._step_in_thread(mechanism, message, session))]
@@ -233,7 +232,7 @@ class SaslGuard:
         return self._after_step(mechanism, mechanism.step(message), session)
 
     async def _step_in_thread(
-        self, mechanism: GssapiMechanism, message: bytes, session: Session
+        self, mechanism: Mechanism, message: bytes, session: Session
     ) -> bytes:
         self._right_mechanism()
         answer = await in_thread(Work.LOGINS, mechanism.step, message)

@@ -17,6 +17,7 @@ from wirebroker.security.kerberos import Acceptor
 from wirebroker.security.key_refresh import KeyRefresh
 from wirebroker.security.mechanisms import PlainMechanism, ScramMechanism
 from wirebroker.security.oauth_mechanism import OAuthMechanism
+from wirebroker.security.salt_key import SaltKey
 from wirebroker.security.sasl import SaslGuard
 from wirebroker.security.token_logins import TokenLogins
 from wirebroker.security.tokens import TokenChecks
@@ -46,6 +47,7 @@ class SaslDoors:
         "_doors",
         "_key",
         "_refreshes",
+        "_salt_key",
         "_tokens",
         "clock",
         "dispatcher",
@@ -74,7 +76,8 @@ class SaslDoors:
         self.image = image
         self.clock = clock
         self._key = os.urandom(32)
-        self._tokens = TokenLogins(token_secret, image, clock, salt_key=self._key)
+        self._salt_key = SaltKey(image)
+        self._tokens = TokenLogins(token_secret, image, clock, salt_key=self._salt_key.find)
         self._doors: dict[str, SaslSettings] = {}
         self._checks = checks or {}
         self._acceptors: dict[KerberosKeys, Acceptor] = {}
@@ -129,7 +132,7 @@ class SaslDoors:
             token_of=lambda token_id: self._tokens.find(token_id, number),
             forms=lambda: self.image().scram_forms.get(number, {}),
             nonce=base64.urlsafe_b64encode(os.urandom(24)).decode("ascii"),
-            salt_key=self._key,
+            salt_key=self._salt_key.find(),
         )
 
 

@@ -1,8 +1,8 @@
 """Logins by delegation token: whom a token stands for, and what SCRAM checks its HMAC by (KIP-48).
 
 Keys are made of the HMAC when a client first says that it has the token, once for each mechanism,
-which takes 1 to 2 ms; with a salt of this process. A token's id is no secret, but nobody can guess
-one: that a first login by a known id takes longer tells nothing.
+which takes 1 to 2 ms; the salt by a key of the cluster (salt_key.py). A token's id is no secret,
+but nobody can guess one: that a first login by a known id takes longer tells nothing.
 
 Source: Kafka's DelegationTokenManager.prepareScramCredentials, ScramServerCallbackHandler.
 """
@@ -58,7 +58,7 @@ class TokenLogins:
         image: Callable[[], ClusterImage],
         clock: Clock,
         *,
-        salt_key: bytes,
+        salt_key: Callable[[], bytes],
     ) -> None:
         """Begin.
 
@@ -66,13 +66,13 @@ class TokenLogins:
             secret: The cluster's delegation.token.secret.key; None: there are no tokens.
             image: Has the tokens.
             clock: Says which have expired.
-            salt_key: A secret of this process, from which salts are made.
+            salt_key: Returns the secret from which salts are made.
         """
         self._secret = secret
         self._image = image
         self._clock = clock
         self._salt_key = salt_key
-        self._kept: dict[tuple[str, int], ScramKeys] = {}
+        self._kept: dict[tuple[str, int, bytes], ScramKeys] = {}
 
     def find(self, token_id: str, mechanism: int) -> TokenLogin | None:
         """Return what a token stands for; None if nobody may log in by it.
@@ -90,14 +90,15 @@ class TokenLogins:
         return TokenLogin(token.owner.removeprefix(_USER), keys, token.expiry_ms)
 
     def _keys(self, secret: str, token_id: str, mechanism: int) -> ScramKeys:
-        kept = self._kept.get((token_id, mechanism))
+        salt_key = self._salt_key()
+        kept = self._kept.get((token_id, mechanism, salt_key))
         if kept is None:
-            chance = keyed_digest("sha256", self._salt_key, f"{mechanism}{token_id}".encode())
+            chance = keyed_digest("sha256", salt_key, f"{mechanism}{token_id}".encode())
             salt = salt_of(int.from_bytes(chance, "big") >> (256 - SALT_BITS))
             password = token_password(token_hmac(secret, token_id))
             salted = salted_password(mechanism, password, salt, LEAST_ITERATIONS)
             kept = keys_of(mechanism, salted, salt=salt, iterations=LEAST_ITERATIONS)
             if len(self._kept) >= _MOST_KEPT:
                 del self._kept[next(iter(self._kept))]
-            self._kept[token_id, mechanism] = kept
+            self._kept[token_id, mechanism, salt_key] = kept
         return kept

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 from wirebroker.config import Config, StartError
 from wirebroker.config.quorum import is_controller_alone, is_member
 from wirebroker.ready_lines import shown_address
+from wirebroker.workers.controller_login import controller_login, is_protected
 from wirebroker.workers.layout import WorkerDirectories
 
 if TYPE_CHECKING:
@@ -137,7 +138,7 @@ class Orders:
     def first(self, first_users: Sequence[str] = ()) -> Order:
         """Return the order of worker 1, which holds the controller."""
         items = [each.strip() for each in self._config.list("listeners")]
-        if not any(_name_of(each) in self._controllers for each in items):
+        if not self._names_controller:
             port = _port_of(items[0])
             behind = self._chosen(_HERE, port + self._count) if port else 0
             items.append(f"{min(self._controllers)}://{_HERE}:{behind}")
@@ -190,11 +191,7 @@ class Orders:
 
     def _of_all(self, given: Config) -> dict[str, str]:
         settings = {_CONTROLLER_NAMES: ",".join(sorted(self._controllers))}
-        if given.is_set(_PROTOCOLS):
-            protocols = given.str(_PROTOCOLS)
-            named = {each.partition(":")[0].strip().upper() for each in protocols.split(",")}
-            added = [f"{name}:PLAINTEXT" for name in sorted(self._controllers - named)]
-            settings[_PROTOCOLS] = ",".join([protocols, *added])
+        settings |= self._controller_protocol(given)
         for factor, least in _INTERNAL.items():
             wanted = _number(given, factor) or _MOST_REPLICAS
             replicas = min(wanted, self._count)
@@ -203,6 +200,24 @@ class Orders:
                 in_sync = _number(given, least) or replicas - (replicas > 1)
                 settings[least] = str(min(in_sync, replicas))
         return settings
+
+    def _controller_protocol(self, given: Config) -> dict[str, str]:
+        """Return how a controller's listener that is ours to add is reached."""
+        protocols = given.str(_PROTOCOLS)
+        named = {each.partition(":")[0].strip().upper() for each in protocols.split(",")}
+        ours = sorted(self._controllers - named)
+        has_login = bool(ours) and not self._names_controller and is_protected(self._config)
+        if not has_login and not given.is_set(_PROTOCOLS):
+            return {}  # PLAINTEXT is what such a listener has by itself
+        protocol = "SASL_PLAINTEXT" if has_login else "PLAINTEXT"
+        added = [f"{name}:{protocol}" for name in ours]
+        settings = {_PROTOCOLS: ",".join([protocols, *added])}
+        return settings | (controller_login(self._config, ours[0]) if has_login else {})
+
+    @property
+    def _names_controller(self) -> bool:
+        """Whether the settings say where the controller is to be reached."""
+        return any(_name_of(each) in self._controllers for each in self._config.list("listeners"))
 
     def _mine(self, name: str) -> list[str]:
         items = (each.strip() for each in self._config.list(name))

@@ -454,6 +454,50 @@ async def test_what_waits_ends_with_its_connection(end, behind, caplog):
     assert lines(caplog) == []
 
 
+@pytest.mark.parametrize("end", [ended_by_closing, ended_by_reset])
+async def test_a_throttled_connection_goes_with_its_peer(end):
+    """Its time may be days: who comes again and again would have as many connections."""
+    async with serve() as server:
+        peer = server.peer()
+        await server.until(lambda: len(server.table) == 1)
+        (connection,) = server.table._connections
+        connection.throttle(3600)
+        end(peer)
+        await server.until(lambda: len(server.table) == 0)
+
+
+async def test_what_a_throttled_peer_has_sent_does_not_keep_its_connection_when_it_is_reset():
+    async with serve() as server:
+        peer = server.peer()
+        await server.until(lambda: len(server.table) == 1)
+        (connection,) = server.table._connections
+        connection.throttle(3600)
+        peer.sendall(frame(3, b"waits", 1))
+        assert await (await server.client()).ask(3, b"time goes by") == b"time goes by"
+        ended_by_reset(peer)
+        await server.until(lambda: len(server.table) == 1)
+
+
+async def test_what_a_throttled_peer_has_sent_before_its_end_is_served():
+    async with serve() as server:
+        peer = server.peer()
+        await server.until(lambda: len(server.table) == 1)
+        (connection,) = server.table._connections
+        dispatch = connection._dispatch
+
+        def throttling(data, session):
+            connection.throttle(0.05)
+            return dispatch(data, session)
+
+        connection._dispatch = throttling
+        peer.sendall(frame(3, b"1", 1) + frame(3, b"2", 2))
+        peer.sendall(frame(3, b"3", 3))
+        peer.shutdown(socket.SHUT_WR)
+        await server.until(lambda: len(server.table) == 0)
+        answers = b"".join(iter(lambda: peer.recv(100), b""))
+        assert [answers.count(each) for each in (b"1", b"2", b"3")] == [1, 1, 1]
+
+
 async def test_what_was_sent_before_the_end_is_served():
     async with serve() as server:
         cancel_when_ended(server)

@@ -466,8 +466,8 @@ async def test_a_plan_that_is_given_up_is_not_believed_however_late_the_metadata
         await started(one, two, client, server, 1)
         broker, partition = broker_of(server), held(server)
         replicas = broker.replicas
-        assert server._replication is not None
-        told = server._replication.directories
+        assert server.replication is not None
+        told = server.replication.directories
 
         def known() -> bytes:
             image = broker.metadata.image

@@ -13,7 +13,7 @@ import pytest
 from tests.support.batches import batch
 from tests.support.ports import free_ports
 from tests.support.raw_client import RawClient
-from tests.support.sasl_clients import log_in_scram
+from tests.support.sasl_clients import log_in_scram, send_token, shake_hands
 from tests.support.servers import PATIENCE_S, broker_of, config_of, until
 from tests.support.tls_files import certificate, client_side, tls_configs, write
 from wirebroker.codecs.api_keys import ApiKey
@@ -93,6 +93,19 @@ async def secured_client(server: Server, folder: Path) -> RawClient:
     client = await connected(server, folder)
     assert not (await log_in_scram(client, "SCRAM-SHA-256", "alice", "alice-secret")).error_code
     return client
+
+
+async def test_no_broker_tells_who_is_a_user_by_a_salt_of_its_own(tmp_path: Path) -> None:
+    salts: dict[bytes, set[bytes]] = {b"alice": set(), b"nobody": set()}
+    async with asyncio.timeout(PATIENCE_S), cluster(tmp_path, (1, 2)) as servers:
+        for server in servers:
+            for user, found in salts.items():
+                client = await connected(server, tmp_path)
+                await shake_hands(client, "SCRAM-SHA-256")
+                answer = await send_token(client, b"n,,n=" + user + b",r=ours")
+                found.add(bytes(answer.auth_bytes.split(b",")[1]))
+                await client.close()
+    assert [len(found) for found in salts.values()] == [1, 1]
 
 
 async def test_what_one_is_sent_the_others_have(tmp_path: Path) -> None:

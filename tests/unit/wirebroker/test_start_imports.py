@@ -5,6 +5,12 @@ import sys
 
 # Of ours: a part that only some nodes, verbs or moments need. Of others: what such a part brings.
 _NOT_AT_A_START = {
+    "wirebroker.authorization.access",
+    "wirebroker.authorization.acl_index",
+    "wirebroker.authorization.authorizer",
+    "wirebroker.authorization.config_rules",
+    "wirebroker.authorization.guarded",
+    "wirebroker.authorization.ruling",
     "wirebroker.cli_inspect",
     "wirebroker.client",
     "wirebroker.compaction_worker",

@@ -5,7 +5,11 @@ from __future__ import annotations
 import ast
 import asyncio
 import contextlib
+import gc
+import subprocess
+import sys
 import threading
+import weakref
 from typing import TYPE_CHECKING
 
 import pytest
@@ -93,9 +97,80 @@ async def test_until_idle_waits_for_what_nobody_awaits():
     assert sorted(done) == [0, 1, 2, 3, 4]
 
 
-async def test_errors_are_the_callers():
+@pytest.mark.parametrize("work", [each for each in Work if each.may_be_left])
+async def test_until_idle_leaves_who_waits_for_another_machine(work, monkeypatch, caplog):
+    monkeypatch.setattr("wirebroker.threads._LEFT_AFTER_S", 0.01)
+    caplog.set_level("INFO", "wirebroker")
+    go, has_begun = threading.Event(), threading.Event()
+
+    def wait() -> bool:
+        has_begun.set()
+        return go.wait()
+
+    waiting = [begin_in_thread(work, wait) for _ in range(work.most_threads + 1)]
+    try:
+        assert await asyncio.to_thread(has_begun.wait, 10)
+        await until_idle()
+        assert all(each.cancelled() for each in waiting)
+        assert caplog.messages.count(
+            f"a thread of {work.thread_name} waits for another machine; it is left"
+        ) == len(waiting)
+    finally:
+        go.set()
+    assert await in_thread(work, threading.active_count), "whoever comes later is worked for"
+
+
+def test_a_process_ends_whatever_another_machine_does():
+    """As in the midst of a call of Kerberos's library, whose realm does not answer."""
+    code = (
+        "import asyncio, threading; from wirebroker.threads import *\n"
+        "has_begun, never = threading.Event(), threading.Event()\n"
+        "async def main():\n"
+        "    begin_in_thread(Work.OUR_LOGINS, lambda: (has_begun.set(), never.wait()))\n"
+        "    has_begun.wait()\n"
+        "asyncio.run(main())"
+    )
+    done = subprocess.run([sys.executable, "-c", code], timeout=30, check=False)
+    assert done.returncode == 0
+
+
+async def test_a_stop_waits_for_no_realm(tmp_path, monkeypatch):
+    monkeypatch.setattr("wirebroker.threads._LEFT_AFTER_S", 0.01)
+    go = threading.Event()
+    try:
+        async with running(tmp_path):
+            begin_in_thread(Work.OUR_LOGINS, go.wait)
+        assert not go.is_set()
+    finally:
+        go.set()
+
+
+@pytest.mark.parametrize("work", [Work.UPKEEP, Work.OUR_LOGINS])
+async def test_errors_are_the_callers(work):
     with pytest.raises(ZeroDivisionError):
-        await in_thread(Work.UPKEEP, divmod, 1, 0)
+        await in_thread(work, divmod, 1, 0)
+
+
+async def test_a_call_that_fails_keeps_nothing_open():
+    class Opened:
+        """Such as a socket."""
+
+    kept: list[weakref.ref[Opened]] = []
+
+    def fail() -> None:
+        opened = Opened()
+        kept.append(weakref.ref(opened))
+        raise OSError("it is unreachable")
+
+    assert Work.LOOKUPS.most_threads == 1
+    gc.disable()
+    try:
+        with contextlib.suppress(OSError):
+            await in_thread(Work.LOOKUPS, fail)
+        await in_thread(Work.LOOKUPS, gc.isenabled)  # behind it, in the same thread
+        assert [each() for each in kept] == [None]
+    finally:
+        gc.enable()
 
 
 def test_large_messages_have_threads_of_their_own():

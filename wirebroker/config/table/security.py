@@ -76,7 +76,8 @@ ROWS: Final = (
     long(
         "sasl.oauthbearer.jwks.endpoint.refresh.ms",
         3_600_000,
-        "How often keys are read again; a token of an unknown key has them read, too.",
+        "How often keys are read again; those of a file also when it has changed, those of a "
+        "server when a token names one that is unknown.",
         1,
     ),
     long(

@@ -221,6 +221,11 @@ class ActiveController:
         for node in list(self._nodes.values()):
             await node.close()
 
+    def abort(self) -> None:
+        """Close all connections at once, whatever is still to be answered."""
+        for node in list(self._nodes.values()):
+            node.abort()
+
     def _node(self, address: PeerAddress) -> Node:
         node = self._nodes.get(address)
         if node is None:

@@ -13,7 +13,7 @@ from tests.support.batches import batch
 from tests.support.requests import create_topic, produce_request
 from tests.support.servers import broker_of, client_of, running
 from wirebroker.api.produce import DENIED_AT_ONCE
-from wirebroker.authorization.access import Authorization, asking_for
+from wirebroker.authorization.access import Authorization
 from wirebroker.authorization.authorizer import StandardAuthorizer
 from wirebroker.authorization.broker_rules import BROKER_RULES
 from wirebroker.authorization.controller_rules import rule_on
@@ -169,7 +169,7 @@ def asked(
     settings = OPEN if is_open else {"authorizer.class.name": STANDARD}
     standard = StandardAuthorizer(Config(settings))
     authorization = Authorization(standard, standard)
-    asking = asking_for(authorization, Principal("User", "nobody"), "127.0.0.1", key)
+    asking = authorization.asking_for(Principal("User", "nobody"), "127.0.0.1", key)
     data = memoryview(bytearray(encode_request(key, version, body)))
     return AskedRequest(asking, ClusterImage(), version, decode_request(key, version, data, 0))
 

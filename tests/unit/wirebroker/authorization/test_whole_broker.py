@@ -14,7 +14,7 @@ from tests.support.batches import batch
 from tests.support.raw_client import RawClient
 from tests.support.requests import create_topic, fetch, produce
 from tests.support.servers import client_of, controller_of, running
-from wirebroker.authorization.access import Authorization, asking_for
+from wirebroker.authorization.access import Authorization
 from wirebroker.authorization.authorizer import StandardAuthorizer
 from wirebroker.authorization.broker_rules import ASKING_THEMSELVES, BROKER_RULES
 from wirebroker.codecs.acls import (
@@ -274,7 +274,7 @@ def test_with_ten_thousand_acls_a_decision_is_made_once_until_the_acls_change():
     standard.load({n.to_bytes(16): entry for n, entry in enumerate(entries)})
     counting = Counting(standard)
     authorization = Authorization(counting, standard)
-    asking = asking_for(authorization, Principal("User", "17"), "127.0.0.1", ApiKey.PRODUCE)
+    asking = authorization.asking_for(Principal("User", "17"), "127.0.0.1", ApiKey.PRODUCE)
     for _ in range(3):
         assert asking.may(WRITE_TOPIC, "t")
     assert counting.asked == 1
@@ -299,9 +299,8 @@ def test_whether_some_topic_is_allowed_is_found_out_once_until_the_acls_change()
     standard = StandardAuthorizer(Config({"authorizer.class.name": STANDARD}))
     authorization = Authorization(Counted(), standard)
     for user, may in (("alice", True), ("nobody", False)):
-        asking = asking_for(
-            authorization, Principal("User", user), "1.2.3.4", ApiKey.INIT_PRODUCER_ID
-        )
+        principal = Principal("User", user)
+        asking = authorization.asking_for(principal, "1.2.3.4", ApiKey.INIT_PRODUCER_ID)
         for _ in range(3):
             assert asking.may_some(WRITE_TOPIC) is may
         authorization.changed()
@@ -315,7 +314,7 @@ def test_however_long_the_names_are_that_a_client_asks_about_memory_has_a_bound(
     made = entry_of(SimpleNamespace(**entry, pattern_type=entry["resource_pattern_type"]))
     standard.load({b"": made})
     authorization = Authorization(standard, standard)
-    asking = asking_for(authorization, Principal("User", "17"), "127.0.0.1", ApiKey.PRODUCE)
+    asking = authorization.asking_for(Principal("User", "17"), "127.0.0.1", ApiKey.PRODUCE)
     tracemalloc.start()
     for n in range(400):
         assert asking.may(WRITE_TOPIC, f"{n:032000}")
@@ -330,9 +329,8 @@ def test_however_many_things_a_client_does_its_decisions_have_one_bound():
     made = entry_of(SimpleNamespace(**entry, pattern_type=entry["resource_pattern_type"]))
     standard.load({b"": made})
     counting = Counting(standard)
-    asking = asking_for(
-        Authorization(counting, standard), Principal("User", "17"), "127.0.0.1", ApiKey.PRODUCE
-    )
+    authorization = Authorization(counting, standard)
+    asking = authorization.asking_for(Principal("User", "17"), "127.0.0.1", ApiKey.PRODUCE)
     needs = [
         Need(each, Resource.TOPIC) for each in (Operation.READ, Operation.WRITE, Operation.DELETE)
     ]

@@ -147,11 +147,9 @@ async def test_a_controller_that_lags_is_not_believed_when_another_knows_better(
     quorum.peers[ONE].hangs = True
     quorum.peers[ONE].link.drop()
     quorum.elect(TWO, known_to=(TWO,))
-    loop = asyncio.get_running_loop()
-    begin = loop.time()
     controller.forget(ONE)
-    await heartbeat(controller)
-    assert loop.time() - begin < 1, "one that hangs costs nobody time"
+    # One that hangs costs nobody the 2 s for which it is asked.
+    await heartbeat(controller, timeout_s=1.8)
     assert quorum.served == [ONE, TWO]
     await controller.close()
 
@@ -174,7 +172,7 @@ async def test_who_never_finds_it_is_told_what_the_last_answers_were():
     quorum.elect(None)
     controller = quorum.way_to_it(ONE, PeerAddress("nowhere", 9093))
     with pytest.raises(RequestTimedOutError) as caught:
-        await heartbeat(controller, timeout_s=0.2)
+        await heartbeat(controller, timeout_s=1)  # enough for a machine with much to do
     assert "c1:9093: no controller is active" in str(caught.value)
     assert "nowhere:9093: nobody listens" in str(caught.value)
     assert not caught.value.may_have_arrived
@@ -317,3 +315,16 @@ def answer_of(key, fields):
 )
 def test_an_error_is_found_wherever_it_stands(key, fields, is_there):
     assert has_error(answer_of(key, fields), ErrorCode.NOT_CONTROLLER) == is_there
+
+
+async def test_an_answer_that_is_still_to_come_is_not_waited_for_when_it_is_cut_off():
+    quorum = Quorum()
+    controller = quorum.way_to_it(ONE)
+    await heartbeat(controller)
+    asked = asyncio.Event()
+    quorum.peers[ONE].answers[ApiKey.BROKER_HEARTBEAT] = lambda _: asked.set()
+    request = asyncio.create_task(heartbeat(controller, is_repeatable=False))
+    await asked.wait()
+    controller.abort()
+    with pytest.raises(ConnectionLostError, match="closed by us"):
+        await request

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
+import contextlib
 import json
 import logging
+import threading
 from typing import TYPE_CHECKING, Any
 
 import jwt
@@ -19,6 +22,7 @@ from wirebroker.codecs.errors import ErrorCode
 from wirebroker.config import Config, ConfigError
 from wirebroker.config.listeners import listeners_of
 from wirebroker.config.oauth import OAuthSettings
+from wirebroker.security.mechanisms import NotProvedError
 from wirebroker.security.oauth_mechanism import OAuthMechanism
 from wirebroker.security.sasl_doors import SaslDoors
 from wirebroker.security.tokens import BadTokenError, TokenChecks
@@ -137,6 +141,16 @@ async def test_what_is_no_message_of_it_fails_at_once(
     async with running(tmp_path, settings=OPEN) as server, client_of(server) as client:
         await shake_hands(client, "OAUTHBEARER")
         assert (await send_token(client, message)).error_code == FAILED
+
+
+def test_who_one_wants_to_be_may_have_commas_and_equals_signs() -> None:
+    checks = TokenChecks(OAuthSettings(), SystemClock())
+    way = OAuthMechanism(checks)
+    assert way.step(first(unsecured(sub="a,b=c"), "a=2Cb=3Dc")) == b""
+    assert way.user == "a,b=c"
+    for other in ("a,b", "a=2", "=2c", "a=", "\0", "é"):
+        with pytest.raises(NotProvedError, match="not the message"):
+            OAuthMechanism(checks).step(first(unsecured(), other))
 
 
 def test_a_connection_that_is_older_than_the_settings_can_still_log_in(tmp_path: Path) -> None:
@@ -277,14 +291,47 @@ def test_keys_that_change_are_read_again_but_not_for_each_token(tmp_path: Path) 
     path, clock = keys_in(tmp_path / "keys.json", one=ELLIPTIC), HandClock()
     found = TokenChecks(OAuthSettings(keys_file=path, refresh_ms=60_000), clock)
     found.load()
+    assert not found.must_read
     keys_in(path, two=RSA)
+    assert found.must_read
+    assert found.owner(signed(RSA, "two")).name == "alice", "a new key counts at once"
+    assert not found.must_read
     with pytest.raises(BadTokenError):
-        found.owner(signed(RSA, "two"))
-    clock.seconds = 11
-    assert found.owner(signed(RSA, "two")).name == "alice"
-    path.write_text("nonsense")
-    clock.seconds = 100
-    assert found.owner(signed(RSA, "two")).name == "alice", "what was read stays"
+        found.owner(signed(ELLIPTIC, "three"))
+    assert not found.must_read, "whatever keys tokens name"
+    for change in (lambda: path.write_text("nonsense"), path.unlink):
+        change()
+        assert found.must_read
+        assert found.owner(signed(RSA, "two")).name == "alice", "what was read stays"
+        assert not found.must_read, "it is not read for each token"
+    clock.seconds = 60
+    assert found.must_read, "whether or not it looks the same"
+
+
+async def test_keys_that_have_changed_are_read_beside_the_loop_and_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keys = keys_in(tmp_path / "keys.json", one=RSA)
+    settings = {**OPEN, URL: keys.as_uri()}
+    readers: list[str] = []
+    read = TokenChecks.load
+
+    def load(self: TokenChecks) -> None:
+        readers.append(threading.current_thread().name)
+        read(self)
+
+    async with running(tmp_path / "data", settings=settings) as server:
+        monkeypatch.setattr(TokenChecks, "load", load)
+        keys_in(keys, two=ELLIPTIC)
+        async with contextlib.AsyncExitStack() as stack:
+            clients = [await stack.enter_async_context(client_of(server)) for _ in range(5)]
+            for each in clients:
+                await shake_hands(each, "OAUTHBEARER")
+            messages = [send_token(each, first(signed(ELLIPTIC, "two"))) for each in clients]
+            answers = await asyncio.gather(*messages)
+    assert [each.auth_bytes for each in answers] == [b""] * 5
+    assert len(readers) == 1
+    assert readers[0].startswith("login")
 
 
 @pytest.mark.parametrize(

@@ -90,7 +90,7 @@ async def test_a_listener_that_goes_serves_nobody_without_a_login(tmp_path: Path
         port = server.listeners["SASL_PLAINTEXT"].port
         one = Config({**settings, "listeners": f"SSL://{HOST}:0"} | BETWEEN_BY_TLS)
         async with blocked(Work.LISTENERS):
-            change = asyncio.create_task(server._use_config(one))
+            change = asyncio.create_task(server.reception.use_config(one))
             await next_turn()
             with pytest.raises(ConnectionError):
                 await asyncio.open_connection(HOST, port)
@@ -232,6 +232,24 @@ async def test_nobody_is_told_which_users_there_are(tmp_path: Path) -> None:
                 assert nonce.startswith(f"r={CLIENT_NONCE}")
                 firsts.setdefault(user, []).append(f"{salt},{iterations}")
     assert [len(set(each)) for each in firsts.values()] == [1, 1]
+
+
+async def salt_of_nobody(server: Server) -> bytes:
+    async with client_of(server) as client:
+        await shake_hands(client, "SCRAM-SHA-256")
+        answer = await send_token(client, f"n,,n=nobody,r={CLIENT_NONCE}".encode())
+    return bytes(answer.auth_bytes.split(b",")[1])
+
+
+async def test_nor_by_asking_again_after_a_restart(tmp_path: Path) -> None:
+    salts = set[bytes]()
+    for _ in range(2):
+        async with connected(tmp_path / "data", SCRAM) as (server, _):
+            salts.add(await salt_of_nobody(server))
+    assert len(salts) == 1
+    async with connected(tmp_path / "other", SCRAM) as (server, _):
+        salts.add(await salt_of_nobody(server))
+    assert len(salts) == 2, "no other cluster's"
 
 
 async def test_nor_by_the_salt(tmp_path: Path) -> None:

@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from wirebroker.config import StartError
+from wirebroker.config import Config, StartError
+from wirebroker.config.authorizer import STANDARD
+from wirebroker.config.listeners import controller_listeners_of, to_controllers
 from wirebroker.config.sources import load_config
 from wirebroker.workers.orders import Order, Orders
 
@@ -132,6 +134,56 @@ def test_a_controllers_listener_that_is_set_is_kept(tmp_path):
     )
     assert listeners(orders) == ["PLAINTEXT://:9092,QUORUM://:7000", "PLAINTEXT://:9093"]
     assert orders[1].flags["controller.quorum.bootstrap.servers"] == "127.0.0.1:7000"
+
+
+PLAIN_USERS = (
+    "org.apache.kafka.common.security.plain.PlainLoginModule required "
+    'username="broker" password="hunter2" user_broker="hunter2";'
+)
+PROTECTED = {
+    "listeners": "OUTSIDE://127.0.0.1:9092",
+    "listener.security.protocol.map": "OUTSIDE:SASL_PLAINTEXT",
+    "sasl.enabled.mechanisms": "PLAIN",
+    "sasl.mechanism.inter.broker.protocol": "PLAIN",
+    "inter.broker.listener.name": "OUTSIDE",
+    "listener.name.outside.plain.sasl.jaas.config": PLAIN_USERS,
+}
+AUTHORIZED = {
+    "authorizer.class.name": STANDARD,
+    "super.users": "User:broker",
+    "allow.everyone.if.no.acl.found": "true",
+}
+
+
+@pytest.mark.parametrize("settings", [PROTECTED, AUTHORIZED, PROTECTED | AUTHORIZED])
+def test_the_controllers_port_is_no_way_around_a_login(tmp_path, settings):
+    orders = orders_of(tmp_path, 2, **settings)
+    configs = [Config({"log.dirs": str(tmp_path), **order.flags}) for order in orders]
+    (controller,) = controller_listeners_of(configs[0])
+    assert (controller.host, controller.protocol) == ("127.0.0.1", "SASL_PLAINTEXT")
+    assert controller.sasl is not None
+    ((name, password),) = controller.sasl.passwords.items()
+    assert min(len(name), len(password)) > 20
+    for config in configs:
+        login = to_controllers(config).login
+        assert login is not None
+        assert (login.mechanism, login.user, login.password) == ("PLAIN", name, password)
+        told = config.optional_str("super.users")
+        assert told == (f"User:broker;User:{name}" if settings is not PROTECTED else None)
+    again = orders_of(tmp_path, 2, **settings)
+    assert password not in str(again), "of another run it is another"
+
+
+def test_a_controllers_listener_that_is_set_has_the_protection_that_is_set(tmp_path):
+    told: dict[str, Any] = PROTECTED | {
+        "controller.listener.names": "INSIDE",
+        "listeners": "OUTSIDE://127.0.0.1:9092,INSIDE://127.0.0.1:9300",
+        "listener.security.protocol.map": "OUTSIDE:SASL_PLAINTEXT,INSIDE:PLAINTEXT",
+    }
+    first, second = orders_of(tmp_path, 2, **told)
+    for each in (first, second):
+        assert "worker-" not in str(each.flags)
+        assert each.flags["listener.security.protocol.map"].endswith("INSIDE:PLAINTEXT")
 
 
 def test_http_of_each_worker_has_a_port(tmp_path):
