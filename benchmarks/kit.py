@@ -135,13 +135,15 @@ def _life(rounds: int, *, own_process: bool) -> list[Row]:
                 broker.produce(topic, "one")
             resets.add(broker.reset)
         broker.create_topics(_TOPICS)
-        kept: list[Snapshot] = []
+        prepared = broker.snapshot()
         for _ in range(rounds):
             for topic in _TOPICS:
                 broker.produce(topic, "one")
-            snapshots.add(lambda: kept.append(broker.snapshot()))
-            restores.add(partial(broker.restore, kept[-1]))
-            kept.pop().remove()
+            taken: list[Snapshot] = []
+            snapshots.add(lambda: taken.append(broker.snapshot()))  # noqa: B023 - called at once
+            taken.pop().remove()
+            # The same one each time, as a suite has it: else the data would grow by the rounds.
+            restores.add(partial(broker.restore, prepared))
     return [starts, stops, resets, snapshots, restores]
 
 

@@ -1,11 +1,13 @@
-"""CPU of a leader's own code per record that followers have to have: no socket, no generator.
+"""CPU of a leader's own code per request that followers have to have: no socket, no generator.
 
-    python -m benchmarks.replicated_path [--producers 200] [--bytes 100] [--against CHECKOUT]
+    python -m benchmarks.replicated_path [--producers 200] [--bytes 100] [--partitions 1]
+        [--against CHECKOUT]
 
-A broker runs in this process and leads a partition with three replicas. Producers with one request
-in flight each (acks=all), and two followers that fetch whatever there is, are at its connections by
-memory. Their own steps are counted, too: about 2 us a record. The figure is the least of many short
-rounds, by the CPU clock of the thread; `--against` takes the other checkout in turns.
+A broker runs in this process and leads partitions with three replicas. Producers with one request
+in flight each (acks=all, to all partitions), and two followers that fetch whatever there is, are at
+its connections by memory. Their own steps are counted, too: about 2 us a record. The figure is the
+least of many short rounds, by the CPU clock of the thread; `--against` takes the other checkout in
+turns.
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ _ROUNDS_IN_A_PROCESS = 8
 _REPLICAS = (1, 2, 3)
 _MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None
 # Numbers that stand for what changes from one Fetch to the next.
-_OFFSET, _SESSION, _EPOCH = 0x1122334455667788, 0x27182818, 0x31415926
+_OFFSET, _SESSION, _EPOCH = 0x1122334455660000, 0x27182818, 0x31415926
 # In an answer to Fetch: size, correlation id, tags, throttle time, error.
 _SESSION_AT = 4 + 4 + 1 + 4 + 2
 
@@ -84,19 +86,21 @@ class Producer(Line):
 class Follower(Line):
     """Fetches from where the log ended when it was answered."""
 
-    def __init__(self, table: Any, frame: bytes, log: Any) -> None:
+    def __init__(self, table: Any, frame: bytes, logs: list[Any]) -> None:
         super().__init__(table)
         self._frame = bytearray(frame)
-        marks = (_OFFSET.to_bytes(8), _SESSION.to_bytes(4), _EPOCH.to_bytes(4))
-        self._at = [frame.index(mark) for mark in marks]
-        self._log = log
+        self._at = [frame.index(mark.to_bytes(4)) for mark in (_SESSION, _EPOCH)]
+        self._logs = [
+            (frame.index((_OFFSET + index).to_bytes(8)), log) for index, log in enumerate(logs)
+        ]
         self._epoch = 0
 
     def fetch(self, session: bytes = bytes(4)) -> None:
         """Ask for what comes behind all that there is."""
-        offset_at, session_at, epoch_at = self._at
+        session_at, epoch_at = self._at
         frame = self._frame
-        frame[offset_at : offset_at + 8] = self._log.log_end_offset.to_bytes(8)
+        for offset_at, log in self._logs:
+            frame[offset_at : offset_at + 8] = log.log_end_offset.to_bytes(8)
         frame[session_at : session_at + 4] = session
         frame[epoch_at : epoch_at + 4] = self._epoch.to_bytes(4)
         self.send(frame)
@@ -136,8 +140,8 @@ class Round:
             self._done.set()
 
 
-async def measure(producers: int, record_bytes: int) -> float:
-    """Return the microseconds per record."""
+async def measure(producers: int, record_bytes: int, partitions: int) -> float:
+    """Return the microseconds per request."""
     from tests.support.requests import create_topic
     from tests.support.roles import lead
     from tests.support.servers import broker_of, client_of, running
@@ -149,10 +153,11 @@ async def measure(producers: int, record_bytes: int) -> float:
 
     with tempfile.TemporaryDirectory(dir=_MEMORY, prefix="wirebroker-bench-") as directory:
         async with running(Path(directory)) as server, client_of(server) as client:
-            await create_topic(client, "t")
+            await create_topic(client, "t", partitions)
             broker = broker_of(server)
-            (partition,) = broker.replicas.find("t", b"", by_id=False)[0].values()
-            lead(partition, replicas=_REPLICAS)
+            led = list(broker.replicas.find("t", b"", by_id=False)[0].values())
+            for partition in led:
+                lead(partition, replicas=_REPLICAS)
             table = ConnectionTable(
                 loop=asyncio.get_running_loop(),
                 dispatch=Dispatcher(broker, REGISTRY),
@@ -160,9 +165,9 @@ async def measure(producers: int, record_bytes: int) -> float:
                 settings=NetworkSettings(),
             )
             for replica in _REPLICAS[1:]:
-                Follower(table, _fetch_frame(partition, replica), partition.log).fetch()
+                Follower(table, _fetch_frame(led, replica), [each.log for each in led]).fetch()
             round_ = Round()
-            frame = _produce_frame(record_bytes)
+            frame = _produce_frame(record_bytes, partitions)
             clients = [Producer(table, frame, round_) for _ in range(producers)]
             await round_.run(clients, 4 * producers)
             rounds: list[float] = []
@@ -171,32 +176,37 @@ async def measure(producers: int, record_bytes: int) -> float:
                 await round_.run(clients, _ROUND_RECORDS)
                 rounds.append((time.thread_time() - began) / _ROUND_RECORDS)
             await table.close(grace_s=0)
-            lead(partition)  # or the end of the broker would be an older epoch's
+            for partition in led:
+                lead(partition)  # or the end of the broker would be an older epoch's
             return min(rounds) * 1e6
 
 
-def _produce_frame(record_bytes: int) -> bytes:
+def _produce_frame(record_bytes: int, partitions: int) -> bytes:
     from tests.support.raw_client import request_frame
     from tests.support.requests import produce_request
     from wirebroker.codecs.api_keys import ApiKey
     from wirebroker.codecs.records.batch import build_batch
 
     batch = bytes(build_batch([(None, b"x" * record_bytes, ())], timestamp_ms=-1))
-    return request_frame(ApiKey.PRODUCE, 11, produce_request({("t", 0): batch}))
+    named = {("t", index): batch for index in range(partitions)}
+    return request_frame(ApiKey.PRODUCE, 11, produce_request(named))
 
 
-def _fetch_frame(partition: Any, replica: int) -> bytes:
+def _fetch_frame(partitions: list[Any], replica: int) -> bytes:
     from tests.support.raw_client import request_frame
     from wirebroker.codecs.api_keys import ApiKey
 
-    asked = {
-        "partition": partition.index,
-        "current_leader_epoch": partition.leader_epoch,
-        "fetch_offset": _OFFSET,
-        "last_fetched_epoch": -1,
-        "log_start_offset": 0,
-        "partition_max_bytes": 1 << 20,
-    }
+    asked = [
+        {
+            "partition": partition.index,
+            "current_leader_epoch": partition.leader_epoch,
+            "fetch_offset": _OFFSET + place,
+            "last_fetched_epoch": -1,
+            "log_start_offset": 0,
+            "partition_max_bytes": 1 << 20,
+        }
+        for place, partition in enumerate(partitions)
+    ]
     request = {
         "replica_state": {"replica_id": replica, "replica_epoch": -1},
         "max_wait_ms": 500,
@@ -204,7 +214,7 @@ def _fetch_frame(partition: Any, replica: int) -> bytes:
         "max_bytes": 10 << 20,
         "session_id": _SESSION,
         "session_epoch": _EPOCH,
-        "topics": [{"topic_id": partition.topic_id, "partitions": [asked]}],
+        "topics": [{"topic_id": partitions[0].topic_id, "partitions": asked}],
         "forgotten_topics_data": [],
     }
     return request_frame(ApiKey.FETCH, 17, request)
@@ -213,7 +223,8 @@ def _fetch_frame(partition: Any, replica: int) -> bytes:
 def _in_a_process(checkout: Path, options: argparse.Namespace) -> float:
     environment = {**os.environ, "PYTHONPATH": str(checkout.absolute())}
     command = [sys.executable, str(Path(__file__).resolve()), "--one"]
-    command += ["--producers", str(options.producers), "--bytes", str(options.bytes)]
+    for name in ("producers", "bytes", "partitions"):
+        command += [f"--{name}", str(getattr(options, name))]
     done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True)
     return float(done.stdout)
 
@@ -225,12 +236,13 @@ def main() -> int:
     )
     parser.add_argument("--producers", type=int, default=200)
     parser.add_argument("--bytes", type=int, default=100, help="of a record")
+    parser.add_argument("--partitions", type=int, default=1, help="that each request names")
     parser.add_argument("--against", type=Path, metavar="CHECKOUT", help="measure it in turns")
     parser.add_argument("--rounds", type=int, default=3, help="processes of each checkout")
     parser.add_argument("--one", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.one:
-        print(asyncio.run(measure(options.producers, options.bytes)))
+        print(asyncio.run(measure(options.producers, options.bytes, options.partitions)))
         return 0
     checkouts = [ROOT, *([options.against] if options.against else [])]
     found: list[list[float]] = [[] for _ in checkouts]
@@ -238,7 +250,7 @@ def main() -> int:
         for checkout, each in zip(checkouts, found, strict=True):
             each.append(_in_a_process(checkout, options))
     medians = [statistics.median(each) for each in found]
-    print(*(f"{value:8.2f} us a record" for value in medians), end="")
+    print(*(f"{value:8.2f} us a request" for value in medians), end="")
     print(f"   theirs / ours {medians[1] / medians[0]:.2f}" if len(medians) == 2 else "")
     return 0
 

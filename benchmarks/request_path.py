@@ -84,7 +84,7 @@ async def trails() -> dict[str, Trail]:
     with tempfile.TemporaryDirectory(prefix="wirebroker-path-") as directory:
         async with running(Path(directory)) as server, client_of(server) as client:
             await create_topic(client, "t", 1)
-            table = server._table  # pyright: ignore[reportPrivateUsage]
+            table = server.reception.table
             assert table is not None
             await connect(table).exchange(produce)  # the first opens files
             fresh = connect(table)

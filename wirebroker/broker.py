@@ -1,4 +1,4 @@
-"""What a handler is given: this node's parts, built and ordered by server.py.
+"""What a handler is given: this node's parts, built by broker_opening.py.
 
 Handlers read the committed metadata at `metadata.image`, have the controller change it
 (`controller` is the way to it, wherever it is), and reach logs through `replicas`. Nothing else is

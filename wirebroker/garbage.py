@@ -50,6 +50,17 @@ def uncollected() -> Generator[None]:
             gc.enable()
 
 
+def collect_kept() -> None:
+    """Look for garbage in what was kept as well, and keep what is left of it.
+
+    For a process that goes on when its broker has ended: that is full of cycles, some 170 KB. It
+    takes some 20 ms, in which nothing is served.
+    """
+    gc.unfreeze()
+    gc.collect()
+    gc.freeze()
+
+
 class GarbagePolicy:
     """A context manager: the process's collections are short inside."""
 

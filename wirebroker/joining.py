@@ -21,6 +21,7 @@ from wirebroker.membership.join import (
 from wirebroker.membership.member_lifecycle import NodeIdTakenError
 from wirebroker.server import Server
 from wirebroker.serving import run
+from wirebroker.workers.layout import check_alone
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -92,4 +93,5 @@ class Joining:
     def _checked(self, node_id: int) -> Config:
         config = self._config(node_id=node_id)
         check_protection(config)
+        check_alone(config)
         return config

@@ -1,8 +1,8 @@
 """asyncio without ssl: 4 MB and the time to load them, of which a broker uses nothing.
 
 asyncio imports ssl for transports of its own. Listeners do without: TLS is done below frames
-(net/), by an ssl that is imported where a listener asks for it. Connections that we open stand on
-those transports (net/client/transport.py), so asyncio gets its ssl when one of them asks for TLS.
+(net/), by an ssl that is imported where a listener asks for it. Connections that we open by TLS
+stand on those transports (net/client/transport.py), so asyncio gets its ssl when one asks for it.
 """
 
 from __future__ import annotations

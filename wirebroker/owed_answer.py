@@ -3,6 +3,8 @@
     prepared Produce --appended--> CommitQueue --committed--> DueAnswers --next turn--> connection
                                        '--partition goes, time is over: another answer--'
 
+That of a request to several partitions waits in several queues, in parts (api/owed_produce.py).
+
 It is all there is of a request that waits: no task, no future, no closure. Hundreds wait at a time
 where there are followers, and each object more of them is one more for the cycle collector to walk.
 
@@ -27,31 +29,17 @@ class OwedAnswer:
 
     Attributes:
         answer: What is sent, its size before it.
-        due_offset: Behind its last record: it may leave when everything below is committed.
-        deadline_s: When it leaves all the same, on the loop's clock.
         settle: Charges for the request with the answer's pieces and returns them, if there are
             quotas.
         session: Whose it is, which knows of answers; None until somebody waits for it.
-        is_waiting: Whether it is in a queue.
     """
 
-    __slots__ = (
-        "_take",
-        "answer",
-        "deadline_s",
-        "due_offset",
-        "is_waiting",
-        "session",
-        "settle",
-    )
+    __slots__ = ("_take", "answer", "session", "settle")
 
-    def __init__(self, answer: bytes, due_offset: int, deadline_s: float) -> None:
+    def __init__(self, answer: bytes) -> None:
         self.answer = answer
-        self.due_offset = due_offset
-        self.deadline_s = deadline_s
         self.settle: Callable[[list[Any]], list[Any] | None] | None = None
         self.session: object = None
-        self.is_waiting = False
         self._take: Callable[[OwedAnswer], None] | None = None
 
     def wait(self, session: object, take: Callable[[OwedAnswer], None]) -> None:
@@ -65,16 +53,34 @@ class OwedAnswer:
         if take is not None:
             take(self)
 
+    def give_up_soon(self) -> None:
+        """Wait not much longer: nobody may be there to hear of it."""
+        raise NotImplementedError
+
+
+class QueuedAnswer(OwedAnswer):
+    """One that waits in a partition's queue.
+
+    Attributes:
+        due_offset: Behind its last record: it may leave when everything below is committed.
+        deadline_s: When it leaves all the same, on the loop's clock.
+        is_waiting: Whether it is in a queue.
+    """
+
+    __slots__ = ("deadline_s", "due_offset", "is_waiting")
+
+    def __init__(self, answer: bytes, due_offset: int, deadline_s: float) -> None:
+        super().__init__(answer)
+        self.due_offset = due_offset
+        self.deadline_s = deadline_s
+        self.is_waiting = False
+
     def look(self) -> bool:
         """Tell whether it may leave, with another answer if something is wrong."""
         raise NotImplementedError
 
     def give_up(self) -> None:
         """Make it say that it was not committed in time."""
-        raise NotImplementedError
-
-    def give_up_soon(self) -> None:
-        """Wait not much longer: nobody may be there to hear of it."""
         raise NotImplementedError
 
 

@@ -18,6 +18,7 @@ from confluent_kafka.admin import (
     NewTopic,
 )
 
+from compat_tests.cluster.nodes import FIRST_CONTROLLER
 from compat_tests.cluster.own_controller import own_cluster
 from compat_tests.cluster.test_log_directories import (
     PARTITIONS,
@@ -25,11 +26,16 @@ from compat_tests.cluster.test_log_directories import (
     WAIT_S,
     held,
     in_sync,
-    leaders,
     produce,
+    spread,
     two_directories,
+    until_led_by,
 )
+from compat_tests.raw_requests import BROKER_RESOURCE, SET, Requests
+from tests.support.ports import HOST
 from tests.support.waiting import eventually
+from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.codecs.errors import ErrorCode
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -49,23 +55,15 @@ def isrs(cluster: Cluster, topic: str, indexes: Collection[int]) -> list[set[int
 
 def start_without_a_directory(cluster: Cluster, broker: Broker, node_id: int, other: int) -> None:
     topic = f"kept-by-{node_id}"
-    admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
-    wanted = NewTopic(topic, PARTITIONS, replica_assignment=[[node_id, other]] * PARTITIONS)
-    for future in admin.create_topics([wanted], operation_timeout=30).values():
-        future.result(WAIT_S)
-    eventually(lambda: in_sync(cluster, topic), timeout_s=WAIT_S)
-    produce(cluster, topic)
+    kept, lost = spread(cluster, topic, broker, node_id, other)
     first, second = broker.data_dirs
-    kept, lost = held(first, topic), held(second, topic)
-    assert kept
-    assert lost
     broker.stop()
     away = second.rename(second.with_name(f"away-{node_id}"))
     second.write_text("no directory")
     broker.start()
     eventually(lambda: isrs(cluster, topic, kept) == [{1, 2}] * len(kept), timeout_s=WAIT_S)
-    assert isrs(cluster, topic, lost) == [{other}] * len(lost)
-    assert leaders(cluster, topic, lost) == {other}
+    eventually(lambda: isrs(cluster, topic, lost) == [{other}] * len(lost), timeout_s=WAIT_S)
+    until_led_by(cluster, topic, lost, other)
     assert held(first, topic) == kept
     produce(cluster, topic)
     broker.stop()
@@ -86,6 +84,19 @@ def cordon(cluster: Cluster, node_id: int, value: str) -> None:
         future.result(WAIT_S)
 
 
+def told_by_controller(cluster: Cluster, node_id: int, value: str) -> ErrorCode:
+    """Set a broker's cordoned directories at a controller; return what that says."""
+    config = {"name": "cordoned.log.dirs", "config_operation": SET, "value": value}
+    resource = {"resource_type": BROKER_RESOURCE, "resource_name": str(node_id)}
+    body = {"resources": [{**resource, "configs": [config]}], "validate_only": False}
+    requests = Requests((HOST, cluster.places[FIRST_CONTROLLER]))
+    try:
+        answer = requests.try_ask(ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, body)
+    finally:
+        requests.close()
+    return ErrorCode(answer.responses[0].error_code)
+
+
 def refuses(cluster: Cluster, replicas: int) -> bool:
     """Tell whether so many replicas are too many."""
     admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
@@ -101,14 +112,21 @@ def refuses(cluster: Cluster, replicas: int) -> bool:
 def keep_new_replicas_away(cluster: Cluster, node_id: int, other: int) -> None:
     """Cordon a broker: nothing new is placed there, until that is taken back."""
     assert not refuses(cluster, 2)
+    # No controller knows a broker's directories: it takes back, and cordons nothing.
+    assert told_by_controller(cluster, node_id, "*") is ErrorCode.INVALID_CONFIG
+    cordon(cluster, node_id, "*")
+    eventually(lambda: refuses(cluster, 2), timeout_s=WAIT_S)
+    assert told_by_controller(cluster, node_id, "*,/tmp") is ErrorCode.INVALID_CONFIG
+    assert told_by_controller(cluster, node_id, " * ") is ErrorCode.NONE
+    assert told_by_controller(cluster, node_id, "") is ErrorCode.NONE
+    eventually(lambda: not refuses(cluster, 2), timeout_s=WAIT_S)
     cordon(cluster, node_id, "*")
     eventually(lambda: refuses(cluster, 2), timeout_s=WAIT_S)
     topic = f"not-on-{node_id}"
     admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
     (future,) = admin.create_topics([NewTopic(topic, 6, replication_factor=1)]).values()
     future.result(WAIT_S)
-    indexes = range(PARTITIONS)
-    eventually(lambda: leaders(cluster, topic, indexes) == {other}, timeout_s=WAIT_S)
+    until_led_by(cluster, topic, range(PARTITIONS), other)
     cordon(cluster, other, "*")
     eventually(lambda: refuses(cluster, 1), timeout_s=WAIT_S)
     for each in (node_id, other):

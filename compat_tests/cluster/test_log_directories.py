@@ -74,25 +74,40 @@ def held(directory: Path, topic: str) -> set[int]:
     return {int(each.name.rsplit("-", 1)[1]) for each in directory.glob(f"{topic}-*")}
 
 
-def lose_a_directory(cluster: Cluster, failing: Broker, node_id: int, other: int) -> None:
-    """Take a directory away under a broker that leads; what lay there goes to the other."""
-    topic = f"led-by-{node_id}"
+def spread(
+    cluster: Cluster, topic: str, broker: Broker, node_id: int, other: int
+) -> tuple[set[int], set[int]]:
+    """Make a topic that a broker leads; return what lies in its first and in its second directory.
+
+    Both replicas of each partition are in sync and have a record.
+    """
     admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
     wanted = NewTopic(topic, PARTITIONS, replica_assignment=[[node_id, other]] * PARTITIONS)
     for future in admin.create_topics([wanted], operation_timeout=30).values():
         future.result(WAIT_S)
     eventually(lambda: in_sync(cluster, topic), timeout_s=WAIT_S)
+    until_led_by(cluster, topic, range(PARTITIONS), node_id)
     produce(cluster, topic)
-    first, second = failing.data_dirs
-    kept, lost = held(first, topic), held(second, topic)
-    assert len(kept) + len(lost) == PARTITIONS
-    assert kept
-    assert lost
-    assert leaders(cluster, topic, range(PARTITIONS)) == {node_id}
-    shutil.rmtree(second)
+    first, second = (held(each, topic) for each in broker.data_dirs)
+    assert first
+    assert second
+    assert first | second == set(range(PARTITIONS))
+    return first, second
+
+
+def until_led_by(cluster: Cluster, topic: str, indexes: Collection[int], node_id: int) -> None:
+    """Wait until whichever broker is asked says who leads: each hears of it when it does."""
+    eventually(lambda: leaders(cluster, topic, indexes) == {node_id}, timeout_s=WAIT_S)
+
+
+def lose_a_directory(cluster: Cluster, failing: Broker, node_id: int, other: int) -> None:
+    """Take a directory away under a broker that leads; what lay there goes to the other."""
+    topic = f"led-by-{node_id}"
+    kept, lost = spread(cluster, topic, failing, node_id, other)
+    shutil.rmtree(failing.data_dirs[1])
     produce(cluster, topic)
-    eventually(lambda: leaders(cluster, topic, lost) == {other}, timeout_s=WAIT_S)
-    assert leaders(cluster, topic, kept) == {node_id}
+    until_led_by(cluster, topic, lost, other)
+    until_led_by(cluster, topic, kept, node_id)
     produce(cluster, topic)
 
 
@@ -129,13 +144,7 @@ def move_to_the_other_directory(cluster: Cluster, broker: Broker) -> None:
 
 
 def test_under_our_controller_kafkas_brokers_lose_no_more_either(tmp_path: Path) -> None:
-    cluster = own_cluster(
-        tmp_path,
-        {
-            "replica.high.watermark.checkpoint.interval.ms": "500",
-            "log.flush.offset.checkpoint.interval.ms": "500",
-        },
-    )
+    cluster = own_cluster(tmp_path, QUICK)
     try:
         java = cluster.java_broker(1, two_directories(cluster, 1))
         ours = cluster.wirebroker(2, two_directories(cluster, 2))

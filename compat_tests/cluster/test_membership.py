@@ -78,8 +78,9 @@ def test_a_member_serves_stops_is_killed_and_comes_back(start_cluster: StartClus
     cluster = start_cluster()
     ours = cluster.wirebroker(2)
     run(ours.bootstrap, TOPICS, "--create", "--topic", "first", "--partitions", "3")
-    described = run(ours.bootstrap, TOPICS, "--describe", "--topic", "first")
-    assert described.count("Leader: 2\tReplicas: 2\tIsr: 2") == 3, described
+    line = "Leader: 2\tReplicas: 2\tIsr: 2"
+    described = (TOPICS, "--describe", "--topic", "first")
+    eventually(lambda: run(ours.bootstrap, *described).count(line) == 3)
     produce(cluster, "first", values(0, 100))
     ours.restart()
     produce(cluster, "first", values(100, 200))
@@ -90,7 +91,9 @@ def test_a_member_serves_stops_is_killed_and_comes_back(start_cluster: StartClus
     # What one of them has configured counts for all of them.
     entity = ("--entity-type", "topics", "--entity-name", "first")
     run(ours.bootstrap, CONFIGS, "--alter", *entity, "--add-config", "retention.ms=1234567")
-    assert "retention.ms=1234567" in run(ours.bootstrap, CONFIGS, "--describe", *entity)
+    eventually(
+        lambda: "retention.ms=1234567" in run(ours.bootstrap, CONFIGS, "--describe", *entity)
+    )
 
     java = cluster.java_broker(1)
     create(cluster, "theirs", [[1]])

@@ -14,6 +14,7 @@ from tests.support.waiting import eventually
 
 if TYPE_CHECKING:
     from compat_tests.cluster.conftest import StartCluster
+    from tests.support.brokers import Broker
 
 pytestmark = pytest.mark.java
 
@@ -24,15 +25,26 @@ LOG_DIRS = f"{_TOOLS}.LogDirsCommand"
 SHARE_CONSUMER = f"{_TOOLS}.consumer.ConsoleShareConsumer"
 
 
+def roles(broker: Broker) -> dict[str, str]:
+    """Return what each node is in the quorum, as Kafka's tool says."""
+    rows = run(broker.bootstrap, QUORUM, "describe", "--replication").splitlines()[1:]
+    return {row.split()[0]: row.split()[-1] for row in rows if row.strip()}
+
+
+def held(broker: Broker, topic: str) -> dict[int, int]:
+    """Return how many partitions of a topic each broker has, as Kafka's tool says."""
+    told = run(broker.bootstrap, LOG_DIRS, "--describe", "--topic-list", topic)
+    places = json.loads(told.splitlines()[-1])["brokers"]
+    return {each["broker"]: len(each["logDirs"][0]["partitions"]) for each in places}
+
+
 def test_tools_see_a_broker_like_any_other(start_cluster: StartCluster) -> None:
     cluster = start_cluster()
     cluster.java_broker(1)
     ours = cluster.wirebroker(2)
     create(cluster, "moving", [[1]])
     produce(cluster, "moving", values(0, 100))
-    observers = run(ours.bootstrap, QUORUM, "describe", "--replication").splitlines()
-    rows = {line.split()[0]: line.split()[-1] for line in observers if line.strip()}
-    assert {"101": "Leader", "1": "Observer", "2": "Observer"}.items() <= rows.items()
+    eventually(lambda: roles(ours) == {"101": "Leader", "1": "Observer", "2": "Observer"})
 
     plan = {"topic": "moving", "partition": 0, "replicas": [2]}
     file = cluster.folder / "plan.json"
@@ -45,12 +57,9 @@ def test_tools_see_a_broker_like_any_other(start_cluster: StartCluster) -> None:
             in run(ours.bootstrap, REASSIGN, "--verify", "--reassignment-json-file", str(file))
         )
     )
-    described = run(ours.bootstrap, TOPICS, "--describe", "--topic", "moving")
-    assert "Leader: 2\tReplicas: 2\tIsr: 2" in described
-    told = run(ours.bootstrap, LOG_DIRS, "--describe", "--topic-list", "moving")
-    places = json.loads(told.splitlines()[-1])["brokers"]
-    held = {each["broker"]: len(each["logDirs"][0]["partitions"]) for each in places}
-    assert held == {1: 0, 2: 1}
+    line = "Leader: 2\tReplicas: 2\tIsr: 2"
+    eventually(lambda: line in run(ours.bootstrap, TOPICS, "--describe", "--topic", "moving"))
+    eventually(lambda: held(ours, "moving") == {1: 0, 2: 1})
     assert read(cluster, "moving", 100) == values(0, 100)
 
 

@@ -16,7 +16,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from compat_tests.cluster.nodes import Cluster, JavaBroker, MemberBroker
 from compat_tests.cluster.own_controller import own_cluster
-from compat_tests.security.nightly_kerberos import SERVICE, keytab_of, line
+from compat_tests.security.kerberos_broker import SERVICE, keytab_of, line
 from compat_tests.security.nightly_kerberos_times import wait_for_the_end
 from tests.support import kerberos
 from tests.support.ports import HOST, free_ports

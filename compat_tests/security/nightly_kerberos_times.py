@@ -16,11 +16,10 @@ from typing import TYPE_CHECKING, Final
 import pytest
 
 from compat_tests.conftest import new_topic_name
-from compat_tests.security.nightly_kerberos import (
+from compat_tests.security.kerberos_broker import (
     SERVICE,
     TICKET,
     first_answer,
-    kerberos_broker,
     keytab_of,
     run,
 )
@@ -31,7 +30,7 @@ from wirebroker.codecs.errors import ErrorCode
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from compat_tests.security.nightly_kerberos import Secured
+    from compat_tests.security.kerberos_broker import Secured
 
 pytestmark = pytest.mark.long
 
@@ -47,18 +46,6 @@ def realm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[kerberos.Realm]:
     with kerberos.Realm(folder, clock_skew_s=SKEW_S) as running:
         for name in ("alice", SERVICE):
             running.add(name)
-        yield running
-
-
-@pytest.fixture(
-    scope="module", params=["wirebroker", pytest.param("apache", marks=pytest.mark.java)]
-)
-def secured(
-    request: pytest.FixtureRequest,
-    realm: kerberos.Realm,
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Iterator[Secured]:
-    with kerberos_broker(request.param, realm, tmp_path_factory.mktemp("secured")) as running:
         yield running
 
 
@@ -81,29 +68,29 @@ def wait_for_the_end(began_s: float, seconds: float) -> None:
     time.sleep(max(0.0, began_s + seconds - time.monotonic()))
 
 
-def error_of(secured: Secured, message: bytes) -> int | None:
+def error_of(kerberized: Secured, message: bytes) -> int | None:
     """Return what a message is answered; None if the connection is closed."""
-    answer = asyncio.run(first_answer(secured, message))
+    answer = asyncio.run(first_answer(kerberized, message))
     return None if answer is None else int(answer.error_code)
 
 
 def test_a_message_that_is_older_than_clocks_may_differ_is_refused(
-    secured: Secured, realm: kerberos.Realm
+    kerberized: Secured, realm: kerberos.Realm
 ) -> None:
     began_s = time.monotonic()
     status, printed = run(realm, "alice", "-c", TICKET, f"kafka@{HOST}")
     assert status == 0, printed
     # A message has the second it was made in.
     wait_for_the_end(began_s, SKEW_S + 3)
-    assert error_of(secured, bytes.fromhex(printed)) == ErrorCode.SASL_AUTHENTICATION_FAILED
+    assert error_of(kerberized, bytes.fromhex(printed)) == ErrorCode.SASL_AUTHENTICATION_FAILED
 
 
-def test_a_ticket_that_has_ended_is_refused(secured: Secured, realm: kerberos.Realm) -> None:
+def test_a_ticket_that_has_ended_is_refused(kerberized: Secured, realm: kerberos.Realm) -> None:
     began_s = time.monotonic()
     status, printed = with_a_short_ticket(realm, "-c", TICKET, f"kafka@{HOST}")
     assert status == 0, printed
     wait_for_the_end(began_s, LIFE_S + SKEW_S + 3)
-    assert error_of(secured, bytes.fromhex(printed)) == ErrorCode.SASL_AUTHENTICATION_FAILED
+    assert error_of(kerberized, bytes.fromhex(printed)) == ErrorCode.SASL_AUTHENTICATION_FAILED
 
 
 # Writes, waits for the end of its ticket, writes again, and then tries to log in once more.
@@ -126,9 +113,9 @@ except BaseException as error:
 
 
 def test_who_has_logged_in_goes_on_when_the_ticket_ends(
-    secured: Secured, realm: kerberos.Realm
+    kerberized: Secured, realm: kerberos.Realm
 ) -> None:
-    address = f"{HOST}:{secured.secured_port}"
+    address = f"{HOST}:{kerberized.secured_port}"
     told = (address, new_topic_name(), str(LIFE_S + SKEW_S + 1))
     status, printed = with_a_short_ticket(realm, "-c", _BEYOND_THE_TICKET, *told)
     assert status == 0, printed
@@ -137,8 +124,8 @@ def test_who_has_logged_in_goes_on_when_the_ticket_ends(
     assert "refused" in printed
 
 
-def test_who_has_a_new_ticket_logs_in(secured: Secured, realm: kerberos.Realm) -> None:
+def test_who_has_a_new_ticket_logs_in(kerberized: Secured, realm: kerberos.Realm) -> None:
     for _ in range(2):
         status, printed = with_a_short_ticket(realm, "-c", TICKET, f"kafka@{HOST}")
         assert status == 0, printed
-        assert error_of(secured, bytes.fromhex(printed)) == 0
+        assert error_of(kerberized, bytes.fromhex(printed)) == 0

@@ -14,6 +14,7 @@ from tests.support.batches import batch
 from tests.support.brokers import Wirebroker
 from tests.support.ports import HOST, free_ports
 from tests.support.requests import produce_request
+from tests.support.waiting import eventually
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
 from wirebroker.config.authorizer import STANDARD
@@ -49,8 +50,9 @@ def test_acls_go_with_the_directory_both_ways(tmp_path: Path) -> None:
     with folder.run("apache") as broker:
         rule = ("--add", "--allow-principal", "User:alice", "--operation", "Read")
         run(broker.bootstrap, ACLS, *rule, "--topic", "of-", "--resource-pattern-type", "prefixed")
+        # Kafka's broker follows its controller some time after that has answered.
+        eventually(lambda: denied(broker, "of-alice"))
         written = listed(broker)
-        assert denied(broker, "of-alice")
     with folder.run("wirebroker") as broker:
         assert listed(broker) == written
         assert denied(broker, "of-alice")
@@ -63,6 +65,7 @@ def test_acls_go_with_the_directory_both_ways(tmp_path: Path) -> None:
         assert listed(broker) == written
         assert denied(broker, "closed")
         run(broker.bootstrap, ACLS, "--remove", "--force", "--topic", "closed")
+        eventually(lambda: not denied(broker, "closed"))
         written = listed(broker)
     with folder.run("wirebroker") as broker:
         assert listed(broker) == written

@@ -311,7 +311,7 @@ def test_kafkas_tool_makes_a_token_by_which_javas_clients_log_in(
     )
     assert found, printed
     token_id, hmac = found.groups()
-    assert token_id in tool("--describe", "--owner-principal", "User:alice")
+    eventually(lambda: token_id in tool("--describe", "--owner-principal", "User:alice"))
     assert "Completed renew operation" in tool(
         "--renew", "--hmac", hmac, "--renew-time-period", "-1"
     )

@@ -119,7 +119,8 @@ def test_kafka_configs_keeps_users_who_log_in_with_the_java_client(
 
     add = "SCRAM-SHA-512=[iterations=8192,password=bob-secret]"
     configs("--entity-name", "bob", "--alter", "--add-config", add)
-    assert "SCRAM-SHA-512=iterations=8192" in configs("--entity-name", "bob", "--describe")
+    of_bob = ("--entity-name", "bob", "--describe")
+    eventually(lambda: "SCRAM-SHA-512=iterations=8192" in configs(*of_bob))
     module = "org.apache.kafka.common.security.scram.ScramLoginModule"
     file = tmp_path / "client.properties"
     for password, is_right in (("bob-secret", True), ("wrong", False)):
@@ -133,4 +134,4 @@ def test_kafka_configs_keeps_users_who_log_in_with_the_java_client(
         assert (status == 0) is is_right
         assert ("SaslAuthenticationException" in printed) is not is_right
     configs("--entity-name", "bob", "--alter", "--delete-config", "SCRAM-SHA-512")
-    assert "SCRAM-SHA-512" not in configs("--entity-name", "bob", "--describe")
+    eventually(lambda: "SCRAM-SHA-512" not in configs(*of_bob))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from wirebroker.codecs.errors import ErrorCode
 from wirebroker.coordinator.controller.broker_registration import check_broker_epoch
-from wirebroker.coordinator.controller.image_builder import merge_partition
+from wirebroker.coordinator.controller.image_records import merge_partition
 from wirebroker.coordinator.controller.leader_election import ElectionRules
 from wirebroker.coordinator.controller.operation import ControllerResult, RecordsOfRequest
 from wirebroker.coordinator.controller.partition_change import RECOVERED, RECOVERING, PartitionDraft

@@ -82,9 +82,24 @@ def check_topic_overrides(config: Config, overrides: Mapping[str, str]) -> None:
 
 
 def alter_configs(
-    request: Any, image: ClusterImage, config: Config, *, node_id: int, is_incremental: bool = True
+    request: Any,
+    image: ClusterImage,
+    config: Config,
+    *,
+    node_id: int,
+    is_incremental: bool = True,
+    is_direct: bool = False,
 ) -> Operation[list[Result]]:
     """Change the configs of the resources of an IncrementalAlterConfigs or AlterConfigs request.
+
+    Args:
+        request: Decoded.
+        image: Before the change.
+        config: In force at this node.
+        node_id: This node.
+        is_incremental: Which of the two it is.
+        is_direct: Whether a client asks at a controller listener, so that no broker has judged
+            what is its own.
 
     Raises:
         KafkaError: POLICY_VIOLATION if all together are too many records; nothing is changed.
@@ -98,6 +113,8 @@ def alter_configs(
             _check_request(resource, wanted, is_incremental=is_incremental)
             edit = _edit if is_incremental else _replace
             changed = _changes(resource, edit, image, config, node_id)
+            if is_direct and resource.resource_type == ResourceType.BROKER:
+                _check_uncordoning(resource, edit, image)
         except KafkaError as failure:
             error = failure
         else:
@@ -241,6 +258,27 @@ def _broker_changes(
             ErrorCode.INVALID_CONFIG, "cordoned.log.dirs needs a metadata.version of 4.3-IV0."
         )
     return [config_record(ResourceType.BROKER, name, each, after.get(each)) for each in named]
+
+
+def _check_uncordoning(resource: Any, edit: _Edit, image: ClusterImage) -> None:
+    """Refuse to cordon what is not: a controller does not know a broker's directories.
+
+    Raises:
+        KafkaError: INVALID_CONFIG.
+
+    Source: Kafka's ConfigurationControlManager (KIP-1066).
+    """
+    before = image.config(ResourceType.BROKER, resource.resource_name)
+    after = edit(resource, before, _BROKER_KIND)
+    cordoned, wanted = (
+        {each.strip() for each in named.get("cordoned.log.dirs", "").split(",")} - {""}
+        for named in (before, after)
+    )
+    if not wanted <= cordoned:
+        raise KafkaError(
+            ErrorCode.INVALID_CONFIG,
+            "cordoned.log.dirs takes no further directory at a controller: ask the broker.",
+        )
 
 
 def _check_own(

@@ -93,6 +93,8 @@ class ControllerRequest(NamedTuple):
     asker: Owner | None = None
     # Who asks, and from which address; None: a broker asks, for itself.
     client: tuple[Principal, str] | None = None
+    # Whether the client asks at a controller listener itself, and no broker for it.
+    is_direct: bool = False
 
 
 class Controller:
@@ -149,11 +151,13 @@ class Controller:
     def _begin(
         self, request: ControllerRequest, image: ClusterImage, moment: Moment
     ) -> Operation[Body]:
-        key, version, body, asker, client = request
+        key, version, body, asker, client, is_direct = request
         quotas = image.client_quotas
         charge = self.mutation_quotas.charge(key, version, asker, quotas, moment.monotonic_ms)
         principal = Principal() if client is None else client[0]
-        case = _Case(self, key, version, body, image, moment, charge, principal)
+        case = _Case(
+            self, key, version, body, image, moment, charge, principal, is_direct=is_direct
+        )
         result = yield from _OPERATIONS[key](case)
         if charge.throttle_ms:
             result.response["throttle_time_ms"] = charge.throttle_ms
@@ -193,6 +197,7 @@ class _Case(NamedTuple):
     moment: Moment
     charge: MutationCharge
     principal: Principal  # who asks; of a broker itself nobody's
+    is_direct: bool
 
     @property
     def now_ms(self) -> int:
@@ -225,6 +230,7 @@ def _alter_configs(case: _Case) -> Operation[Body]:
         case.rules.config,
         node_id=case.rules.node_id,
         is_incremental=case.key is ApiKey.INCREMENTAL_ALTER_CONFIGS,
+        is_direct=case.is_direct,
     )
     return _as_field("responses", altering)
 

@@ -7,7 +7,7 @@ Whoever applies thousands of records cuts them into slices.
 Records between BeginTransaction and EndTransaction count at the end, or never after
 AbortTransaction (KIP-868); the image carries an open transaction, so batches may be cut anywhere.
 
-Source: Kafka's MetadataDelta and PartitionRegistration.merge.
+Source: Kafka's MetadataDelta.
 """
 
 from __future__ import annotations
@@ -20,17 +20,13 @@ from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.codecs.metadata_records import MetadataRecord, RecordType
 from wirebroker.codecs.scram_forms import form_of
 from wirebroker.coordinator.controller.cluster_image import (
-    MIGRATING_DIRECTORY,
     NO_CONFIGS,
-    UNASSIGNED_DIRECTORY,
     BrokerImage,
     ClusterImage,
     ConfigKey,
     PartitionImage,
     ResourceType,
     TopicImage,
-    endpoints_of,
-    ranges_of,
     scram_keys,
 )
 from wirebroker.coordinator.controller.image_change import (
@@ -41,6 +37,13 @@ from wirebroker.coordinator.controller.image_change import (
     PartitionChange,
     TopicChange,
 )
+from wirebroker.coordinator.controller.image_records import (
+    broker_of,
+    kept_key,
+    merge_broker,
+    merge_partition,
+    partition_of,
+)
 from wirebroker.coordinator.controller.persistent_map import MapEdit
 from wirebroker.coordinator.quotas.quota_entity import QuotaEntity, entity_of
 
@@ -50,7 +53,6 @@ if TYPE_CHECKING:
     from wirebroker.clock import Steps
     from wirebroker.codecs.scram_forms import ScramForm
 
-NO_LEADER_CHANGE = -2
 # Topics between two places where the work may be interrupted: 1 ms.
 _STEP = 256
 
@@ -232,24 +234,7 @@ class ImageBuilder:
             self._change.deleted.append(before)
 
     def _apply_partition(self, record: MetadataRecord) -> None:
-        body = record.body
-        topic = self._topic(record)
-        replicas = tuple(body.replicas)
-        after = PartitionImage(
-            index=body.partition_id,
-            replicas=replicas,
-            isr=tuple(body.isr),
-            leader=body.leader,
-            leader_epoch=body.leader_epoch,
-            partition_epoch=body.partition_epoch,
-            directories=tuple(body.directories) or (MIGRATING_DIRECTORY,) * len(replicas),
-            removing_replicas=tuple(body.removing_replicas),
-            adding_replicas=tuple(body.adding_replicas),
-            leader_recovery_state=body.leader_recovery_state,
-            eligible_leader_replicas=tuple(body.eligible_leader_replicas or ()),
-            last_known_elr=tuple(body.last_known_elr or ()),
-        )
-        self._put_partition(topic, after)
+        self._put_partition(self._topic(record), partition_of(record.body))
 
     def _apply_partition_change(self, record: MetadataRecord) -> None:
         topic = self._topic(record)
@@ -356,7 +341,7 @@ class ImageBuilder:
     def _keep(self, record: MetadataRecord) -> None:
         if self._others is None:
             self._others = MapEdit(self._base.others)
-        key, is_removal = _kept_key(record)
+        key, is_removal = kept_key(record)
         if key[0] == "scram":
             self._count_form(self._others.get(key), None if is_removal else record)
         if is_removal:
@@ -394,22 +379,7 @@ class ImageBuilder:
         self._change.brokers[node_id] = BrokerChange(self._base.brokers.get(node_id), after)
 
     def _apply_register_broker(self, record: MetadataRecord) -> None:
-        body = record.body
-        cordoned = body.cordoned_log_dirs
-        broker = BrokerImage(
-            node_id=body.broker_id,
-            epoch=body.broker_epoch,
-            incarnation_id=body.incarnation_id,
-            endpoints=endpoints_of(body.end_points),
-            features=ranges_of(body.features),
-            rack=body.rack,
-            fenced=body.fenced,
-            in_controlled_shutdown=body.in_controlled_shutdown,
-            log_directories=tuple(body.log_dirs),
-            cordoned_log_directories=None if cordoned is None else tuple(cordoned),
-            is_migrating_zk_broker=body.is_migrating_zk_broker,
-        )
-        self._put_broker(broker.node_id, broker)
+        self._put_broker(record.body.broker_id, broker_of(record.body))
 
     def _apply_unregister_broker(self, record: MetadataRecord) -> None:
         self._put_broker(record.body.broker_id, None)
@@ -428,15 +398,7 @@ class ImageBuilder:
                 ErrorCode.BROKER_ID_NOT_REGISTERED,
                 f"a change names broker {body.broker_id}, which is not registered",
             )
-        if body.fenced:
-            broker = broker._replace(fenced=body.fenced > 0)
-        if body.in_controlled_shutdown:
-            broker = broker._replace(in_controlled_shutdown=body.in_controlled_shutdown > 0)
-        if body.log_dirs:
-            broker = broker._replace(log_directories=tuple(body.log_dirs))
-        if body.cordoned_log_dirs is not None:
-            broker = broker._replace(cordoned_log_directories=tuple(body.cordoned_log_dirs))
-        self._put_broker(broker.node_id, broker)
+        self._put_broker(broker.node_id, merge_broker(broker, body))
 
     def _apply_register_controller(self, record: MetadataRecord) -> None:
         if self._controllers is None:
@@ -482,56 +444,3 @@ def _finished(
     if edit is None:
         return base
     return (yield from edit.finish())
-
-
-def merge_partition(before: PartitionImage, body: Any) -> PartitionImage:
-    """Return a partition after a PartitionChange record.
-
-    Whoever is named leader, be it the same, gets a new leader epoch; without a leader in the
-    record the epoch stays (metadata.version >= 3.6), and the partition epoch always grows.
-    """
-    replicas, directories = before.replicas, before.directories
-    if body.replicas is not None:
-        placed = dict(zip(replicas, directories, strict=True))
-        replicas = tuple(body.replicas)
-        directories = tuple(placed.get(each, UNASSIGNED_DIRECTORY) for each in replicas)
-    if body.directories:
-        directories = tuple(body.directories)
-    has_leader = body.leader != NO_LEADER_CHANGE
-    return PartitionImage(
-        index=before.index,
-        replicas=replicas,
-        isr=_changed(body.isr, before.isr),
-        leader=body.leader if has_leader else before.leader,
-        leader_epoch=before.leader_epoch + 1 if has_leader else before.leader_epoch,
-        partition_epoch=before.partition_epoch + 1,
-        directories=directories,
-        removing_replicas=_changed(body.removing_replicas, before.removing_replicas),
-        adding_replicas=_changed(body.adding_replicas, before.adding_replicas),
-        leader_recovery_state=before.leader_recovery_state
-        if body.leader_recovery_state < 0
-        else body.leader_recovery_state,
-        eligible_leader_replicas=_changed(
-            body.eligible_leader_replicas, before.eligible_leader_replicas
-        ),
-        last_known_elr=_changed(body.last_known_elr, before.last_known_elr),
-    )
-
-
-def _changed(ids: list[int] | None, before: tuple[int, ...]) -> tuple[int, ...]:
-    return before if ids is None else tuple(ids)
-
-
-def _kept_key(record: MetadataRecord) -> tuple[tuple[Hashable, ...], bool]:
-    """Return what a kept record is about, and whether it removes that."""
-    kinds, body = RecordType, record.body
-    key: tuple[Hashable, ...]
-    match record.type:
-        case kinds.USER_SCRAM_CREDENTIAL | kinds.REMOVE_USER_SCRAM_CREDENTIAL:
-            key = ("scram", body.name, body.mechanism)
-        case kinds.DELEGATION_TOKEN | kinds.REMOVE_DELEGATION_TOKEN:
-            key = ("token", body.token_id)
-        case _:
-            assert record.type is kinds.ZK_MIGRATION_STATE
-            key = ("zookeeper",)
-    return key, record.type.name.startswith("REMOVE_")

@@ -12,6 +12,7 @@ from wirebroker.config.listeners import listeners_of
 from wirebroker.server import Server
 
 if TYPE_CHECKING:
+    import socket
     from collections.abc import Callable
 
     from tests.simulation.disk import Disk
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from tests.simulation.polled import PolledTransports
     from wirebroker.broker import Broker
     from wirebroker.config import Config
+    from wirebroker.config.listeners import ListenerConfig
     from wirebroker.net.connection_table import ConnectionTable
 
 
@@ -38,9 +40,11 @@ class _Socket:
 class SimulatedServer(Server):
     """The server without sockets."""
 
-    def _bind(self) -> None:
-        for listener in listeners_of(self.config):
-            self._sockets.append((listener, _Socket()))  # type: ignore[arg-type]
+    def _bind(self) -> list[tuple[ListenerConfig, socket.socket]]:
+        return [
+            (each, _Socket())  # type: ignore[misc]
+            for each in listeners_of(self.config)
+        ]
 
 
 class BrokerLife:
@@ -85,8 +89,8 @@ class BrokerLife:
     @property
     def table(self) -> ConnectionTable:
         """The connections of the broker."""
-        assert self.server._table is not None
-        return self.server._table
+        assert self.server.reception.table is not None
+        return self.server.reception.table
 
     def host(self, polled: PolledTransports | None) -> Host:
         """Return the broker as a network sees it; asked for once, when it serves.

@@ -27,11 +27,11 @@ class Host:
     """
 
     def __init__(self, process: Process, server: Server, polled: PolledTransports | None) -> None:
-        assert server._table is not None, "the server has started"
+        assert server.reception.table is not None, "the server has started"
         assert server.broker is not None
         self.process = process
         self.polled = polled
-        self._table = server._table
+        self._table = server.reception.table
         self._broker = server.broker
         self._serve = self._table.dispatch
         self._table.dispatch = self._dispatch

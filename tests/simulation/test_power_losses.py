@@ -23,6 +23,7 @@ from tests.simulation.schedules import (
 from tests.simulation.traces import traces_of_processes
 from wirebroker.coordinator.controller import image_builder
 from wirebroker.coordinator.controller.cluster_image import NO_LEADER
+from wirebroker.coordinator.controller.image_records import merge_partition
 from wirebroker.storage.log.leader_epochs import LeaderEpochs
 
 SECONDS = 6
@@ -62,11 +63,9 @@ def test_the_trace_does_not_depend_on_the_process() -> None:
 
 
 def test_a_leader_epoch_that_never_rises_is_seen() -> None:
-    merge = image_builder.merge_partition
-
     def taking_the_epoch_back(before: Any, body: Any) -> Any:
         """Have the next leadership be in the epoch of the last; a replica enters no epoch twice."""
-        after = merge(before, body)
+        after = merge_partition(before, body)
         step = -1 if after.leader == NO_LEADER else 1
         return after._replace(leader_epoch=before.leader_epoch + step)
 

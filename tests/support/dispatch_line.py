@@ -18,7 +18,8 @@ from wirebroker.net.settings import NetworkSettings
 from wirebroker.request import CloseConnectionError
 
 if TYPE_CHECKING:
-    from wirebroker.net.connection import Connection, Dispatch
+    from wirebroker.net.connection import Connection
+    from wirebroker.net.connection_owner import Dispatch
     from wirebroker.net.dispatch import Served
     from wirebroker.session import Session
 

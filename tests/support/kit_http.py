@@ -1,10 +1,12 @@
-"""Asks a spawned broker of the kit over HTTP, as other languages do."""
+"""Takes hold of a spawned broker of the kit: its process, and HTTP as other languages ask it."""
 
 from __future__ import annotations
 
 import json
 import urllib.error
 import urllib.request
+
+from wirebroker.testing.child_process import ChildProcess
 
 
 def ask_over_http(broker, path, **options):
@@ -17,3 +19,10 @@ def ask_over_http(broker, path, **options):
     except urllib.error.HTTPError as error:
         with error:
             return error.code, json.load(error)
+
+
+def process_of(broker):
+    """Return the id of the process that it, or a cluster's node, runs in."""
+    host = broker._life.host
+    assert isinstance(host, ChildProcess)
+    return host.process_id

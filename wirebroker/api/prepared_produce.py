@@ -10,8 +10,7 @@ partitions goes on there: the whole way is told what has been appended (`take_be
     frame   key, version | correlation id | same ...... | count | index, length, records | no tags
     answer  size | correlation id | same ... | index, error 0, offset, time, start | same
 
-An answer that has to wait for followers is filled in as well, and owed (owed_produce.py); a request
-to several partitions goes the whole way from there.
+An answer that has to wait for followers is filled in as well, and owed (owed_produce.py).
 
 It holds as long as its partitions serve as they did when it was made (`_Place`). It spares half of
 our own time.
@@ -22,7 +21,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
-from wirebroker.api.owed_produce import OwedProduce, ProduceKind
+from wirebroker.api.owed_produce import OwedProduce, OwedProduceOfSeveral, ProduceKind
 from wirebroker.cluster.local_replica import LARGE_APPEND_BYTES, LARGE_WALK_BYTES
 from wirebroker.cluster.replica_standing import ACKS_ALL
 from wirebroker.codecs.errors import KafkaError
@@ -219,7 +218,7 @@ class PreparedProduce(Prepared):
 
     def _serve_several(
         self, correlation_id: int, parts: Sequence[Part], frame_bytes: int
-    ) -> bytes | None:
+    ) -> bytes | OwedAnswer | None:
         """Serve what was found to be like the request remembered, of several partitions."""
         partitions = self._ready(parts, frame_bytes)
         if partitions is None:
@@ -231,16 +230,13 @@ class PreparedProduce(Prepared):
         now_ms = self._now_ms()
         tail = kind.tail
         fields: list[Any] = [kind.before, correlation_id, kind.between]
-        begun: dict[int, AppendResult] = {}
-        is_committed = True
+        appended: list[tuple[Partition, AppendResult]] = []
         for (index, records, _), partition in zip(parts, partitions, strict=True):
             done = self._append(partition, records, now_ms)
             if done is None:
-                self.begun = begun or None
+                self.begun = {each.index: before for each, before in appended} or None
                 return None
-            begun[index] = done
-            if self._acks == ACKS_ALL and partition.log.high_watermark <= done.last_offset:
-                is_committed = False
+            appended.append((partition, done))
             fields += (
                 index,
                 done.base_offset,
@@ -248,11 +244,13 @@ class PreparedProduce(Prepared):
                 done.log_start_offset,
                 tail,
             )
-        if not is_committed:
-            self.begun = begun
-            return None
         fields.append(kind.behind)
-        return kind.fill(*fields)
+        answer = kind.fill(*fields)
+        if self._acks == ACKS_ALL:
+            for partition, done in appended:
+                if partition.log.high_watermark <= done.last_offset:
+                    return OwedProduceOfSeveral(self._kind, appended, correlation_id, answer)
+        return answer
 
     def _ready(self, parts: Sequence[Part], frame_bytes: int) -> list[Partition] | None:
         """Return the partitions of a request's parts; None if one is not plain, or named twice."""

@@ -48,6 +48,17 @@ class AutoCreation:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
+    async def until_made(self, *, timeout_s: float) -> bool:
+        """Wait until what was begun is over, made or failed; say whether there was anything.
+
+        Args:
+            timeout_s: No longer than so many seconds.
+        """
+        if not self._tasks:
+            return False
+        await asyncio.wait(tuple(self._tasks), timeout=timeout_s)
+        return True
+
     async def _create(self, names: list[str]) -> None:
         begun = 0
         try:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from wirebroker.cluster.deadlines import Deadlines
-    from wirebroker.owed_answer import DueAnswers, OwedAnswer
+    from wirebroker.owed_answer import DueAnswers, QueuedAnswer
 
 _NEVER: Final = float("inf")
 
@@ -30,14 +30,14 @@ class CommitQueue:
         """Have those leave by `due` that may."""
         self._deadlines = deadlines
         self._due = due
-        self._waiting: deque[OwedAnswer] = deque()
+        self._waiting: deque[QueuedAnswer] = deque()
         # When the deadlines are looked at next.
         self._look_s = _NEVER
 
     def __len__(self) -> int:
         return len(self._waiting)
 
-    def add(self, owed: OwedAnswer) -> None:
+    def add(self, owed: QueuedAnswer) -> None:
         """Have one wait."""
         waiting = self._waiting
         owed.is_waiting = True
@@ -49,7 +49,7 @@ class CommitQueue:
         if owed.deadline_s < self._look_s:
             self.hurry(owed)
 
-    def hurry(self, owed: OwedAnswer) -> None:
+    def hurry(self, owed: QueuedAnswer) -> None:
         """Look at the deadlines when that of one that waits is over."""
         self._look_s = min(self._look_s, owed.deadline_s)
         delay_s = max(0.0, owed.deadline_s - asyncio.get_running_loop().time())
@@ -76,7 +76,7 @@ class CommitQueue:
         now_s = asyncio.get_running_loop().time()
         waiting, self._waiting = self._waiting, deque()
         self._look_s = _NEVER
-        first: OwedAnswer | None = None
+        first: QueuedAnswer | None = None
         for owed in waiting:
             if owed.deadline_s <= now_s:
                 owed.give_up()
@@ -88,10 +88,10 @@ class CommitQueue:
         if first is not None:
             self.hurry(first)
 
-    def _leave(self, owed: OwedAnswer) -> None:
+    def _leave(self, owed: QueuedAnswer) -> None:
         owed.is_waiting = False
         self._due.add(owed)
 
 
-def _due_offset(owed: OwedAnswer) -> int:
+def _due_offset(owed: QueuedAnswer) -> int:
     return owed.due_offset

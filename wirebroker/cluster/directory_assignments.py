@@ -24,6 +24,7 @@ from wirebroker.coordinator.controller.cluster_image import (
     directory_of,
 )
 from wirebroker.coordinator.controller.feature_control import has_directory_assignments
+from wirebroker.net.client.settings import Backoff
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -35,7 +36,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-_RETRY_S: Final = 0.1
+# As Kafka's brokers (AssignmentsManager).
+_BACKOFF: Final = Backoff(first_s=0.1, most_s=10.0, jitter=0.02)
 # As many as Kafka's brokers put into one request.
 _MOST_AT_ONCE: Final = 2_250
 
@@ -52,7 +54,7 @@ class DirectoryAssignments(ControllerSender["_Batch"]):
     def __init__(
         self, channel: ControllerChannel, lifecycle: BrokerLifecycle, *, replicas: ReplicaManager
     ) -> None:
-        super().__init__("AssignReplicasToDirs", retry_s=_RETRY_S)
+        super().__init__("AssignReplicasToDirs", backoff=_BACKOFF, seed=lifecycle.node_id)
         self._channel = channel
         self._lifecycle = lifecycle
         self._replicas = replicas
@@ -150,8 +152,8 @@ class DirectoryAssignments(ControllerSender["_Batch"]):
         """Wake who waits for it; what was not taken still waits to be sent."""
         self._news.set()
 
-    async def _send(self, batch: _Batch) -> bool:
-        """Tell some; return whether any is to be told again.
+    async def _send(self, batch: _Batch) -> int:
+        """Tell some; return how many are to be told again.
 
         Raises:
             KafkaError: All are.
@@ -170,7 +172,7 @@ class DirectoryAssignments(ControllerSender["_Batch"]):
                     del left[key]
                     if self._untold.get(said[0]) == said[1]:
                         del self._untold[said[0]]
-        return bool(left)
+        return len(left)
 
     def _body(self, batch: _Batch) -> Mapping[str, Any]:
         directories: dict[bytes, dict[bytes, list[dict[str, int]]]] = {}

@@ -10,6 +10,8 @@
     a log in two directories          it is the one that the metadata names; what a kill of Kafka's
                                       leaves, or a loss of power
 
+A directory whose disk fails with that is left out from then on; the others are sorted out.
+
 Source: Kafka's LogManager.recoverAbandonedFutureLogs.
 """
 
@@ -38,10 +40,21 @@ class FoundCopies(NamedTuple):
     Attributes:
         unfinished: Topic and index of what was on its way, and the directory that it was to lie in.
         promoted: Paths of copies that are logs now; nobody has closed them cleanly.
+        failed: Directories whose disk has failed meanwhile.
     """
 
     unfinished: list[tuple[_Key, LogDirectory]]
     promoted: set[str]
+    failed: dict[LogDirectory, OSError]
+
+    def check(self, directory: LogDirectory) -> None:
+        """Do nothing about one that was sorted out.
+
+        Raises:
+            OSError: Its disk has failed.
+        """
+        if directory in self.failed:
+            raise self.failed[directory]
 
 
 def sort_out(
@@ -54,50 +67,70 @@ def sort_out(
         image: The metadata.
         node_id: This node.
         is_whole: Whether they are all that it has.
-
-    Raises:
-        OSError: A disk failed.
     """
     directories = tuple(directories)
-    found = FoundCopies([], set())
+    found = FoundCopies([], set(), {})
     places: dict[_Key, list[LogDirectory]] = {}
     for directory in directories:
         for each in directory.partitions:
             places.setdefault((each.topic, each.partition), []).append(directory)
     for key, where in places.items():
         if len(where) > 1:
-            _choose(key, where, _placed_here(key, image, node_id), node_id)
+            _choose(key, where, _placed_here(key, image, node_id), node_id, found)
     for directory in directories:
-        for copy in directory.futures:
-            key = (copy.topic, copy.partition)
-            if key in places:
-                directory.to_delete.append(copy.path)
-                found.unfinished.append((key, directory))
-                continue
-            placed = _placed_here(key, image, node_id)
-            if placed is None:
-                directory.strays.append(copy.path)
-            elif _is_promised(placed, directory, image, node_id, is_whole=is_whole):
-                places[key] = [directory]
-                found.promoted.add(_promote(copy, directory))
-            elif is_whole:
-                _put_aside(copy, directory)
-                found.unfinished.append((key, directory))
+        try:
+            found.check(directory)
+            for copy in directory.futures:
+                sees_all = is_whole and not found.failed
+                placing = _Placing(image, node_id, is_whole=sees_all)
+                _sort_out_copy(copy, directory, places, placing, found)
+        except OSError as error:
+            found.failed[directory] = error
     return found
 
 
-def _is_promised(
-    placed: PartitionImage,
+class _Placing(NamedTuple):
+    """Where this node's replicas lie, as far as it is known."""
+
+    image: ClusterImage
+    node_id: int
+    is_whole: bool
+
+
+def _sort_out_copy(
+    copy: PartitionDirectory,
     directory: LogDirectory,
-    image: ClusterImage,
-    node_id: int,
-    *,
-    is_whole: bool,
-) -> bool:
+    places: dict[_Key, list[LogDirectory]],
+    placing: _Placing,
+    found: FoundCopies,
+) -> None:
+    """Say what becomes of one copy.
+
+    Raises:
+        OSError: The disk failed.
+    """
+    key = (copy.topic, copy.partition)
+    if key in places:
+        directory.to_delete.append(copy.path)
+        found.unfinished.append((key, directory))
+        return
+    placed = _placed_here(key, placing.image, placing.node_id)
+    if placed is None:
+        directory.strays.append(copy.path)
+    elif _is_promised(placed, directory, placing):
+        places[key] = [directory]
+        found.promoted.add(_promote(copy, directory))
+    elif placing.is_whole:
+        _put_aside(copy, directory)
+        found.unfinished.append((key, directory))
+
+
+def _is_promised(placed: PartitionImage, directory: LogDirectory, placing: _Placing) -> bool:
     """Tell whether the controller was told that the log would lie here, so that it was whole."""
-    if not has_directory_assignments(image.features):
-        return is_whole  # nobody is told; but the log may lie where it can't be looked for
-    return directory_of(placed, node_id) == directory.directory_id
+    if not has_directory_assignments(placing.image.features):
+        # Nobody is told; but the log may lie where it can't be looked for.
+        return placing.is_whole
+    return directory_of(placed, placing.node_id) == directory.directory_id
 
 
 def _placed_here(key: _Key, image: ClusterImage, node_id: int) -> PartitionImage | None:
@@ -106,7 +139,11 @@ def _placed_here(key: _Key, image: ClusterImage, node_id: int) -> PartitionImage
 
 
 def _choose(
-    key: _Key, where: list[LogDirectory], placed: PartitionImage | None, node_id: int
+    key: _Key,
+    where: list[LogDirectory],
+    placed: PartitionImage | None,
+    node_id: int,
+    found: FoundCopies,
 ) -> None:
     """Set aside what lies elsewhere than the metadata says, if it says one of these."""
     if placed is None:
@@ -115,8 +152,12 @@ def _choose(
     if named not in [each.directory_id for each in where]:
         return  # whoever opens them refuses both
     for directory in where:
-        if directory.directory_id != named:
-            path = directory.stray_partition_directory(*key)
+        if directory.directory_id != named and directory not in found.failed:
+            try:
+                path = directory.stray_partition_directory(*key)
+            except OSError as error:
+                found.failed[directory] = error
+                continue
             directory.partitions = [
                 each for each in directory.partitions if (each.topic, each.partition) != key
             ]

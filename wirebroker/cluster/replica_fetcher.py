@@ -12,29 +12,30 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable  # noqa: TC003 - likewise
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from wirebroker.clock import Slices, pause
+from wirebroker.clock import Clock, Slices, pause
+from wirebroker.cluster.failures import Failures
 from wirebroker.cluster.followed_partition import FollowedPartition
 from wirebroker.cluster.follower_session import FollowerSession, PartitionKey, SessionRequest
+from wirebroker.cluster.leader_bounds import EARLIEST, LATEST, list_offsets
+from wirebroker.cluster.partition import Partition  # noqa: TC001 - compiled tuples look for it
+from wirebroker.cluster.peers import Peers  # noqa: TC001 - compiled tuples look for it
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.net.client.errors import PeerError, error_name
+from wirebroker.net.client.settings import Backoff
+from wirebroker.quotas.replication_quotas import ReplicationQuota  # noqa: TC001 - likewise
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
 
-    from wirebroker.clock import Clock
-    from wirebroker.cluster.partition import Partition
-    from wirebroker.cluster.peers import Peers
     from wirebroker.config import Config
     from wirebroker.net.client.node import Node
-    from wirebroker.quotas.replication_quotas import ReplicationQuota
 
 logger = logging.getLogger(__name__)
 
-_LATEST: Final = -1
-_EARLIEST: Final = -2
 # From this version on a Fetch says who asks in a tag (KIP-903).
 _REPLICA_STATE_VERSION: Final = 15
 _NO_BYTES: Final = memoryview(b"")
@@ -95,6 +96,7 @@ class ReplicaFetcher:
     __slots__ = (
         "_changed",
         "_delayed",
+        "_failures",
         "_followed",
         "_follower",
         "_news",
@@ -111,6 +113,12 @@ class ReplicaFetcher:
         self.leader = leader
         self._follower = follower
         self._settings = settings
+        self._failures = Failures(
+            logger,
+            f"replicas of broker {leader} are fetched again",
+            backoff=Backoff(settings.backoff_s / 20, most_s=settings.backoff_s, jitter=0.0),
+            seed=leader,
+        )
         self._followed: dict[PartitionKey, FollowedPartition] = {}
         # Of whom the session has to be told anew; and who waits for his time.
         self._changed: dict[PartitionKey, None] = {}
@@ -154,9 +162,8 @@ class ReplicaFetcher:
             try:
                 await self._turn()
             except PeerError as error:
-                logger.info("replicas of broker %d wait: %s", self.leader, error)
                 self._session.failed()
-                await pause(self._settings.backoff_s / 20)
+                await self._wait(type(error).__name__, str(error))
             except Exception:  # the root of a task: one bad answer must not end the replication
                 logger.exception("an answer of broker %d failed; it is asked again", self.leader)
                 self._session.failed()
@@ -180,10 +187,15 @@ class ReplicaFetcher:
         )
         self._session.answered(answer.error_code, answer.session_id)
         if answer.error_code:
-            logger.info("broker %d: %s", self.leader, error_name(answer.error_code))
-            await pause(self._settings.backoff_s / 20)
+            name = error_name(answer.error_code)
+            await self._wait(name, name)
             return
+        self._failures.end()
         await self._take(node, answer)
+
+    async def _wait(self, kind: str, why: str) -> None:
+        self._failures.add(kind, f"replicas of broker {self.leader} wait: {why}")
+        await pause(self._failures.pause_s)
 
     async def _until_news(self) -> None:
         """Wait until there is something to fetch: a new partition, or one whose pause is over."""
@@ -320,8 +332,8 @@ class ReplicaFetcher:
                 self._go_on_in_time(followed, result)
         except KafkaError as error:
             self._failed(followed, error)
-        except OSError as error:
-            self._follower.disk_failed(partition, error)
+        except OSError as fault:
+            self._follower.disk_failed(partition, fault)
             self._delay(followed)
 
     def _refused(self, followed: FollowedPartition, code: int) -> None:
@@ -414,7 +426,7 @@ class ReplicaFetcher:
 
         Source: AbstractFetcherThread.fetchOffsetAndTruncate.
         """
-        ends = await self._list_offsets(node, lost, _LATEST)
+        ends = await self._list_offsets(node, lost, LATEST)
         behind: list[FollowedPartition] = []
         for followed in lost:
             end = ends.get(followed.key)
@@ -426,7 +438,7 @@ class ReplicaFetcher:
                 behind.append(followed)
         if not behind:
             return
-        starts = await self._list_offsets(node, behind, _EARLIEST)
+        starts = await self._list_offsets(node, behind, EARLIEST)
         for followed in behind:
             start = starts.get(followed.key)
             if start is None:
@@ -450,43 +462,15 @@ class ReplicaFetcher:
             self._go_on(followed)
         except KafkaError as error:
             self._failed(followed, error)
-        except OSError as error:
-            self._follower.disk_failed(partition, error)
+        except OSError as fault:
+            self._follower.disk_failed(partition, fault)
             self._delay(followed)
 
     async def _list_offsets(
         self, node: Node, wanted: Iterable[FollowedPartition], timestamp: int
     ) -> dict[PartitionKey, int]:
         """Ask the leader where logs begin or end; who is missing is not known."""
-        topics: dict[str, list[FollowedPartition]] = {}
-        for followed in wanted:
-            topics.setdefault(followed.partition.topic, []).append(followed)
-        answer = await node.request(
-            ApiKey.LIST_OFFSETS,
-            {
-                "replica_id": self._follower.node_id,
-                "topics": [
-                    {
-                        "name": name,
-                        "partitions": [
-                            {
-                                "partition_index": each.partition.index,
-                                "current_leader_epoch": each.leader_epoch,
-                                "timestamp": timestamp,
-                            }
-                            for each in group
-                        ],
-                    }
-                    for name, group in topics.items()
-                ],
-            },
-            timeout_s=self._settings.timeout_s,
+        settings = self._settings
+        return await list_offsets(
+            node, wanted, timestamp, node_id=self._follower.node_id, timeout_s=settings.timeout_s
         )
-        ids = {name: group[0].partition.topic_id for name, group in topics.items()}
-        return {
-            (ids[topic.name], result.partition_index): result.offset
-            for topic in answer.topics
-            if topic.name in ids
-            for result in topic.partitions
-            if not result.error_code and result.offset >= 0
-        }

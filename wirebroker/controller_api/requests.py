@@ -79,7 +79,7 @@ async def carry_out(controller: QuorumController, request: Request, body: Any) -
     client = (session.principal, host_of(session.peer))
     if request.key in _OF_TOKENS and session.principal is ANONYMOUS:
         return not_allowed(request.key, body, session.principal)
-    asked = ControllerRequest(request.key, request.version, body, asker, client)
+    asked = ControllerRequest(request.key, request.version, body, asker, client, is_direct=True)
     return as_response(await controller.handle(asked))
 
 

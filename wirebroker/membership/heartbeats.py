@@ -5,7 +5,8 @@
     await heartbeats.stop()
 
 What is said and what becomes of the answer is the lifecycle's (member_lifecycle.py): `question` is
-called in the thread and only reads, `on_answer` is called on the loop that has started this.
+called in the thread and only reads, `on_answer` is called on the loop that has started this. After
+one that has failed the next comes sooner, then after longer and longer, as far as `most_s`.
 
 Source: Kafka's BrokerLifecycleManager, whose event queue is a thread too (KIP-631).
 """
@@ -15,11 +16,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import random
 import threading
 from typing import TYPE_CHECKING, Any, Final
 
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.net.client.errors import PeerError
+from wirebroker.net.client.settings import Backoff
 from wirebroker.threads import Work, in_thread
 
 if TYPE_CHECKING:
@@ -31,6 +34,9 @@ logger = logging.getLogger(__name__)
 
 # How long `stop` waits for the thread: its connections end at once.
 _STOP_S: Final = 5.0
+# After the first that fails, as Kafka's brokers. Theirs come as rarely as once in a session in the
+# end, so that the controller that comes back may fence a broker: ours have a nearer bound.
+_RETRY_S: Final = 0.1
 
 
 class Heartbeats:
@@ -41,6 +47,7 @@ class Heartbeats:
         question: The request's body.
         on_answer: Given each answer, or why there was none.
         interval_s: How long to wait after an answer; called in the thread.
+        most_s: How long to wait after failures, however many.
         timeout_s: For one heartbeat, whoever has to be found for it.
     """
 
@@ -53,6 +60,8 @@ class Heartbeats:
         "_make_controllers",
         "_on_answer",
         "_question",
+        "_random",
+        "_retry",
         "_task",
         "_thread",
         "_timeout_s",
@@ -65,12 +74,15 @@ class Heartbeats:
         question: Callable[[], Mapping[str, Any]],
         on_answer: Callable[[Any], None],
         interval_s: Callable[[], float],
+        most_s: float,
         timeout_s: float,
     ) -> None:
         self._make_controllers = make_controllers
         self._question = question
         self._on_answer = on_answer
         self._interval_s = interval_s
+        self._retry = Backoff(first_s=_RETRY_S, most_s=most_s, jitter=0.02)
+        self._random = random.Random()  # noqa: S311 - jitter, no secrets
         self._timeout_s = timeout_s
         self._home = asyncio.get_running_loop()
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -113,18 +125,27 @@ class Heartbeats:
         self._task = asyncio.current_task()
         self._loop = asyncio.get_running_loop()
         controllers = self._make_controllers()
+        failures = 0
         try:
             while not self._is_stopped:
                 hurry.clear()
-                try:
-                    self._tell(await self._ask(controllers))
-                except Exception:  # the root of a thread: who is not heard of is fenced
-                    logger.exception("a heartbeat failed; the next one comes")
+                failures = 0 if await self._is_taken(controllers) else failures + 1
+                delay_s = self._retry.delay_s(failures, self._random) or self._interval_s()
                 with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(self._interval_s()):
+                    async with asyncio.timeout(delay_s):
                         await hurry.wait()
         finally:
             await controllers.close()
+
+    async def _is_taken(self, controllers: ActiveController) -> bool:
+        """Send one and tell of the answer; return whether it was taken."""
+        try:
+            answer = await self._ask(controllers)
+            self._tell(answer)
+        except Exception:  # the root of a thread: who is not heard of is fenced
+            logger.exception("a heartbeat failed; the next one comes")
+            return False
+        return not isinstance(answer, PeerError) and not answer.error_code
 
     async def _ask(self, controllers: ActiveController) -> Any:
         try:

@@ -39,7 +39,7 @@ from wirebroker.coordinator.controller.feature_control import (
 from wirebroker.membership.member_lifecycle import MemberLifecycle, Pace
 from wirebroker.membership.metadata_fetcher import MetadataFetcher
 from wirebroker.membership.observed_log import ObservedLog
-from wirebroker.net.client.active_controller import ActiveController
+from wirebroker.net.client.active_controller import ActiveController, NotControllersError
 from wirebroker.net.client.errors import PeerError
 from wirebroker.net.client.settings import ClientSettings, PeerAddress
 from wirebroker.security.outgoing import way_of
@@ -115,6 +115,11 @@ async def find_cluster(
         try:
             node = await controllers.find(_FIND_S)
             connection = await node.connect(_FIND_S)
+        except NotControllersError as error:
+            raise StartError(
+                f"no controller was found: {error.what}",
+                "give the address of a controller's listener (controller.quorum.bootstrap.servers)",
+            ) from error
         except PeerError as error:
             if clock.monotonic() >= deadline:
                 raise StartError(

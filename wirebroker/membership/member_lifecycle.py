@@ -22,10 +22,12 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from wirebroker.clock import pause
 from wirebroker.cluster.broker_lifecycle import BrokerLifecycle
 from wirebroker.cluster.data_directory import offline_ids
+from wirebroker.cluster.failures import Failures
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.config.row import StartError
 from wirebroker.membership.heartbeats import Heartbeats
 from wirebroker.net.client.errors import PeerError, error_name
+from wirebroker.net.client.settings import Backoff
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -85,6 +87,7 @@ class MemberLifecycle(BrokerLifecycle):
     __slots__ = (
         "_changed",
         "_clock",
+        "_failures",
         "_heartbeats",
         "_last_answer_at",
         "_make_controllers",
@@ -118,6 +121,14 @@ class MemberLifecycle(BrokerLifecycle):
         self._wants = {"want_fence": True, "want_shut_down": False}
         self._changed = asyncio.Event()
         self._should_shut_down = False
+        # Heartbeats' own thread counts how long to wait.
+        self._failures = Failures(
+            LOGGER,
+            "a controller takes heartbeats again",
+            backoff=Backoff(),
+            seed=node_id,
+            level=logging.WARNING,
+        )
         self._last_answer_at = clock.monotonic()
         self.is_fenced = True
 
@@ -165,6 +176,7 @@ class MemberLifecycle(BrokerLifecycle):
             question=self._question,
             on_answer=self._take,
             interval_s=self._interval_s,
+            most_s=self._pace.heartbeat_s,
             timeout_s=self._pace.session_s / 2,
         )
         self._heartbeats.start()
@@ -244,13 +256,15 @@ class MemberLifecycle(BrokerLifecycle):
     def _take(self, answer: Any) -> None:
         """Take the answer to a heartbeat."""
         if isinstance(answer, PeerError):
-            silent_s = self._clock.monotonic() - self._last_answer_at
-            LOGGER.warning("no controller has answered for %.1f s: %s", silent_s, answer)
+            line = f"a heartbeat is not answered: {answer}; they go on"
+            self._failures.add(type(answer).__name__, line)
         elif answer.error_code == ErrorCode.STALE_BROKER_EPOCH:
             self._register_again()
         elif answer.error_code:
-            LOGGER.warning("a heartbeat is answered %s", error_name(answer.error_code))
+            name = error_name(answer.error_code)
+            self._failures.add(name, f"a heartbeat is answered {name}; they go on")
         else:
+            self._failures.end()
             self._last_answer_at = self._clock.monotonic()
             self._note_fenced(is_fenced=answer.is_fenced)
             self._should_shut_down = answer.should_shut_down

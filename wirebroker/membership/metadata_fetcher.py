@@ -176,7 +176,8 @@ class MetadataFetcher:
             LOGGER.exception("following the cluster's metadata failed")
             self._on_failure("the cluster's metadata cannot be followed: see the line above")
         finally:
-            await self._controllers.close()
+            # Nobody reads what the last Fetch brings, which may wait for half a second.
+            self._controllers.abort()
 
     async def _turn(self) -> None:
         """Ask once; whoever cannot be asked is looked for anew after a pause."""

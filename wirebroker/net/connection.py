@@ -24,12 +24,10 @@ more than what Python's own poll, receive and send cost with the kernel's part (
 from __future__ import annotations
 
 import asyncio
-import errno
-import logging
 from typing import TYPE_CHECKING, Final
-from typing import Protocol as Interface
 
 from wirebroker.codecs.errors import MalformedFrameError
+from wirebroker.net.closing_lines import say_closed, say_cut_short, say_lost, say_refused
 from wirebroker.net.dispatch import HandlerFailedError, Pending
 from wirebroker.net.poller import Poller
 from wirebroker.net.protocol import SMALL_FRAME_BYTES, Protocol
@@ -49,81 +47,15 @@ from wirebroker.session import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from wirebroker.clock import Clock
-    from wirebroker.net.dispatch import Served
-    from wirebroker.net.memory_budget import MemoryBudget
-    from wirebroker.net.old_pages import OldPages
-    from wirebroker.net.receive_area import ReceiveArea
-    from wirebroker.net.settings import NetworkSettings
+    from wirebroker.net.connection_owner import Guard, Owner
     from wirebroker.net.transport import ConnectionTransport
     from wirebroker.request import Piece
-
-    Dispatch = Callable[[memoryview, Session], Served]
-
-logger = logging.getLogger("wirebroker.net")
 
 # Pipelined requests of one connection are served this long before all others have their turn.
 _TURN_S: Final = 0.002
 
 # Their answers are joined up to this size: 100 small ones, and the peer has work while we serve on.
 _JOINED_BYTES: Final = 8 << 10
-
-# Errors that say that the network or the peer went away: nothing is wrong here.
-_PEER_IS_GONE: Final = frozenset(
-    {errno.EHOSTUNREACH, errno.ENETUNREACH, errno.ENETDOWN, errno.ENOTCONN, errno.ETIMEDOUT}
-)
-
-
-class Guard(Interface):
-    """Stands before the handlers of one connection, until it knows whose that is (security/)."""
-
-    @property
-    def most_bytes(self) -> int:
-        """Of a request, until then."""
-        ...
-
-    def __call__(self, frame: memoryview, session: Session, /) -> Served:
-        """Serve a frame, or what it takes to be served."""
-        ...
-
-    def when_known(self, callback: Callable[[], None] | None, /) -> None:
-        """Call back once, when the client is known; None: not any more."""
-        ...
-
-
-class Owner(Interface):
-    """Whose a connection is: what all of a loop's share (connection_table.py)."""
-
-    loop: asyncio.AbstractEventLoop
-    area: ReceiveArea
-    budget: MemoryBudget
-    old_pages: OldPages
-    clock: Clock
-    settings: NetworkSettings
-
-    @property
-    def dispatch(self) -> Dispatch:
-        """Serves a frame."""
-        ...
-
-    @property
-    def on_disk_failure(self) -> Callable[[str, OSError], None]:
-        """Told of a file that could not be sent because its disk failed."""
-        ...
-
-    def closed(self, connection: Connection, /) -> None:
-        """Forget a connection (called by it, once)."""
-        ...
-
-    def watch(self, connection: Connection, /) -> None:
-        """Close the connection when the frame that it is in the middle of is late."""
-        ...
-
-    def unwatch(self, connection: Connection, /) -> None:
-        """Note that a connection is between frames."""
-        ...
 
 
 class Connection:
@@ -501,12 +433,7 @@ class Connection:
     def _on_end(self) -> None:
         """The peer sends no more; what it is owed is still sent."""
         if self.protocol.held_bytes:
-            logger.info(
-                "%s on %s closed its connection within a request (%s)",
-                self.session.peer,
-                self.session.listener_name,
-                self.protocol.describe_partial(),
-            )
+            say_cut_short(self.session, self.protocol.describe_partial())
         self.end()
 
     def end(self) -> None:
@@ -542,29 +469,18 @@ class Connection:
 
     def _refuse(self, error: Exception) -> None:
         """Close because of what the peer sent or what a handler did: exactly one line."""
-        peer, listener = self.session.peer, self.session.listener_name
-        if isinstance(error, HandlerFailedError):
-            logger.error("closing %s on %s: %s", peer, listener, error, exc_info=error.__cause__)
-        elif not self._is_closed:
-            level = logging.WARNING if isinstance(error, MalformedFrameError) else logging.INFO
-            logger.log(level, "closing %s on %s: %s", peer, listener, error)
+        if not self._is_closed or isinstance(error, HandlerFailedError):
+            say_refused(self.session, error)
         self.close()
 
     def _lost(self, error: OSError) -> None:
         """Close because the socket failed, or the file that was to be sent."""
         if isinstance(error, SliceError) and error.is_disk_failure:
             self._table.on_disk_failure(error.path, error)
-        if isinstance(error, ConnectionError) or error.errno in _PEER_IS_GONE:
-            logger.debug(
-                "%s on %s is gone: %s", self.session.peer, self.session.listener_name, error
-            )
-        else:
-            logger.error(
-                "closing %s on %s: %s", self.session.peer, self.session.listener_name, error
-            )
+        say_lost(self.session, error)
         self.close()
 
     def close_because(self, reason: str) -> None:
         """Close with one line (idle, late, too many)."""
-        logger.info("closing %s on %s: %s", self.session.peer, self.session.listener_name, reason)
+        say_closed(self.session, reason)
         self.close()

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from wirebroker.clock import Clock
-    from wirebroker.net.connection import Dispatch, Guard
+    from wirebroker.net.connection_owner import Dispatch, Guard
     from wirebroker.net.poller import Sockets
     from wirebroker.net.settings import NetworkSettings
     from wirebroker.net.transport import ConnectionTransport

@@ -42,6 +42,7 @@ class ChildProcess:
         self._log_began = 0
         self._process: asyncio.subprocess.Process | None = None
         self._rig: PeerAddress | None = None
+        self._settings: dict[str, str] = {}
 
     @property
     def is_running(self) -> bool:
@@ -53,6 +54,7 @@ class ChildProcess:
     ) -> PeerAddress:
         """Start a broker; see Host. KAFKA_ variables of the environment have no say."""
         assert self._process is None
+        self._settings = dict(settings)
         command = [sys.executable, "-P", "-m", "wirebroker", "serve", "--data-dir", str(directory)]
         command += ["--test-mode", "--set", "wirebroker.http.listeners=127.0.0.1:0"]
         command += ["--port", str(port)] if port is not None else []
@@ -146,6 +148,20 @@ class ChildProcess:
         except BaseException:
             await self.kill()
             raise
+
+    async def renew(self, settings: Mapping[str, str]) -> PeerAddress | None:
+        """Have an empty broker run in the same process, unless settings differ; see Host.
+
+        One that does not answer is killed; why it does not start, the next start says.
+        """
+        if settings == self._settings:
+            log_began = self._log_file.stat().st_size
+            with contextlib.suppress(ValueError, ConnectionError):
+                address = PeerAddress(**await self.carry_out("reset", {}))
+                self._log_began = log_began
+                return address
+        await self.kill()
+        return None
 
     def begin_anew(self) -> None:
         """Do nothing: what was done ended with the process."""

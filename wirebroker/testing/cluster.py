@@ -126,8 +126,8 @@ class Cluster(Lifetime, Contents):
     def restore(self, snapshot: Snapshot | str | Path) -> None:
         """Have all nodes hold what a snapshot holds, and nothing else.
 
-        Those that run start again on it, at the addresses that they had; members of groups join
-        again. The clock is left as it is; faults end.
+        Those that run begin with it in their processes, at the addresses that they had; members of
+        groups join again. The clock is left as it is; faults end.
 
         >>> snapshot = small.snapshot()
         >>> _ = small.produce("orders", "one")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import weakref
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from wirebroker.client.errors import ClientError
@@ -135,7 +135,7 @@ class ClusterLife:
         kept = {each.name for each in snapshot.iterdir()} if snapshot.is_dir() else set[str]()
         if kept != directories.keys():
             raise ValueError(f"{snapshot} is no snapshot of a cluster of {self._count} nodes")
-        with self._at_rest(BrokerLife.kill):
+        with self._at_rest(_crash):
             for name, directory in directories.items():
                 put_data(snapshot / name, directory)
 
@@ -198,7 +198,7 @@ class ClusterLife:
         finally:
             self._thread.call(self._start_controller())
             with ThreadPoolExecutor(self._count) as pool:
-                list(pool.map(BrokerLife.start, running))
+                list(pool.map(_begin_again, running))
         if ids := self._running():
             self.ask(lambda client: until_in_sync(client, ids))
 
@@ -267,3 +267,23 @@ class ClusterLife:
                 self._client[1].abort()
             self._client = usable, kit_client(*usable)
         return self._client[1]
+
+
+def _crash(life: BrokerLife) -> None:
+    """End a node's broker as a kill does, if it can be within its process, which then goes on."""
+    if not life.is_paused:
+        # Its process may have ended by itself.
+        with suppress(ConnectionError):
+            life.instruct("crash", {})
+            return
+    life.kill()
+
+
+def _begin_again(life: BrokerLife) -> None:
+    """Start what has crashed, in its process, or what was ended, in another."""
+    if not life.host.is_running:
+        life.start()
+        return
+    # As in another process, nothing is left but the clock.
+    for command in ("start", "remove-fault", "forget-requests"):
+        life.instruct(command, {})

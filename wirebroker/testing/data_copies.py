@@ -27,6 +27,8 @@ _LEFT_OUT: Final = (".lock", ".tmp", ".part", ".deleted", ".cleaned", "-delete",
 # What the kernel says that cannot copy between these files.
 _CANNOT: Final = {errno.EXDEV, errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.EPERM}
 _MOST_AT_ONCE: Final = 1 << 30
+# Windows would change the ends of lines.
+_BINARY: Final[int] = getattr(os, "O_BINARY", 0)
 
 
 def copy_data(source: Path, target: Path) -> None:
@@ -43,7 +45,7 @@ def copy_data(source: Path, target: Path) -> None:
     part = target.with_name(f"{target.name}.part")
     shutil.rmtree(part, ignore_errors=True)
     try:
-        _copy_folder(source, part)
+        _copy_folder(str(source), str(part))
         with suppress(FileNotFoundError):
             target.rmdir()
         part.rename(target)
@@ -61,13 +63,17 @@ def put_data(snapshot: Path, directory: Path) -> None:
     """
     check_data(snapshot)
     directory.mkdir(parents=True, exist_ok=True)
-    # It may be a volume, which cannot be renamed.
+    empty(directory)
+    _copy_folder(str(snapshot), str(directory))
+
+
+def empty(directory: Path) -> None:
+    """Remove what is in a directory; it may be a volume, which cannot be renamed."""
     for each in directory.iterdir():
         if each.is_dir() and not each.is_symlink():
             shutil.rmtree(each)
         else:
             each.unlink()
-    _copy_folder(snapshot, directory)
 
 
 def check_data(directory: Path) -> None:
@@ -76,25 +82,27 @@ def check_data(directory: Path) -> None:
         raise ValueError(f"{directory} is no data directory: there is no {_MARK} in it")
 
 
-def _copy_folder(source: Path, target: Path) -> None:
-    target.mkdir(exist_ok=True)
+def _copy_folder(source: str, target: str) -> None:
+    with suppress(FileExistsError):
+        os.mkdir(target)  # noqa: PTH102 - paths as objects take a third of a copy's time
     with os.scandir(source) as listing:
         entries = [each for each in listing if not each.name.endswith(_LEFT_OUT)]
     # The one with the largest base offset is appended to.
     active = max((each.name for each in entries if each.name.endswith(_LOG)), default=None)
     for each in entries:
+        copy = f"{target}/{each.name}"
         if each.is_dir(follow_symlinks=False):
-            _copy_folder(source / each.name, target / each.name)
+            _copy_folder(each.path, copy)
         elif each.is_file(follow_symlinks=False):
             is_closed = each.name.endswith(_LOG) and each.name != active
-            if not (is_closed and _linked(source / each.name, target / each.name)):
-                _copy_file(source / each.name, target / each.name)
+            if not (is_closed and _linked(each.path, copy)):
+                _copy_file(each.path, copy)
 
 
-def _linked(source: Path, target: Path) -> bool:
+def _linked(source: str, target: str) -> bool:
     """Give a file a second name, and say whether that can be done."""
     try:
-        target.hardlink_to(source)
+        os.link(source, target)
     except FileNotFoundError:
         raise
     except OSError:
@@ -102,10 +110,22 @@ def _linked(source: Path, target: Path) -> bool:
     return True
 
 
-def _copy_file(source: Path, target: Path) -> None:
-    with source.open("rb", buffering=0) as read, target.open("wb", buffering=0) as written:
-        if not _copied_by_kernel(read.fileno(), written.fileno()):
-            shutil.copyfileobj(read, written)
+def _copy_file(source: str, target: str) -> None:
+    read = os.open(source, os.O_RDONLY | _BINARY)
+    try:
+        written = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | _BINARY, 0o666)
+        try:
+            if not _copied_by_kernel(read, written):
+                _copy_bytes(read, written)
+        finally:
+            os.close(written)
+    finally:
+        os.close(read)
+
+
+def _copy_bytes(source: int, target: int) -> None:
+    with open(source, "rb", closefd=False) as read, open(target, "wb", closefd=False) as written:
+        shutil.copyfileobj(read, written)
 
 
 def _copied_by_kernel(source: int, target: int) -> bool:

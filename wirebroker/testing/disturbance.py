@@ -78,13 +78,25 @@ class Disturbance:
             return self._later(fault.delay_ms / 1000)
         return self._changed(fault)
 
+    async def served(self) -> list[Piece] | None:
+        """Have the handler answer, as the dispatcher does (net/dispatch.py)."""
+        request, function = self._request, self._handler.function
+        if self._handler.is_raw:
+            outcome: Any = function(self._broker, request)
+            pieces: list[Piece] | None = await outcome if hasattr(outcome, "__await__") else outcome
+            return pieces
+        outcome = function(self._broker, request, self._decoded())
+        if hasattr(outcome, "__await__"):
+            outcome = await outcome
+        return [encode_response(request.key, request.version, outcome)]
+
     async def _cut_off(self, told: str) -> None:
-        await self._served()
+        await self.served()
         raise CloseConnectionError(told)
 
     async def _later(self, seconds: float) -> list[Piece] | None:
         await pause(seconds)
-        return await self._served()
+        return await self.served()
 
     def _never(self, faults: FaultTable, told: str) -> asyncio.Future[Any]:
         never: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
@@ -100,7 +112,7 @@ class Disturbance:
 
     async def _changed(self, fault: Fault) -> list[Piece] | None:
         """Serve it, and change what is answered."""
-        pieces = await self._served()
+        pieces = await self.served()
         if pieces is None:
             return None
         request = self._request
@@ -115,18 +127,6 @@ class Disturbance:
             for topic in answer.topics:
                 topic.error_code, topic.partitions = int(fault.error or 0), []
         return [encode_response(request.key, request.version, answer)]
-
-    async def _served(self) -> list[Piece] | None:
-        """Have the handler answer, as the dispatcher does (net/dispatch.py)."""
-        request, function = self._request, self._handler.function
-        if self._handler.is_raw:
-            outcome: Any = function(self._broker, request)
-            pieces: list[Piece] | None = await outcome if hasattr(outcome, "__await__") else outcome
-            return pieces
-        outcome = function(self._broker, request, self._decoded())
-        if hasattr(outcome, "__await__"):
-            outcome = await outcome
-        return [encode_response(request.key, request.version, outcome)]
 
     def _decoded(self) -> Any:
         if self._body is None:

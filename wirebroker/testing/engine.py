@@ -7,7 +7,6 @@ test run that was killed has left. It is asked for when a container is:
 
 from __future__ import annotations
 
-import contextlib
 import gc
 import io
 import shutil
@@ -18,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 from wirebroker.config import StartError
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
 _NOT_HERE: Final = "testcontainers is not installed"
@@ -36,25 +35,25 @@ def why_no_engine() -> str | None:
         from testcontainers.core.docker_client import DockerClient  # noqa: PLC0415 - an extra
     except ImportError:
         return f"{_NOT_HERE} ({_INSTALL})"
-    with _collected():
-        try:
-            client: Any = DockerClient()
-            client.client.ping()
-            client.client.close()
-        except Exception as error:  # noqa: BLE001 - docker's, requests', urllib's: all say the same
-            return f"no container engine answers: {error}"
-    return None
+    try:
+        client: Any = DockerClient()
+        client.client.ping()
+        client.client.close()
+    except Exception as error:  # noqa: BLE001 - docker's, requests', urllib's: all say the same
+        said = f"no container engine answers: {error}"
+    else:
+        return None
+    _let_sockets_go()
+    return said
 
 
-@contextlib.contextmanager
-def _collected() -> Generator[None, None, None]:
-    """Let sockets go that docker's library leaves open when no engine answers.
+def _let_sockets_go() -> None:
+    """Collect sockets that docker's library leaves open when no engine answers.
 
     Else the interpreter warns of them, in whichever test comes next.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ResourceWarning)
-        yield
         gc.collect()
 
 
@@ -72,12 +71,12 @@ class Container:
         except ImportError:
             raise StartError(_NOT_HERE, _INSTALL) from None
         refusal: str | None = None
-        with _collected():
-            try:
-                self._container: Any = DockerContainer(image)
-            except Exception as error:  # noqa: BLE001 - see why_no_engine
-                refusal = str(error)
+        try:
+            self._container: Any = DockerContainer(image)
+        except Exception as error:  # noqa: BLE001 - see why_no_engine
+            refusal = str(error)
         if refusal is not None:
+            _let_sockets_go()
             raise StartError("no container engine answers", refusal)
         self._image = image
 

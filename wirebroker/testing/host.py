@@ -70,6 +70,17 @@ class Host(Protocol):
         """
         ...
 
+    async def renew(self, settings: Mapping[str, str]) -> PeerAddress | None:
+        """Have an empty broker run in place of the one that runs, if that is quicker than a start.
+
+        Args:
+            settings: Its configs, by name.
+
+        Returns:
+            Where it listens; None: it was ended (`kill`), and one is to be started.
+        """
+        ...
+
     def begin_anew(self) -> None:
         """Forget what tests have done to brokers before; called while none runs."""
         ...

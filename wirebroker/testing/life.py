@@ -213,10 +213,8 @@ class BrokerLife:
     async def _start(self, config: Mapping[str, Setting] | None = None) -> None:
         if self._origin is not None and not self.directory.exists():
             await in_thread(Work.UPKEEP, copy_data, self._origin, self.directory)
-        protected = {} if self.protection is None else self.protection.settings()
-        settings = broker_settings({**protected, **self._config, **(config or {})})
         port = self._wanted_port if self.address is None else self.address.port
-        self.address = await self.host.start(self.directory, settings, port)
+        self.address = await self.host.start(self.directory, self._settings(config or {}), port)
         if self.clock_state is not None:
             await self.host.carry_out("restore-clock", self.clock_state)
         await self._connect(self.address)
@@ -263,19 +261,33 @@ class BrokerLife:
         finally:
             self._asking.discard(task)
 
+    def _settings(self, config: Mapping[str, Setting]) -> dict[str, str]:
+        protected = {} if self.protection is None else self.protection.settings()
+        return broker_settings({**protected, **self._config, **config})
+
     async def _begin_anew(self, config: Mapping[str, Setting]) -> None:
+        left, self.address, self.clock_state = self.address, None, None
         if self.host.is_running:
-            await self._end(self.host.kill)
+            await self._end(partial(self._renew, self._settings(config)))
+        # At the old one clients of the last test may still knock.
+        if left is not None:
+            self._left_ports.hold(left)
+        if self.address is not None:
+            await self._connect(self.address)
+            return
         # Nobody waits for what was.
         begin_in_thread(Work.UPKEEP, shutil.rmtree, self.directory, True)
         self._number += 1
         self.host.begin_anew()
-        self.clock_state = None
-        # At the old one clients of the last test may still knock.
-        if self.address is not None:
-            self._left_ports.hold(self.address)
-        self.address = None
         await self._start(config)
+
+    async def _renew(self, settings: Mapping[str, str]) -> None:
+        if self.is_paused:
+            await self.host.kill()
+            return
+        self.address = await self.host.renew(settings)
+        if self.address is not None and self._origin is not None:
+            await self.host.swap(partial(put_data, self._origin, self.directory))
 
 
 def _clean(host: Host, folder: Path) -> None:

@@ -98,6 +98,12 @@ RIG_PATHS: Final = (
     RigPath("POST", "/test/v1/start", "start", "Start it after a crash, at the same address."),
     RigPath(
         "POST",
+        "/test/v1/reset",
+        "reset",
+        "Have an empty broker run in its place, without faults; return where it listens.",
+    ),
+    RigPath(
+        "POST",
         "/test/v1/snapshots",
         "take-snapshot",
         "Keep what the broker holds, beside its data; return where it lies.",

@@ -14,7 +14,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from wirebroker.config import ConfigError, StartError
-from wirebroker.testing.data_copies import check_data, put_data
+from wirebroker.garbage import collect_kept
+from wirebroker.net.client.settings import PeerAddress
+from wirebroker.testing.data_copies import check_data, empty, put_data
 from wirebroker.testing.rig import Rig
 from wirebroker.testing.rig_server import RigServer
 from wirebroker.testing.snapshots import take
@@ -28,6 +30,8 @@ if TYPE_CHECKING:
 
 _NAME: Final = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}")
 _MOST_SNAPSHOTS: Final = 100
+# So many brokers that have ended are garbage at most: 5 MB.
+_MOST_ENDED: Final = 32
 
 
 class RestartableBroker:
@@ -41,10 +45,11 @@ class RestartableBroker:
         """Prepare the first; the parts are those of Server."""
         self.config = config
         self._parts = parts
-        self._rig = Rig()
-        self._rig.use_life(self)
+        self._rig = self._new_rig()
         self._server = RigServer(self._rig, config, **parts)
         self._taking_turns = asyncio.Lock()
+        # Since garbage was collected.
+        self._ended_count = 0
         # While no broker runs: what the next one takes over.
         self._http: HttpServer | None = None
         self._ports: dict[str, int] | None = None
@@ -115,6 +120,29 @@ class RestartableBroker:
                 raise ValueError("the broker runs")
             await self._begin_again(self._ports)
 
+    async def reset(self) -> PeerAddress:
+        """Have an empty broker run in place of the one that runs, or has crashed.
+
+        Nothing is left of data, connections, faults, requests and the clock; snapshots stay. It
+        listens where the configuration says: elsewhere than before, if that leaves the port open.
+
+        Returns:
+            Where its first listener is.
+
+        Raises:
+            ValueError: It does not start; the text says why.
+        """
+        async with self._taking_turns:
+            if self._ports is None:
+                await self._crash()
+            self._rig = self._new_rig()
+            try:
+                await in_thread(Work.UPKEEP, self._empty_directories)
+            except OSError as error:
+                raise ValueError(f"its data cannot be removed: {error}") from error
+            await self._begin_again({})
+            return PeerAddress(*self._server.address)
+
     async def take_snapshot(self, name: str) -> str:
         """Copy what the broker holds, and return where it lies.
 
@@ -155,6 +183,16 @@ class RestartableBroker:
 
     # -- inside ------------------------------------------------------------------------------
 
+    def _new_rig(self) -> Rig:
+        rig = Rig()
+        rig.use_life(self)
+        return rig
+
+    def _empty_directories(self) -> None:
+        of_metadata = self.config.optional_str("metadata.log.dir")
+        for each in {*self.config.log_directories, *filter(None, [of_metadata])}:
+            empty(Path(each))
+
     @property
     def _data_directory(self) -> Path:
         if len(self.config.log_directories) != 1:
@@ -183,6 +221,10 @@ class RestartableBroker:
 
     async def _begin_again(self, ports: dict[str, int]) -> None:
         server = RigServer(self._rig, self.config, ports=ports, has_http=False, **self._parts)
+        self._ended_count += 1
+        if self._ended_count >= _MOST_ENDED:
+            self._ended_count = 0
+            collect_kept()
         try:
             await server.start()
         except (StartError, ConfigError) as error:

@@ -18,6 +18,8 @@ from wirebroker.testing.rig_gate import RigGate
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
+    from wirebroker.net.client.settings import PeerAddress
+
 
 class Movable(Protocol):
     """A broker as the rig sees it."""
@@ -36,6 +38,10 @@ class Endable(Protocol):
 
     async def begin_again(self) -> None:
         """Start it after a crash."""
+        ...
+
+    async def reset(self) -> PeerAddress:
+        """Have an empty one run in its place; return where it listens."""
         ...
 
     async def take_snapshot(self, name: str) -> str:
@@ -84,6 +90,9 @@ class Rig:
         async def begin_again(_arguments: Mapping[str, Any]) -> None:
             await life.begin_again()
 
+        async def reset(_arguments: Mapping[str, Any]) -> dict[str, Any]:
+            return (await life.reset())._asdict()
+
         async def take_snapshot(arguments: Mapping[str, Any]) -> dict[str, Any]:
             return {"directory": await life.take_snapshot(_given(arguments, "name"))}
 
@@ -93,6 +102,7 @@ class Rig:
         self._commands |= {
             "crash": crash,
             "start": begin_again,
+            "reset": reset,
             "take-snapshot": take_snapshot,
             "restore": restore,
         }

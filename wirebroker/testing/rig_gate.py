@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from wirebroker.gate import Gate
 from wirebroker.testing.disturbance import Disturbance
 from wirebroker.testing.kit_client import CLIENT_ID
+from wirebroker.testing.new_topics import answer_when_made
 from wirebroker.testing.node_settings import NODES_LISTENER
 
 if TYPE_CHECKING:
@@ -47,12 +48,14 @@ class RigGate:
             CloseConnectionError: A fault closes the connection.
         """
         self.gate.epoch += 1  # nothing that a session has prepared goes past the gate
-        if request.client_id == CLIENT_ID or request.session.listener_name == NODES_LISTENER:
+        if request.session.listener_name == NODES_LISTENER:
             return None
+        if request.client_id == CLIENT_ID:
+            return answer_when_made(self.broker, request, handler)
         self._journal.add(request)
         faults = self._faults.concerning(request.key, request.client_id) if self._faults else []
         if not faults:
-            return None
+            return answer_when_made(self.broker, request, handler)
         disturbance = Disturbance(self.broker, request, handler)
         for fault in faults:
             names_topics = fault.kind == "error" or fault.topic is not None
@@ -61,4 +64,4 @@ class RigGate:
             if fault.topic is None or disturbance.names(fault.topic):
                 fault.act()
                 return disturbance.by(fault, self._faults)
-        return None
+        return answer_when_made(self.broker, request, handler)

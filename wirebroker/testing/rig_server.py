@@ -12,11 +12,13 @@ from wirebroker.server import Server
 from wirebroker.testing.rig_files import RigFiles
 
 if TYPE_CHECKING:
+    import socket
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from wirebroker.codecs.metadata_records import MetadataRecord
     from wirebroker.config import Config
+    from wirebroker.config.listeners import ListenerConfig
     from wirebroker.http.server import HttpServer
     from wirebroker.metrics import Metrics
     from wirebroker.testing.rig import Rig
@@ -51,11 +53,11 @@ class RigServer(Server):
             files=RigFiles(rig.faults, is_waited_for=waits_for_disk),
             metrics=metrics,
             gate=rig.gate.gate,
+            # Days that are passed over leave connections as they are.
+            network_clock=SystemClock(),
             on_failure=on_failure,
             first_users=first_users,
         )
-        # Days that are passed over leave connections as they are.
-        self._network_clock = SystemClock()
         self._rig = rig
         self._ports = ports or {}
         self._has_http = has_http
@@ -101,11 +103,11 @@ class RigServer(Server):
 
         add_rig(http.routes, self._rig)
 
-    def _bind(self) -> None:
+    def _bind(self) -> list[tuple[ListenerConfig, socket.socket]]:
         ports = self._ports
         listeners = listeners_of(self.config)
         again = (each._replace(port=ports.get(each.name, each.port)) for each in listeners)
-        self._sockets = bind_all(again, self._settings)
+        return bind_all(again, self.reception.settings)
 
     async def _open_http(self) -> None:
         if self._has_http:

@@ -184,3 +184,29 @@ def test_cordoned_directories_are_for_clusters_that_know_of_them(level, error, c
     [result], _, records = alter(resource(BROKER, "1", ("cordoned.log.dirs", *change)), image=image)
     assert result["error_code"] == error
     assert bool(records) == (error == ErrorCode.NONE)
+
+
+@pytest.mark.parametrize(
+    ("before", "change", "error"),
+    [
+        (None, (SET, "data"), ErrorCode.INVALID_CONFIG),
+        (None, (SET, "*"), ErrorCode.INVALID_CONFIG),
+        (None, (APPEND, "data"), ErrorCode.INVALID_CONFIG),
+        (None, (SET, " "), ErrorCode.NONE),
+        ("data", (SET, "data"), ErrorCode.NONE),
+        ("data", (SUBTRACT, "data"), ErrorCode.NONE),
+        ("data", (DELETE, None), ErrorCode.NONE),
+        ("data", (SET, ""), ErrorCode.NONE),
+    ],
+)
+def test_who_asks_a_controller_itself_may_take_cordoned_directories_back(before, change, error):
+    known = [] if before is None else [config_record(BROKER, "1", "cordoned.log.dirs", before)]
+    image = one_broker(feature_level("metadata.version", 30), *known)
+    asked = resource(BROKER, "1", ("cordoned.log.dirs", *change))
+    body = request(resources=[asked], validate_only=False)
+    config = Config({"log.dirs": "data"})
+    [result], _, records = run(alter_configs(body, image, config, node_id=1, is_direct=True), image)
+    assert result["error_code"] == error
+    assert bool(records) == (error == ErrorCode.NONE)
+    [forwarded], _, _ = run(alter_configs(body, image, config, node_id=1), image)
+    assert forwarded["error_code"] == ErrorCode.NONE

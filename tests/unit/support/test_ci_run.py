@@ -1,9 +1,11 @@
 """What .ci/run says of tests that fail, with a `make` that plays their part."""
 
+import json
 import os
 import shutil
 import stat
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -25,8 +27,13 @@ exit 2
 """
 
 
+def of_files(count: int, *, tests: int = 1) -> list[str]:
+    """Name tests of so many files."""
+    return [f"tests/test_{file}.py::test_{test}" for file in range(count) for test in range(tests)]
+
+
 def run(
-    tmp_path: Path, *, fails: dict[str, int], failed: int = 1, ended: int = 1
+    tmp_path: Path, *, fails: dict[str, int], failed: Sequence[str] = of_files(1), ended: int = 1
 ) -> tuple[int, list[str], str]:
     """Run it where `fails` targets fail so often; return its exit status and what was made."""
     (tmp_path / ".ci").mkdir()
@@ -35,8 +42,7 @@ def run(
     make = tmp_path / "bin/make"
     make.write_text(MAKE)
     make.chmod(make.stat().st_mode | stat.S_IXUSR)
-    names = ",\n".join(f'  "tests/test_a.py::test_{number}": true' for number in range(failed))
-    (tmp_path / "failed").write_text(f"{{\n{names}\n}}")
+    (tmp_path / "failed").write_text(json.dumps(dict.fromkeys(failed, True), indent=2))
     (tmp_path / "ended").write_text(str(ended))
     for target, count in fails.items():
         (tmp_path / f"fails-{target}").write_text(str(count))
@@ -58,10 +64,17 @@ def test_everything_is_made_once_if_nothing_fails(tmp_path):
 
 @pytest.mark.parametrize("part", ["test-all", "test-compiled"])
 def test_a_few_tests_that_fail_are_tried_again_and_named(tmp_path, part):
-    status, made, printed = run(tmp_path, fails={part: 1}, failed=5)
+    failed = of_files(5)
+    status, made, printed = run(tmp_path, fails={part: 1}, failed=failed)
     assert status == 0
     assert made[-1] == f"make {part} {'WORKERS' if part == 'test-all' else 'CORES'}=0"
-    assert "tests/test_a.py::test_4" in printed
+    assert [name for name in failed if name in printed] == failed
+
+
+def test_many_tests_of_one_file_are_tried_again(tmp_path):
+    """What a fixture did not get, all of its file fail for."""
+    failed = [*of_files(5, tests=8), "tests/test_1.py::TestIt::test_it[a::b-/c:d]"]
+    assert run(tmp_path, fails={"test-all": 1}, failed=failed)[0] == 0
 
 
 @pytest.mark.parametrize("part", ["test-all", "test-compiled"])
@@ -69,9 +82,11 @@ def test_what_fails_twice_has_failed(tmp_path, part):
     assert run(tmp_path, fails={part: 2})[0] == 1
 
 
-@pytest.mark.parametrize(("failed", "ended"), [(6, 1), (1, 2), (1, 3)])
-def test_many_failures_and_a_run_that_broke_off_are_not_tried_again(tmp_path, failed, ended):
-    status, made, _ = run(tmp_path, fails={"test-all": 1}, failed=failed, ended=ended)
+@pytest.mark.parametrize(("files", "ended"), [(6, 1), (1, 2), (1, 3)])
+def test_what_fails_in_many_files_and_a_run_that_broke_off_are_not_tried_again(
+    tmp_path, files, ended
+):
+    status, made, _ = run(tmp_path, fails={"test-all": 1}, failed=of_files(files), ended=ended)
     assert status == 1
     assert [line for line in made if "test-all" in line] == ["make test-all"]
 

@@ -163,6 +163,15 @@ def test_a_message_is_one_line_where_choices_are_missing(capsys):
     assert "\t" not in said
 
 
+def test_nobody_joins_with_the_directory_of_workers(tmp_path, capsys):
+    folder = tmp_path / "worker1"
+    folder.mkdir()
+    (folder / "meta.properties").write_text("version=1\nnode.id=1\ncluster.id=c\n")
+    assert cli.run(["join", f"127.0.0.1:{free_port()}", "--data-dir", str(tmp_path)]) == 2
+    assert "holds the data of 1 workers" in capsys.readouterr().err
+    assert not (tmp_path / "meta.properties").exists()
+
+
 def test_who_joins_nobody_is_told_so_as_soon_as_the_setting_says(
     tmp_path, capsys, caplog, monkeypatch
 ):

@@ -117,6 +117,6 @@ async def test_whose_token_is_not_believed_cannot_look_for_an_id(tmp_path: Path)
                 data_directory=str(tmp_path / "two"),
             )
             with pytest.raises(StartError, match="invalid_token"):
-                await asyncio.to_thread(free_node_id, f"127.0.0.1:{control}", config, timeout_s=0.5)
+                await asyncio.to_thread(free_node_id, f"127.0.0.1:{control}", config, timeout_s=2)
         finally:
             await first.stop()

@@ -8,31 +8,35 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.support.batches import batch
+from tests.support.raw_client import RawClient
 from tests.support.requests import append, create_topic
 from tests.support.servers import PATIENCE_S, broker_of, client_of, config_of, running, until
 from tests.unit.wirebroker.test_replica_moves import move
 from tests.unit.wirebroker.test_several_directories import cluster, places
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
+from wirebroker.config.quorum import controllers_of
 from wirebroker.config.row import ConfigError
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.support.raw_client import RawClient
     from wirebroker.server import Server
 
 SET = 0
 
 
 async def cordon(server: Server, value: str) -> int:
-    node_id = str(broker_of(server).node_id)
-    changed = {"name": "cordoned.log.dirs", "config_operation": SET, "value": value}
-    resource = {"resource_type": 4, "resource_name": node_id, "configs": [changed]}
     async with client_of(server) as client:
-        answer = await client.ask(
-            ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, {"resources": [resource], "validate_only": False}
-        )
+        return await ask_to_cordon(client, broker_of(server).node_id, value)
+
+
+async def ask_to_cordon(client: RawClient, node_id: int, value: str) -> int:
+    changed = {"name": "cordoned.log.dirs", "config_operation": SET, "value": value}
+    resource = {"resource_type": 4, "resource_name": str(node_id), "configs": [changed]}
+    answer = await client.ask(
+        ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, {"resources": [resource], "validate_only": False}
+    )
     return int(answer.responses[0].error_code)
 
 
@@ -140,3 +144,19 @@ def test_what_is_no_directory_of_the_broker_is_refused_at_the_start(tmp_path: Pa
     for value in ("/elsewhere", f"{tmp_path},*"):
         with pytest.raises(ConfigError, match="cordoned"):
             config_of(tmp_path, settings={"cordoned.log.dirs": value})
+
+
+async def test_a_controller_listener_cordons_nothing_and_takes_back_what_is(tmp_path: Path) -> None:
+    async with asyncio.timeout(PATIENCE_S), cluster(tmp_path) as servers:
+        (controller,) = controllers_of(servers[2].config)
+        client = await RawClient.connect(controller)
+        for node_id, server in servers.items():
+            directory = str(places(tmp_path, node_id)[0])
+            assert await ask_to_cordon(client, node_id, directory) == ErrorCode.INVALID_CONFIG
+            assert await cordon(server, directory) == ErrorCode.NONE
+            await until_known(servers[1], node_id, 1)
+            assert await ask_to_cordon(client, node_id, "*") == ErrorCode.INVALID_CONFIG
+            assert await ask_to_cordon(client, node_id, directory) == ErrorCode.NONE
+            assert await ask_to_cordon(client, node_id, "") == ErrorCode.NONE
+            await until_known(servers[1], node_id, 0)
+        await client.close()

@@ -179,8 +179,8 @@ async def _fetchers(w: World) -> None:
     partitions, _ = w.broker.replicas.find("t", b"", by_id=False)
     for partition in partitions.values():
         await enter(w.server, partition, leader=2, replicas=(1, 2))
-    assert w.server._replication is not None
-    fetchers = w.server._replication._fetchers
+    assert w.server.replication is not None
+    fetchers = w.server.replication._fetchers
     assert fetchers is not None
     assert len(fetchers) == 1
     await w.set(("num.replica.fetchers", "2"))
@@ -522,7 +522,7 @@ async def _max_connections(w: World) -> None:
         stack.push_async_callback(newcomer.close)
         correlation_id = await newcomer.send(ApiKey.METADATA, 12, {"topics": []})
         await _brokers(w.client)
-        assert len(w.server._table or ()) == 3
+        assert len(w.server.reception.table or ()) == 3
         await w.set(("max.connections", "4"))
         await newcomer.receive(ApiKey.METADATA, 12, correlation_id)
 
@@ -558,9 +558,9 @@ async def _creation_rate(w: World) -> None:
     listener = w.server.listeners["PLAINTEXT"]
     # Ten at once, ten seconds' worth; then one is held.
     await until(lambda: listener._delayed is not None)
-    assert len(w.server._table or ()) < 1 + len(clients)
+    assert len(w.server.reception.table or ()) < 1 + len(clients)
     await w.set(("max.connection.creation.rate", "1000000"))
-    await until(lambda: len(w.server._table or ()) == 1 + len(clients))
+    await until(lambda: len(w.server.reception.table or ()) == 1 + len(clients))
     for each in clients:
         await each.close()
 

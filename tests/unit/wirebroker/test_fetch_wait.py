@@ -163,9 +163,10 @@ async def test_a_member_whose_client_has_gone_stays_but_nobody_waits_for_its_ans
             async with asyncio.timeout(20):
                 while not await members(client):
                     pass
-            assert server._table is not None
-            assert len(server._table) == 2
-        await until(lambda: server._table is not None and len(server._table) == 1)
+            table = server.reception.table
+            assert table is not None
+            assert len(table) == 2
+        await until(lambda: len(table) == 1)
         assert await members(client) == 1
 
 

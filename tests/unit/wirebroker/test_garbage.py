@@ -6,7 +6,7 @@ import gc
 import weakref
 
 from wirebroker import garbage
-from wirebroker.garbage import GarbagePolicy, uncollected
+from wirebroker.garbage import GarbagePolicy, collect_kept, uncollected
 
 
 class Node:
@@ -42,6 +42,19 @@ def test_what_a_slow_collection_leaves_is_kept_out_of_the_next_one(monkeypatch):
         gc.collect()
         assert gc.get_freeze_count() > len(kept)
         assert len(gc.get_objects(generation=2)) < len(kept)
+
+
+def test_what_was_kept_can_be_looked_through_once_more():
+    with GarbagePolicy() as policy:
+        held = Node()
+        node = weakref.ref(held)
+        policy.keep_all()
+        del held
+        gc.collect()
+        assert node() is not None
+        collect_kept()
+        assert node() is None
+        assert gc.get_freeze_count() > 0
 
 
 def test_nothing_is_collected_while_modules_are_imported():

@@ -54,7 +54,7 @@ async def test_a_silent_name_server_holds_up_no_other_change(
     monkeypatch.setattr(host_lookup, "first_address", slow)
     monkeypatch.setattr(host_lookup, "PATIENCE_S", 0.01)
     async with asyncio.timeout(PATIENCE_S), world(tmp_path) as w:
-        table = w.server._table
+        table = w.server.reception.table
         assert table is not None
         await w.set((LIMITS, "somewhere:3,10.0.0.1:5"))
         assert await asyncio.to_thread(began.wait, PATIENCE_S)

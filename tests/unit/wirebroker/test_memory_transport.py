@@ -83,7 +83,7 @@ async def test_its_end_closes_it_and_gives_up_what_only_waits():
         assert body(await peer.receive()) == b"A"
         await server.until(lambda: not len(server.table))
         with pytest.raises(ConnectionError):
-            await asyncio.wait_for(peer.receive(), 5)
+            await asyncio.wait_for(peer.receive(), 20)
 
 
 async def test_readiness_is_told_in_the_context_of_who_asked():

@@ -110,7 +110,7 @@ async def test_who_does_not_wait_for_followers_is_charged_all_the_same(tmp_path:
     async with limited(tmp_path, producer_byte_rate=100_000) as (server, client):
         partition = broker_of(server).replicas.find("t", b"", by_id=False)[0][0]
         lead(partition, replicas=(1, 2))
-        table, produced = server._table, broker_of(server).quotas.produced
+        table, produced = server.reception.table, broker_of(server).quotas.produced
         assert table is not None
         async with client_of(server) as other:
             for offset, size in enumerate((10, 10, 500_000), 2):

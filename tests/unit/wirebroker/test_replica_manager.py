@@ -12,14 +12,14 @@ import pytest
 from tests.support.batches import batch, values_in
 from tests.support.clocks import MovedClock
 from tests.support.failing_files import FailingFiles
+from tests.support.metadata_writes import give_remote_storage
 from tests.support.requests import append, create_topic, delete_topic, fetch, produce
-from tests.support.servers import broker_of, client_of, controller_of, running
+from tests.support.servers import broker_of, client_of, running
 from wirebroker.clock import Slices, SystemClock, next_turn
 from wirebroker.cluster.maintenance import Maintenance
 from wirebroker.cluster.topic_logs import MOST_SETTINGS, TopicLogs
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode, KafkaError
-from wirebroker.codecs.metadata_records import RecordType, metadata_record
 from wirebroker.config import Config, StartError
 from wirebroker.coordinator.controller.cluster_image import (
     NO_LEADER,
@@ -27,7 +27,6 @@ from wirebroker.coordinator.controller.cluster_image import (
     ResourceType,
     TopicImage,
 )
-from wirebroker.coordinator.controller.operation import ControllerResult
 from wirebroker.storage.files import Files
 from wirebroker.storage.log_directory import LogDirectory
 
@@ -36,8 +35,6 @@ if TYPE_CHECKING:
 
     from wirebroker.cluster.partition import Partition
     from wirebroker.cluster.replica_manager import ReplicaManager
-    from wirebroker.coordinator.controller.operation import Operation
-    from wirebroker.coordinator.outcome import Moment
     from wirebroker.server import Server
 
 
@@ -391,19 +388,7 @@ async def test_a_topic_with_remote_storage_is_offline_and_its_files_stay(tmp_pat
     async with running(tmp_path) as server, client_of(server) as client:
         await create_topic(client, "t")
         await append(client, "t", batch(b"a"))
-        record = metadata_record(
-            RecordType.CONFIG,
-            resource_type=2,
-            resource_name="t",
-            name="remote.storage.enable",
-            value="true",
-        )
-
-        def write(_image: ClusterImage, _moment: Moment) -> Operation[None]:
-            yield
-            return ControllerResult(None, [record])
-
-        await controller_of(server).submit(write)
+        await give_remote_storage(server, "t")
     async with running(tmp_path) as server, client_of(server) as client:
         found = await fetch(client, "t", 0)
         assert found.error_code == ErrorCode.KAFKA_STORAGE_ERROR

@@ -14,10 +14,12 @@ import pytest
 from tests.support.batches import batch, values_in
 from tests.support.failing_files import FailingFiles
 from tests.support.requests import append, create_topic, fetch
-from tests.support.servers import PATIENCE_S, broker_of, client_of, running, until
+from tests.support.servers import PATIENCE_S, broker_of, client_of, config_of, running, until
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
+from wirebroker.config import StartError
 from wirebroker.coordinator.controller.cluster_image import directory_of
+from wirebroker.server import Server
 from wirebroker.storage.checkpoints import LOG_START_CHECKPOINT
 
 if TYPE_CHECKING:
@@ -25,7 +27,6 @@ if TYPE_CHECKING:
 
     from tests.support.raw_client import RawClient
     from wirebroker.cluster.partition import Partition
-    from wirebroker.server import Server
 
 # What must not come first would have come by then.
 SOON_S = 0.2
@@ -273,6 +274,55 @@ async def test_a_copy_that_a_kill_has_left_alone_is_the_log(tmp_path: Path, is_t
         assert len(list(one.glob("t-0.*-stray"))) == is_twice
 
 
+@pytest.mark.parametrize("is_twice", [False, True])
+async def test_a_disk_that_fails_when_copies_are_sorted_out_is_offline_and_the_other_serves(
+    tmp_path: Path, is_twice: bool
+) -> None:
+    one, two = tmp_path / "one", tmp_path / "two"
+    settings = {"metadata.log.dir": str(tmp_path / "metadata")}
+    disk = NamesMayFail()
+    async with asyncio.timeout(PATIENCE_S):
+        async with running(one, two, settings=settings) as server, client_of(server) as client:
+            await started(one, two, client, server, 5)
+            await move(client, two)
+            await until(lambda: place(server) == str(two))
+        if is_twice:
+            shutil.copytree(two / "t-0", one / "t-0", dirs_exist_ok=True)
+        else:
+            (two / "t-0").rename(two / f"t-0.{'0' * 32}-future")
+        disk.fail((one if is_twice else two) / "t-", "rename")
+        async with (
+            running(one, two, settings=settings, files=disk) as server,
+            client_of(server) as client,
+        ):
+            assert _directory(server, one).is_online != is_twice
+            assert _directory(server, two).is_online == is_twice
+            assert place(server) == str(two)
+            if is_twice:
+                await check(client, 5)
+            assert (one / "t-0").exists() == is_twice, "it is not made anew"
+        disk.broken.clear()
+        async with running(one, two, settings=settings) as server, client_of(server) as client:
+            assert place(server) == str(two)
+            await check(client, 5)
+
+
+async def test_a_start_that_sorts_copies_out_needs_the_disk_of_the_metadata_log(
+    tmp_path: Path,
+) -> None:
+    one, two = tmp_path / "one", tmp_path / "two"
+    disk = NamesMayFail()
+    async with asyncio.timeout(PATIENCE_S):
+        async with running(one, two) as server, client_of(server) as client:
+            await started(one, two, client, server, 5)
+            await move(client, two)
+            await until(lambda: place(server) == str(two))
+        shutil.copytree(two / "t-0", one / "t-0", dirs_exist_ok=True)
+        disk.fail(one / "t-", "rename")  # where the metadata log is
+        with pytest.raises(StartError, match=f"the data directory {one} cannot be read"):
+            await Server(config_of(one, two), files=disk).start()
+
+
 @pytest.mark.parametrize("is_replaced", [True, False])
 async def test_a_copy_is_not_the_log_because_the_disk_of_that_is_gone(
     tmp_path: Path, is_replaced: bool
@@ -416,8 +466,8 @@ async def test_a_plan_that_is_given_up_is_not_believed_however_late_the_metadata
         await started(one, two, client, server, 1)
         broker, partition = broker_of(server), held(server)
         replicas = broker.replicas
-        assert server._replication is not None
-        told = server._replication.directories
+        assert server.replication is not None
+        told = server.replication.directories
 
         def known() -> bytes:
             image = broker.metadata.image

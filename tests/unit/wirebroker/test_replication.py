@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import importlib
+import logging
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -18,19 +19,25 @@ from wirebroker.codecs.messages import decode_response, encode_response
 from wirebroker.config.table.replication import RACK_AWARE
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from tests.support.memory_peers import Asked
+    from wirebroker.cluster.partition import Partition
+
+
+def are_equal(first: Partition, others: Sequence[Partition]) -> bool:
+    """Tell whether replicas have what the first has, all of it committed."""
+    return all(
+        each.log.log_end_offset == first.log.log_end_offset
+        and each.log.high_watermark == first.log.high_watermark == first.log.log_end_offset
+        for each in others
+    )
 
 
 async def until_equal(cluster: Cluster, *node_ids: int, index: int = 0) -> None:
     """Wait until replicas have the same bytes and the same high watermark."""
     first, *others = [cluster[each].partition(index=index) for each in node_ids]
-    await until(
-        lambda: all(
-            each.log.log_end_offset == first.log.log_end_offset
-            and each.log.high_watermark == first.log.high_watermark == first.log.log_end_offset
-            for each in others
-        )
-    )
+    await until(lambda: are_equal(first, others))
     for each in others:
         assert stored(each) == stored(first)
         assert each.log.leader_epochs.entries == first.log.leader_epochs.entries
@@ -298,7 +305,10 @@ async def test_deleted_records_are_gone_from_all_followers_when_it_is_answered(t
         assert await waiting == (int(ErrorCode.NOT_LEADER_OR_FOLLOWER), -1)
 
 
-async def test_an_error_of_a_whole_answer_is_not_asked_for_again_at_once(tmp_path, monkeypatch):
+async def test_an_error_of_a_whole_answer_is_asked_for_again_after_longer_and_longer(
+    tmp_path, monkeypatch, caplog
+):
+    caplog.set_level(logging.INFO, "wirebroker.cluster.replica_fetcher")
     pauses: list[float] = []
 
     async def note(delay_s: float) -> None:
@@ -323,7 +333,10 @@ async def test_an_error_of_a_whole_answer_is_not_asked_for_again_at_once(tmp_pat
         await cluster[1].produce(b"a")
         await until_equal(cluster, 1, 2)
     assert not errors
-    assert pauses[:3] == [0.01] * 3
+    assert pauses[:3] == [0.01, 0.02, 0.04]
+    said = [each.getMessage() for each in caplog.records]
+    assert said.count("replicas of broker 1 wait: UNKNOWN_SERVER_ERROR") == 1
+    assert said.count("replicas of broker 1 are fetched again") == 1
 
 
 async def test_what_was_told_under_another_epoch_is_told_again(tmp_path):
@@ -397,7 +410,8 @@ async def test_a_replica_that_comes_back_is_copied_no_faster_than_its_quota_allo
         began_s = loop.time()
         await cluster.start(2)
         await until_equal(cluster, 1, 2, index=1)
-        assert loop.time() - began_s < 0.5, "the quota does not name this partition"
+        slow = cluster[1].partition(), [cluster[2].partition()]
+        assert not are_equal(*slow), "the quota names the other partition alone"
         await until_equal(cluster, 1, 2)
         assert loop.time() - began_s > 0.5
         await until(lambda: set(cluster.state().isr) == {1, 2})

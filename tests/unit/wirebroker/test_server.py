@@ -425,7 +425,7 @@ async def test_what_the_metadata_tell_while_the_logs_are_opened_is_followed(tmp_
     async with running(tmp_path) as server:
         replicas = broker_of(server).replicas
         assert set(broker_of(server).metadata.image.topics) == {"kept"}
-        assert set(replicas._by_name) == {"kept"}
+        assert {each.topic for each in replicas} == {"kept"}
 
 
 async def test_configs_that_change_while_the_logs_are_opened_are_followed(tmp_path, monkeypatch):

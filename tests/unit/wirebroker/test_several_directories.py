@@ -14,6 +14,7 @@ import pytest
 
 from tests.support.batches import batch
 from tests.support.failing_files import FailingFiles
+from tests.support.metadata_writes import give_remote_storage
 from tests.support.ports import free_ports
 from tests.support.requests import create_topic
 from tests.support.servers import (
@@ -21,14 +22,12 @@ from tests.support.servers import (
     broker_of,
     client_of,
     config_of,
-    controller_of,
     running,
     until,
 )
 from wirebroker.cluster.found_copies import sort_out
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
-from wirebroker.codecs.metadata_records import RecordType, metadata_record
 from wirebroker.config import StartError
 from wirebroker.coordinator.controller.cluster_image import (
     LOST_DIRECTORY,
@@ -38,7 +37,6 @@ from wirebroker.coordinator.controller.cluster_image import (
     TopicImage,
     directory_of,
 )
-from wirebroker.coordinator.controller.operation import ControllerResult
 from wirebroker.membership.own_lifecycle import OwnLifecycle
 from wirebroker.server import Server
 from wirebroker.storage.files import Files
@@ -49,8 +47,6 @@ if TYPE_CHECKING:
 
     from wirebroker.cluster.data_directory import DataDirectory
     from wirebroker.config import Config
-    from wirebroker.coordinator.controller.operation import Operation
-    from wirebroker.coordinator.outcome import Moment
 
 PARTITIONS = 4
 
@@ -364,19 +360,7 @@ async def test_a_topic_with_remote_storage_is_led_by_whoever_has_some(tmp_path: 
     async with asyncio.timeout(PATIENCE_S), cluster(tmp_path) as servers:
         await create(servers[1], [2, 1])
         await until(lambda: led_by(servers[1], [*range(PARTITIONS)]) == {2})
-        record = metadata_record(
-            RecordType.CONFIG,
-            resource_type=2,
-            resource_name="t",
-            name="remote.storage.enable",
-            value="true",
-        )
-
-        def write(_image: ClusterImage, _moment: Moment) -> Operation[None]:
-            yield
-            return ControllerResult(None, [record])
-
-        await controller_of(servers[1]).submit(write)
+        await give_remote_storage(servers[1], "t")
         # Broker 1 stands for one that has remote storage: it has opened the topic before.
         await restart(servers, 2)
         await until(lambda: led_by(servers[1], [*range(PARTITIONS)]) == {1})

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.support.servers import PATIENCE_S
 from tests.support.tls_files import client_side
 from tests.support.tls_memory_client import TlsMemoryClient
 from tests.unit.wirebroker.test_tls_transport import serve_tls, settings
@@ -74,7 +75,7 @@ async def test_who_asks_for_new_keys_is_told_that_there_are_none(
         client.take()
         client.received = b""
         client.peer.send(client.hello_again())
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE_S):
             while not client.received:
                 await next_turn()
                 client.take()

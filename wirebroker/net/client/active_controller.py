@@ -51,6 +51,10 @@ _MOST_CONTROLLERS: Final = 20
 _RETRY: Final = Backoff(first_s=0.05, most_s=0.25)
 
 
+class NotControllersError(CannotConnectError):
+    """Brokers were taken for controllers."""
+
+
 class Found(NamedTuple):
     """What a controller says of its quorum."""
 
@@ -187,6 +191,7 @@ class ActiveController:
         """Return the active controller; ask around if it is not known.
 
         Raises:
+            NotControllersError: All that are known are brokers.
             CannotConnectError: Nobody who answers in time knows it.
         """
         if self._current is not None:
@@ -216,6 +221,11 @@ class ActiveController:
         for node in list(self._nodes.values()):
             await node.close()
 
+    def abort(self) -> None:
+        """Close all connections at once, whatever is still to be answered."""
+        for node in list(self._nodes.values()):
+            node.abort()
+
     def _node(self, address: PeerAddress) -> Node:
         node = self._nodes.get(address)
         if node is None:
@@ -226,17 +236,18 @@ class ActiveController:
         """Ask everybody who is known; return the first that is named.
 
         Raises:
+            NotControllersError: All of them are brokers.
             CannotConnectError: Nobody names anybody.
         """
         asked = dict.fromkeys((*self._controllers, *self._bootstrap, *self._known_elsewhere()))
         pending = {asyncio.create_task(_ask(self._node(address))) for address in asked}
         again: Found | None = None
-        problems: list[str] = []
+        problems: list[_Problem] = []
         try:
             while pending:
                 done, pending = await asyncio.wait(pending, return_when=asyncio.FIRST_COMPLETED)
                 for answer in [task.result() for task in done]:
-                    if isinstance(answer, str):
+                    if isinstance(answer, _Problem):
                         problems.append(answer)
                     elif answer.addresses[answer.controller_id] == self._failed:
                         again = answer
@@ -247,7 +258,9 @@ class ActiveController:
                 task.cancel()
         if again is not None:
             return self._found(again)
-        raise CannotConnectError("the controller", "; ".join(problems))
+        are_brokers = all(each.is_of_a_broker for each in problems)
+        failure = NotControllersError if are_brokers else CannotConnectError
+        raise failure("the controller", "; ".join(each.what for each in problems))
 
     def _known_elsewhere(self) -> Sequence[PeerAddress]:
         return () if self._more is None else self._more()[:_MOST_CONTROLLERS]
@@ -268,19 +281,29 @@ def _question(version: int) -> dict[str, int]:
     return {"endpoint_type": _CONTROLLERS} if version >= 1 else {}
 
 
-async def _ask(node: Node) -> Found | str:
-    """Ask one controller who is active; a text says why it can't be told. The root of a task."""
+class _Problem(NamedTuple):
+    """Why one that was asked has named nobody."""
+
+    what: str
+    is_of_a_broker: bool = False
+
+
+async def _ask(node: Node) -> Found | _Problem:
+    """Ask one controller who is active; the root of a task."""
     try:
         answer = await node.request(ApiKey.DESCRIBE_CLUSTER, _question, timeout_s=_PROBE_S)
     except PeerError as error:
-        return str(error)
+        return _Problem(str(error))
+    if answer.error_code == ErrorCode.MISMATCHED_ENDPOINT_TYPE:
+        return _Problem(f"{node.address} is where a broker listens to clients", is_of_a_broker=True)
     if answer.error_code:
-        return f"{node.address}: {error_name(answer.error_code)} {answer.error_message or ''}"
+        why = f"{node.address}: {error_name(answer.error_code)} {answer.error_message or ''}"
+        return _Problem(why)
     if answer.endpoint_type != _CONTROLLERS:
-        return f"{node.address}: it tells nothing about controllers"
+        return _Problem(f"{node.address}: it tells nothing about controllers")
     addresses = {each.broker_id: PeerAddress(each.host, each.port) for each in answer.brokers}
     if answer.controller_id not in addresses:
-        return f"{node.address}: no controller is active"
+        return _Problem(f"{node.address}: no controller is active")
     return Found(answer.cluster_id, answer.controller_id, addresses)
 
 

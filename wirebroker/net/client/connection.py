@@ -147,10 +147,10 @@ class PeerConnection:
             raise
         except PeerError as error:
             raise CannotConnectError(error.peer, error.what) from error
-        except (OSError, KafkaError, MalformedFrameError) as error:
+        except (OSError, KafkaError, MalformedFrameError) as fault:
             # The time-out, an OSError as well, says nothing.
-            what = str(error) or f"no connection within {settings.connect_timeout_s:g} s"
-            raise CannotConnectError(str(address), what) from error
+            what = str(fault) or f"no connection within {settings.connect_timeout_s:g} s"
+            raise CannotConnectError(str(address), what) from fault
         finally:
             if not connection._is_set_up:
                 connection.abort("it was not set up")

@@ -4,29 +4,46 @@
     frames.buffer_updated(n)
     while (frame := frames.next_frame()) is not None: ...
 
-Small answers are copied out of a buffer that is used again (64 KiB: 3 us); a longer one is received
-where it stays, in memory that grows with what arrives (net/frame_buffer.py). So a view into an
-answer stays valid as long as somebody holds it, and a fetcher appends records without a copy.
+Small answers are copied out of a buffer that is used again. The first that does not fit into it is
+received where it stays, in memory that grows with what arrives (net/frame_buffer.py); from then on
+the buffer is a block of such memory, and of what arrives in it long answers are handed out as they
+lie there, the next ones coming into another block. So a view into an answer stays valid as long as
+somebody holds it, and a fetcher appends records without a copy.
 """
 
 from __future__ import annotations
 
 from struct import Struct
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from wirebroker.codecs.errors import MalformedFrameError
-from wirebroker.net.frame_buffer import FrameBlocks, FrameBuffer
+from wirebroker.net.frame_buffer import BLOCK_BYTES, FrameBlocks, FrameBuffer
+
+if TYPE_CHECKING:
+    import mmap
 
 _BUFFER_BYTES: Final = 64 << 10
+# To copy as much costs about what another block costs to be found, 2 us.
+_COPIED_BYTES: Final = 32 << 10
 _LENGTH: Final = Struct(">i")
 
 
 class ResponseFrames:
     """One connection's framing."""
 
-    __slots__ = ("_blocks", "_buffer", "_end", "_large", "_most_bytes", "_start")
+    __slots__ = (
+        "_block",
+        "_blocks",
+        "_buffer",
+        "_end",
+        "_has_long",
+        "_large",
+        "_most_bytes",
+        "_start",
+    )
 
     # 0 <= _start <= _end <= len(_buffer); while _large is not None, _start == _end.
+    # If there is a _block, _buffer is all of it.
 
     def __init__(self, most_bytes: int) -> None:
         self._most_bytes = most_bytes
@@ -35,6 +52,9 @@ class ResponseFrames:
         self._start = 0
         self._end = 0
         self._large: FrameBuffer | None = None
+        self._block: mmap.mmap | None = None
+        # Whether an answer has come that was too long for the buffer, and not for a block.
+        self._has_long = False
 
     def get_buffer(self) -> memoryview:
         """Return the memory to receive into; never empty."""
@@ -42,6 +62,9 @@ class ResponseFrames:
             return self._large.room()
         if self._start == self._end:
             self._start = self._end = 0
+            if self._has_long and self._block is None:
+                self._block = self._blocks.take()
+                self._buffer = memoryview(self._block)
         elif self._end == len(self._buffer):
             rest = self._end - self._start
             self._buffer[:rest] = self._buffer[self._start : self._end]
@@ -78,10 +101,23 @@ class ResponseFrames:
         begin = self._start + 4
         stop = begin + length
         if stop <= self._end:
+            if length > _COPIED_BYTES and self._block is not None:
+                return self._hand_out(self._block, begin, stop)
             self._start = stop
             return memoryview(bytearray(self._buffer[begin:stop]))
         if length + 4 > len(self._buffer):
+            self._has_long = self._has_long or length + 4 <= BLOCK_BYTES
             self._large = FrameBuffer(length, self._blocks)
             self._large.append(self._buffer[begin : self._end])
             self._start = self._end = 0
         return None
+
+    def _hand_out(self, block: mmap.mmap, begin: int, stop: int) -> memoryview:
+        """Return an answer as it lies in the block, and go on in another one."""
+        frame, rest = self._buffer[begin:stop], self._buffer[stop : self._end]
+        self._block = self._blocks.take()
+        self._buffer = memoryview(self._block)
+        self._start, self._end = 0, len(rest)
+        self._buffer[: self._end] = rest
+        self._blocks.give_back(block)
+        return frame

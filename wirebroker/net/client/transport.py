@@ -14,6 +14,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from wirebroker.lean_asyncio import give_ssl
+from wirebroker.net.client.polled_transport import PolledTransport, connect
 
 if TYPE_CHECKING:
     import ssl
@@ -68,7 +69,7 @@ class Dialer(Protocol):
 
 
 class TcpDialer:
-    """TCP on asyncio's own transports, with asyncio's TLS over it if there is a context."""
+    """TCP on the loop's poller if it has one; else, as TLS always, on asyncio's transports."""
 
     __slots__ = ("_context",)
 
@@ -83,6 +84,9 @@ class TcpDialer:
             OSError: As of any dialer; or TLS did not come about.
         """
         loop = asyncio.get_running_loop()
+        poller = getattr(loop, "poller", None)
+        if self._context is None and poller is not None:
+            return PolledTransport(poller, await connect(host, port), receiver)
         if self._context is None:
             _, protocol = await loop.create_connection(lambda: _TcpTransport(receiver), host, port)
             return protocol

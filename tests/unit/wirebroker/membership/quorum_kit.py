@@ -177,7 +177,7 @@ class Controllers:
     def learn(self, controller_id: int, address: PeerAddress) -> None:
         raise AssertionError(f"nobody names {controller_id} at {address}")
 
-    async def close(self) -> None:
+    def abort(self) -> None:
         self.is_closed = True
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.support.servers import PATIENCE_S, running
 from wirebroker.clock import SystemClock
 from wirebroker.codecs.metadata_records import RecordType, metadata_record
 from wirebroker.config import Config, StartError
@@ -13,8 +15,16 @@ from wirebroker.coordinator.controller.cluster_image import ClusterImage, Endpoi
 from wirebroker.coordinator.controller.feature_control import feature_level
 from wirebroker.coordinator.controller.image_builder import ImageBuilder
 from wirebroker.membership.join import give_to_node, node_id_of_directory
-from wirebroker.membership.joined_quorum import JoinedQuorum, check_joinable
+from wirebroker.membership.joined_quorum import (
+    JoinedQuorum,
+    check_joinable,
+    controllers_at,
+    find_cluster,
+)
 from wirebroker.membership.quorum_image import lowest_free_id
+from wirebroker.net.client.settings import PeerAddress
+from wirebroker.net.client.transport import TcpDialer
+from wirebroker.security.outgoing import Way
 from wirebroker.storage.files import Files
 from wirebroker.storage.log_directory import LogDirectory
 
@@ -62,6 +72,17 @@ async def test_clients_may_be_told_loopback_where_brokers_are_told_another_addre
     assert list(await quorum.endpoints([listener("kafka-2"), outside]))[1] == outside
     with pytest.raises(StartError, match="PLAINTEXT would be registered as localhost"):
         await quorum.endpoints([listener("localhost"), outside])
+
+
+async def test_the_port_of_a_broker_is_no_controllers_and_that_is_not_waited_for(tmp_path):
+    async with asyncio.timeout(PATIENCE_S), running(tmp_path) as server:
+        host, port = server.address
+        controllers = controllers_at(
+            [PeerAddress(host, port)], SystemClock(), way=Way(TcpDialer(), None)
+        )
+        with pytest.raises(StartError, match=f"{port} is where a broker listens to clients"):
+            await find_cluster(controllers, clock=SystemClock(), timeout_s=10 * PATIENCE_S)
+        await controllers.close()
 
 
 def image_of(*records: MetadataRecord) -> ClusterImage:

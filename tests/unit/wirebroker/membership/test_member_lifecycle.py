@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
 from types import SimpleNamespace
 from typing import Any
@@ -17,6 +18,7 @@ from wirebroker.codecs.messages import decode_request, encode_request
 from wirebroker.config.row import StartError
 from wirebroker.membership.heartbeats import Heartbeats
 from wirebroker.membership.member_lifecycle import MemberLifecycle, NodeIdTakenError, Pace
+from wirebroker.net.client.errors import CannotConnectError
 
 PATIENCE_S = 10
 PACE = Pace(heartbeat_s=0.01, session_s=0.5, registration_s=2.0, duplicate_s=2.0)
@@ -127,6 +129,36 @@ async def test_a_heartbeat_that_fails_for_a_reason_of_our_own_is_not_the_last(ca
     await member.lifecycle.close()
     assert not member.quorum.failures
     assert "a heartbeat failed" in caplog.text
+
+
+async def test_heartbeats_that_fail_alike_are_one_line_and_come_again_before_their_time(caplog):
+    caplog.set_level(logging.INFO)
+    member = Member(PACE._replace(heartbeat_s=0.3))
+    await member.register()
+    await member.lifecycle.unfence()
+    away = CannotConnectError("c:9093", "it is down")
+    member.quorum.failures = [away] * 3
+    await until(lambda: "takes heartbeats again" in caplog.text)
+    await member.lifecycle.close()
+    assert caplog.text.count("a heartbeat is not answered: ") == 1
+
+
+async def test_a_heartbeat_after_one_that_failed_does_not_wait_for_its_turn():
+    quorum: Any = Quorum()
+    quorum.failures = [CannotConnectError("c:9093", "it is down")] * 3
+    heard: list[Any] = []
+    heartbeats = Heartbeats(
+        lambda: quorum,
+        question=lambda: {"want_fence": False},
+        on_answer=heard.append,
+        interval_s=lambda: 1_000.0,
+        most_s=0.01,
+        timeout_s=PACE.session_s / 2,
+    )
+    heartbeats.start()
+    await until(lambda: len(heard) == 4)
+    await heartbeats.stop()
+    assert [isinstance(each, CannotConnectError) for each in heard] == [True] * 3 + [False]
 
 
 async def test_controllers_are_told_of_the_directories_that_have_failed():

@@ -58,3 +58,34 @@ def test_a_declared_length_costs_nothing_before_it_arrives():
     finally:
         tracemalloc.stop()
     assert peak < 1 << 20
+
+
+def test_long_answers_are_handed_out_where_they_were_received():
+    frames = ResponseFrames(1 << 22)
+    (first,) = received(frames, framed(b"a" * 70_000))
+    held = [first]
+    for number in range(6):
+        room = frames.get_buffer()
+        assert len(room) > 1 << 20, "a block, as long as the answers of one fetch may well be"
+        body = b"%d" % number * 70_000
+        data = framed(body) + framed(b"short")
+        room[: len(data)] = data
+        frames.buffer_updated(len(data))
+        long, short = frames.next_frame(), frames.next_frame()
+        assert long is not None
+        assert short is not None
+        assert (bytes(long), bytes(short), frames.next_frame()) == (body, b"short", None)
+        room[4] = ord("!")
+        assert long[0] == ord("!"), "the same memory"
+        held.append(long)
+    assert [bytes(each[1:]) for each in held] == [
+        b"a" * 69_999,
+        *(b"%d" % number * 69_999 for number in range(6)),
+    ]
+    del long, room
+    rooms = {id(frames.get_buffer().obj)}
+    held.clear()
+    for _ in range(4):
+        received(frames, framed(b"b" * 70_000))
+        rooms.add(id(frames.get_buffer().obj))
+    assert len(rooms) < 5, "blocks that nobody looks into are used again"

@@ -100,8 +100,8 @@ async def test_a_stop_does_not_wait_for_a_server_that_does_not_answer(
         web.body = keys_of(tmp_path, one=RSA)
         often = {"sasl.oauthbearer.jwks.endpoint.refresh.ms": "20"}
         async with running(tmp_path / "data", settings=settings_for(web, **often)) as server:
-            assert server._sasl._doors is not None
-            (refresh,) = server._sasl._doors._refreshes.values()
+            assert server.reception._sasl._doors is not None
+            (refresh,) = server.reception._sasl._doors._refreshes.values()
             url = f"https://127.0.0.1:{silent.getsockname()[1]}/keys"
             count = len(web.asked)
             if by_tls:

@@ -90,7 +90,7 @@ async def test_a_listener_that_goes_serves_nobody_without_a_login(tmp_path: Path
         port = server.listeners["SASL_PLAINTEXT"].port
         one = Config({**settings, "listeners": f"SSL://{HOST}:0"} | BETWEEN_BY_TLS)
         async with blocked(Work.LISTENERS):
-            change = asyncio.create_task(server._use_config(one))
+            change = asyncio.create_task(server.reception.use_config(one))
             await next_turn()
             with pytest.raises(ConnectionError):
                 await asyncio.open_connection(HOST, port)

@@ -13,8 +13,10 @@ import time
 import confluent_kafka
 import pytest
 
+from tests.support.kit_http import process_of
 from tests.support.raw_client import BlockingClient
 from wirebroker.client.partitioning import partition_for
+from wirebroker.clock import SystemClock
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.config import ConfigError, StartError
 from wirebroker.net.client.settings import PeerAddress
@@ -239,6 +241,27 @@ def test_a_reset_leaves_nothing(fragile):
     fragile.reset()
     fragile.produce("orders", "one")
     assert fragile.topics() == {"orders": 1}
+
+
+def test_a_reset_in_a_process_of_its_own_starts_no_other_unless_configs_change():
+    with Broker.spawn() as broker:
+        process, address = process_of(broker), broker.bootstrap_servers
+        broker.clock.advance(days=7)
+        fault = broker.faults.error("METADATA", "LEADER_NOT_AVAILABLE")
+        with client_of(broker) as client:
+            client.ask(ApiKey.METADATA, 12, {"topics": None})
+        assert broker.requests()
+        broker.reset()
+        assert process_of(broker) == process
+        assert broker.bootstrap_servers != address
+        assert (fault.acted, broker.requests(), broker.topics()) == (0, [], {})
+        assert abs(broker.clock.now_ms() - SystemClock().now_ms()) < 3_600_000
+        broker.kill()
+        broker.start()
+        broker.reset(config={"num.partitions": 2})
+        broker.produce("orders", "one")
+        assert broker.topics() == {"orders": 2}
+        assert process_of(broker) != process
 
 
 def test_nobody_is_the_first_who_needs_an_internal_topic(fragile):

@@ -9,6 +9,7 @@ import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.support.examples import check_example, examples_of
+from tests.support.kit_http import process_of
 from tests.support.waiting import eventually
 from wirebroker.client.topics import delete_topics
 from wirebroker.testing import Cluster, ClusterNode, KafkaError
@@ -227,7 +228,12 @@ def test_a_cluster_holds_again_what_it_held_when_the_snapshot_was_taken(cluster,
     cluster.produce("orders", "lost")
     cluster.create_topic("later")
     cluster.nodes[2].pause()
+    process = process_of(cluster.nodes[1])
+    fault = cluster.nodes[1].faults.error("PRODUCE", "NOT_LEADER_OR_FOLLOWER")
     cluster.restore(snapshot)
+    assert process_of(cluster.nodes[1]) == process
+    assert fault.acted == 0
+    assert cluster.nodes[1]._life.instruct("faults", {}) == []
     assert not cluster.nodes[2].is_paused
     assert sorted(values(cluster)) == [b"kept 0", b"kept 1", b"kept 2"]
     assert "later" not in cluster.topics()

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import threading
 
 import confluent_kafka
 import pytest
 
-from tests.support.kit_http import ask_over_http
-from wirebroker.testing import Broker, Snapshot
+from tests.support.kit_http import ask_over_http, process_of
+from tests.support.raw_client import BlockingClient
+from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.testing import Broker
 
 
 @pytest.fixture(scope="module", params=[False, True], ids=["same process", "own process"])
@@ -20,21 +23,8 @@ def shared(request):
 
 @pytest.fixture
 def broker(shared):
-    if shared._life.host.is_running:
-        shared.restore(start_of(shared))
-    else:
-        shared.start()
+    shared.reset()
     return shared
-
-
-_starts: dict[Broker, Snapshot] = {}
-
-
-def start_of(broker):
-    """A snapshot of the empty broker: a reset of one in a process of its own takes longer."""
-    if broker not in _starts:
-        _starts[broker] = broker.snapshot()
-    return _starts[broker]
 
 
 @pytest.fixture(scope="module")
@@ -131,6 +121,12 @@ def test_a_new_broker_begins_with_a_directory_and_is_reset_to_it(quick, tmp_path
     with Broker.spawn(snapshot=kept) as other:
         spawned = other.snapshot(tmp_path / "again")
         assert values(other) == [b"one"]
+        other.produce("orders", "two")
+        process, address = process_of(other), other.bootstrap_servers
+        other.reset()
+        assert values(other) == [b"one"]
+        assert process_of(other) == process
+        assert other.bootstrap_servers != address
     with Broker(snapshot=spawned) as other:
         assert values(other) == [b"one"]
 
@@ -256,6 +252,16 @@ def test_other_languages_do_it_over_http():
         assert post(broker, "snapshots", name="prepared")[1]["error"].startswith("there is a")
         assert "no data directory" in post(broker, "snapshots/restore", name="other")[1]["error"]
         assert post(broker, "snapshots")[1] == {"error": "name is missing"}
+
+        assert post(broker, "crash") == (200, None)
+        status, told = post(broker, "reset")
+        assert (status, told["host"]) == (200, "127.0.0.1")
+        with contextlib.closing(BlockingClient((told["host"], told["port"]))) as client:
+            answer = client.ask(ApiKey.METADATA, 12, {"topics": None})
+        assert all(topic.is_internal for topic in answer.topics)
+        assert post(broker, "snapshots/restore", name="prepared") == (200, None)
+        broker.kill()
+        broker.start()
         assert values(broker) == [b"one"]
         # Stopped in order after a crash, with nothing left to stop.
         assert post(broker, "crash") == (200, None)

@@ -1,0 +1,28 @@
+"""Fixtures: brokers in a realm that each module runs by itself."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from compat_tests.security.kerberos_broker import kerberos_broker
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from compat_tests.security.kerberos_broker import Secured
+    from tests.support import kerberos
+
+
+@pytest.fixture(
+    scope="module", params=["wirebroker", pytest.param("apache", marks=pytest.mark.java)]
+)
+def kerberized(
+    request: pytest.FixtureRequest,
+    realm: kerberos.Realm,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[Secured]:
+    """Run a broker whose clients log in with the tickets of the module's realm."""
+    with kerberos_broker(request.param, realm, tmp_path_factory.mktemp("kerberized")) as running:
+        yield running

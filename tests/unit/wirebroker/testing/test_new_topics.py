@@ -1,0 +1,68 @@
+"""Who asks a broker of the kit for a topic that there is not gets it in the same answer."""
+
+from __future__ import annotations
+
+import contextlib
+
+import pytest
+
+from tests.support.raw_client import BlockingClient
+from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.codecs.errors import ErrorCode
+from wirebroker.testing import Broker
+
+
+@pytest.fixture(scope="module")
+def broker():
+    with Broker() as broker:
+        yield broker
+
+
+def told_of(broker, *names, may_create=True):
+    """Ask once, and return the error and the number of partitions that are told of each topic."""
+    host, port = broker.bootstrap_servers.split(":")
+    body = {
+        "topics": [{"topic_id": bytes(16), "name": name} for name in names],
+        "allow_auto_topic_creation": may_create,
+    }
+    with contextlib.closing(BlockingClient((host, int(port)))) as client:
+        answer = client.ask(ApiKey.METADATA, 12, body)
+    return {each.name: (ErrorCode(each.error_code), len(each.partitions)) for each in answer.topics}
+
+
+def test_a_topic_that_is_made_by_asking_is_told_at_once(broker):
+    broker.reset(config={"num.partitions": 3})
+    broker.create_topic("old")
+    assert told_of(broker, "new", "old", "newer") == {
+        "new": (ErrorCode.NONE, 3),
+        "old": (ErrorCode.NONE, 1),
+        "newer": (ErrorCode.NONE, 3),
+    }
+    assert broker.topics() == {"new": 3, "old": 1, "newer": 3}
+
+
+def test_what_may_not_be_made_is_not(broker):
+    broker.reset()
+    unknown, invalid = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.INVALID_TOPIC_EXCEPTION
+    assert told_of(broker, "orders", may_create=False) == {"orders": (unknown, 0)}
+    assert told_of(broker, "no good") == {"no good": (invalid, 0)}
+    broker.reset(config={"auto.create.topics.enable": False})
+    assert told_of(broker, "orders") == {"orders": (unknown, 0)}
+    assert broker.topics() == {}
+
+
+def test_what_cannot_be_made_is_told_as_kafka_does(broker):
+    broker.reset(config={"default.replication.factor": 3})
+    unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert told_of(broker, "orders") == {"orders": (unknown, 0)}
+    # librdkafka asks again for ever.
+    assert told_of(broker, "orders") == {"orders": (unknown, 0)}
+    assert broker.topics() == {}
+
+
+def test_a_fault_comes_before(broker):
+    broker.reset()
+    leaderless = ErrorCode.LEADER_NOT_AVAILABLE
+    with broker.faults.error("METADATA", leaderless):
+        assert told_of(broker, "orders") == {"orders": (leaderless, 0)}
+    assert told_of(broker, "orders") == {"orders": (ErrorCode.NONE, 1)}

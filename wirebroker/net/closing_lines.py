@@ -1,0 +1,53 @@
+"""What the log says of connections that end otherwise than between requests: one line each."""
+
+from __future__ import annotations
+
+import errno
+import logging
+from typing import TYPE_CHECKING, Final
+
+from wirebroker.codecs.errors import MalformedFrameError
+from wirebroker.net.dispatch import HandlerFailedError
+
+if TYPE_CHECKING:
+    from wirebroker.session import Session
+
+logger = logging.getLogger("wirebroker.net")
+
+# Errors that say that the network or the peer went away: nothing is wrong here.
+_PEER_IS_GONE: Final = frozenset(
+    {errno.EHOSTUNREACH, errno.ENETUNREACH, errno.ENETDOWN, errno.ENOTCONN, errno.ETIMEDOUT}
+)
+
+
+def say_refused(session: Session, error: Exception) -> None:
+    """Say what the peer sent, or what a handler did, with its traceback."""
+    peer, listener = session.peer, session.listener_name
+    if isinstance(error, HandlerFailedError):
+        logger.error("closing %s on %s: %s", peer, listener, error, exc_info=error.__cause__)
+        return
+    level = logging.WARNING if isinstance(error, MalformedFrameError) else logging.INFO
+    logger.log(level, "closing %s on %s: %s", peer, listener, error)
+
+
+def say_lost(session: Session, error: OSError) -> None:
+    """Say that the socket failed, or the file that was to be sent."""
+    if isinstance(error, ConnectionError) or error.errno in _PEER_IS_GONE:
+        logger.debug("%s on %s is gone: %s", session.peer, session.listener_name, error)
+    else:
+        logger.error("closing %s on %s: %s", session.peer, session.listener_name, error)
+
+
+def say_cut_short(session: Session, arrived: str) -> None:
+    """Say that the peer has ended within a request, of which `arrived` has."""
+    logger.info(
+        "%s on %s closed its connection within a request (%s)",
+        session.peer,
+        session.listener_name,
+        arrived,
+    )
+
+
+def say_closed(session: Session, reason: str) -> None:
+    """Say why a connection is closed that has done nothing wrong (idle, late, too many)."""
+    logger.info("closing %s on %s: %s", session.peer, session.listener_name, reason)
