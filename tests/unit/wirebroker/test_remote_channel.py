@@ -34,6 +34,7 @@ for module in (
     "elect_leaders",
     "partition_reassignments",
     "raft_voters",
+    "unregister_broker",
     "update_features",
 ):
     importlib.import_module(f"wirebroker.api.{module}")
