@@ -24,6 +24,7 @@ from wirebroker.pipelines.quality import look_at
 from wirebroker.pipelines.quality_picture import picture_of_quality
 from wirebroker.pipelines.quality_report import lines_of_quality, table_of_quality
 from wirebroker.pipelines.restore import FolderExistsError, restore
+from wirebroker.pipelines.source_table import check_topics
 from wirebroker.pipelines.spark_start import start_spark
 from wirebroker.segments.errors import OptionError
 
@@ -36,11 +37,17 @@ def main() -> int:
     options = _arguments()
     if options.pipeline in JOBS:
         return _run_job(options)
-    spark = start_spark(f"wirebroker-{options.pipeline}", {})
+    try:
+        if "topics" in options:
+            check_topics(options.path, options.topics)
+        spark = start_spark(f"wirebroker-{options.pipeline}", {})
+    except (PipelineError, OptionError) as error:
+        sys.stderr.write(f"{options.pipeline}: {error}\n")
+        return 1
     try:
         return _run(spark, options)
-    except (NoArchiveError, FolderExistsError, OptionError) as error:
-        sys.stderr.write(f"{error}\n")
+    except (NoArchiveError, FolderExistsError, PipelineError) as error:
+        sys.stderr.write(f"{options.pipeline}: {error}\n")
         return 1
     except PySparkException as error:
         sys.stderr.write(f"{options.pipeline}: {first_line(error)}\n")
@@ -89,7 +96,7 @@ def _arguments() -> argparse.Namespace:
         if name == "archive":
             verb.add_argument(
                 "--records-per-batch",
-                type=int,
+                type=_count,
                 default=MOST_OFFSETS,
                 metavar="N",
                 help=f"how many offsets make a batch at most ({MOST_OFFSETS:,})",
@@ -101,6 +108,12 @@ def _arguments() -> argparse.Namespace:
     verb.add_argument("--target", required=True, type=Path, help="the archive")
     verb.add_argument("--into", required=True, type=Path, help="a folder; what is there is kept")
     return parser.parse_args()
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text} is not a whole number of at least 1")
+    return int(text)
 
 
 def _add_quality(verbs: Any) -> None:
