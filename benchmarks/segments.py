@@ -7,8 +7,10 @@
 ours that runs; each read to its end by both in turns (A B, B A), all columns of the connector's.
 Printed per case: records a second and CPU of Spark and its Python workers (of the broker, too, for
 the connector, which reads through it), each as the median of the pairs, and their ratios; the
-largest memory of a worker. --ours is a compiled checkout (`make compiled`): without it the workers
-have plain Python, and the first line says so. --output draws the ratios (extra `bench`).
+largest memory of a worker. Before them, what reading a record of each partition takes: the start of
+a read, which is in each of the others. --ours is a compiled checkout (`make compiled`): without it
+the workers have plain Python, and the first line says so. --output draws the ratios (extra
+`bench`).
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from benchmarks import spark_pictures
 from benchmarks.machine import cpu_seconds, describe
@@ -54,6 +56,15 @@ COLUMNS = "key,value,topic,partition,offset,timestamp,timestampType"
 CONNECTOR, SEGMENTS = "connector", "segments"
 
 
+class ReadWish(NamedTuple):
+    """What is read; `size` is its name in the table."""
+
+    size: str
+    record_bytes: int
+    records: int
+    codec: str
+
+
 def main() -> None:
     """Measure what the arguments ask for."""
     options = _arguments()
@@ -67,6 +78,10 @@ def main() -> None:
         segments = importlib.import_module("wirebroker.segments")
         spark.dataSource.register(segments.SegmentDataSource)
         try:
+            none = _pairs(spark, broker, ReadWish("start", 100, PARTITIONS, "none"), options.pairs)
+            for kind, runs in ((CONNECTOR, none.before), (SEGMENTS, none.after)):
+                seconds, cpu = median_of(runs, "seconds"), median_of(runs, "all_cpu_s")
+                print(f"start of a read, {kind}: {seconds:.2f} s, {cpu:.2f} s of CPU")
             print("| records | codec | connector | segments | rate | CPU | worker |")
             print("|---|---|---|---|---|---|---|", flush=True)
             rows = []
@@ -95,16 +110,21 @@ def _is_quick() -> bool:
 def _measure(
     spark: SparkSession, broker: Broker, size: str, codec: str, options: argparse.Namespace
 ) -> ReadPairs:
-    """Fill a topic and read it in pairs."""
     record_bytes, most = SIZES[size]
     count = max(PARTITIONS, int(most * options.scale))
-    topic = f"t-{record_bytes}-{codec}"
+    return _pairs(spark, broker, ReadWish(size, record_bytes, count, codec), options.pairs)
+
+
+def _pairs(spark: SparkSession, broker: Broker, wish: ReadWish, pairs: int) -> ReadPairs:
+    """Fill a topic and read it in pairs."""
+    size, record_bytes, count, codec = wish
+    topic = f"t-{record_bytes}-{codec}-{count}"
     fill(broker, topic, record_bytes, count, codec)
 
     def read(kind: str) -> Read:
         return _read(spark, broker, kind, topic, count)
 
-    runs = in_turns(CONNECTOR, SEGMENTS, options.pairs, read)
+    runs = in_turns(CONNECTOR, SEGMENTS, pairs, read)
     return ReadPairs(size, codec, count, *runs, largest_worker_mb(spark_process()))
 
 

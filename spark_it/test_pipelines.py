@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 import pytest
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
+    from compat_tests.conftest import StartBroker
     from tests.support.brokers import Broker
 
 pytestmark = [pytest.mark.long, pytest.mark.java]
@@ -75,6 +77,48 @@ def test_an_archive_holds_each_committed_record_once_and_leads_back_to_the_same_
     assert back.orderBy(*order).collect() == expected
     with pytest.raises(FolderExistsError):
         list(restore(spark, target, tmp_path / "back"))
+
+
+def test_an_archive_leads_back_into_a_broker_at_the_same_offsets_or_mapped(
+    spark: SparkSession, broker: Broker, start_broker: StartBroker, topic: str, tmp_path: Path
+) -> None:
+    from wirebroker.pipelines.archive import archive, archived
+    from wirebroker.pipelines.broker_restore import restore_to_broker
+    from wirebroker.pipelines.errors import PipelineError
+
+    target, mapping = tmp_path / "archive", tmp_path / "mapping.jsonl"
+    gaps = f"{topic}-gaps"
+    for each in (topic, gaps):
+        records.create_topic(broker.bootstrap, each, partitions=PARTITIONS)
+        records.write(broker.bootstrap, each, range(1_000), partitions=PARTITIONS, codec="zstd")
+    archive(spark, str(broker.data_dir), topic, target)
+    other = start_broker()
+    written = list(restore_to_broker(spark, target, other.bootstrap))
+    assert written == [(f"{topic}-{number}", 500) for number in range(PARTITIONS)]
+    order = ["partition", "offset"]
+    expected = archived(spark, target).select(*CONTENT).orderBy(*order).collect()
+    back = committed(spark, other.data_dir, topic).select(*CONTENT)
+    assert back.orderBy(*order).collect() == expected
+    with pytest.raises(PipelineError, match="is not empty"):
+        list(restore_to_broker(spark, target, other.bootstrap))
+
+    abort_some(broker.bootstrap, gaps)
+    records.write(broker.bootstrap, gaps, range(1_000, 1_100), partitions=PARTITIONS)
+    target = tmp_path / "gaps"
+    archive(spark, str(broker.data_dir), gaps, target)
+    with pytest.raises(PipelineError, match=f"{gaps}-0 has 550 records at offsets 0 to 600"):
+        list(restore_to_broker(spark, target, other.bootstrap))
+    written = list(restore_to_broker(spark, target, other.bootstrap, mapping))
+    assert written == [(f"{gaps}-{number}", 550) for number in range(PARTITIONS)]
+    told = [json.loads(line) for line in mapping.read_text(encoding="utf-8").splitlines()]
+    assert told == [
+        {"topic": gaps, "partition": number, "from": old, "to": new, "records": count}
+        for number in range(PARTITIONS)
+        for old, new, count in ((0, 0, 500), (551, 500, 50))
+    ]
+    values = committed(spark, other.data_dir, gaps).orderBy(*order).select("value").collect()
+    kept = archived(spark, target).orderBy(*order).select("value").collect()
+    assert values == kept
 
 
 def test_an_archive_that_lacks_a_record_is_told(

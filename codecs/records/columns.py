@@ -11,7 +11,8 @@ and headers are a list per row of pairs: a first and an end of pairs for each ro
 columns of bytes, keys and values. A row without headers is null, as Spark's connector has it.
 
 A build with the C extension has it in C (_record_columns.h), for which this is the reference; a
-record of 100 bytes costs less than 0.1 us there and some 3 us here.
+record of 100 bytes costs less than 0.1 us there and some 3 us here. It gives bytearrays, and writes
+into them again once nobody else has them: keep them, or a view of them, as long as they are read.
 
 Source: Apache Arrow's columnar format; what is refused as in record.py.
 """
@@ -36,19 +37,20 @@ _MOST_BYTES: Final = (1 << 31) - 1
 _SEQUENCE_MASK: Final = (1 << 31) - 1
 _LONG_MIN: Final = -(1 << 63)
 
-TakenBytes: TypeAlias = "tuple[bytes, bytes, bytes, int]"
-TakenHeaders: TypeAlias = "tuple[bytes, bytes, int, TakenBytes, TakenBytes]"
+Column: TypeAlias = "bytes | bytearray"
+TakenBytes: TypeAlias = "tuple[Column, Column, Column, int]"
+TakenHeaders: TypeAlias = "tuple[Column, Column, int, TakenBytes, TakenBytes]"
 TakenColumns: TypeAlias = (
-    "tuple[int, bytes, bytes, bytes, TakenBytes | None, TakenBytes | None, TakenHeaders | None]"
+    "tuple[int, Column, Column, Column, TakenBytes | None, TakenBytes | None, TakenHeaders | None]"
 )
 
 
 class BytesColumn(NamedTuple):
     """Fields of bytes; see above."""
 
-    ends: bytes
-    data: bytes
-    validity: bytes
+    ends: Column
+    data: Column
+    validity: Column
     null_count: int
 
     @property
@@ -60,8 +62,8 @@ class BytesColumn(NamedTuple):
 class HeadersColumn(NamedTuple):
     """The headers of each row; see above."""
 
-    ends: bytes
-    validity: bytes
+    ends: Column
+    validity: Column
     null_count: int
     keys: BytesColumn
     values: BytesColumn
@@ -81,9 +83,9 @@ class ColumnBuffers(NamedTuple):
     """
 
     row_count: int
-    offsets: bytes
-    timestamps: bytes
-    sequences: bytes
+    offsets: Column
+    timestamps: Column
+    sequences: Column
     keys: BytesColumn | None
     values: BytesColumn | None
     headers: HeadersColumn | None

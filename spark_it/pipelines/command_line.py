@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from confluent_kafka import KafkaException
 from pyspark.errors import PySparkException
 
 from wirebroker.pipelines.archive import (
@@ -16,6 +17,7 @@ from wirebroker.pipelines.archive import (
     archive,
     compare,
 )
+from wirebroker.pipelines.broker_restore import restore_to_broker
 from wirebroker.pipelines.errors import PipelineError, first_line
 from wirebroker.pipelines.group_lag import lags_of
 from wirebroker.pipelines.job_commands import JOBS, add_jobs, run_job
@@ -24,6 +26,7 @@ from wirebroker.pipelines.quality import look_at
 from wirebroker.pipelines.quality_picture import picture_of_quality
 from wirebroker.pipelines.quality_report import lines_of_quality, table_of_quality
 from wirebroker.pipelines.restore import FolderExistsError, restore
+from wirebroker.pipelines.source_table import check_topics
 from wirebroker.pipelines.spark_start import start_spark
 from wirebroker.segments.errors import OptionError
 
@@ -36,11 +39,20 @@ def main() -> int:
     options = _arguments()
     if options.pipeline in JOBS:
         return _run_job(options)
-    spark = start_spark(f"wirebroker-{options.pipeline}", {})
+    try:
+        if "topics" in options:
+            check_topics(options.path, options.topics)
+        spark = start_spark(f"wirebroker-{options.pipeline}", {})
+    except (PipelineError, OptionError) as error:
+        sys.stderr.write(f"{options.pipeline}: {error}\n")
+        return 1
     try:
         return _run(spark, options)
-    except (NoArchiveError, FolderExistsError, OptionError) as error:
-        sys.stderr.write(f"{error}\n")
+    except (NoArchiveError, FolderExistsError, PipelineError) as error:
+        sys.stderr.write(f"{options.pipeline}: {error}\n")
+        return 1
+    except KafkaException as error:
+        sys.stderr.write(f"{options.pipeline}: {options.bootstrap}: {error.args[0].str()}\n")
         return 1
     except PySparkException as error:
         sys.stderr.write(f"{options.pipeline}: {first_line(error)}\n")
@@ -67,7 +79,12 @@ def _run(spark: SparkSession, options: argparse.Namespace) -> int:
         if not rows and not (options.target / "records").exists():
             return 0
     if options.pipeline == "restore":
-        for place, count in restore(spark, options.target, options.into):
+        places = (
+            restore(spark, options.target, options.into)
+            if options.into is not None
+            else restore_to_broker(spark, options.target, options.bootstrap, options.map)
+        )
+        for place, count in places:
             sys.stdout.write(f"{place}: {count} records\n")
         return 0
     if options.pipeline == "quality":
@@ -89,18 +106,32 @@ def _arguments() -> argparse.Namespace:
         if name == "archive":
             verb.add_argument(
                 "--records-per-batch",
-                type=int,
+                type=_count,
                 default=MOST_OFFSETS,
                 metavar="N",
                 help=f"how many offsets make a batch at most ({MOST_OFFSETS:,})",
             )
     add_jobs(verbs)
     _add_quality(verbs)
-    sentence = "write an archive's records as partitions' logs, offsets and timestamps kept"
+    sentence = "bring an archive's records back: as partitions' logs, or into a running broker"
     verb = verbs.add_parser("restore", help=sentence, description=sentence)
     verb.add_argument("--target", required=True, type=Path, help="the archive")
-    verb.add_argument("--into", required=True, type=Path, help="a folder; what is there is kept")
+    where = verb.add_mutually_exclusive_group(required=True)
+    where.add_argument("--into", type=Path, help="a folder for logs; what is there is kept")
+    where.add_argument("--bootstrap", help="a broker; its topics must be empty, or are made")
+    verb.add_argument(
+        "--map",
+        type=Path,
+        metavar="FILE",
+        help="let the broker give other offsets, and write which are which",
+    )
     return parser.parse_args()
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text} is not a whole number of at least 1")
+    return int(text)
 
 
 def _add_quality(verbs: Any) -> None:

@@ -20,7 +20,8 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic
 from pyspark import TaskContext
 
-from wirebroker.pipelines.errors import PipelineError, PositionError
+from wirebroker.pipelines.errors import JobFileError, PipelineError, PositionError
+from wirebroker.pipelines.job_file import like
 from wirebroker.pipelines.job_folder import BatchPlan
 from wirebroker.pipelines.placed_batches import from_batches
 from wirebroker.pipelines.placed_rows import SOURCE_ORDER
@@ -34,7 +35,7 @@ from wirebroker.pipelines.slice_sender import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from pyspark.sql import DataFrame
 
@@ -145,18 +146,29 @@ class _Sender:
         yield pyarrow.RecordBatch.from_pylist([sent._asdict()])
 
 
-def make_topics(target: Target) -> None:
+def make_topics(target: Target, sources: Iterable[str] = ()) -> None:
     """Make the topics that are not there.
 
+    Args:
+        target: Whose.
+        sources: Topics that must be there before.
+
     Raises:
-        PipelineError: The broker refuses.
-        KafkaException: It does not answer.
+        PipelineError: The broker refuses, a source is not there, or there is no broker.
     """
     wanted = {target.topic: target.partitions}
     if target.dead_letters:
         wanted[target.dead_letters] = 1
-    with Positions(target.kafka, target.job, target.topic, "") as positions:
-        missing = [name for name in wanted if not positions.partition_count(name)]
+    try:
+        with Positions(target.kafka, target.job, target.topic, "") as positions:
+            for name in sources:
+                if not positions.partition_count(name):
+                    known = [each for each in positions.topics() if each not in wanted]
+                    raise JobFileError(f"there is no topic {name}{like(name, known)}")
+            missing = [name for name in wanted if not positions.partition_count(name)]
+    except KafkaException as error:
+        told, address = error.args[0].str(), target.kafka["bootstrap.servers"]
+        raise PipelineError(f"[kafka], bootstrap.servers {address}: {told}") from error
     if not missing:
         return
     # Below warnings librdkafka tells of its own queues, which nobody asked for.

@@ -10,7 +10,10 @@ it in) and must not be changed.
 
 from __future__ import annotations
 
+import itertools
+import re
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from wirebroker.pipelines.errors import JobFileError
@@ -30,6 +33,8 @@ if TYPE_CHECKING:
     from wirebroker.pipelines.delivery import Target
     from wirebroker.pipelines.job_folder import BatchPlan
 
+# What has a meaning of its own in patterns of paths, Hadoop's.
+_PATTERN: Final = re.compile(r"[*?{\[]")
 _FORMATS: Final = ("json", "csv", "avro")
 # What Spark has for a file as a whole.
 _BINARY_FILE: Final = "path STRING, modificationTime TIMESTAMP, length LONG, content BINARY"
@@ -78,9 +83,12 @@ class Ingest(Pipeline[IngestJob]):
         """Find mistakes of the settings before anything is begun.
 
         Raises:
-            JobFileError: The schema, or columns that aren't in it.
+            JobFileError: The schema, columns that aren't in it, or a folder that isn't there.
         """
         wish_of(job, target)
+        folder = _folder_of(job.source)
+        if "://" not in job.source and not folder.exists():
+            raise JobFileError(f"source = {job.source!r}: there is no {folder}")
 
     @staticmethod
     def source_of(_: IngestJob, __: Target) -> None:
@@ -113,6 +121,13 @@ class Ingest(Pipeline[IngestJob]):
         )
 
 
+def _folder_of(source: str) -> Path:
+    """Return what of a pattern must be there, though no file may match it yet."""
+    parts = Path(source).parts
+    plain = itertools.takewhile(lambda part: not _PATTERN.search(part), parts)
+    return Path(*plain)
+
+
 def wish_of(job: IngestJob, target: Target) -> PlacingWish:
     """Return how lines become rows.
 
@@ -126,8 +141,8 @@ def wish_of(job: IngestJob, target: Target) -> PlacingWish:
             raise JobFileError(f"{what} = {name!r} is no column of [schema]{like(name, types)}")
     if job.timestamp and types[job.timestamp] != "timestamp":
         raise JobFileError(f"timestamp = {job.timestamp!r} is {types[job.timestamp]} in [schema]")
-    if len(job.delimiter) != 1:
-        raise JobFileError(f"delimiter = {job.delimiter!r} is not one character")
+    if len(job.delimiter) != 1 or job.delimiter in '"\r\n':
+        raise JobFileError(f"delimiter = {job.delimiter!r} is not one character between cells")
     if job.format == "avro" and job.value == "raw":
         raise JobFileError('value = "raw" is for lines; format = "avro" has none')
     return PlacingWish(

@@ -93,10 +93,11 @@ def run_job(kind: str, file: Path, *, stop: StopWish, spark: SparkSession | None
         job.partitions,
     )
     pipeline.check(job, target)
-    checkpoint = JobFolder(folder_of(job.checkpoint), job.name, job.topic)
-    make_topics(target)
-    reporter = Reporter(job.name, Path(job.metrics) if job.metrics else None, clock)
     source = pipeline.source_of(job, target)
+    folder = folder_of(job.checkpoint)
+    make_topics(target, () if source is None else source.topics_at_brokers)
+    checkpoint = JobFolder(folder, job.name, job.topic)
+    reporter = Reporter(job.name, Path(job.metrics) if job.metrics else None, clock)
     packages = {} if source is None else packages_for(source, job.spark)
     own = start_spark(job.name, packages | job.spark) if spark is None else None
     try:

@@ -13,6 +13,7 @@ with the name that is most like it.
 from __future__ import annotations
 
 import dataclasses
+import math
 import tomllib
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -29,6 +30,7 @@ Job = TypeVar("Job")
 _KINDS: Final[dict[str, tuple[tuple[type, ...], str]]] = {
     "text": ((str,), "a text"),
     "path": ((str,), "a path"),
+    "paths": ((str,), "paths, comma between"),
     "texts": ((list,), "a list of texts"),
     "count": ((int,), "a whole number of at least 1"),
     "seconds": ((int, float), "a number of seconds above 0"),
@@ -97,17 +99,24 @@ def _checked(path: Path, field: dataclasses.Field[Any], value: Any) -> Any:
     types, told = _KINDS[kind]
     is_right = isinstance(value, types) and (kind == "flag" or not isinstance(value, bool))
     if is_right and kind in ("count", "seconds"):
-        is_right = value >= 1 if kind == "count" else value > 0
+        is_right = value >= 1 if kind == "count" else 0 < value < math.inf
     if is_right and kind == "texts":
         is_right = all(isinstance(each, str) for each in value)
+    if value == "":
+        if field.default == "":
+            return value
+        raise JobFileError(f"{path}: {field.name} is empty: {field.metadata['what']}")
     if not is_right:
         raise JobFileError(f"{path}: {field.name} = {value!r} is not {told}")
     if choices and value not in choices:
         hint = like(value, choices)
         raise JobFileError(f"{path}: {field.name} = {value!r} is none of {choices}{hint}")
+    folder = path.parent.resolve()
+    if kind == "paths":
+        return ",".join(str(folder / each.strip()) for each in value.split(","))
     # A scheme, as in s3a://bucket, makes it Spark's own.
     if kind == "path" and "://" not in value:
-        return str(path.parent.resolve() / value)
+        return str(folder / value)
     return value
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from confluent_kafka import KafkaException
 from py4j.protocol import Py4JError, Py4JJavaError
-from pyspark.errors import PySparkException
+from pyspark.errors import AnalysisException, PySparkException
 
 from wirebroker.pipelines.errors import PatienceError, PipelineError, first_line
 
@@ -114,6 +114,12 @@ class JobRun:
                 query = start(self._on_batch)
                 self._watch(query)
                 self._note_batches(query)
+            except AnalysisException as error:
+                # What Spark does not understand it won't understand later; but what it has
+                # understood before, it may again: a folder that is away for a time.
+                if query is None and self._noted < 0:
+                    raise PipelineError(first_line(error)) from error
+                self._consider(error)
             except _OF_SPARK as error:
                 self._consider(error)
             except (Py4JError, ConnectionError) as error:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 WAIT_S: Final = 60.0
 # After which a client gives a request up, and asks again: librdkafka's own minute is all of WAIT_S.
 REQUEST_MS: Final = 20_000
+_RECONNECT_MS: Final = 2_000
 NOWHERE: Final = -1
 
 
@@ -44,7 +45,8 @@ class Positions:
         self._identity = identity
         isolation = "read_committed" if stable else "read_uncommitted"
         own = {"group.id": job, "enable.auto.commit": False, "isolation.level": isolation}
-        patience = {"socket.timeout.ms": REQUEST_MS}
+        # As it is, an address where nobody is would be tried, and told of, twenty times a second.
+        patience = {"socket.timeout.ms": REQUEST_MS, "reconnect.backoff.ms": _RECONNECT_MS}
         self._consumer = Consumer({**patience, **_for_consumers(kafka), **own})
 
     def __enter__(self) -> Self:
@@ -99,6 +101,14 @@ class Positions:
             TopicPartition(self._topic, number), timeout=WAIT_S
         )
         return int(end)
+
+    def topics(self) -> list[str]:
+        """Return the names of all topics.
+
+        Raises:
+            KafkaException: No broker answers.
+        """
+        return list(self._consumer.list_topics(timeout=WAIT_S).topics)
 
     def partition_count(self, topic: str) -> int:
         """Return how many partitions a topic has; 0: there is none of the name.

@@ -87,6 +87,14 @@ class RecordPlacer:
             if not isinstance(content, bytes | None):
                 raise BadRowError(f"the {name} returned is {type(content).__name__}, not bytes")
         headers = [{"key": name, "value": content} for name, content in row.headers]
+        if not all(
+            isinstance(each["key"], str) and isinstance(each["value"], bytes | None)
+            for each in headers
+        ):
+            raise BadRowError("the headers returned are not pairs of str and bytes")
+        time = row.timestamp
+        if not isinstance(time, int) or (not 0 <= time < 1 << 63 and time != record.timestamp):
+            raise BadRowError(f"the timestamp returned is {time!r}, not milliseconds since 1970")
         place = (source, record.offset, index)
         return PlacedRow(
             *(partition, *place, self._wish.topic, partition),

@@ -21,7 +21,12 @@ from wirebroker.pipelines.pipeline import Pipeline
 from wirebroker.pipelines.placed_batches import PlacingTask
 from wirebroker.pipelines.placed_rows import COLUMNS
 from wirebroker.pipelines.record_rows import RecordPlacer, RecordWish
-from wirebroker.pipelines.source_table import SourceWish, milliseconds_at, stream_of
+from wirebroker.pipelines.source_table import (
+    SourceWish,
+    check_directories,
+    milliseconds_at,
+    stream_of,
+)
 from wirebroker.pipelines.user_function import load_function
 
 if TYPE_CHECKING:
@@ -50,7 +55,7 @@ class ReplayJob:
         "text", "the earliest timestamp, ISO 8601; none: from the first record", ""
     )
     end: str = setting("text", "the timestamp that is too late; none: to the end", "")
-    path: str = setting("text", "log directories to read instead of the broker", "")
+    path: str = setting("paths", "log directories to read instead of the broker", "")
     partition_by: str = setting(
         "text", "a record's partition: by its key, or as in the source", "key", ("key", "source")
     )
@@ -88,11 +93,13 @@ class Replay(Pipeline[ReplayJob]):
         if job.source in (target.topic, target.dead_letters):
             raise JobFileError(f"source = {job.source!r} is a topic that the job writes to, too")
         load_function(job.function)
+        check_directories(Replay.source_of(job, target))
 
     @staticmethod
     def source_of(job: ReplayJob, target: Target) -> SourceWish:
         """Return where the records come from."""
-        return SourceWish(target.kafka["bootstrap.servers"], job.path, job.reader)
+        bootstrap = target.kafka["bootstrap.servers"]
+        return SourceWish(bootstrap, job.path, job.reader, (job.source,))
 
     def start(self, handle: Callable[[DataFrame, int], None]) -> StreamingQuery:
         """Start the query."""

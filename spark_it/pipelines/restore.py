@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+# Of an archive, what makes a record.
+COLUMNS: Final = ("offset", "unix_millis(timestamp)", "key", "value", "headers")
 # As Kafka's producers by default (batch.size), and its logs (segment.bytes, index.interval.bytes).
 _BATCH_BYTES: Final = 16 << 10
 _SEGMENT_BYTES: Final = 1 << 30
@@ -51,19 +53,16 @@ def restore(spark: SparkSession, target: Path, into: Path) -> Iterator[tuple[str
         if directory.exists():
             raise FolderExistsError(f"{directory} is there already; name another folder")
         mine = (table.topic == topic) & (table.partition == partition)
-        rows = (
-            table.where(mine)
-            .orderBy("offset")
-            .selectExpr("offset", "unix_millis(timestamp)", "key", "value", "headers")
-        )
+        rows = table.where(mine).orderBy("offset").selectExpr(*COLUMNS)
         writer = _PartitionWriter(str(directory))
         for row in rows.toLocalIterator():
-            writer.add(_record(row))
+            writer.add(record_of(row))
         writer.finish()
         yield directory.name, writer.count
 
 
-def _record(row: Any) -> Record:
+def record_of(row: Any) -> Record:
+    """Return what a row of COLUMNS is."""
     offset, timestamp, key, value, headers = row
     pairs = [(name, _bytes(content)) for name, content in headers or ()]
     return Record(offset, timestamp, _bytes(key), _bytes(value), pairs)

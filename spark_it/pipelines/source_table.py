@@ -13,7 +13,11 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import pyspark
 
 from wirebroker.pipelines.errors import JobFileError
+from wirebroker.pipelines.job_file import like
 from wirebroker.segments import SegmentDataSource
+from wirebroker.segments.errors import OptionError
+from wirebroker.segments.log_directories import LogDirectories
+from wirebroker.segments.options import parse_options
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -30,11 +34,37 @@ class SourceWish(NamedTuple):
         bootstrap: Brokers, for the connector.
         path: Log directories, comma between; "": by the connector.
         options: More options of either reader.
+        topics: What is read.
     """
 
     bootstrap: str
     path: str
     options: dict[str, Any]
+    topics: tuple[str, ...]
+
+    @property
+    def topics_at_brokers(self) -> tuple[str, ...]:
+        """Those that a broker must have."""
+        return () if self.path else self.topics
+
+
+def check_directories(wish: SourceWish) -> None:
+    """Find mistakes of a path before Spark is started, which tells them behind many lines.
+
+    Raises:
+        JobFileError: A directory that isn't there, or a topic that isn't in it.
+    """
+    if not wish.path:
+        return
+    try:
+        directories = LogDirectories(tuple(wish.path.split(",")))
+        places = directories.find(lambda *_: True)
+    except OptionError as error:
+        raise JobFileError(f"path = {wish.path!r}: {error}") from error
+    known = {topic for topic, _ in places}
+    for name in wish.topics:
+        if name not in known:
+            raise JobFileError(f"there is no topic {name} in {wish.path}{like(name, known)}")
 
 
 def stream_of(
@@ -75,6 +105,24 @@ def table_of(
     # A compacted topic has lost records by nature.
     reader = reader.option("failOnDataLoss", "false")
     return reader.option("endingOffsets", json.dumps({topic: dict(ends)})).load()
+
+
+def check_topics(path: str, pattern: str) -> None:
+    """Find mistakes of a path and a pattern before Spark is started.
+
+    Args:
+        path: Log directories, comma between.
+        pattern: Of topics, as `subscribePattern`.
+
+    Raises:
+        OptionError: A directory that isn't there, or a pattern that is none.
+        JobFileError: No topic matches it.
+    """
+    wish = parse_options({"path": path, "subscribePattern": pattern}, is_stream=False)
+    directories = LogDirectories(wish.directories)
+    if not directories.find(wish.wants):
+        known = {topic for topic, _ in directories.find(lambda *_: True)}
+        raise JobFileError(f"no topic in {path} matches {pattern!r}{like(pattern, known)}")
 
 
 def packages_for(wish: SourceWish, settings: Mapping[str, Any]) -> dict[str, str]:

@@ -6,7 +6,10 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any
 
+from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
+
+from wirebroker.pipelines.errors import PipelineError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -18,6 +21,9 @@ def start_spark(name: str, settings: Mapping[str, Any]) -> SparkSession:
     Args:
         name: Of the application.
         settings: Of Spark, as the job's file has them.
+
+    Raises:
+        PipelineError: It does not start; what Java said stands on standard error.
     """
     # Workers of another Python than this one would not have these modules.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -30,6 +36,11 @@ def start_spark(name: str, settings: Mapping[str, Any]) -> SparkSession:
     }
     for key, value in (ours | dict(settings)).items():
         builder = builder.config(key, str(value).lower() if isinstance(value, bool) else value)
-    spark = builder.getOrCreate()
+    try:
+        spark = builder.getOrCreate()
+    except PySparkRuntimeError as error:
+        raise PipelineError(
+            f"Spark does not start (Java 17 or later must be on PATH, or in JAVA_HOME): {error}"
+        ) from error
     spark.sparkContext.setLogLevel(str(settings.get("spark.log.level", "ERROR")))
     return spark

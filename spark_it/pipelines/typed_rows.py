@@ -5,6 +5,8 @@ A schema is a table of columns, in order: name = type. With `?` behind it a valu
     string  boolean  int (32 bits)  long (64 bits)  double  decimal(P,S)
     date (2026-01-31)  timestamp (ISO 8601, taken as UTC without an offset; or ms since 1970)
 
+A UUID of Avro's is a string. A line of CSV that has the columns' names is left out.
+
 A row's value is JSON in the schema's order: decimals as texts, times as ISO 8601 in UTC. What is
 read so is never changed silently: a fraction is no int, a number too large is none.
 """
@@ -16,6 +18,7 @@ import datetime
 import json
 import math
 import re
+import uuid
 from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -26,9 +29,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
 _DECIMAL = re.compile(r"decimal\((\d+), ?(\d+)\)")
+_HALVES = re.compile("[\ud800-\udfff]")
 _MOST_DIGITS: Final = 38
 _BITS: Final = {"int": 31, "long": 63}
 _WORDS: Final = {"true": True, "false": False}
+# Python's own bound, which holds for all of the process, is 128 KiB.
+_MOST_CELL_BYTES: Final = 128 << 20
+_BYTE_ORDER_MARK: Final = "\ufeff"
 _EPOCH: Final = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 
 
@@ -91,7 +98,8 @@ class RowReader:
         self._columns = {each.name: each for each in columns}
         self._drops_unknown = drops_unknown
         self._delimiter = delimiter
-        self._header = delimiter.join(self._columns)
+        self._header = [_as_title(name) for name in self._columns]
+        csv.field_size_limit(_MOST_CELL_BYTES)
 
     def from_json(self, line: bytes) -> dict[str, Any]:
         """Return a line's values by column.
@@ -110,20 +118,24 @@ class RowReader:
         return self.from_fields(found)
 
     def from_csv(self, line: bytes) -> dict[str, Any] | None:
-        """Return a line's values by column; None: it is the line of the columns' names.
+        """Return a line's values by column; None: it has the columns' names, in their order.
 
         Raises:
             BadRowError: It is none of the schema.
         """
         text = _text(line).removesuffix("\r")
-        if text.removeprefix("\ufeff") == self._header:
-            return None
         try:
             cells = next(csv.reader([text], delimiter=self._delimiter, strict=True))
         except (csv.Error, StopIteration) as error:
             raise BadRowError(f"is no CSV: {error}") from error
         if len(cells) != len(self._columns):
             raise BadRowError(f"has {len(cells)} cells, the schema {len(self._columns)} columns")
+        if _as_title(cells[0]) in self._header:
+            titles = [_as_title(each) for each in cells]
+            if titles == self._header:
+                return None
+            if sorted(titles) == sorted(self._header):
+                raise BadRowError("has the columns' names in another order than the schema")
         return {
             name: _value(column, _of_cell(column, cell))
             for (name, column), cell in zip(self._columns.items(), cells, strict=True)
@@ -171,9 +183,13 @@ def _told(value: Any) -> str:
     return f"{value:f}"
 
 
+def _as_title(text: str) -> str:
+    return text.strip().casefold()
+
+
 def _text(line: bytes) -> str:
     try:
-        return line.decode()
+        return line.decode().removeprefix(_BYTE_ORDER_MARK)
     except UnicodeDecodeError as error:
         raise BadRowError(f"is no UTF-8: {error.reason} at byte {error.start}") from error
 
@@ -198,7 +214,7 @@ def _of_cell(column: Column, cell: str) -> Any:
         return None
     if column.type_name == "boolean":
         return _WORDS.get(cell.lower(), cell)
-    if column.type_name in ("int", "long", "double"):
+    if column.type_name in ("int", "long", "double") and _is_plain(cell):
         try:
             return int(cell) if column.type_name != "double" else Decimal(cell)
         except (ValueError, InvalidOperation):
@@ -206,6 +222,11 @@ def _of_cell(column: Column, cell: str) -> Any:
     if column.type_name == "timestamp" and cell.lstrip("-").isdecimal():
         return int(cell) if len(cell) <= _MOST_DIGITS else cell
     return cell
+
+
+def _is_plain(number: str) -> bool:
+    """Say whether a number has none of what Python alone reads: 1_000, other scripts' digits."""
+    return number.isascii() and "_" not in number
 
 
 def _value(column: Column, found: Any) -> Any:
@@ -228,7 +249,11 @@ def _shortened(found: Any) -> str:
 
 
 def _string(_: Column, found: Any) -> str | None:
-    return found if isinstance(found, str) else None
+    if isinstance(found, uuid.UUID):
+        return str(found)
+    # JSON can escape half of a pair of surrogates, which no UTF-8 can hold.
+    is_text = isinstance(found, str) and _HALVES.search(found) is None
+    return found if is_text else None
 
 
 def _boolean(_: Column, found: Any) -> bool | None:
@@ -247,7 +272,7 @@ def _double(_: Column, found: Any) -> float | None:
         return None
     try:
         value = float(found)
-    except OverflowError:
+    except (OverflowError, ValueError):  # sNaN is a Decimal, and no float
         return None
     return value if math.isfinite(value) else None
 
@@ -256,6 +281,8 @@ def _decimal(column: Column, found: Any) -> Decimal | None:
     if not isinstance(found, int | str | Decimal) or isinstance(found, bool):
         return None
     digits, scale = column.digits
+    if isinstance(found, str) and not _is_plain(found):
+        return None
     try:
         given = Decimal(found)
         if not given.is_finite() or given.adjusted() >= digits - scale:

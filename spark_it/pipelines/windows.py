@@ -22,7 +22,12 @@ from wirebroker.pipelines.pipeline import Pipeline
 from wirebroker.pipelines.placed_batches import PlacingTask
 from wirebroker.pipelines.placed_rows import COLUMNS
 from wirebroker.pipelines.positions import end_offsets
-from wirebroker.pipelines.source_table import SourceWish, stream_of, table_of
+from wirebroker.pipelines.source_table import (
+    SourceWish,
+    check_directories,
+    stream_of,
+    table_of,
+)
 from wirebroker.pipelines.sql_columns import sql_schema
 from wirebroker.pipelines.typed_rows import parse_schema
 from wirebroker.pipelines.window_rows import WindowPlacer
@@ -59,7 +64,7 @@ class WindowsJob:
     table: str = setting("text", "a compacted topic, joined by its records' keys; none: none", "")
     table_schema: dict[str, Any] = setting("table", "the columns of its values: name = type", {})
     parquet: str | None = setting("path", "a folder for the windows as well, batch by batch", None)
-    path: str = setting("text", "log directories to read instead of the broker", "")
+    path: str = setting("paths", "log directories to read instead of the broker", "")
     partitions: int = setting("count", "of the topic, where it is made", 1)
     records_per_batch: int = setting("count", "how many offsets make a batch at most", 1_000_000)
     every: float | None = setting(
@@ -95,11 +100,13 @@ class Windows(Pipeline[WindowsJob]):
             raise JobFileError(f"a window would have {', '.join(sorted(twice))} twice")
         if target.topic in (job.source, job.table):
             raise JobFileError(f"topic = {target.topic!r} is a topic that the job reads, too")
+        check_directories(Windows.source_of(job, target))
 
     @staticmethod
     def source_of(job: WindowsJob, target: Target) -> SourceWish:
         """Return where the records come from."""
-        return SourceWish(target.kafka["bootstrap.servers"], job.path, job.reader)
+        topics = (job.source, job.table) if job.table else (job.source,)
+        return SourceWish(target.kafka["bootstrap.servers"], job.path, job.reader, topics)
 
     def start(self, handle: Callable[[DataFrame, int], None]) -> StreamingQuery:
         """Start the query.

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from wirebroker.codecs.records.batch import BatchHeader
-    from wirebroker.codecs.records.columns import BytesColumn, HeadersColumn
+    from wirebroker.codecs.records.columns import BytesColumn, Column, HeadersColumn
     from wirebroker.segments.offset_ranges import RowRange
     from wirebroker.segments.row_scan import ScannedRows
 
@@ -65,7 +65,7 @@ def _column(field: pa.Field, rows: ScannedRows, piece: RowRange) -> pa.Array:
     return _of_batches(field.name, rows).cast(field.type)
 
 
-def _numbers(data: bytes, kind: pa.DataType, count: int) -> pa.Array:
+def _numbers(data: Column, kind: pa.DataType, count: int) -> pa.Array:
     return pa.Array.from_buffers(kind, count, [None, pa.py_buffer(data)])
 
 

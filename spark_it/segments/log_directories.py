@@ -10,9 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from wirebroker.clock import SystemClock
 from wirebroker.inspect.file_kinds import METADATA_TOPIC, partition_of
-from wirebroker.inspect.metadata_view import UnreadableMetadataError, image_of
 from wirebroker.inspect.read_only_files import ReadOnlyFiles
 from wirebroker.segments.errors import DataLossError, OptionError
 from wirebroker.segments.log_on_disk import LogOnDisk
@@ -113,6 +111,13 @@ class LogDirectories:
     def _replica_count(self, key: TopicPartition) -> int | None:
         """Return how many replicas a partition has; None if there is no telling."""
         if self._replica_counts is None or key not in self._replica_counts:
+            # At first use: half of what there is to import, and no worker needs it.
+            from wirebroker.clock import SystemClock
+            from wirebroker.inspect.metadata_view import (
+                UnreadableMetadataError,
+                image_of,
+            )
+
             try:
                 image = image_of(list(self._directories), SystemClock())
             except UnreadableMetadataError:

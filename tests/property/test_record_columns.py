@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from array import array
 from typing import TYPE_CHECKING, Any
 
@@ -9,7 +10,7 @@ import pytest
 
 from tests.property.test_hot_twins import some_payload
 from tests.support.budget import SharedBudget
-from tests.support.column_rows import rows_of
+from tests.support.column_rows import fields_of, rows_of
 from tests.support.pure_modules import pure
 from wirebroker.codecs.errors import KafkaError
 from wirebroker.codecs.records import columns
@@ -85,6 +86,46 @@ def test_columns_hold_what_single_records_hold_and_damaged_batches_leave_no_trac
         assert (ours.row_count, ours.byte_count) == (0, 0)
         assert ours.take() == reference.RecordColumns(**_ALL).take()
     assert all(counts.values()) or sum(counts.values()) < 50, counts
+
+
+def test_what_was_taken_stays_as_it_is_while_somebody_has_it(pytestconfig: pytest.Config) -> None:
+    """However many are kept, and in whatever order they are dropped and their memory used again."""
+    budget = SharedBudget(pytestconfig, seconds=1)
+    random = budget.random
+    kept_count = 0
+    for _ in budget.rounds():
+        taker = columns.RecordColumns(**_ALL)
+        kept: list[tuple[columns.TakenColumns, list[tuple[Any, ...]]]] = []
+        for _ in range(10):
+            expected: list[tuple[Any, ...]] = []
+            for _ in range(random.choice((1, 3))):
+                payload, said = a_batch(random)
+                if taker.add(payload, **said) > 0:
+                    expected += read(payload, said) or []
+            kept.append((taker.take(), expected))
+            random.shuffle(kept)
+            del kept[random.choice((0, 1, 2, 4)) :]
+            kept_count += len(kept)
+            for taken, rows in kept:
+                assert rows_of(columns.named(taken)) == rows, budget.seed
+    assert kept_count
+
+
+@pytest.mark.skipif(not columns.IS_QUICK, reason="in C alone")
+def test_memory_that_nobody_has_any_more_is_used_again() -> None:
+    taker = columns.RecordColumns(keys=False, values=True, headers=False)
+    record = encode_record(None, b"v" * 100_000, (), offset_delta=0, timestamp_delta=0)
+    said: dict[str, Any] = {"count": 1, "base_offset": 3, "base_timestamp": 9, "append_time": None}
+
+    def place_of_values() -> int:
+        taker.add(record, base_sequence=4, first_offset=0, end_offset=9, **said)
+        values = columns.named(taker.take()).values
+        assert values is not None
+        assert isinstance(values.data, bytearray)
+        assert fields_of(values) == [b"v" * 100_000]
+        return ctypes.addressof(ctypes.c_char.from_buffer(values.data))
+
+    assert len({place_of_values() for _ in range(20)}) <= 2
 
 
 @pytest.mark.parametrize("wanted", ["keys", "values", "headers"])

@@ -43,6 +43,6 @@ def fields_of(column: BytesColumn) -> list[bytes | None]:
     assert there.count(0) == column.null_count
     assert ends[-1] == len(column.data)
     return [
-        column.data[a:b] if is_there else None
+        bytes(column.data[a:b]) if is_there else None
         for (a, b), is_there in zip(pairwise(ends), there, strict=True)
     ]

@@ -154,8 +154,6 @@ def _is_transactional(records: memoryview) -> bool:
 
 
 def _support(version: int) -> Support:
-    if version >= _FIRST_ADDING_VERSION:
-        return Support.ADD_PARTITION
-    if version >= _FIRST_GENERIC_ERROR_VERSION:
-        return Support.GENERIC_ERROR
-    return Support.DEFAULT_ERROR
+    return Support.of_version(
+        version, generic_error=_FIRST_GENERIC_ERROR_VERSION, add_partition=_FIRST_ADDING_VERSION
+    )

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from wirebroker.clock import Clock
     from wirebroker.cluster.broker_lifecycle import BrokerLifecycle
     from wirebroker.cluster.controller_channel import ControllerChannel
-    from wirebroker.cluster.leader_role import IsrChange, LeaderRole
+    from wirebroker.cluster.leader_role import IsrChange
     from wirebroker.cluster.partition import Partition
 
 logger = logging.getLogger(__name__)
@@ -139,12 +139,12 @@ class IsrChanges(ControllerSender["_Batch"]):
     def _body(self, batch: _Batch, version: int) -> Mapping[str, Any]:
         lifecycle = self._lifecycle
         topics: dict[bytes, list[dict[str, Any]]] = {}
-        for (topic_id, index), (partition, change) in batch.items():
+        for (topic_id, index), (_, change) in batch.items():
             if version < _FIRST_WITH_EPOCHS:
                 isr: dict[str, Any] = {"new_isr": list(change.isr)}
             else:
-                members = _with_epochs(change.isr, partition.leading, lifecycle.broker_epoch)
-                isr = {"new_isr_with_epochs": members}
+                own = lifecycle.node_id, lifecycle.broker_epoch
+                isr = {"new_isr_with_epochs": _with_epochs(change, own)}
             topics.setdefault(topic_id, []).append(
                 {
                     "partition_index": index,
@@ -162,15 +162,13 @@ class IsrChanges(ControllerSender["_Batch"]):
         }
 
 
-def _with_epochs(
-    isr: Iterable[int], leading: LeaderRole | None, broker_epoch: int
-) -> list[dict[str, int]]:
-    """Name members with the incarnation that has fetched (KIP-903); -1 is not compared."""
-    epochs: dict[int, int] = {}
-    if leading is not None:  # else another leads by now, and it will be refused
-        epochs = {each: follower.broker_epoch for each, follower in leading.followers.items()}
-        epochs[leading.leader] = broker_epoch
-    return [{"broker_id": each, "broker_epoch": epochs.get(each, -1)} for each in isr]
+def _with_epochs(change: IsrChange, own: tuple[int, int]) -> list[dict[str, int]]:
+    """Name members with the incarnation that had caught up (KIP-903); -1 is not compared.
+
+    However often it is asked: a follower that comes back meanwhile may have lost everything.
+    """
+    epochs = {**change.broker_epochs, own[0]: own[1]}
+    return [{"broker_id": each, "broker_epoch": epochs.get(each, -1)} for each in change.isr]
 
 
 def _take(partition: Partition, change: IsrChange, result: Any) -> bool:

@@ -42,6 +42,8 @@ class IsrChange(NamedTuple):
     leader_epoch: int
     # The change is refused unless this is still the newest.
     partition_epoch: int
+    # Whose lives are meant, by followers' node ids: one that comes back may have lost everything.
+    broker_epochs: dict[int, int]
 
 
 class LeaderRole(Role):
@@ -195,7 +197,8 @@ class LeaderRole(Role):
         # In the order of the assignment, as Kafka's leaders name them.
         wanted = tuple(each for each in self.replicas if each in isr)
         assert len(wanted) == len(isr), f"{isr} of {self.replicas}"
-        self.change = IsrChange(wanted, self.leader_epoch, self.partition_epoch)
+        meant = {each: follower.broker_epoch for each, follower in self.followers.items()}
+        self.change = IsrChange(wanted, self.leader_epoch, self.partition_epoch, meant)
         self.maximal_isr = tuple(each for each in self.replicas if each in {*self.isr, *wanted})
         self.check()
         return self.change

@@ -46,6 +46,13 @@ class Support(Enum):
     GENERIC_ERROR = 1
     ADD_PARTITION = 2
 
+    @classmethod
+    def of_version(cls, version: int, *, generic_error: int, add_partition: int) -> Support:
+        """Return what the version of a request tells; both others are the first that do."""
+        if version >= add_partition:
+            return cls.ADD_PARTITION
+        return cls.GENERIC_ERROR if version >= generic_error else cls.DEFAULT_ERROR
+
 
 class TransactionVerifier:
     """Asks the transaction coordinator whether a batch may go into a partition."""

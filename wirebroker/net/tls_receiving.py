@@ -124,5 +124,7 @@ class TlsReceiving:
         if not count and not engine.is_at_end:
             with contextlib.suppress(BlockingIOError, InterruptedError):  # nothing has come
                 count = engine.receive(self.take(RECORD_BYTES), look)
+        if engine.said_bytes:
+            self._send_unasked()
         self._ahead = bytes(look[:count])
         return not count and engine.is_at_end

@@ -198,12 +198,16 @@ class TlsTransport(TlsReadiness):
         except TlsFailedError as error:
             self._broken(error)
             raise
-        if self._sending.has_unsent and self._writer is None:
-            self._carrier.sockets.add_writer(self._carrier.descriptor, self._on_carrier_writable)
+        self._see_to_unsent()
         self._count()
         if not count and not self._engine.is_at_end:
             raise BlockingIOError
         return count
+
+    def _see_to_unsent(self) -> None:
+        """Have what TLS itself has said leave, also if its connection has nothing to send."""
+        if self._sending.has_unsent and self._writer is None:
+            self._carrier.sockets.add_writer(self._carrier.descriptor, self._on_carrier_writable)
 
     def _broken(self, error: TlsFailedError) -> None:
         """Note what ends a connection whose peer broke TLS; said here, once."""
@@ -267,6 +271,7 @@ class TlsTransport(TlsReadiness):
         except TlsFailedError as error:
             self._broken(error)
             raise
+        self._see_to_unsent()
         self._count()
         return is_at_end
 

@@ -169,8 +169,9 @@ def _exchange(
     try:
         method = "GET" if body is None else "POST"
         connection.request(method, target, body, {"Accept": "application/json", **headers})
-        response = connection.getresponse()
-        found = response.read(_MOST_BYTES + 1)
+        # Unless it is closed the socket stays open with it, as long as anybody holds an error.
+        with connection.getresponse() as response:
+            found = response.read(_MOST_BYTES + 1)
     finally:
         watch.cancel()
     if response.status != HTTPStatus.OK:

@@ -228,7 +228,8 @@ class Broker(Lifetime, Contents):
 
         Nothing is left: connections, topics, groups, transactions and configs are those of the
         start. It listens on another port, so that a client that is still there from before
-        cannot disturb what comes; ask for `bootstrap_servers` again.
+        cannot disturb what comes; ask for `bootstrap_servers` again. A process of its own goes on,
+        unless configs differ.
 
         >>> _ = broker.produce("orders", "one")
         >>> broker.reset()

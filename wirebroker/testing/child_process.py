@@ -25,6 +25,8 @@ _HTTP: Final = "http://"
 # A cold start on a busy machine takes some seconds.
 _START_S: Final = 60.0
 _STOP_S: Final = 30.0
+# A reset takes 10 ms; who hangs is replaced.
+_RESET_S: Final = 5.0
 # What a log line takes, generously: so much of the end of the log is read for each.
 _LINE_BYTES: Final = 400
 
@@ -156,8 +158,9 @@ class ChildProcess:
         """
         if settings == self._settings:
             log_began = self._log_file.stat().st_size
-            with contextlib.suppress(ValueError, ConnectionError):
-                address = PeerAddress(**await self.carry_out("reset", {}))
+            with contextlib.suppress(ValueError, ConnectionError, TimeoutError):
+                async with asyncio.timeout(_RESET_S):
+                    address = PeerAddress(**await self.carry_out("reset", {}))
                 self._log_began = log_began
                 return address
         await self.kill()

@@ -73,7 +73,8 @@ async def fetch(member: Member, offset: int, version: int = 12, **fields: Any) -
 
 
 async def test_followers_have_what_the_leader_has_byte_for_byte(tmp_path):
-    async with Cluster(tmp_path) as cluster:
+    # Long enough for a machine with other work: nobody leaves.
+    async with Cluster(tmp_path, settings={"replica.lag.time.max.ms": "30000"}) as cluster:
         cluster.create_topic((1, 2, 3), (2, 3, 1))
         await held(cluster, 1, 2, 3)
         for number in range(20):

@@ -62,10 +62,16 @@ def _expanded(secret: bytes, seed: bytes, count: int) -> bytes:
     return found[:count]
 
 
-async def test_who_asks_for_new_keys_is_told_that_there_are_none(tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_held_up", [False, True], ids=["read", "held up by a quota"])
+async def test_who_asks_for_new_keys_is_told_that_there_are_none(
+    tmp_path: Path, *, is_held_up: bool
+) -> None:
     async with serve_tls(settings(versions=("TLSv1.2",))) as server:
         client = RenegotiatingClient(connect(server.table), client_side(tmp_path), tmp_path / "k")
         await client.shake_hands()
+        (connection,) = server.table._connections
+        if is_held_up:
+            connection.throttle(3600)
         client.take()
         client.received = b""
         client.peer.send(client.hello_again())

@@ -23,6 +23,7 @@ class _Job:
     every: float | None = setting("seconds", "how often", None)
     is_quick: bool = setting("flag", "whether", False)
     names: list[str] | None = setting("texts", "which", None)
+    logs: str = setting("paths", "where from", "")
     kafka: dict[str, Any] = setting("table", "clients", {})
 
 
@@ -45,6 +46,9 @@ def test_a_job_has_what_its_file_says_and_else_its_defaults(tmp_path):
     assert (job.kind, job.count, job.every, job.names) == ("json", 1, 1, ["x", "y"])
     wanted = {"bootstrap.servers": "b:1", "acks": "1", "tls": "true"}
     assert kafka_settings(tmp_path, job.kafka) == wanted
+    logs = load(tmp_path, 'name = "a"\nlogs = "one, /two"').logs
+    assert logs == f"{tmp_path}/one,/two"
+    assert not load(tmp_path, 'name = "a"\nlogs = ""').logs
     assert load(tmp_path, 'name = "a"\nsource = "s3a://b/in"').source == "s3a://b/in"
 
 
@@ -59,6 +63,9 @@ def test_a_job_has_what_its_file_says_and_else_its_defaults(tmp_path):
         ('name = "a"\ncount = 0', "count = 0 is not a whole number of at least 1"),
         ('name = "a"\ncount = true', "count = True is not a whole number of at least 1"),
         ('name = "a"\nevery = 0', "every = 0 is not a number of seconds above 0"),
+        ('name = "a"\nevery = inf', "every = inf is not a number of seconds above 0"),
+        ('name = ""', "name is empty: its name"),
+        ('name = "a"\nsource = ""', "source is empty"),
         ('name = "a"\nis_quick = 1', "is_quick = 1 is not true or false"),
         ('name = "a"\nnames = [1]', "names = [1] is not a list of texts"),
         ('name = "a"\nkafka = []', "kafka = [] is not a table"),

@@ -51,6 +51,10 @@ def test_a_function_returns_none_one_or_many():
         (lambda _: "x", "the function returned str: None, the record, or a list of them"),
         (lambda record: record._replace(value="x"), "the value returned is str, not bytes"),
         (lambda record: [record, 7], "the function returned list"),
+        (lambda record: record._replace(headers=[("h", "x")]), "not pairs of str and bytes"),
+        (lambda record: record._replace(headers=[(b"h", b"x")]), "not pairs of str and bytes"),
+        (lambda record: record._replace(timestamp="now"), "the timestamp returned is 'now'"),
+        (lambda record: record._replace(timestamp=-2), "the timestamp returned is -2"),
     ],
 )
 def test_what_a_function_fails_for_is_a_dead_letter_or_the_end(function, reason):

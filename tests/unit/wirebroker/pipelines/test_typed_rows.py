@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import datetime
 import json
+import uuid
 from decimal import Decimal
 
 import pytest
@@ -84,6 +85,8 @@ def test_a_line_of_json_is_typed_and_written_in_the_schemas_order():
         (b'{"id": 1, "day": "2026-02-30"}', "field day is no date: '2026-02-30'"),
         (b'{"id": 1, "at": 1e20}', "field at is no timestamp"),
         (b'{"id": 1, "at": 99999999999999999}', "field at is no timestamp"),
+        (b'{"id": 1, "who": "\\ud83d"}', "field who is no string: '\\ud83d'"),
+        (b'{"id": 1, "price": "1_0"}', "field price is no decimal: '1_0'"),
         (b"\xff{}", "is no UTF-8: invalid start byte at byte 0"),
     ],
 )
@@ -113,9 +116,36 @@ def test_csv_is_read_by_the_same_schema():
         b"x;;;;;;;": "field id is no long: 'x'",
         b";;;;;;;": "field id is missing",
         b"1;;;yes;;;;": "field is_new is no boolean: 'yes'",
+        b"1_000;;;;;;;": "field id is no long: '1_000'",
+        "\u0661;;;;;;;".encode(): "field id is no long: '\u0661'",
+        b"1;;;;snan;;;": "field weight is no double: sNaN",
+        ";".join(reversed(SCHEMA)).encode(): "has the columns' names in another order",
     }.items():
         with pytest.raises(BadRowError, match=reason):
             reader.from_csv(line)
+
+
+@pytest.mark.parametrize("line", ["a,b", '"a","b"', "a, b", "A,B\r", '\ufeff"a",b'])
+def test_a_line_of_titles_is_no_row_however_it_is_written(line):
+    reader = RowReader(parse_schema({"a": "string", "b": "string"}))
+    assert reader.from_csv(line.encode()) is None
+
+
+def test_a_mark_of_the_byte_order_belongs_to_no_field():
+    reader = RowReader(parse_schema({"id": "long"}))
+    assert reader.from_csv("\ufeff1".encode()) == {"id": 1}
+    assert reader.from_json('\ufeff{"id": 1}'.encode()) == {"id": 1}
+
+
+def test_a_cell_may_be_as_large_as_a_record():
+    reader = RowReader(parse_schema({"text": "string"}))
+    assert reader.from_csv(b"x" * 900_000) == {"text": "x" * 900_000}
+
+
+def test_a_uuid_of_avro_is_a_string():
+    reader = RowReader(parse_schema({"id": "string"}))
+    found = {"id": uuid.UUID(int=1)}
+    assert reader.from_fields(found) == {"id": "00000000-0000-0000-0000-000000000001"}
 
 
 def test_fields_beyond_the_schema_may_be_left_out():
@@ -131,13 +161,26 @@ def test_a_type_that_there_is_not_is_told(text):
         parse_schema({})
 
 
-@given(st.binary(max_size=60))
+_CELL = st.sampled_from(["", "1", "snan", "inf", "1e999", "1_0", "x", "2026-01-31"])
+
+
+@given(
+    st.binary(max_size=60)
+    | st.lists(_CELL | st.text(max_size=5), min_size=8, max_size=8).map(
+        lambda cells: ",".join(cells).encode(errors="replace")
+    )
+    | st.dictionaries(st.sampled_from([*SCHEMA]), _CELL | st.text() | st.just("\ud800")).map(
+        lambda found: json.dumps({"id": 1, **found}).encode()
+    )
+)
 def test_whatever_a_line_holds_it_is_a_row_or_has_a_reason(line):
     for read in (READER.from_json, READER.from_csv):
         row = None
         with contextlib.suppress(BadRowError):
             row = read(line)
-        assert row is None or list(row) == list(SCHEMA)
+        if row is not None:
+            assert list(row) == list(SCHEMA)
+            assert READER.from_json(json_of(row)) == row
 
 
 @given(

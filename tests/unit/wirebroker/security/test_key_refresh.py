@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import ssl
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from time import monotonic
 from typing import TYPE_CHECKING, Any
@@ -179,3 +180,25 @@ def test_an_answer_has_bounds_and_nobody_is_redirected() -> None:
             ask(address._replace(answer_s=0.3), headers={})
         eventually(lambda: len(web.asked) == 3)
         assert [each.path for each in web.asked] == ["/keys"] * 3
+
+
+def test_an_answer_that_is_none_leaves_nothing_open() -> None:
+    """Whoever keeps the error, such as a log, keeps no connection."""
+    with socket.create_server(("127.0.0.1", 0)) as listening, ThreadPoolExecutor(1) as pool:
+        listening.settimeout(10)
+
+        def serve() -> bytes:
+            peer, _ = listening.accept()
+            with peer:
+                peer.settimeout(10)
+                peer.recv(10_000)
+                peer.sendall(b"HTTP/1.0 503 later\r\n\r\nnobody knows how long this is")
+                peer.shutdown(socket.SHUT_WR)
+                return peer.recv(1)
+
+        rest = pool.submit(serve)
+        url = f"http://127.0.0.1:{listening.getsockname()[1]}/keys"
+        with pytest.raises(WebError, match="answers 503") as kept:
+            ask(WebAddress(url, None, 10, 10), headers={})
+        assert rest.result() == b""
+        assert kept.value.passes

@@ -6,6 +6,8 @@ import asyncio
 import contextlib
 import datetime
 import logging
+import os
+import signal
 import socket
 import threading
 import time
@@ -20,7 +22,7 @@ from wirebroker.clock import SystemClock
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.config import ConfigError, StartError
 from wirebroker.net.client.settings import PeerAddress
-from wirebroker.testing import Broker, KafkaError
+from wirebroker.testing import Broker, KafkaError, child_process
 from wirebroker.testing.held_ports import HeldPorts
 
 
@@ -262,6 +264,18 @@ def test_a_reset_in_a_process_of_its_own_starts_no_other_unless_configs_change()
         broker.produce("orders", "one")
         assert broker.topics() == {"orders": 2}
         assert process_of(broker) != process
+
+
+def test_a_process_that_hangs_or_has_ended_is_replaced_by_a_reset(monkeypatch):
+    monkeypatch.setattr(child_process, "_RESET_S", 0.1)
+    with Broker.spawn() as broker:
+        for end in (signal.SIGSTOP, signal.SIGKILL):
+            process = process_of(broker)
+            os.kill(process, end)
+            broker.reset()
+            assert process_of(broker) != process
+            broker.produce("orders", "one")
+            assert broker.topics() == {"orders": 1}
 
 
 def test_nobody_is_the_first_who_needs_an_internal_topic(fragile):

@@ -13,12 +13,20 @@ import pytest
 
 @pytest.fixture
 def run_pytest(tmp_path):
-    def run(source, *arguments):
+    def run(source, *arguments, plugins=None):
+        """Run a file of tests, with what is installed, or with these plugins beside our own.
+
+        Other people's take half of such a run.
+        """
         (tmp_path / "test_it.py").write_text(textwrap.dedent(source))
         command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-W", "error"]
         command += ["--strict-markers", "-q", *arguments]
         ours = {"PYTEST_ADDOPTS", "PYTEST_XDIST_WORKER", "PYTEST_XDIST_WORKER_COUNT"}
         environment = {name: value for name, value in os.environ.items() if name not in ours}
+        if plugins is not None:
+            environment["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
+            for plugin in ("wirebroker.testing.plugin", *plugins):
+                command += ["-p", plugin]
         done = subprocess.run(
             command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
         )
@@ -112,7 +120,8 @@ def test_a_marker_with_other_arguments_is_an_error(run_pytest):
         class Test:
             @pytest.mark.wirebroker("orders")
             def test_it(self): ...
-        """
+        """,
+        plugins=(),
     )
     assert outcomes(said) == {"error": 2}, said
     assert said.count("TypeError: write @pytest.mark.wirebroker(topics=None, config=None)") >= 2
@@ -130,7 +139,8 @@ def test_the_report_of_a_failure_shows_what_the_brokers_have_logged(run_pytest):
         def test_several(wirebroker_session, wirebroker_factory, wirebroker):
             wirebroker_factory(own_process=True).produce("second", "one")
             assert False
-        """
+        """,
+        plugins=(),
     )
     assert outcomes(said) == {"failed": 3}, said
     without, one, several = re.split(r"^_+ test_\w+ _+$", said, flags=re.MULTILINE)[1:]
@@ -155,6 +165,7 @@ def test_processes_of_xdist_do_not_disturb_each_other(run_pytest):
         """,
         "-n",
         "2",
+        plugins=("xdist",),
     )
     assert outcomes(said) == {"passed": 12}, said
 

@@ -10,7 +10,7 @@ from wirebroker.config import Config, StartError
 from wirebroker.config.authorizer import STANDARD
 from wirebroker.config.listeners import controller_listeners_of, to_controllers
 from wirebroker.config.sources import load_config
-from wirebroker.workers.orders import Order, Orders
+from wirebroker.workers.orders import Order, Orders, Ports
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -34,7 +34,12 @@ class ScriptedPorts:
 
 
 def orders_of(
-    data: Path, count: int, *taken: int, port: int | None = None, **settings: str
+    data: Path,
+    count: int,
+    *taken: int,
+    port: int | None = None,
+    ports: Ports | None = None,
+    **settings: str,
 ) -> list[Order]:
     flags = {name.replace("_", "."): value for name, value in settings.items()}
     arguments: dict[str, Any] = {
@@ -51,7 +56,7 @@ def orders_of(
         flags=flags,
         file=None,
         data_directory=str(data),
-        ports=ScriptedPorts(*taken),
+        ports=ports or ScriptedPorts(*taken),
     )
     return [orders.first(), *(orders.member(worker) for worker in range(2, count + 1))]
 

@@ -1,0 +1,72 @@
+"""Workers whose clients are held to ACLs: they reach their controller, and nobody else does."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+from tests.support.ports import free_port
+from tests.support.raw_client import RawClient
+from tests.support.sasl_clients import log_in_plain
+from tests.support.servers import PATIENCE_S, broker_of, until
+from tests.unit.wirebroker.workers.test_orders import AUTHORIZED, orders_of
+from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.config.sources import load_config
+from wirebroker.server import Server
+from wirebroker.workers.running import MachinePorts
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from wirebroker.workers.orders import Order
+
+
+def server_of(order: Order) -> Server:
+    data = order.data_directory
+    config = load_config(file=None, environment={}, flags=order.flags, data_directory=data)
+    return Server(config)
+
+
+def active_brokers(server: Server) -> set[int]:
+    brokers = broker_of(server).metadata.image.brokers
+    return {node_id for node_id, broker in brokers.items() if broker.is_active}
+
+
+async def is_served(address: tuple[str, int], password: str | None = None) -> bool:
+    """Tell whether a controller's listener lets somebody look at its cluster."""
+    client = await RawClient.connect(address)
+    try:
+        if password is not None:
+            await log_in_plain(client, "worker", password)
+        answer = await client.ask(ApiKey.DESCRIBE_CLUSTER, 1, {"endpoint_type": 2})
+    except (ConnectionError, asyncio.IncompleteReadError):
+        return False
+    finally:
+        await client.close()
+    return not answer.error_code
+
+
+async def test_workers_with_an_authorizer_are_a_cluster_that_nobody_else_controls(
+    tmp_path: Path,
+) -> None:
+    settings: dict[str, Any] = {
+        "listeners": f"PLAINTEXT://127.0.0.1:{free_port()}",
+        "broker.heartbeat.interval.ms": "200",
+        "connection.failed.authentication.delay.ms": "1",
+        **AUTHORIZED,
+    }
+    orders = orders_of(tmp_path, 2, ports=MachinePorts(), **settings)
+    servers: list[Server] = []
+    try:
+        async with asyncio.timeout(PATIENCE_S):
+            for order in orders:
+                servers.append(server_of(order))
+                await servers[-1].start()
+            await until(lambda: active_brokers(servers[1]) == {1, 2})
+            (controller,) = servers[0].controllers
+            address = controller.host, controller.port
+            assert not await is_served(address)
+            assert not await is_served(address, "guessed")
+    finally:
+        for server in reversed(servers):
+            await server.stop()
