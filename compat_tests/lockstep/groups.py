@@ -10,48 +10,29 @@ others behind; which protocol wins a tied vote.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from compat_tests.lockstep.steps import Expression, begin, call, command
-from compat_tests.lockstep.topics import Topics
+from compat_tests.lockstep.group_requests import (
+    FIRST_STATIC,
+    FIRST_STATIC_JOIN,
+    Group,
+    GroupRequests,
+    Member,
+)
+from compat_tests.lockstep.steps import begin, command
 from wirebroker.codecs.api_keys import ApiKey
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from compat_tests.lockstep.kind import Asking, Moves
+    from compat_tests.lockstep.kind import Moves
     from compat_tests.lockstep.steps import Answer
 
-_TIMEOUT_MS = 300_000  # nobody is removed during a run
 _MOST_MEMBERS = 3
 _FIRST_ASKING_FOR_IDS = 4
-_FIRST_STATIC_JOIN = 5
-_FIRST_STATIC = 3  # of Heartbeat, LeaveGroup and SyncGroup
 
 
-@dataclass(slots=True)
-class Member:
-    """A member as its client knows it; its connection has a name of its own."""
-
-    connection: str
-    instance: str | None
-    topics: tuple[str, ...]  # it subscribes to
-    member_id: Expression | str = ""
-
-
-@dataclass(slots=True)
-class Group:
-    """A group as the generator knows it."""
-
-    group_id: str
-    generation: int = -1
-    leader: Expression | str = ""
-    is_synced: bool = False  # else the leader's SyncGroup is due, if there are members
-    members: list[Member] = field(default_factory=list)
-
-
-class Groups(Topics):
+class Groups(GroupRequests):
     """Steps about classic groups."""
 
     name = "groups"
@@ -133,7 +114,7 @@ class Groups(Topics):
         name = f"member{self._made}"
         instance = f"{self.prefix}i{self._made}" if self.maybe(0.3) else None
         member = Member(name, instance, self._subscription())
-        lowest = _FIRST_STATIC_JOIN if instance else 0
+        lowest = FIRST_STATIC_JOIN if instance else 0
         version = self.version(ApiKey.JOIN_GROUP, lowest)
         if version >= _FIRST_ASKING_FOR_IDS and instance is None:
             answer = yield from self._send_join(group, member, version)
@@ -329,7 +310,7 @@ class Groups(Topics):
                 fields[self.random.choice(("protocol_type", "protocol_name"))] = "another"
                 yield from self.ask(ApiKey.SYNC_GROUP, fields, version=5, to="third")
                 return
-        version = self.version(ApiKey.SYNC_GROUP, _FIRST_STATIC if member.instance else 0)
+        version = self.version(ApiKey.SYNC_GROUP, FIRST_STATIC if member.instance else 0)
         yield from self.ask(ApiKey.SYNC_GROUP, fields, version=version, to="third")
 
     def wrong_leave(self) -> Moves:
@@ -457,103 +438,6 @@ class Groups(Topics):
         group.generation = answer.number("generation_id")
         group.leader = answer.name("leader", "M") or group.leader
 
-    # -- requests ----------------------------------------------------------------------------
-
-    def _join_fields(self, group: Group, member: Member) -> dict[str, Any]:
-        metadata = call("subscription", *member.topics)
-        return {
-            "group_id": group.group_id,
-            "session_timeout_ms": _TIMEOUT_MS,
-            "rebalance_timeout_ms": _TIMEOUT_MS,
-            "member_id": member.member_id,
-            "group_instance_id": member.instance,
-            "protocol_type": "consumer",
-            "protocols": [
-                {"name": "range", "metadata": metadata},
-                {"name": "roundrobin", "metadata": metadata},
-            ],
-            "reason": None,
-        }
-
-    def _join_version(self, member: Member) -> int:
-        return self.version(ApiKey.JOIN_GROUP, _FIRST_STATIC_JOIN if member.instance else 0)
-
-    def _send_join(self, group: Group, member: Member, version: int) -> Asking[Answer]:
-        fields = self._join_fields(group, member)
-        answer = yield from self.ask(
-            ApiKey.JOIN_GROUP, fields, version=version, to=member.connection
-        )
-        return answer
-
-    def _begin_join(self, group: Group, member: Member, version: int) -> Any:
-        fields = self._join_fields(group, member)
-        return begin(ApiKey.JOIN_GROUP, version, fields, name=member.connection)
-
-    def _sync_version(self, member: Member) -> int:
-        return self.version(ApiKey.SYNC_GROUP, _FIRST_STATIC if member.instance else 0)
-
-    def _sync_fields(self, group: Group, member: Member) -> dict[str, Any]:
-        assignments = []
-        if member.member_id == group.leader:
-            assignments = [
-                {"member_id": each.member_id, "assignment": b"%d" % number}
-                for number, each in enumerate(group.members)
-            ]
-        return {
-            "group_id": group.group_id,
-            "generation_id": group.generation,
-            "member_id": member.member_id,
-            "group_instance_id": member.instance,
-            "protocol_type": "consumer",
-            "protocol_name": "range",
-            "assignments": assignments,
-        }
-
-    def _send_sync(self, group: Group, member: Member) -> Asking[Answer]:
-        fields = self._sync_fields(group, member)
-        answer = yield from self.ask(
-            ApiKey.SYNC_GROUP,
-            fields,
-            version=self._sync_version(member),
-            to=member.connection,
-        )
-        return answer
-
-    def _send_leave(self, group: Group, member: Member) -> Moves:
-        by_instance = member.instance is not None and self.maybe(0.5)
-        identity = {
-            "member_id": "" if by_instance else member.member_id,
-            "group_instance_id": member.instance,
-            "reason": self.random.choice((None, "done")),
-        }
-        request = {
-            "group_id": group.group_id,
-            "member_id": member.member_id,
-            "members": [identity],
-        }
-        version = self.version(ApiKey.LEAVE_GROUP, _FIRST_STATIC if member.instance else 0)
-        yield from self.ask(ApiKey.LEAVE_GROUP, request, version=version)
-
-    def _beat(self, group: Group, member: Member) -> Moves:
-        request = {
-            "group_id": group.group_id,
-            "generation_id": self._generation(group),
-            "member_id": member.member_id,
-            "group_instance_id": member.instance,
-        }
-        version = self.version(ApiKey.HEARTBEAT, _FIRST_STATIC if member.instance else 0)
-        yield from self.ask(ApiKey.HEARTBEAT, request, version=version)
-
-    def _all_offsets(self, group: Group, version: int | None = None) -> Moves:
-        if version is None:
-            version = self.version(ApiKey.OFFSET_FETCH, 2)
-        request = {
-            "group_id": group.group_id,
-            "topics": None,
-            "groups": [{"group_id": group.group_id, "topics": None}],
-        }
-        yield from self.ask(ApiKey.OFFSET_FETCH, request, version=version)
-
     # -- choices -----------------------------------------------------------------------------
 
     def _group(self) -> Group:
@@ -581,8 +465,3 @@ class Groups(Topics):
             return self.random.choice(group.members)
         instance = self.random.choice((None, None, "unknown"))
         return Member("third", instance, (), "nobody")
-
-    def _generation(self, group: Group) -> int:
-        if self.maybe(0.85):
-            return group.generation
-        return group.generation + self.random.choice((-1, 1))

@@ -191,6 +191,8 @@ class ReplicaWorld:
         self.doubled_rate = self.random.choice([0.0, 0.2])
         self.late_rate = self.random.choice([0.0, 0.8])
         self.upset_rate = self.random.choice([0.0, 0.5])
+        # Whether those outside the ISRs die first, and lose what was not synced.
+        self.is_hard_on_outsiders = False
         self.loop.slow_jobs = self.random.choice([0.03, 0.03, 0.3])
         self.acknowledged: dict[tuple[int, int], bytes] = {}
         self.deaths = 0
@@ -298,8 +300,10 @@ class ReplicaWorld:
     def _misfortune(self) -> None:
         choice = self.random.random()
         if choice < 0.4 and self._victim.done():
-            befall = self._die if choice < 0.25 else self._freeze
-            self._victim = self.loop.create_task(befall(self.random.choice(list(self.node_ids))))
+            outsiders = self._outsiders() if self.is_hard_on_outsiders else []
+            befall = self._die if choice < 0.25 or outsiders else self._freeze
+            victim = self.random.choice(outsiders or list(self.node_ids))
+            self._victim = self.loop.create_task(befall(victim))
         elif choice < 0.7:
             self.blocked.add(frozenset(self.random.sample(list(self.node_ids), 2)))
         elif choice < 0.85:
@@ -311,13 +315,18 @@ class ReplicaWorld:
             if able:
                 self.cluster.elect(self.random.choice(able), index=index)
 
+    def _outsiders(self) -> list[int]:
+        """Return the nodes that are in no ISR."""
+        states = [self.cluster.state(index) for index in range(_PARTITIONS)]
+        return [each for each in self.node_ids if all(each not in one.isr for one in states)]
+
     async def _die(self, node_id: int) -> None:
         self.deaths += 1
         self._bury(node_id)
         await pause(self.random.choice([0.0, 0.5, 3.0]))
         self.cluster.fence(node_id)
-        states = [self.cluster.state(index) for index in range(_PARTITIONS)]
-        if all(node_id not in each.isr for each in states) and self.random.random() < 0.5:
+        is_outside = node_id in self._outsiders()
+        if is_outside and (self.is_hard_on_outsiders or self.random.random() < 0.5):
             self.disks[node_id] = crash(self.disks[node_id], CrashKind.SYNCED, self.random)
         await pause(self.random.choice([0.0, 0.5, 5.0]))
         await self._start(node_id)

@@ -49,18 +49,22 @@ def test_what_is_acknowledged_is_in_all_replicas_in_every_schedule(
         )
 
 
-def _first_failure(first_seed: int = 0, *, is_late: bool = False) -> str:
+def _first_failure(
+    first_seed: int = 0, *, is_late: bool = False, is_hard_on_outsiders: bool = False
+) -> str:
     """Return what the first schedule that fails says.
 
     Args:
         first_seed: Where a schedule is near that fails: else a minute may go by.
         is_late: What leaders ask of the controller comes again when it is long over, and who joins
             an ISR leads at once: some schedules are so, and these mistakes show in no other.
+        is_hard_on_outsiders: Who is in no ISR dies first, and comes back without what it had.
     """
     for seed in range(first_seed, first_seed + 400):
         world = ReplicaWorld(seed)
         if is_late:
             world.late_rate, world.upset_rate = 0.8, 1.0
+        world.is_hard_on_outsiders = is_hard_on_outsiders
         try:
             world.run()
         except AssertionError as error:
@@ -111,4 +115,4 @@ def test_a_controller_that_does_not_fence_former_lives_of_followers_is_seen() ->
         return _JUDGE(leader, wanted, [(each, -1) for each, _ in isr], partition, image)
 
     with mock.patch.object(alter_partition, "_judge", of_any_life):
-        assert _first_failure(130, is_late=True)
+        assert _first_failure(90, is_late=True, is_hard_on_outsiders=True)

@@ -1,6 +1,7 @@
 """A Fetch that waits for more: told of the growth of its partitions, it counts what there is.
 
-A Fetch for which any record is enough is told of each advance of its partitions. One that wants
+A Fetch for which any record is enough is told of each advance of its partitions; a follower's of
+appends alone, since a new high watermark answers it no more than in Kafka. One that wants
 many bytes is called when they may be there, and looks at what has grown, nothing else; only when
 enough has come, something is wrong or time is over is everything read again.
 
@@ -25,7 +26,7 @@ from typing import TYPE_CHECKING
 from wirebroker.fetch_sessions import records_length
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
 
     from wirebroker.api.partition_reads import PartitionReads
     from wirebroker.clock import Steps
@@ -80,7 +81,7 @@ class FetchWait:
             self._callbacks.append(callback)
             self._noted.append(0)
             self._note(number)
-            partition.watch(callback)
+            self._reads.watch(partition, callback)
             yield
         self._woken.update(self._reads.grown_meanwhile())
 
@@ -113,6 +114,8 @@ class FetchWait:
                 if self._share:
                     self._count_all()
                 woken, self._woken = self._woken, set()
+                if woken and reads.wants_any_news:
+                    return True
                 for number in woken:
                     has_changed = True
                     self._note(number)
@@ -128,6 +131,7 @@ class FetchWait:
                 if is_over or (has_changed and total >= reads.min_bytes):
                     return has_changed
                 if not self._woken:
+                    self._watch_anew(woken)
                     self._wait_for(max(0, reads.min_bytes - total))
                     self._wakening = self._loop.create_future()
                     await self._wakening
@@ -135,6 +139,12 @@ class FetchWait:
             timer.cancel()
 
     # -- who calls when ----------------------------------------------------------------------
+
+    def _watch_anew(self, told: Collection[int]) -> None:
+        """Watch those that have called, where one is called only once."""
+        if self._reads.is_told_once:
+            for number in told:
+                self._reads.watch(self._reads.found[number][1], self._callbacks[number])
 
     def _wait_for(self, missing: int) -> None:
         """Have nobody wake this before so much may have come."""
@@ -156,7 +166,7 @@ class FetchWait:
             partition.watch_growth(callback, up_to_bytes=self._noted[number] + self._share)
         else:
             partition.unwatch(callback)
-            partition.watch(callback)
+            self._reads.watch(partition, callback)
 
     def _note(self, number: int) -> int:
         """Remember how far a partition has come; return by how much it has grown."""

@@ -11,7 +11,7 @@ from wirebroker.api.partition_reads import PartitionReads
 from wirebroker.fetch_sessions import records_length
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from wirebroker.broker import Broker
     from wirebroker.cluster.partition import Partition
@@ -59,6 +59,20 @@ class FollowerReads(PartitionReads):
             for number, (_, partition) in enumerate(self.found)
             if partition in ends and partition.log.log_end_offset > ends[partition]
         ]
+
+    @property
+    def wants_any_news(self) -> bool:
+        """Say yes where a byte is enough: it is told of appends alone."""
+        return self.min_bytes <= 1 and not self._quota.is_set
+
+    @property
+    def is_told_once(self) -> bool:
+        """Say yes: until it has fetched, nothing more is news."""
+        return True
+
+    def watch(self, partition: Partition, on_growth: Callable[[], None]) -> None:
+        """Call back when there is more in the log; what is committed the next answer tells."""
+        partition.watch_append(on_growth)
 
     def leaders(self) -> set[int]:
         """Return none: it knows them from the metadata."""

@@ -35,7 +35,7 @@ from wirebroker.storage.files import FileSlice
 from wirebroker.storage.log.read import aborted_in
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from wirebroker.authorization.access import Asking
     from wirebroker.broker import Broker
@@ -254,6 +254,20 @@ class PartitionReads:
         if result.diverging_epoch is not None or self._is_of_old_segment(partition, result):
             return None
         return records_length(result)
+
+    @property
+    def wants_any_news(self) -> bool:
+        """Say whether whatever it is told of is worth an answer: nothing has to be counted."""
+        return False
+
+    @property
+    def is_told_once(self) -> bool:
+        """Say whether who watches is told of the next growth alone."""
+        return False
+
+    def watch(self, partition: Partition, on_growth: Callable[[], None]) -> None:
+        """Call back when there is more to be seen."""
+        partition.watch(on_growth)
 
     def sees_all(self, log: Log) -> bool:
         """Say whether this reader sees all that a log has, and is told of it as it is committed."""

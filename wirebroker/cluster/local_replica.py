@@ -54,6 +54,7 @@ class LocalReplica:
 
     __slots__ = (
         "_append_lock",
+        "_append_watchers",
         "_commit_watch",
         "_growth",
         "_owed",
@@ -84,6 +85,7 @@ class LocalReplica:
         self._owed: CommitQueue | None = None
         # In the order in which they came.
         self._watchers: dict[Callable[[], None], None] = {}
+        self._append_watchers: dict[Callable[[], None], None] | None = None
 
     def __str__(self) -> str:
         return f"{self.topic}-{self.index}"
@@ -176,10 +178,21 @@ class LocalReplica:
     def unwatch(self, on_advance: Callable[[], None]) -> None:
         """End what any of the others began, if there is one."""
         self._watchers.pop(on_advance, None)
+        if self._append_watchers is not None:
+            self._append_watchers.pop(on_advance, None)
         if self._growth is not None:
             self._growth.discard(on_advance)
         if self._commit_watch is not None:
             self._commit_watch.discard(on_advance)
+
+    def watch_append(self, on_append: Callable[[], None]) -> None:
+        """Call back once when the leader has more in its log, committed or not.
+
+        Like all watchers it is called when the partition goes, too.
+        """
+        if self._append_watchers is None:
+            self._append_watchers = {}
+        self._append_watchers[on_append] = None
 
     def watch_growth(self, on_growth: Callable[[], None], *, up_to_bytes: int) -> None:
         """Call back once when records are committed and `log.appended_bytes` is as large.
@@ -206,12 +219,13 @@ class LocalReplica:
     @property
     def watcher_count(self) -> int:
         """How many wait for news."""
-        waiting = (self._growth, self._commit_watch, self._owed)
+        waiting = (self._append_watchers, self._growth, self._commit_watch, self._owed)
         return len(self._watchers) + sum(len(each) for each in waiting if each is not None)
 
     def wake_watchers(self) -> None:
         """Tell all who wait to look again: the partition, its disk or the broker goes."""
         self._tell_watchers()
+        self._tell_append()
         for watch in (self._growth, self._commit_watch):
             if watch is not None:
                 for on_news in watch.take_all():
@@ -222,6 +236,14 @@ class LocalReplica:
     def _tell_watchers(self) -> None:
         for on_advance in tuple(self._watchers):
             on_advance()
+
+    def _tell_append(self) -> None:
+        """Tell followers that they may fetch more."""
+        watchers = self._append_watchers
+        if watchers:
+            self._append_watchers = {}
+            for on_append in watchers:
+                on_append()
 
     def _tell_growth(self) -> None:
         """Tell those who wait for as much as there is, or is committed, by now."""

@@ -88,6 +88,8 @@ class Partition(ReplicaStanding):
         )
         self.traffic.produce_requests += 1
         self._advance()
+        if self._append_watchers:
+            self._tell_append()
         return result
 
     def append_marker(
@@ -122,6 +124,7 @@ class Partition(ReplicaStanding):
             now_ms=now_ms,
         )
         self._advance()
+        self._tell_append()
         return result
 
     async def append_in_turn(
@@ -177,6 +180,7 @@ class Partition(ReplicaStanding):
             self.traffic.produce_requests += 1
             if self._leading is not None:  # else it counts no more, whoever waits finds out
                 self._advance()
+                self._tell_append()
             return result
 
     # -- as a follower ---------------------------------------------------------------------------
