@@ -8,6 +8,7 @@ from typing import ClassVar
 
 import pytest
 
+from tests.support.clocks import HandClock
 from tests.unit.wirebroker.network_server import Client, frame, lines, serve
 from wirebroker.clock import next_turn
 from wirebroker.net import socket_calls, transport
@@ -59,7 +60,7 @@ class Peer:
 
 
 async def test_requests_that_arrive_together_are_answered_by_two_sends():
-    async with serve() as server:
+    async with serve(clock=HandClock()) as server:
         peer = Peer(server)
         peer.sock.sendall(b"".join(frame(3, b"x" * 20, number) for number in range(50)))
         client = await peer.client(server)
@@ -71,7 +72,7 @@ async def test_requests_that_arrive_together_are_answered_by_two_sends():
 
 
 async def test_no_more_than_some_kilobytes_wait_for_each_other():
-    async with serve() as server:
+    async with serve(clock=HandClock()) as server:
         peer = Peer(server)
         peer.sock.sendall(b"".join(frame(3, b"x" * 1000, number) for number in range(30)))
         client = await peer.client(server)
@@ -86,7 +87,7 @@ async def test_large_answers_and_file_slices_keep_their_place(tmp_path):
     (tmp_path / "log").write_bytes(b"of a file" * 100)
     files = Files()
 
-    async with serve() as server:
+    async with serve(clock=HandClock()) as server:
         data = files.data(str(tmp_path / "log"))
         server.pieces = [b"head", FileSlice(data, 3, 6), b"tail"]
         kinds = [(3, b"a"), (3, b"b"), (1, b""), (3, b"L" * 50_000), (1, b""), (3, b"c")]
@@ -100,7 +101,7 @@ async def test_large_answers_and_file_slices_keep_their_place(tmp_path):
 
 
 async def test_what_was_served_before_a_waiting_request_is_answered_at_once():
-    async with serve() as server:
+    async with serve(clock=HandClock()) as server:
         peer = Peer(server)
         numbered = [(3, b"a"), (3, b"b"), (12, b"later"), (3, b"c"), (3, b"d")]
         peer.sock.sendall(b"".join(frame(key, body, n) for n, (key, body) in enumerate(numbered)))
@@ -114,7 +115,7 @@ async def test_what_was_served_before_a_waiting_request_is_answered_at_once():
 
 
 async def test_a_request_without_an_answer_leaves_no_gap():
-    async with serve() as server:
+    async with serve(clock=HandClock()) as server:
         server.no_answer = True
         peer = Peer(server)
         keys = [3, 0, 3, 0]
@@ -135,7 +136,7 @@ async def test_a_request_without_an_answer_leaves_no_gap():
 )
 async def test_good_requests_before_one_that_closes_are_answered(bad, line, caplog):
     with caplog.at_level(logging.INFO):
-        async with serve() as server:
+        async with serve(clock=HandClock()) as server:
             peer = Peer(server)
             peer.sock.sendall(frame(3, b"a", 1) + frame(3, b"b", 2) + bad)
             client = await peer.client(server)
@@ -148,7 +149,7 @@ async def test_good_requests_before_one_that_closes_are_answered(bad, line, capl
 
 
 async def test_a_peer_that_never_reads_is_not_served_beyond_the_high_water_mark():
-    async with serve() as server:
+    async with serve(clock=HandClock()) as server:
         peer = Peer(server)
         peer.ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
         peer.sock.setblocking(False)
