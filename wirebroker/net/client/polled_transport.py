@@ -72,8 +72,8 @@ class PolledTransport:
     def _on_readable(self) -> None:
         receiver = self._receiver
         for _ in range(_MOST_RECEIVES):
-            buffer = receiver.get_buffer()
             try:
+                buffer = receiver.get_buffer()
                 count = receive(self._descriptor, buffer)
             except (BlockingIOError, InterruptedError):
                 return

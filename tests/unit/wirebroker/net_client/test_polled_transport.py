@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import socket
 import struct
 from typing import TYPE_CHECKING
@@ -102,6 +103,33 @@ async def test_who_writes_to_a_peer_that_has_gone_is_told_in_a_turn_of_his_own()
         assert told.ends == []
         await until(lambda: told.ends)
         assert isinstance(told.ends[0], ConnectionError)
+
+
+async def test_who_has_no_memory_for_what_arrives_is_told_of_the_end_once():
+    class Short(Told):
+        calls = 0
+
+        def get_buffer(self) -> memoryview:
+            self.calls += 1
+            raise OSError(errno.ENOMEM, "no memory")
+
+    loop = asyncio.get_running_loop()
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        listener.setblocking(False)
+        short = Short()
+        transport = await TcpDialer().dial("127.0.0.1", listener.getsockname()[1], short)
+        peer, _ = await loop.sock_accept(listener)
+        with peer:
+            peer.setblocking(False)
+            await loop.sock_sendall(peer, b"an answer")
+            await until(lambda: short.calls)
+            for _ in range(3):
+                await next_turn()
+            transport.close()
+    (end,) = short.ends
+    assert isinstance(end, OSError)
+    assert end.errno == errno.ENOMEM
+    assert short.calls == 1
 
 
 async def test_our_own_end_drops_what_is_unsent():
