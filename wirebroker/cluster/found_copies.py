@@ -10,7 +10,8 @@
     a log in two directories          it is the one that the metadata names; what a kill of Kafka's
                                       leaves, or a loss of power
 
-A directory whose disk fails with that is left out from then on; the others are sorted out.
+A directory whose disk fails with that is left out from then on, with its logs; the others are
+sorted out.
 
 Source: Kafka's LogManager.recoverAbandonedFutureLogs.
 """
@@ -77,15 +78,17 @@ def sort_out(
     for key, where in places.items():
         if len(where) > 1:
             _choose(key, where, _placed_here(key, image, node_id), node_id, found)
-    for directory in directories:
-        try:
-            found.check(directory)
-            for copy in directory.futures:
-                sees_all = is_whole and not found.failed
-                placing = _Placing(image, node_id, is_whole=sees_all)
+    copies = [(copy, directory) for directory in directories for copy in directory.futures]
+    # Those whose log is there come last: which disks fail with the others is known by then.
+    copies.sort(key=lambda each: (each[0].topic, each[0].partition) in places)
+    for copy, directory in copies:
+        if directory not in found.failed:
+            sees_all = is_whole and not found.failed
+            placing = _Placing(image, node_id, is_whole=sees_all)
+            try:
                 _sort_out_copy(copy, directory, places, placing, found)
-        except OSError as error:
-            found.failed[directory] = error
+            except OSError as error:
+                found.failed[directory] = error
     return found
 
 
@@ -110,7 +113,7 @@ def _sort_out_copy(
         OSError: The disk failed.
     """
     key = (copy.topic, copy.partition)
-    if key in places:
+    if any(each not in found.failed for each in places.get(key, ())):
         directory.to_delete.append(copy.path)
         found.unfinished.append((key, directory))
         return

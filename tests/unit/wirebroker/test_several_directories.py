@@ -339,6 +339,50 @@ def test_a_copy_may_be_half_where_nobody_is_told_and_the_log_cannot_be_looked_fo
     one.close()
 
 
+class Unrenamed(FailingFiles):
+    """A disk on which directories keep their names where `rename` is broken."""
+
+    def rename(self, old_path: str, new_path: str) -> None:
+        self.check("rename", old_path)
+        super().rename(old_path, new_path)
+
+
+@pytest.mark.parametrize("is_first", [False, True])
+def test_a_promised_copy_is_used_where_the_disk_of_its_log_fails_meanwhile(
+    tmp_path: Path, *, is_first: bool
+) -> None:
+    files = Unrenamed()
+    old, new = (LogDirectory.open(str(tmp_path / each), files, node_id=1) for each in "ab")
+    topic_id = b"t" * 16
+    for index in (0, 1):
+        path = old.create_partition_directory("t", index, topic_id)
+        old.partitions.append(PartitionDirectory("t", index, path, topic_id))
+    # What is left of another copy, whose log is gone, has to be renamed there.
+    for directory, index in ((new, 0), (old, 2)):
+        path = directory.future_path("t", index)
+        directory.create_future_directory(path, topic_id)
+        directory.futures.append(PartitionDirectory("t", index, path, topic_id))
+    places = {0: new, 1: old, 2: new}
+    placed = {
+        index: PartitionImage(index, (1,), (1,), 1, 0, 0, (where.directory_id,))
+        for index, where in places.items()
+    }
+    topic = TopicImage("t", topic_id, placed)
+    image = ClusterImage(
+        topics={"t": topic}, topics_by_id={topic_id: topic}, features={"metadata.version": 25}
+    )
+    files.fail(old.path, "rename")
+    directories = [old, new] if is_first else [new, old]
+    found = sort_out(directories, image, node_id=1, is_whole=True)
+    assert list(found.failed) == [old]
+    assert found.promoted == {new.partition_path("t", 0)}
+    assert new.to_delete == []
+    assert [each.path for each in new.partitions] == [new.partition_path("t", 0)]
+    assert found.unfinished == []
+    for directory in directories:
+        directory.close()
+
+
 @pytest.mark.parametrize("failing", [["one"], ["one", "two"], ["other"]])
 async def test_a_start_needs_a_directory_and_the_metadata(
     tmp_path: Path, failing: list[str]
