@@ -376,6 +376,8 @@ class Connection:
         if session.pauses:
             if session.pauses & ENDING and self._pending is None and not self._queue.unsent_bytes:
                 self.close()
+            elif session.pauses == THROTTLED and session.has_ended and not self._is_reading:
+                self._look_for_end()  # its end was seen while its request waited
             return
         self._serve(0)
         if self._is_reading or self._is_closed:

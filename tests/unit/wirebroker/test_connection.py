@@ -437,6 +437,10 @@ def ended_by_reset(peer):
     peer.close()
 
 
+def ended_by_half(peer):
+    peer.shutdown(socket.SHUT_WR)
+
+
 @pytest.mark.parametrize("end", [ended_by_closing, ended_by_reset])
 @pytest.mark.parametrize("behind", [b"", frame(12, b"behind", 2)], ids=["last", "not last"])
 async def test_what_waits_ends_with_its_connection(end, behind, caplog):
@@ -463,6 +467,20 @@ async def test_a_throttled_connection_goes_with_its_peer(end):
         (connection,) = server.table._connections
         connection.throttle(3600)
         end(peer)
+        await server.until(lambda: len(server.table) == 0)
+
+
+@pytest.mark.parametrize("end", [ended_by_closing, ended_by_half])
+async def test_a_connection_that_is_throttled_by_its_answer_goes_with_a_peer_that_did_not_wait(end):
+    async with serve() as server:
+        peer = server.peer()
+        peer.sendall(frame(12, b"", 1))
+        await server.until(lambda: server.waiting)
+        (connection,) = server.table._connections
+        end(peer)
+        await server.until(lambda: connection.session.has_ended)
+        connection.throttle(3600)
+        server.waiting[0].set_result([b"late"])
         await server.until(lambda: len(server.table) == 0)
 
 
