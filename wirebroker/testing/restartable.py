@@ -190,8 +190,9 @@ class RestartableBroker:
 
     def _empty_directories(self) -> None:
         of_metadata = self.config.optional_str("metadata.log.dir")
-        for each in {*self.config.log_directories, *filter(None, [of_metadata])}:
-            empty(Path(each))
+        for each in (*self.config.log_directories, of_metadata):
+            if each and Path(each).is_dir():  # one may have lain within another
+                empty(Path(each))
 
     @property
     def _data_directory(self) -> Path:
