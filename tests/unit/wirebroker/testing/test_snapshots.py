@@ -231,7 +231,7 @@ def post(broker, path, **arguments):
     return ask_over_http(broker, f"/test/v1/{path}", data=body, method="POST")
 
 
-async def test_a_reset_empties_directories_within_one_another(tmp_path):
+async def test_a_reset_removes_what_brokers_have_written_and_nothing_else(tmp_path):
     flags = {"metadata.log.dir": str(tmp_path / "data" / "metadata")}
     config = load_config(
         file=None, environment={}, flags=flags, data_directory=str(tmp_path / "data"), port=0
@@ -239,11 +239,17 @@ async def test_a_reset_empties_directories_within_one_another(tmp_path):
     broker = RestartableBroker(config)
     await broker.start()
     try:
+        own = tmp_path / "data" / "lost+found" / "own"
+        own.parent.mkdir()
+        own.touch()
+        (tmp_path / "data" / "notes.txt").touch()
         cluster_id = broker.cluster_id
         await broker.reset()
         assert broker.cluster_id != cluster_id
     finally:
         await broker.stop()
+    assert own.exists()
+    assert (tmp_path / "data" / "notes.txt").exists()
 
 
 def test_other_languages_do_it_over_http():
