@@ -123,9 +123,12 @@ class TokenChecks:
             self._jwt = _library()
             path = self._settings.keys_file
             # As it is before: what is written meanwhile has it read once more.
-            look = None if path is None else _look_of(path)
-            self._seen = look, self._clock.monotonic()
-            self._keys = self._read()
+            seen = None if path is None else _look_of(path), self._clock.monotonic()
+            try:
+                self._keys = self._read()
+            finally:
+                # Not sooner: others, who find that it has changed, wait for its keys.
+                self._seen = seen
 
     def owner(self, token: str) -> TokenOwner:
         """Return whom a token names; reads a file of keys first, if `must_read`.

@@ -272,8 +272,8 @@ class ClusterLife:
 def _crash(life: BrokerLife) -> None:
     """End a node's broker as a kill does, if it can be within its process, which then goes on."""
     if not life.is_paused:
-        # Its process may have ended by itself.
-        with suppress(ConnectionError):
+        # Its process, or the broker within it, may have ended already.
+        with suppress(ConnectionError, ValueError):
             life.instruct("crash", {})
             return
     life.kill()
@@ -284,6 +284,10 @@ def _begin_again(life: BrokerLife) -> None:
     if not life.host.is_running:
         life.start()
         return
-    # As in another process, nothing is left but the clock.
-    for command in ("start", "remove-fault", "forget-requests"):
-        life.instruct(command, {})
+    try:
+        # As in another process, nothing is left but the clock.
+        for command in ("start", "remove-fault", "forget-requests"):
+            life.instruct(command, {})
+    except (ConnectionError, ValueError):
+        life.kill()
+        raise

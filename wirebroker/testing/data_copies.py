@@ -13,15 +13,22 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import shutil
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
+
+from wirebroker.storage.log_directory import CLEAN_SHUTDOWN_MARKER
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 _MARK: Final = "meta.properties"
 _LOG: Final = ".log"
+# Folders, also those that are being moved or deleted, and files that stand beside them.
+_PARTITION: Final = re.compile(r"\S+-\d+(?:\.\S+-(?:delete|stray|future))?")
+_FILES: Final = {_MARK, CLEAN_SHUTDOWN_MARKER}
+_ENDS_OF_FILES: Final = ("checkpoint", ".tmp")
 # Locks, and what is half-done or no part of a log any more.
 _LEFT_OUT: Final = (".lock", ".tmp", ".part", ".deleted", ".cleaned", "-delete", "-stray")
 # What the kernel says that cannot copy between these files.
@@ -63,17 +70,30 @@ def put_data(snapshot: Path, directory: Path) -> None:
     """
     check_data(snapshot)
     directory.mkdir(parents=True, exist_ok=True)
-    empty(directory)
+    _empty(directory)
     _copy_folder(str(snapshot), str(directory))
 
 
-def empty(directory: Path) -> None:
+def remove_data(directory: Path) -> None:
+    """Remove what brokers have written to a directory; what else lies there stays."""
+    for each in directory.iterdir():
+        name = each.name
+        is_file_of_ours = name in _FILES or name.endswith(_ENDS_OF_FILES)
+        if _PARTITION.fullmatch(name) if each.is_dir() else is_file_of_ours:
+            _remove(each)
+
+
+def _empty(directory: Path) -> None:
     """Remove what is in a directory; it may be a volume, which cannot be renamed."""
     for each in directory.iterdir():
-        if each.is_dir() and not each.is_symlink():
-            shutil.rmtree(each)
-        else:
-            each.unlink()
+        _remove(each)
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink()
 
 
 def check_data(directory: Path) -> None:

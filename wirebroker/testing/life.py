@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 _Result = TypeVar("_Result")
 
+_OF_METADATA: Final = "metadata.log.dir"
 _NOT_RUNNING: Final = "the broker does not run: use it in a with block, or call start()"
 _PAUSED: Final = "the broker is paused and can't be told: resume it first"
 
@@ -69,6 +70,8 @@ class BrokerLife:
         self.is_paused = False
         self._config = dict(config)
         self._given_directory = directory
+        # In a container directories of configs are its own.
+        self._is_on_this_machine = host is None
         self._origin = origin
         # None where the listeners of the configuration say it.
         self._wanted_port = None if "listeners" in config else port
@@ -131,7 +134,8 @@ class BrokerLife:
         Args:
             config: Over the settings that it was made with, until the next reset.
         """
-        if self._given_directory is not None:
+        names_directory = self._is_on_this_machine and _OF_METADATA in {**self._config, **config}
+        if self._given_directory is not None or names_directory:
             raise RuntimeError("the directory was given, so there is no reset: it might be needed")
         self._thread = self._thread or LoopThread("wirebroker-testing")
         self._thread.call(self._begin_anew(config))

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from wirebroker.config import ConfigError, StartError
 from wirebroker.garbage import collect_kept
 from wirebroker.net.client.settings import PeerAddress
-from wirebroker.testing.data_copies import check_data, empty, put_data
+from wirebroker.testing.data_copies import check_data, put_data, remove_data
 from wirebroker.testing.rig import Rig
 from wirebroker.testing.rig_server import RigServer
 from wirebroker.testing.snapshots import take
@@ -137,7 +137,7 @@ class RestartableBroker:
                 await self._crash()
             self._rig = self._new_rig()
             try:
-                await in_thread(Work.UPKEEP, self._empty_directories)
+                await in_thread(Work.UPKEEP, self._remove_data)
             except OSError as error:
                 raise ValueError(f"its data cannot be removed: {error}") from error
             await self._begin_again({})
@@ -188,10 +188,11 @@ class RestartableBroker:
         rig.use_life(self)
         return rig
 
-    def _empty_directories(self) -> None:
+    def _remove_data(self) -> None:
         of_metadata = self.config.optional_str("metadata.log.dir")
-        for each in {*self.config.log_directories, *filter(None, [of_metadata])}:
-            empty(Path(each))
+        for each in (*self.config.log_directories, of_metadata):
+            if each and Path(each).is_dir():  # a test may have taken one away
+                remove_data(Path(each))
 
     @property
     def _data_directory(self) -> Path:

@@ -203,16 +203,24 @@ class Orders:
 
     def _controller_protocol(self, given: Config) -> dict[str, str]:
         """Return how a controller's listener that is ours to add is reached."""
-        protocols = given.str(_PROTOCOLS)
-        named = {each.partition(":")[0].strip().upper() for each in protocols.split(",")}
-        ours = sorted(self._controllers - named)
-        has_login = bool(ours) and not self._names_controller and is_protected(self._config)
+        protocols = {
+            name.strip().upper(): protocol.strip()
+            for name, _, protocol in (
+                each.partition(":") for each in given.str(_PROTOCOLS).split(",")
+            )
+        }
+        ours = min(self._controllers)
+        # Kafka's own files map it to PLAINTEXT: that lets in whoever is on the machine.
+        is_open = protocols.get(ours, "PLAINTEXT").upper() == "PLAINTEXT"
+        has_login = is_open and not self._names_controller and is_protected(self._config)
         if not has_login and not given.is_set(_PROTOCOLS):
             return {}  # PLAINTEXT is what such a listener has by itself
-        protocol = "SASL_PLAINTEXT" if has_login else "PLAINTEXT"
-        added = [f"{name}:{protocol}" for name in ours]
-        settings = {_PROTOCOLS: ",".join([protocols, *added])}
-        return settings | (controller_login(self._config, ours[0]) if has_login else {})
+        for name in sorted(self._controllers):
+            protocols.setdefault(name, "PLAINTEXT")
+        if has_login:
+            protocols[ours] = "SASL_PLAINTEXT"
+        told = ",".join(f"{name}:{protocol}" for name, protocol in protocols.items())
+        return {_PROTOCOLS: told} | (controller_login(self._config, ours) if has_login else {})
 
     @property
     def _names_controller(self) -> bool:

@@ -97,6 +97,20 @@ async def test_until_idle_waits_for_what_nobody_awaits():
     assert sorted(done) == [0, 1, 2, 3, 4]
 
 
+async def test_until_idle_bears_work_of_other_loops_that_begins_meanwhile(monkeypatch):
+    class Another:
+        """What a loop of another thread waits for."""
+
+        def get_loop(self) -> None:
+            running_now[Another()] = Work.UPKEEP
+
+    running_now: dict[Another, Work] = {}
+    monkeypatch.setattr("wirebroker.threads._running", running_now)
+    Another().get_loop()
+    await until_idle()
+    assert len(running_now) > 1
+
+
 @pytest.mark.parametrize("work", [each for each in Work if each.may_be_left])
 async def test_until_idle_leaves_who_waits_for_another_machine(work, monkeypatch, caplog):
     monkeypatch.setattr("wirebroker.threads._LEFT_AFTER_S", 0.01)

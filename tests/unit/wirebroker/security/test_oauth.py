@@ -308,6 +308,26 @@ def test_keys_that_change_are_read_again_but_not_for_each_token(tmp_path: Path) 
     assert found.must_read, "whether or not it looks the same"
 
 
+def test_nobody_is_checked_by_old_keys_while_new_ones_are_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = keys_in(tmp_path / "keys.json", one=ELLIPTIC)
+    found = TokenChecks(OAuthSettings(keys_file=path), SystemClock())
+    found.load()
+    keys_in(path, two=RSA)
+    has_others_wait: list[bool] = []
+    read = TokenChecks._read
+
+    def read_slowly(self: TokenChecks) -> Any:
+        has_others_wait.append(self.must_read)
+        return read(self)
+
+    monkeypatch.setattr(TokenChecks, "_read", read_slowly)
+    assert found.owner(signed(RSA, "two")).name == "alice"
+    assert has_others_wait == [True]
+    assert not found.must_read
+
+
 async def test_keys_that_have_changed_are_read_beside_the_loop_and_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -353,6 +353,14 @@ def test_nothing_is_left_behind_in_the_end(fragile):
         fragile.start()
 
 
+@pytest.mark.parametrize("own_process", [False, True])
+def test_a_directory_that_configs_name_is_not_emptied(tmp_path, own_process):
+    broker = Broker(config={"metadata.log.dir": str(tmp_path)}, own_process=own_process)
+    with pytest.raises(RuntimeError, match="no reset"):
+        broker.reset()
+    broker.close()
+
+
 def test_a_directory_that_was_given_stays(tmp_path):
     with Broker(directory=tmp_path / "data") as broker:
         broker.produce("orders", "one")

@@ -246,3 +246,22 @@ def test_a_cluster_holds_again_what_it_held_when_the_snapshot_was_taken(cluster,
         cluster.snapshot(tmp_path / "kept")
     with pytest.raises(ValueError, match="no snapshot of a cluster of 3 nodes"):
         cluster.restore(cluster.nodes[0].directory)
+
+
+def test_nodes_that_cannot_start_on_a_snapshot_do_not_run_and_another_brings_them_back(
+    small, tmp_path
+):
+    small.create_topic("kept")
+    good = small.snapshot(tmp_path / "good")
+    bad = small.snapshot(tmp_path / "bad")
+    identity = bad.directory / "node-0" / "meta.properties"
+    identity.write_text(identity.read_text().replace("node.id=0", "node.id=7"))
+    with pytest.raises(ValueError, match="does not start"):
+        small.restore(bad)
+    assert not small.nodes[0].is_running
+    small.restore(good)
+    small.start()
+    assert "kept" in small.topics()
+    small.nodes[0]._life.instruct("crash", {})  # as another language may have it
+    small.restore(good)
+    assert "kept" in small.topics()

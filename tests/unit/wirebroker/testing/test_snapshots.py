@@ -12,7 +12,9 @@ import pytest
 from tests.support.kit_http import ask_over_http, process_of
 from tests.support.raw_client import BlockingClient
 from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.config.sources import load_config
 from wirebroker.testing import Broker
+from wirebroker.testing.restartable import RestartableBroker
 
 
 @pytest.fixture(scope="module", params=[False, True], ids=["same process", "own process"])
@@ -227,6 +229,27 @@ def test_what_cannot_be_done_is_said(quick, tmp_path):
 def post(broker, path, **arguments):
     body = json.dumps(arguments).encode()
     return ask_over_http(broker, f"/test/v1/{path}", data=body, method="POST")
+
+
+async def test_a_reset_removes_what_brokers_have_written_and_nothing_else(tmp_path):
+    flags = {"metadata.log.dir": str(tmp_path / "data" / "metadata")}
+    config = load_config(
+        file=None, environment={}, flags=flags, data_directory=str(tmp_path / "data"), port=0
+    )
+    broker = RestartableBroker(config)
+    await broker.start()
+    try:
+        own = tmp_path / "data" / "lost+found" / "own"
+        own.parent.mkdir()
+        own.touch()
+        (tmp_path / "data" / "notes.txt").touch()
+        cluster_id = broker.cluster_id
+        await broker.reset()
+        assert broker.cluster_id != cluster_id
+    finally:
+        await broker.stop()
+    assert own.exists()
+    assert (tmp_path / "data" / "notes.txt").exists()
 
 
 def test_other_languages_do_it_over_http():
