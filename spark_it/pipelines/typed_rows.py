@@ -19,7 +19,7 @@ import json
 import math
 import re
 import uuid
-from decimal import Decimal, InvalidOperation
+from decimal import Context, Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from wirebroker.pipelines.errors import BadRowError, JobFileError
@@ -29,8 +29,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
 _DECIMAL = re.compile(r"decimal\((\d+), ?(\d+)\)")
+_MILLISECONDS = re.compile("-?[0-9]+")
 _HALVES = re.compile("[\ud800-\udfff]")
 _MOST_DIGITS: Final = 38
+_CONTEXT: Final = Context(prec=_MOST_DIGITS)
 _BITS: Final = {"int": 31, "long": 63}
 _WORDS: Final = {"true": True, "false": False}
 # Python's own bound, which holds for all of the process, is 128 KiB.
@@ -219,7 +221,7 @@ def _of_cell(column: Column, cell: str) -> Any:
             return int(cell) if column.type_name != "double" else Decimal(cell)
         except (ValueError, InvalidOperation):
             return cell
-    if column.type_name == "timestamp" and cell.lstrip("-").isdecimal():
+    if column.type_name == "timestamp" and _MILLISECONDS.fullmatch(cell):
         return int(cell) if len(cell) <= _MOST_DIGITS else cell
     return cell
 
@@ -285,9 +287,9 @@ def _decimal(column: Column, found: Any) -> Decimal | None:
         return None
     try:
         given = Decimal(found)
-        if not given.is_finite() or given.adjusted() >= digits - scale:
+        if not given.is_finite() or (given and given.adjusted() >= digits - scale):
             return None
-        value = given.quantize(Decimal(1).scaleb(-scale))
+        value = given.quantize(Decimal(1).scaleb(-scale), context=_CONTEXT)
     except InvalidOperation:
         return None
     return value if value == given else None
