@@ -176,6 +176,11 @@ def milliseconds_of(value: datetime.datetime) -> int:
     return (value - _EPOCH) // datetime.timedelta(milliseconds=1)
 
 
+def is_text(value: Any) -> bool:
+    """Tell whether UTF-8 can hold it: not half a pair of surrogates, which JSON can escape."""
+    return isinstance(value, str) and _HALVES.search(value) is None
+
+
 def _told(value: Any) -> str:
     if isinstance(value, datetime.datetime):
         return value.isoformat().replace("+00:00", "Z")
@@ -253,9 +258,7 @@ def _shortened(found: Any) -> str:
 def _string(_: Column, found: Any) -> str | None:
     if isinstance(found, uuid.UUID):
         return str(found)
-    # JSON can escape half of a pair of surrogates, which no UTF-8 can hold.
-    is_text = isinstance(found, str) and _HALVES.search(found) is None
-    return found if is_text else None
+    return found if is_text(found) else None
 
 
 def _boolean(_: Column, found: Any) -> bool | None:
