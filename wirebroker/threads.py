@@ -142,6 +142,6 @@ def _mine(*, may_be_left: bool) -> list[tuple[Work, asyncio.Future[Any]]]:
     loop = asyncio.get_running_loop()
     return [
         (work, future)
-        for future, work in _running.items()
+        for future, work in tuple(_running.items())
         if future.get_loop() is loop and work.may_be_left is may_be_left
     ]
