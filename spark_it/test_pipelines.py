@@ -116,6 +116,11 @@ def test_an_archive_leads_back_into_a_broker_at_the_same_offsets_or_mapped(
         for number in range(PARTITIONS)
         for old, new, count in ((0, 0, 500), (551, 500, 50))
     ]
+    with pytest.raises(PipelineError, match="is not empty"):
+        list(restore_to_broker(spark, target, other.bootstrap, mapping))
+    assert len(mapping.read_text(encoding="utf-8").splitlines()) == len(told)
+    with pytest.raises(PipelineError, match=r"--map .*: Is a directory"):
+        list(restore_to_broker(spark, target, other.bootstrap, tmp_path))
     values = committed(spark, other.data_dir, gaps).orderBy(*order).select("value").collect()
     kept = archived(spark, target).orderBy(*order).select("value").collect()
     assert values == kept

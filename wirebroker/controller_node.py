@@ -156,7 +156,7 @@ class ControllerNode:
         """Finish what was submitted, and let go of connections and files."""
         for listener in self._listeners:
             listener.close()
-        await self._end_duties()
+        await self.end_duties()
         if self.controller is not None:
             self.controller.fetches.stop()
         if self._table is not None:
@@ -168,13 +168,14 @@ class ControllerNode:
         """End as by a kill: nobody is answered."""
         for listener in self._listeners:
             listener.close()
-        await self._end_duties()
+        await self.end_duties()
         if self._table is not None:
             self._table.cut()
         if self.controller is not None:
             await self.controller.close()
 
-    async def _end_duties(self) -> None:
+    async def end_duties(self) -> None:
+        """Do nothing more of its own accord."""
         self._sasl.close()
         if self._balancing is not None:
             await self._balancing.stop()

@@ -200,6 +200,15 @@ class Server:
         except BaseException:
             await self._give_up()
             raise
+        try:
+            most_sockets = sockets_within(open_files, data_files=data_files)
+            await self._begin_to_serve(broker, most_sockets)
+            self._port_file.write(self.address[1])
+        except BaseException:
+            await self.stop()
+            raise
+
+    async def _begin_to_serve(self, broker: Broker, most_sockets: int) -> None:
         self._maintenance = Maintenance(broker)
         self._maintenance.start()
         run = run_in_child if type(self.files) is Files else run_here(self.files)
@@ -208,7 +217,6 @@ class Server:
         dispatcher = Dispatcher(
             broker, self._handlers(broker), gate=self._gate, metrics=self.metrics
         )
-        most_sockets = sockets_within(open_files, data_files=data_files)
         self.reception.open(broker, dispatcher, most_sockets=most_sockets, metrics=self.metrics)
         # Those that dynamic configs have added, and what they limit.
         broker.config_followers.append(self._follow_config)
@@ -216,11 +224,6 @@ class Server:
         broker.config_trials.append(self.reception.try_config)
         self.reception.accept()
         self.quorum.serve()
-        try:
-            self._port_file.write(self.address[1])
-        except StartError:
-            await self.stop()
-            raise
 
     @property
     def is_controller(self) -> bool:
@@ -240,14 +243,12 @@ class Server:
 
     async def stop(self) -> None:
         """Finish what is in flight, write everything down and let go."""
-        if self.listeners is not None:
+        if self.broker is not None:
             self._port_file.remove()
             await self.quorum.retire()
             self.reception.accept_no_more()
-        if self.broker is not None:
             self.broker.is_stopping = True
             self.broker.replicas.wake_all()
-        if self.broker is not None:
             await self.broker.transactions.stop()
             await self.broker.groups.stop()
         await self.reception.close(grace_s=STOP_GRACE_S)

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
     from wirebroker.codecs.records.record import Record
 
@@ -80,7 +80,8 @@ def restore_to_broker(
         mapping: A file for old and new offsets; None: they must be the same.
 
     Raises:
-        PipelineError: Records would not be what they were, or the broker refuses.
+        PipelineError: Records would not be what they were, the broker refuses, or the mapping
+            cannot be written. One that was written before stays, if nothing is begun.
     """
     table = archived(spark, target)
     found = table.groupBy(*_PLACE).agg(
@@ -91,10 +92,21 @@ def restore_to_broker(
     )
     spans = [ArchivedSpan(*row) for row in found.orderBy(*_PLACE).collect()]
     check_spans(spans, may_map=mapping is not None)
+    if mapping is not None:
+        _check_writable(mapping)
     kafka = {"bootstrap.servers": bootstrap}
-    lines: list[str] = []
     try:
         _prepare_topics(kafka, spans)
+        yield from _send(table, kafka, spans, mapping)
+    except KafkaException as error:
+        raise PipelineError(f"{bootstrap}: {error.args[0].str()}") from error
+
+
+def _send(
+    table: DataFrame, kafka: dict[str, str], spans: Iterable[ArchivedSpan], mapping: Path | None
+) -> Iterator[tuple[str, int]]:
+    lines: list[str] = []
+    try:
         for span in spans:
             rows = table.where((table.topic == span.topic) & (table.partition == span.partition))
             ordered = rows.orderBy("offset").selectExpr(*COLUMNS).toLocalIterator()
@@ -102,8 +114,6 @@ def restore_to_broker(
             sender.send(record_of(row) for row in ordered)
             lines += (_line(span, run) for run in sender.runs)
             yield f"{span.topic}-{span.partition}", span.records
-    except KafkaException as error:
-        raise PipelineError(f"{bootstrap}: {error.args[0].str()}") from error
     finally:
         # Also of what was done before a fault.
         if mapping is not None:
@@ -132,6 +142,14 @@ def check_spans(spans: Iterable[ArchivedSpan], *, may_map: bool) -> None:
                 f"{span.last_offset}: a broker would count them from 0, without gaps. --map FILE "
                 "has it do so, and writes which is which; --into FOLDER keeps them"
             )
+
+
+def _check_writable(mapping: Path) -> None:
+    """Find mistakes before anything is begun; what the file has is left in it until then."""
+    try:
+        mapping.open("a", encoding="utf-8").close()
+    except OSError as error:
+        raise PipelineError(f"--map {mapping}: {error.strerror}") from error
 
 
 def _prepare_topics(kafka: dict[str, str], spans: Iterable[ArchivedSpan]) -> None:

@@ -123,7 +123,7 @@ def _arguments() -> argparse.Namespace:
         "--map",
         type=Path,
         metavar="FILE",
-        help="let the broker give other offsets, and write which are which",
+        help="with --bootstrap: let the broker give other offsets, and write which are which",
     )
     return parser.parse_args()
 

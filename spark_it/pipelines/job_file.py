@@ -113,7 +113,7 @@ def _checked(path: Path, field: dataclasses.Field[Any], value: Any) -> Any:
         raise JobFileError(f"{path}: {field.name} = {value!r} is none of {choices}{hint}")
     folder = path.parent.resolve()
     if kind == "paths":
-        return ",".join(str(folder / each.strip()) for each in value.split(","))
+        return ",".join(str(folder / each.strip()) for each in value.split(",") if each.strip())
     # A scheme, as in s3a://bucket, makes it Spark's own.
     if kind == "path" and "://" not in value:
         return str(folder / value)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wirebroker.pipelines.errors import BadRowError, JobFileError
 from wirebroker.pipelines.placed_rows import PlacedRow, partition_of
+from wirebroker.pipelines.typed_rows import is_text
 from wirebroker.pipelines.user_function import InputRecord
 
 if TYPE_CHECKING:
@@ -64,7 +65,8 @@ class RecordPlacer:
             JobFileError: The function raised, and the job is to stop.
         """
         try:
-            returned = self._function(record)
+            # Its own headers to change: a dead letter has those that there were.
+            returned = self._function(record._replace(headers=list(record.headers)))
             found = _records_in(returned)
             return [self._placed(each, record, index) for index, each in enumerate(found)]
         # Whatever the user's code raises.
@@ -88,8 +90,7 @@ class RecordPlacer:
                 raise BadRowError(f"the {name} returned is {type(content).__name__}, not bytes")
         headers = [{"key": name, "value": content} for name, content in row.headers]
         if not all(
-            isinstance(each["key"], str) and isinstance(each["value"], bytes | None)
-            for each in headers
+            is_text(each["key"]) and isinstance(each["value"], bytes | None) for each in headers
         ):
             raise BadRowError("the headers returned are not pairs of str and bytes")
         time = row.timestamp

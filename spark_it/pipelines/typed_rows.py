@@ -19,7 +19,7 @@ import json
 import math
 import re
 import uuid
-from decimal import Decimal, InvalidOperation
+from decimal import Context, Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from wirebroker.pipelines.errors import BadRowError, JobFileError
@@ -29,8 +29,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
 _DECIMAL = re.compile(r"decimal\((\d+), ?(\d+)\)")
+_MILLISECONDS = re.compile("-?[0-9]+")
 _HALVES = re.compile("[\ud800-\udfff]")
 _MOST_DIGITS: Final = 38
+_CONTEXT: Final = Context(prec=_MOST_DIGITS)
 _BITS: Final = {"int": 31, "long": 63}
 _WORDS: Final = {"true": True, "false": False}
 # Python's own bound, which holds for all of the process, is 128 KiB.
@@ -174,6 +176,11 @@ def milliseconds_of(value: datetime.datetime) -> int:
     return (value - _EPOCH) // datetime.timedelta(milliseconds=1)
 
 
+def is_text(value: Any) -> bool:
+    """Tell whether UTF-8 can hold it: not half a pair of surrogates, which JSON can escape."""
+    return isinstance(value, str) and _HALVES.search(value) is None
+
+
 def _told(value: Any) -> str:
     if isinstance(value, datetime.datetime):
         return value.isoformat().replace("+00:00", "Z")
@@ -219,7 +226,7 @@ def _of_cell(column: Column, cell: str) -> Any:
             return int(cell) if column.type_name != "double" else Decimal(cell)
         except (ValueError, InvalidOperation):
             return cell
-    if column.type_name == "timestamp" and cell.lstrip("-").isdecimal():
+    if column.type_name == "timestamp" and _MILLISECONDS.fullmatch(cell):
         return int(cell) if len(cell) <= _MOST_DIGITS else cell
     return cell
 
@@ -251,9 +258,7 @@ def _shortened(found: Any) -> str:
 def _string(_: Column, found: Any) -> str | None:
     if isinstance(found, uuid.UUID):
         return str(found)
-    # JSON can escape half of a pair of surrogates, which no UTF-8 can hold.
-    is_text = isinstance(found, str) and _HALVES.search(found) is None
-    return found if is_text else None
+    return found if is_text(found) else None
 
 
 def _boolean(_: Column, found: Any) -> bool | None:
@@ -285,9 +290,9 @@ def _decimal(column: Column, found: Any) -> Decimal | None:
         return None
     try:
         given = Decimal(found)
-        if not given.is_finite() or given.adjusted() >= digits - scale:
+        if not given.is_finite() or (given and given.adjusted() >= digits - scale):
             return None
-        value = given.quantize(Decimal(1).scaleb(-scale))
+        value = given.quantize(Decimal(1).scaleb(-scale), context=_CONTEXT)
     except InvalidOperation:
         return None
     return value if value == given else None

@@ -145,9 +145,10 @@ class OwnQuorum:
             )
 
     async def give_up(self) -> None:
-        """Let go of the ports; the next start finds the log as after a kill."""
+        """End all duties, let go of the ports; the next start finds the log as after a kill."""
         if self._lifecycle is not None:
             await self._lifecycle.end()
+        await self._node.end_duties()
         self._node.release()
 
     async def abandon(self) -> None:

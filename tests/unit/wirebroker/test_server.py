@@ -312,6 +312,22 @@ async def test_what_was_begun_is_undone_when_the_start_fails(tmp_path):
     await _start_and_stop(tmp_path)
 
 
+async def test_the_controllers_duties_end_when_the_start_fails(tmp_path):
+    listeners = "PLAINTEXT://127.0.0.1:0,CONTROLLER://127.0.0.1:0"
+    settings = {"listeners": listeners, "controller.listener.names": "CONTROLLER"}
+    async with running(tmp_path, settings=settings) as server, client_of(server) as client:
+        await create_topic(client, "t")
+    log = tmp_path / "t-0" / f"{0:020}.log"
+    log.unlink(missing_ok=True)
+    log.mkdir()
+    before = asyncio.all_tasks()
+    with pytest.raises(StartError, match="cannot be read"):
+        async with running(tmp_path, settings=settings):
+            pass
+    duties = {"balance leaders", "remove expired tokens"}
+    assert not duties & {each.get_name() for each in asyncio.all_tasks() - before}
+
+
 async def _start_and_stop(path: Path) -> None:
     async with running(path):
         pass

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import sys
 import tracemalloc
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.support.batches import batch
+from tests.support.ports import free_ports
 from tests.support.raw_client import RawClient
 from tests.support.requests import create_topic, fetch, produce
 from tests.support.servers import client_of, controller_of, running
@@ -38,6 +40,8 @@ from wirebroker.config.authorizer import STANDARD
 from wirebroker.coordinator.controller.controller import ControllerRequest
 from wirebroker.coordinator.controller.image_change import AclChange
 from wirebroker.needs import DESCRIBE_TOPIC, WRITE_TOPIC, Need
+from wirebroker.storage.files import Files
+from wirebroker.storage.log_directory import LogDirectory
 
 if TYPE_CHECKING:
     from wirebroker.authorization.authorizer import Action, Client
@@ -236,6 +240,27 @@ async def test_one_that_cannot_be_had_keeps_the_broker_from_starting(tmp_path, o
     with pytest.raises(StartError, match=name):
         async with running(tmp_path, settings={"authorizer.class.name": name}):
             pass
+
+
+async def test_a_member_that_has_joined_without_one_lets_go_of_everything(tmp_path):
+    (port,) = free_ports(1)
+    common = {
+        "controller.listener.names": "CONTROLLER",
+        "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
+        "controller.quorum.voters": f"1@127.0.0.1:{port}",
+    }
+    first = common | {"listeners": f"PLAINTEXT://127.0.0.1:0,CONTROLLER://127.0.0.1:{port}"}
+    member = common | {"process.roles": "broker", "node.id": "2"}
+    wrong = {"authorizer.class.name": "no.such.module:Class"}
+    async with running(tmp_path / "1", settings=first | {"process.roles": "broker,controller"}):
+        ours = asyncio.all_tasks()
+        with pytest.raises(StartError, match=r"no\.such\.module"):
+            async with running(tmp_path / "2", settings=member | wrong):
+                pass
+        left = {each.get_name() for each in asyncio.all_tasks() - ours}
+        assert not left & {"metadata fetcher", "maintenance", "compactor"}, left
+        assert (tmp_path / "2" / ".kafka_cleanshutdown").exists()
+        LogDirectory.open(str(tmp_path / "2"), Files(), node_id=2).close()  # nobody holds it
 
 
 @pytest.mark.parametrize(

@@ -49,6 +49,7 @@ def test_a_job_has_what_its_file_says_and_else_its_defaults(tmp_path):
     logs = load(tmp_path, 'name = "a"\nlogs = "one, /two"').logs
     assert logs == f"{tmp_path}/one,/two"
     assert not load(tmp_path, 'name = "a"\nlogs = ""').logs
+    assert load(tmp_path, 'name = "a"\nlogs = "one,"').logs == f"{tmp_path}/one"
     assert load(tmp_path, 'name = "a"\nsource = "s3a://b/in"').source == "s3a://b/in"
 
 

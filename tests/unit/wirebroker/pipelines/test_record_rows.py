@@ -53,6 +53,8 @@ def test_a_function_returns_none_one_or_many():
         (lambda record: [record, 7], "the function returned list"),
         (lambda record: record._replace(headers=[("h", "x")]), "not pairs of str and bytes"),
         (lambda record: record._replace(headers=[(b"h", b"x")]), "not pairs of str and bytes"),
+        (lambda record: record._replace(headers=[("\ud83d", b"x")]), "not pairs of str and bytes"),
+        (lambda record: record.headers.append(("h2", "x")) or record, "not pairs of str and bytes"),
         (lambda record: record._replace(timestamp="now"), "the timestamp returned is 'now'"),
         (lambda record: record._replace(timestamp=-2), "the timestamp returned is -2"),
     ],
@@ -60,6 +62,7 @@ def test_a_function_returns_none_one_or_many():
 def test_what_a_function_fails_for_is_a_dead_letter_or_the_end(function, reason):
     (row,) = place(function)
     told = {each["key"]: each["value"] for each in row.headers}
+    assert set(told) == {"h", "reason", "job", "place"}
     assert reason in told["reason"].decode()
     assert (told["place"], told["job"], told["h"]) == (b"from-2@99", b"job", None)
     assert (row.is_dead, row.topic, row.partition, row.key, row.value) == (

@@ -119,10 +119,23 @@ def test_csv_is_read_by_the_same_schema():
         b"1_000;;;;;;;": "field id is no long: '1_000'",
         "\u0661;;;;;;;".encode(): "field id is no long: '\u0661'",
         b"1;;;;snan;;;": "field weight is no double: sNaN",
+        b"1;;;;;;;--5": "field at is no timestamp: '--5'",
+        "1;;;;;;;\u0661".encode(): "field at is no timestamp: '\u0661'",
         ";".join(reversed(SCHEMA)).encode(): "has the columns' names in another order",
     }.items():
         with pytest.raises(BadRowError, match=reason):
             reader.from_csv(line)
+
+
+def test_a_decimal_has_as_many_digits_as_its_schema_says():
+    reader = RowReader(parse_schema({"all": "decimal(38,2)", "behind": "decimal(2,2)"}))
+    most = f"{'9' * 36}.99"
+    row = reader.from_csv(f"{most},0".encode())
+    assert row == {"all": Decimal(most), "behind": Decimal(0)}
+    assert json_of(row).decode() == f'{{"all":"{most}","behind":"0.00"}}'
+    for line in (f"1{most},0", f"{most}9,0", "0,1"):
+        with pytest.raises(BadRowError, match="is no decimal"):
+            reader.from_csv(line.encode())
 
 
 @pytest.mark.parametrize("line", ["a,b", '"a","b"', "a, b", "A,B\r", '\ufeff"a",b'])
