@@ -28,8 +28,9 @@ def test_all_are_billed_though_the_broker_is_killed(start_service):
     with Broker.spawn() as broker:
         broker.create_topics({"orders": 3, "invoices": 1})
         start_service("billing.py", broker.bootstrap_servers)
-        shop = start_service("shop.py", broker.bootstrap_servers, ORDERS=str(ORDERS), PAUSE_MS="50")
-        broker.wait_for("orders", 3, timeout=30)
+        settings = {"ORDERS": str(ORDERS), "PAUSE_MS": "200"}
+        shop = start_service("shop.py", broker.bootstrap_servers, **settings)
+        broker.wait_for("invoices", 1, timeout=30)  # both are connected
         broker.kill()
         broker.start()
         assert shop.process.wait(60) == 0
