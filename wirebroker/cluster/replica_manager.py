@@ -28,7 +28,7 @@ from wirebroker.cluster.deleted_partitions import DeletedPartitions
 from wirebroker.cluster.deleted_segments import DeletedSegments
 from wirebroker.cluster.directory_choice import DirectoryChoice
 from wirebroker.cluster.group_commit import GroupCommit
-from wirebroker.cluster.held_partitions import HeldPartitions, Partitions
+from wirebroker.cluster.held_partitions import HeldPartitions
 from wirebroker.cluster.leadership import Leaderships
 from wirebroker.cluster.replica_host import ReplicaHost
 from wirebroker.cluster.replica_loading import ReplicaLoading
@@ -46,7 +46,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from wirebroker.cluster.partition import Partition
-    from wirebroker.codecs.errors import ErrorCode
     from wirebroker.config import Config
     from wirebroker.coordinator.controller.cluster_image import PartitionImage, TopicImage
     from wirebroker.coordinator.controller.image_change import ImageChange
@@ -69,6 +68,7 @@ class ReplicaManager:
         deleted_partitions: Whose files are to be removed.
         deleted_segments: What is no longer part of logs that go on.
         files: The file system that they lie on.
+        find: HeldPartitions.find itself, since each Fetch goes that way.
         on_directory_failed: Told when one of them has failed.
         gone_traffic: What passed through the partitions that were deleted since.
         unfinished_moves: What was on its way to another directory when the last user stopped.
@@ -90,6 +90,7 @@ class ReplicaManager:
         "deleted_segments",
         "directories",
         "files",
+        "find",
         "gone_traffic",
         "image",
         "leaderships",
@@ -135,6 +136,7 @@ class ReplicaManager:
         self.rolled: deque[Log] = deque()
         self._logs = TopicLogs(files, config, on_roll=self.rolled.append)
         self._held = HeldPartitions(self._host)
+        self.find = self._held.find
         self._unserved = UnservedTopics(self.directories[0])
         self._making = ReplicaMaking(
             self._held,
@@ -158,10 +160,6 @@ class ReplicaManager:
 
     def __iter__(self) -> Iterator[Partition]:
         return iter(self._held)
-
-    def find(self, name: str, topic_id: bytes, *, by_id: bool) -> tuple[Partitions, ErrorCode]:
-        """Return a topic's partitions by index, and the error for one that is not among them."""
-        return self._held.find(name, topic_id, by_id=by_id)
 
     # -- start and stop --------------------------------------------------------------------
 
