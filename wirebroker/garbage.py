@@ -28,9 +28,11 @@ if TYPE_CHECKING:
     from collections.abc import Generator
     from types import TracebackType
 
-# 1,000 new containers, 5 of these, 1 of those: a full collection sees what was kept last time, a
-# quarter more at most (CPython's rule), and 12,000 new objects: about 4 ms.
-_THRESHOLDS: Final = (1_000, 5, 1)
+# 1,000 new containers, 3 of these: a full collection sees what was kept last time, a quarter more
+# at most (CPython's rule), and 3,000 new objects: 1 ms, and 5 where each refers to partitions that
+# the processor's caches have lost. Where thousands are made at once each slice of the work
+# (clock.py) pays for a few of these, none for one of all.
+_THRESHOLDS: Final = (1_000, 2, 0)
 
 # A full collection that takes longer (CPU time) is the last of its size.
 _LONGEST_MS: Final = 2.0
@@ -86,8 +88,13 @@ class GarbagePolicy:
         gc.unfreeze()
 
     def keep_all(self) -> None:
-        """Keep what there is now: modules, tables, and what start-up has loaded."""
+        """Keep what there is now: modules, tables, and what start-up has loaded.
+
+        The collection after it has nothing to see: from its size CPython reckons when the next full
+        one is due, and would else wait for a quarter of all that has been kept.
+        """
         gc.freeze()
+        gc.collect()
 
     def _on_collection(self, phase: str, info: dict[str, Any]) -> None:
         if info["generation"] != _FULL:

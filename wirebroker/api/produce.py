@@ -211,7 +211,7 @@ class _Produce:
         count = len(topics[0].partitions) if len(topics) == 1 else _count_partitions(topics)
         if count > _MANY_PARTITIONS or (count > 1 and len(self._request.frame) > _MANY_BYTES):
             self._request.keep()
-            return self._serve_rest(Slices(self._broker.clock), self._append_all())
+            return self._serve_many()
         if count == 1 == len(topics):  # nearly always, and spares a generator
             self._append_one(topics[0])
         elif len(self._request.frame) <= _FEW_BYTES:
@@ -245,6 +245,10 @@ class _Produce:
                     result.error_message = error.message
         self._results += refused
         return self._reply()
+
+    async def _serve_many(self) -> Reply:
+        await next_turn()  # to read what is asked for, and who may write it, has taken a while
+        return await self._serve_rest(Slices(self._broker.clock), self._append_all())
 
     async def _serve_rest(self, slices: Slices, steps: Steps[None]) -> Reply:
         await slices.run(steps)

@@ -161,7 +161,7 @@ class Compactor:
     async def _dirty_logs(self) -> list[tuple[float, Partition]]:
         """Return the logs that are to be compacted, and how dirty they are."""
         found: list[tuple[float, Partition]] = []
-        slices = Slices(self._broker.clock)
+        slices = Slices(self._broker.clock, Slices.BESIDE_OTHERS_SECONDS)
         for partition in list(self._broker.replicas):
             await slices.turn()
             log = partition.log

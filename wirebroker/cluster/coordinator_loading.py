@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from wirebroker.storage.log.log import Log
 
 _READ_BYTES = 1 << 20
-# Of a slice: several partitions are loaded at once, each in every turn of the loop.
-_SLICE_SECONDS = 0.002
 
 
 class Replayer(Protocol):
@@ -43,7 +41,8 @@ async def load(log: Log, shard: Replayer, clock: Clock) -> int:
         KafkaError, MalformedFrameError: The log has what cannot be read.
         OSError: The disk failed.
     """
-    slices = Slices(clock, _SLICE_SECONDS)
+    # Several partitions are loaded at once, each in every turn of the loop.
+    slices = Slices(clock, Slices.BESIDE_OTHERS_SECONDS)
     offset = log.log_start_offset
     count = 0
     # Of transactions that end before the next record.

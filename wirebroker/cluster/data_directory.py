@@ -214,7 +214,7 @@ class DataDirectory:
         """
         async with self._gathering:
             offsets = Offsets()
-            slices = Slices(clock)
+            slices = Slices(clock, Slices.BESIDE_OTHERS_SECONDS)
             for partition in tuple(self.partitions):
                 offsets.add(partition)
                 await slices.turn()

@@ -82,7 +82,7 @@ class IsrChanges(ControllerSender["_Batch"]):
 
     async def remove_lagging(self, partitions: Iterable[Partition]) -> None:
         """Ask for followers that have not kept up to leave the ISRs."""
-        slices = Slices(self._clock)
+        slices = Slices(self._clock, Slices.BESIDE_OTHERS_SECONDS)
         for partition in partitions:
             lagging = partition.lagging_followers()
             leading = partition.leading

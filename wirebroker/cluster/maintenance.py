@@ -130,7 +130,7 @@ class Maintenance:
 
     async def expire_producers(self) -> None:
         """Forget idempotent producers that have been silent for too long, by all clocks."""
-        slices = Slices(self._broker.clock)
+        slices = Slices(self._broker.clock, Slices.BESIDE_OTHERS_SECONDS)
         expiration_ms = self._broker.config.int("producer.id.expiration.ms")
         now_ms = self.retention.moment().earliest_ms(kept_ms=expiration_ms)
         for partition in list(self._broker.replicas):
@@ -141,7 +141,7 @@ class Maintenance:
     async def flush_by_time(self) -> None:
         """Sync the logs whose flush.ms is over (`flush.messages` is looked at on append)."""
         replicas, clock = self._broker.replicas, self._broker.clock
-        slices = Slices(clock)
+        slices = Slices(clock, Slices.BESIDE_OTHERS_SECONDS)
         before, self._flushed_at = self._flushed_at, {}
         for partition in list(replicas):
             flush_ms = partition.log.settings.flush_ms
@@ -184,7 +184,7 @@ class Maintenance:
     async def flush_rolled(self) -> None:
         """Sync the segments that were closed by a roll: the next recovery need not read them."""
         replicas = self._broker.replicas
-        slices = Slices(self._broker.clock)
+        slices = Slices(self._broker.clock, Slices.BESIDE_OTHERS_SECONDS)
         has_flushed = False
         for _ in range(len(replicas.rolled)):
             await slices.turn()

@@ -84,6 +84,7 @@ class MetadataFollower:
     async def publish(self, change: ImageChange, image: ClusterImage) -> None:
         """Tell everybody of the next image."""
         assert image.offset >= self.image.offset, "the log does not go back"
+        slices = Slices(self._clock)  # each cuts its own work, which all of them may fill
         for name, follow in self._subscribers:
             try:
                 await follow(change, image)
@@ -91,4 +92,5 @@ class MetadataFollower:
                 LOGGER.exception(
                     "%s did not follow a metadata change at offset %d", name, image.offset
                 )
+            await slices.turn()
         self.image = image

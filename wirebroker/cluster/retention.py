@@ -54,7 +54,7 @@ class Retention:
     async def check_all(self) -> None:
         """Look at every log once."""
         self.look_at_clocks()
-        slices = Slices(self._clock)
+        slices = Slices(self._clock, Slices.BESIDE_OTHERS_SECONDS)
         for partition in list(self._replicas):
             await self.check(partition, slices)
             await slices.turn()
