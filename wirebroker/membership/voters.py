@@ -3,7 +3,8 @@
 A broker of that id would be taken for the voter: the leader of a quorum whose voters are named by
 their ids alone (kraft.version 0) counts by what a Fetch of it says what most of them have.
 
-Source: Kafka's KafkaConfig, which refuses it by controller.quorum.voters; KIP-595.
+Source: Kafka's KafkaConfig, which refuses it by controller.quorum.voters; KIP-595. Where only
+addresses are named Kafka's broker ends, if it is the leader's, with the first answer.
 """
 
 from __future__ import annotations
