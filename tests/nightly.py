@@ -151,7 +151,7 @@ STEPS = (
             "--long",
         ),
         5,
-        "three controllers, the active one killed under load; starts without a directory",
+        "controllers that are killed and frozen under load; starts without a directory",
     ),
     Step(
         "logins",
