@@ -11,6 +11,7 @@ from tests.support.servers import PATIENCE_S, running
 from wirebroker.clock import SystemClock
 from wirebroker.codecs.metadata_records import RecordType, metadata_record
 from wirebroker.config import Config, StartError
+from wirebroker.config.authorizer import STANDARD
 from wirebroker.coordinator.controller.cluster_image import ClusterImage, Endpoint
 from wirebroker.coordinator.controller.feature_control import feature_level
 from wirebroker.coordinator.controller.image_builder import ImageBuilder
@@ -89,11 +90,12 @@ def image_of(*records: MetadataRecord) -> ClusterImage:
     return ImageBuilder(ClusterImage()).apply_all(records).build(offset=1, epoch=1)[0]
 
 
-def test_a_cluster_that_this_broker_would_be_the_way_around_is_joined_on_demand_only():
+def test_a_cluster_with_acls_is_joined_with_an_authorizer():
     acl = metadata_record(RecordType.ACCESS_CONTROL_ENTRY, id=bytes(16), principal="User:a")
     image = image_of(acl)
-    with pytest.raises(StartError, match=r"the cluster holds ACLs.*--unprotected"):
+    with pytest.raises(StartError, match=r"the cluster holds ACLs.*set authorizer\.class\.name"):
         check_joinable(image, Config(MEMBER))
+    check_joinable(image, Config({**MEMBER, "authorizer.class.name": STANDARD}))
     check_joinable(image, Config({**MEMBER, "wirebroker.unprotected": "true"}))
 
 
