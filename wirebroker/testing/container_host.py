@@ -45,8 +45,8 @@ _WHEN_TOLD: Final = (
 # An image that has to be pulled was pulled before: the engine starts a container then.
 _READY_S: Final = 60.0
 _PAUSE_S: Final = 0.02
-# The engine is asked whether it has ended once in so many pauses: asked each time, that took 0.05 to
-# 0.15 s of a start on a busy machine, of whose processors the broker has need.
+# The engine is asked whether it has ended once in so many pauses: asked each time, that took 50 to
+# 150 ms of a start on a busy machine, of whose processors the broker has need.
 _PAUSES: Final = 25
 # A reset takes some 10 ms; who hangs is replaced.
 _RESET_S: Final = 5.0
