@@ -122,7 +122,7 @@ def test_columns_may_be_called_what_sql_has_a_meaning_for(
         table=names,
         parquet="windows",
     )
-    rows: list[tuple[None, Any]] = [
+    rows: list[tuple[str | None, Any]] = [
         (None, {"event_time": START_MS + at_ms, "who.name": "k0", "window": 2})
         for at_ms in (0, 1, 2 * WINDOW_MS)
     ]
