@@ -8,7 +8,7 @@ from wirebroker.pipelines.errors import JobFileError
 from wirebroker.pipelines.reader_options import check_reader, of_a_client, refusal_in, texts_of
 
 
-class _OfSpark(Exception):
+class _SparkError(Exception):
     """As those of PySpark, whose texts have no stack."""
 
     def __init__(self, told: str, stack: str) -> None:
@@ -49,7 +49,7 @@ def test_a_refusal_of_an_option_is_found_in_what_spark_reports():
     stack = f"{failed}\tat a.b(C.java:1)\n{config}{wrong}\n\tat d"
     assert refusal_in(ValueError(stack)) == wrong
     assert refusal_in(ValueError("the query has failed")) is None
-    assert refusal_in(_OfSpark("the query has failed", stack)) == wrong
+    assert refusal_in(_SparkError("the query has failed", stack)) == wrong
     away = "No resolvable bootstrap urls given in bootstrap.servers"
     assert refusal_in(ValueError(f"{failed}{config}{away}")) is None
     timeout = "org.apache.kafka.common.errors.TimeoutException: timed out"
