@@ -236,9 +236,9 @@ STEPS = (
     ),
     Step(
         "spark-connector",
-        _tests("spark_it/nightly_connector.py", "--long"),
-        3,
-        "the connector's other ways of reading: real-time, continuous, lost data, topics that go",
+        _tests("spark_it/nightly_connector.py", "spark_it/nightly_secured.py", "--long"),
+        4,
+        "the connector's other ways of reading, lost data, topics that go; by SASL_SSL with SCRAM",
     ),
     Step(
         "spark-faults",

@@ -223,11 +223,6 @@ def _parse_node_id(
     help="Which broker this is. [default: as the data directory says, else the lowest free one]",
 )
 @_of_a_broker
-@click.option(
-    "--unprotected",
-    is_flag=True,
-    help="Join although the cluster holds ACLs or tokens, which this broker passes over.",
-)
 def join(
     *,
     controller: str,
@@ -237,7 +232,6 @@ def join(
     port: int | None,
     settings: tuple[str, ...],
     port_file: Path | None,
-    unprotected: bool,
 ) -> int:
     """Start a broker as a member of a running Apache Kafka cluster.
 
@@ -248,8 +242,6 @@ def join(
     from wirebroker.joining import Joining  # noqa: PLC0415
 
     flags = _parse_settings(settings)
-    if unprotected:
-        flags["wirebroker.unprotected"] = "true"
     joining = Joining(controller, flags=flags, data_directory=data_dir, host=host, port=port)
     try:
         return joining.run(node_id, port_file=port_file)

@@ -203,7 +203,7 @@ class ControllerNode:
 
             registry = guarded_controller(registry, controller.authorization)
         dispatcher = Dispatcher(controller, registry)
-        self._sasl.serve(dispatcher, lambda: controller.follower.image)
+        self._sasl.serve(dispatcher, lambda: controller.follower.image, controller.rules.cluster_id)
         self._sasl.use_listeners(self._wanted)
         self._table = ConnectionTable(
             loop=asyncio.get_running_loop(),

@@ -17,6 +17,11 @@ from typing import Final
 # 256 KiB are among them; what requests and answers usually take is not.
 _M_MMAP_THRESHOLD: Final = -3
 _LARGE_BYTES: Final = 256 * 1024
+# glibc's M_TRIM_THRESHOLD, which a fixed limit leaves at 128 KiB: so much may stay free at the end
+# of the heap. A batch's pieces are freed and wanted again at once, and each page that had gone back
+# in between cost a fault: two thirds of what unpacking took.
+_M_TRIM_THRESHOLD: Final = -1
+_KEPT_BYTES: Final = 2 << 20
 
 
 def give_back_large_blocks() -> bool:
@@ -24,4 +29,8 @@ def give_back_large_blocks() -> bool:
     if sys.platform != "linux":
         return False
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
-    return mallopt is not None and mallopt(_M_MMAP_THRESHOLD, _LARGE_BYTES) == 1
+    return (
+        mallopt is not None
+        and mallopt(_M_MMAP_THRESHOLD, _LARGE_BYTES) == 1
+        and mallopt(_M_TRIM_THRESHOLD, _KEPT_BYTES) == 1
+    )

@@ -5,7 +5,7 @@
 One of several processes of a command is named: `INFO [worker 2] wirebroker: stopping`.
 Times are UTC in JSON and local in text. Control characters are escaped, so that nothing a peer
 sends can begin a line of its own. The traceback of an unexpected error follows its line, indented
-by four blanks; in JSON it is a field.
+by four blanks; in JSON it is a field. How many lines peers can cause: log_bound.py.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ import logging
 import sys
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, Literal, TextIO
+
+from wirebroker.log_bound import LineBound
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -65,7 +67,8 @@ def configure_logging(
         process: Which one speaks, if it is one of several of a command.
     """
     assert level in LOG_LEVELS, f"no log level {level!r}"
-    handler = logging.StreamHandler(stream or sys.stderr)
+    out = stream or sys.stderr
+    handler = logging.StreamHandler(out) if level == "debug" else BoundedHandler(out)
     handler.setFormatter(JsonFormatter(process) if log_format == "json" else TextFormatter(process))
     root = logging.getLogger()
     for old in list(root.handlers):
@@ -74,6 +77,25 @@ def configure_logging(
     root.setLevel(logging.WARNING)
     for name in _OWN_LOGGERS:
         logging.getLogger(name).setLevel(level.upper())
+
+
+class BoundedHandler(logging.StreamHandler[TextIO]):
+    """Writes lines; of those that peers cause as many as log_bound.py says."""
+
+    def __init__(self, stream: TextIO) -> None:
+        super().__init__(stream)
+        self._bound = LineBound()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write a line, or count it; its caller holds the handler's lock."""
+        for each in self._bound.take(record):
+            super().emit(each)
+
+    def close(self) -> None:
+        """Say what was left out; the process ends."""
+        for each in self._bound.rest():
+            super().emit(each)
+        super().close()
 
 
 def one_line(text: str) -> str:

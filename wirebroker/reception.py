@@ -139,7 +139,7 @@ class Reception:
     ) -> None:
         """Have connections served, and charged by the quotas that there are."""
         self._broker = broker
-        self._sasl.serve(dispatcher, lambda: broker.metadata.image)
+        self._sasl.serve(dispatcher, lambda: broker.metadata.image, broker.cluster_id)
         self.table = ConnectionTable(
             loop=asyncio.get_running_loop(),
             dispatch=dispatcher,

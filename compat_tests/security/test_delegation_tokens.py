@@ -13,7 +13,7 @@ from compat_tests.clients import java
 from compat_tests.security.secured import secured_broker
 from tests.support.ports import HOST
 from tests.support.raw_client import RawClient
-from tests.support.sasl_clients import log_in_plain, log_in_scram
+from tests.support.sasl_clients import add_scram_user, log_in_plain, log_in_scram
 from tests.support.verbs import Verbs
 from tests.support.waiting import eventually
 from wirebroker.clock import pause
@@ -44,6 +44,7 @@ SETTINGS: Final = {
 }
 CREATE, RENEW, EXPIRE, DESCRIBE = (ApiKey(number) for number in (38, 39, 40, 41))
 DAY_MS: Final = 24 * 3_600_000
+SCRAM: Final = "SCRAM-SHA-256"
 
 
 @pytest.fixture(
@@ -75,12 +76,19 @@ class Clients:
 
     async def by_token(self, name: str, token_id: str, hmac: bytes) -> Any:
         """Log in by a token; return the last answer."""
+        client = await self._again(name)
+        password = base64.b64encode(hmac).decode()
+        return await log_in_scram(client, SCRAM, token_id, password, by_token=True)
+
+    async def by_password(self, name: str, password: str) -> Any:
+        """Log in by SCRAM; return the last answer."""
+        return await log_in_scram(await self._again(name), SCRAM, name, password)
+
+    async def _again(self, name: str) -> RawClient:
         if name in self._open:
             await self._open.pop(name).close()
-        client = await RawClient.connect((HOST, self._secured_port))
-        self._open[name] = client
-        password = base64.b64encode(hmac).decode()
-        return await log_in_scram(client, "SCRAM-SHA-256", token_id, password, by_token=True)
+        self._open[name] = await RawClient.connect((HOST, self._secured_port))
+        return self._open[name]
 
     async def create(self, by: str, version: int = 3, **fields: Any) -> Any:
         values: dict[str, Any] = {"renewers": [], "max_lifetime_ms": -1, **fields}
@@ -278,6 +286,25 @@ async def test_who_logs_in_by_token_is_its_owner_and_has_no_others(secured: Secu
             answer = await clients.by_token(token_id, token_id, hmac)
             assert answer.error_code == ErrorCode.SASL_AUTHENTICATION_FAILED
             assert "invalid credentials with SASL mechanism SCRAM-SHA-256" in answer.error_message
+
+
+async def test_a_token_outlives_its_owners_password_and_its_owner(secured: Secured) -> None:
+    failed = ErrorCode.SASL_AUTHENTICATION_FAILED
+    async with clients_of(secured) as clients:
+        admin = await clients.of("admin")
+        await add_scram_user(admin, SCRAM, "grace", "first")
+        await reaches(0, lambda: clients.by_password("grace", "first"))
+        made = await clients.create("grace")
+        await add_scram_user(admin, SCRAM, "grace", "second")
+        await reaches(failed, lambda: clients.by_password("grace", "first"))
+        assert (await clients.by_token("by token", made.token_id, made.hmac)).error_code == 0
+        deletion = {"deletions": [{"name": "grace", "mechanism": 1}], "upsertions": []}
+        answer = await admin.ask(ApiKey.ALTER_USER_SCRAM_CREDENTIALS, 0, deletion)
+        assert answer.results[0].error_code == 0
+        await reaches(failed, lambda: clients.by_password("grace", "second"))
+        assert (await clients.by_token("by token", made.token_id, made.hmac)).error_code == 0
+        refused = await clients.create("by token")
+        assert told(refused)[:2] == (NOT_ALLOWED, "User:grace")
 
 
 async def reaches(error: int, ask: Callable[[], Awaitable[Any]]) -> None:

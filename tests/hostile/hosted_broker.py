@@ -30,8 +30,14 @@ class HostedBroker:
         address: Host and port of its listener.
     """
 
-    def __init__(self, directory: Path, settings: Mapping[str, str] | None = None) -> None:
-        """Start one; `settings` go beyond its limits."""
+    def __init__(
+        self,
+        directory: Path,
+        settings: Mapping[str, str] | None = None,
+        *,
+        log_level: str = "debug",
+    ) -> None:
+        """Start one; `settings` go beyond its limits. At debug no line is left out."""
         port_file = directory / "port"
         self._log = directory / "log"
         limits = {
@@ -40,6 +46,7 @@ class HostedBroker:
         }
         command = [sys.executable, "-m", "wirebroker", "serve", "--port", "0"]
         command += ["--port-file", str(port_file), "--data-dir", str(directory / "data")]
+        command += ["--log-level", log_level]
         for name, value in {**limits, **(settings or {})}.items():
             command += ["--set", f"{name}={value}"]
         with self._log.open("wb") as log:
@@ -53,12 +60,13 @@ class HostedBroker:
         return sock
 
     def lines_about(self, text: str) -> list[str]:
-        """Return the log lines that hold a text, waiting for the first."""
+        """Return the log lines above debug that hold a text, waiting for the first."""
         pattern = re.compile(re.escape(text) + r"\b")
 
         def found() -> list[str]:
             log = self._log.read_text(encoding="utf-8", errors="replace")
-            return [line for line in log.splitlines() if pattern.search(line)]
+            told = (line for line in log.splitlines() if " DEBUG " not in line)
+            return [line for line in told if pattern.search(line)]
 
         self._wait_until(found)
         return found()

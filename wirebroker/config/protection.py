@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 SWITCH: Final = "wirebroker.unprotected"
 
 _RUN_OPEN: Final = f"let whoever can connect do everything (--unprotected, {SWITCH}=true)"
+# A cluster's protection: no flag takes a hole of it for granted.
+_JOIN_OPEN: Final = f"let whoever can connect do everything ({SWITCH}=true)"
 _THEM: Final = ("it", "them")
 _MOST_SHOWN: Final = 5
 # Any other value than the default of any name that begins so asks.
@@ -120,7 +122,7 @@ def check_cluster(kinds: Sequence[str], config: Config) -> None:
     if kinds and not config.bool(SWITCH):
         raise StartError(
             f"the cluster holds {', '.join(kinds)}, and this broker would be the way around them",
-            f"{_instead(kinds, 'join a cluster without')}, or {_RUN_OPEN}",
+            f"{_instead(kinds, 'join a cluster without')}, or {_JOIN_OPEN}",
         )
 
 

@@ -7,6 +7,7 @@ import logging
 from typing import TYPE_CHECKING, Final
 
 from wirebroker.codecs.errors import MalformedFrameError
+from wirebroker.log_bound import about
 from wirebroker.net.dispatch import HandlerFailedError
 
 if TYPE_CHECKING:
@@ -23,19 +24,24 @@ _PEER_IS_GONE: Final = frozenset(
 def say_refused(session: Session, error: Exception) -> None:
     """Say what the peer sent, or what a handler did, with its traceback."""
     peer, listener = session.peer, session.listener_name
+    bounds = about(peer, listener)
     if isinstance(error, HandlerFailedError):
-        logger.error("closing %s on %s: %s", peer, listener, error, exc_info=error.__cause__)
+        logger.error(
+            "closing %s on %s: %s", peer, listener, error, exc_info=error.__cause__, extra=bounds
+        )
         return
     level = logging.WARNING if isinstance(error, MalformedFrameError) else logging.INFO
-    logger.log(level, "closing %s on %s: %s", peer, listener, error)
+    logger.log(level, "closing %s on %s: %s", peer, listener, error, extra=bounds)
 
 
 def say_lost(session: Session, error: OSError) -> None:
     """Say that the socket failed, or the file that was to be sent."""
+    peer, listener = session.peer, session.listener_name
+    bounds = about(peer, listener)
     if isinstance(error, ConnectionError) or error.errno in _PEER_IS_GONE:
-        logger.debug("%s on %s is gone: %s", session.peer, session.listener_name, error)
+        logger.debug("%s on %s is gone: %s", peer, listener, error, extra=bounds)
     else:
-        logger.error("closing %s on %s: %s", session.peer, session.listener_name, error)
+        logger.error("closing %s on %s: %s", peer, listener, error, extra=bounds)
 
 
 def say_cut_short(session: Session, arrived: str) -> None:
@@ -45,9 +51,11 @@ def say_cut_short(session: Session, arrived: str) -> None:
         session.peer,
         session.listener_name,
         arrived,
+        extra=about(session.peer, session.listener_name),
     )
 
 
 def say_closed(session: Session, reason: str) -> None:
     """Say why a connection is closed that has done nothing wrong (idle, late, too many)."""
-    logger.info("closing %s on %s: %s", session.peer, session.listener_name, reason)
+    peer, listener = session.peer, session.listener_name
+    logger.info("closing %s on %s: %s", peer, listener, reason, extra=about(peer, listener))

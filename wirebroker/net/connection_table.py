@@ -17,6 +17,7 @@ import logging
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
+from wirebroker.log_bound import about
 from wirebroker.metrics import Metrics
 from wirebroker.net.connection import Connection
 from wirebroker.net.connection_quotas import ConnectionQuotas
@@ -184,15 +185,13 @@ class ConnectionTable:
         """Serve an accepted socket, which is non-blocking; None if that is refused."""
         host, port = _host(address[0]), address[1]
         if self.quotas.is_too_many_of(host):
-            logger.info(
-                "refusing %s:%d on %s: it has %d connections (max.connections.per.ip)",
-                host,
-                port,
+            count = self.quotas.count_of(host)
+            self._refuse(
+                sock,
+                f"{host}:{port}",
                 listener_name,
-                self.quotas.count_of(host),
+                f"it has {count} connections (max.connections.per.ip)",
             )
-            self.metrics.connections_refused[listener_name] += 1
-            sock.close()
             return None
         try:
             return self.adopt(
@@ -202,10 +201,14 @@ class ConnectionTable:
                 listener_name=listener_name,
             )
         except ConnectionError as error:
-            logger.info("refusing %s:%d on %s: %s", host, port, listener_name, error)
-            self.metrics.connections_refused[listener_name] += 1
-            sock.close()
+            self._refuse(sock, f"{host}:{port}", listener_name, str(error))
             return None
+
+    def _refuse(self, sock: socket.socket, peer: str, listener_name: str, why: str) -> None:
+        bounds = about(peer, listener_name)
+        logger.info("refusing %s on %s: %s", peer, listener_name, why, extra=bounds)
+        self.metrics.connections_refused[listener_name] += 1
+        sock.close()
 
     def adopt(
         self,

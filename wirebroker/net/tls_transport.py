@@ -5,7 +5,8 @@
 
 Loop, backpressure and memory stay ours (tls_engine.py does no I/O). Bounds:
 
-- a handshake may take `deadline_s` and 128 KiB, and its steps turns (tls_handshake.py);
+- a handshake may take `deadline_s` and 128 KiB, and its steps turns (tls_handshake.py); the alert
+  that says why it failed is sent within that time, too;
 - of what is received at most 64 KiB wait to be decrypted;
 - at most 64 KiB are encrypted ahead of what the carrier takes. They count as unsent until it has
   taken them: whoever waits for the queue to be empty waits for the peer's bytes. So a slow reader
@@ -25,6 +26,7 @@ import contextlib
 import logging
 from typing import TYPE_CHECKING
 
+from wirebroker.log_bound import about
 from wirebroker.net.tls_engine import PLAIN_BYTES, RECORD_BYTES, TlsEngine
 from wirebroker.net.tls_error import TlsFailedError
 from wirebroker.net.tls_handshake import TlsHandshake
@@ -52,7 +54,8 @@ class TlsTransport(TlsReadiness):
         "_handshake",
         "_held_bytes",
         "_is_closed",
-        "_who",
+        "_listener_name",
+        "_peer",
     )
 
     # _handshake is None <=> it is done.
@@ -64,7 +67,8 @@ class TlsTransport(TlsReadiness):
         context: ssl.SSLContext,
         turns: TlsTurns,
         *,
-        who: str,
+        peer: str,
+        listener_name: str,
         deadline_s: float,
         on_secured: Callable[[bytes | None], None],
     ) -> None:
@@ -74,14 +78,16 @@ class TlsTransport(TlsReadiness):
             carrier: Becomes this one's.
             context: Of a server.
             turns: The loop's.
-            who: The peer and the listener, for log lines.
+            peer: Its address and port, for log lines.
+            listener_name: The same.
             deadline_s: How long the handshake may take.
             on_secured: Told the peer's certificate (DER), if it has one, once, before anything is
                 read; may raise TlsFailedError or MalformedFrameError.
         """
         engine = TlsEngine(context)
         super().__init__(engine, carrier, turns)
-        self._who = who
+        self._peer = peer
+        self._listener_name = listener_name
         self._engine = engine
         deadline = turns.loop.call_later(deadline_s, self._on_deadline)
         self._handshake: TlsHandshake | None = TlsHandshake(engine, on_secured, deadline)
@@ -130,6 +136,8 @@ class TlsTransport(TlsReadiness):
             self._writer()
         else:
             self._carrier.sockets.remove_writer(self._carrier.descriptor)
+        if self._fault is not None:
+            self._look()
 
     # --- the handshake ---
 
@@ -164,9 +172,11 @@ class TlsTransport(TlsReadiness):
             self._refuse(error)
         except OSError as fault:
             self._break(fault)
+        self._count()
+        if isinstance(self._fault, TlsFailedError) and self._sending.has_unsent:
+            return  # the alert is sent first, or the deadline ends it
         if self._reader is not None:
             self._carrier.sockets.add_reader(self._carrier.descriptor, self._on_carrier_readable)
-        self._count()
         self._look()
 
     def _on_deadline(self) -> None:
@@ -176,8 +186,8 @@ class TlsTransport(TlsReadiness):
     def _refuse(self, error: TlsFailedError) -> None:
         """End with a line in the log."""
         if self._fault is None:
-            logger.warning("closing %s: the TLS handshake failed: %s", self._who, error)
             self._fault = error
+            self._say("closing %s on %s: the TLS handshake failed: %s", error)
 
     def _break(self, error: OSError) -> None:
         """End because the carrier has."""
@@ -211,8 +221,12 @@ class TlsTransport(TlsReadiness):
 
     def _broken(self, error: TlsFailedError) -> None:
         """Note what ends a connection whose peer broke TLS; said here, once."""
-        logger.warning("closing %s: %s", self._who, error)
         self._fault = error
+        self._say("closing %s on %s: %s", error)
+
+    def _say(self, sentence: str, error: TlsFailedError) -> None:
+        bounds = about(self._peer, self._listener_name)
+        logger.warning(sentence, self._peer, self._listener_name, error, extra=bounds)
 
     # --- sending ---
 

@@ -34,7 +34,7 @@ class ListenerSasl:
         self._checks: dict[OAuthSettings, TokenChecks] = {}
         self._doors: SaslDoors | None = None
         # Who serves those who are known, and where users and tokens are.
-        self._served: tuple[Dispatcher, Callable[[], ClusterImage]] | None = None
+        self._served: tuple[Dispatcher, Callable[[], ClusterImage], str] | None = None
 
     async def read_keys(self, listeners: Sequence[ListenerConfig]) -> None:
         """Read keys of tokens and of Kerberos, so that what is wrong is said at the start.
@@ -47,9 +47,11 @@ class ListenerSasl:
 
             self._checks = await read_keys(listeners, self._clock)
 
-    def serve(self, dispatcher: Dispatcher, image: Callable[[], ClusterImage]) -> None:
+    def serve(
+        self, dispatcher: Dispatcher, image: Callable[[], ClusterImage], cluster_id: str
+    ) -> None:
         """Take who serves those who are known, and who knows users and tokens; call it once."""
-        self._served = (dispatcher, image)
+        self._served = (dispatcher, image, cluster_id)
 
     def use_listeners(self, listeners: Sequence[ListenerConfig]) -> None:
         """Go by other settings, from the next connection on; call it after `serve`."""

@@ -23,6 +23,7 @@ from wirebroker.codecs.envelope import Principal
 from wirebroker.codecs.errors import ErrorCode, MalformedFrameError
 from wirebroker.codecs.frames import parse_request_header
 from wirebroker.codecs.messages import decode_request, encode_response
+from wirebroker.log_bound import about
 from wirebroker.net.protocol import frame_answer
 from wirebroker.request import CloseConnectionError, Request
 from wirebroker.security.mechanisms import NotProvedError, ScramMechanism
@@ -290,6 +291,7 @@ class SaslGuard:
             session.listener_name,
             self._what,
             why,
+            extra=about(session.peer, session.listener_name),
         )
 
     async def _tell_later(self, request: Request, body: dict[str, Any]) -> list[Piece]:

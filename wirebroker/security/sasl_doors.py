@@ -58,6 +58,7 @@ class SaslDoors:
         self,
         dispatcher: Dispatcher,
         image: Callable[[], ClusterImage],
+        cluster_id: str,
         clock: Clock,
         *,
         token_secret: str | None = None,
@@ -68,6 +69,7 @@ class SaslDoors:
         Args:
             dispatcher: Serves those who are known.
             image: Has the users of SCRAM, and delegation tokens.
+            cluster_id: Of the cluster that they are of.
             clock: Says when logins end.
             token_secret: The key of delegation tokens; None: nobody logs in by one.
             checks: What `read_keys` has read.
@@ -76,7 +78,7 @@ class SaslDoors:
         self.image = image
         self.clock = clock
         self._key = os.urandom(32)
-        self._salt_key = SaltKey(image)
+        self._salt_key = SaltKey(image, cluster_id)
         self._tokens = TokenLogins(token_secret, image, clock, salt_key=self._salt_key.find)
         self._doors: dict[str, SaslSettings] = {}
         self._checks = checks or {}

@@ -118,7 +118,8 @@ class TlsDoors:
             transport,
             side.context,
             self._turns,
-            who=f"{session.peer} on {session.listener_name}",
+            peer=session.peer,
+            listener_name=session.listener_name,
             deadline_s=self._deadline_s,
             # With SASL that says who a client is.
             on_secured=_ignore if listener.sasl else partial(_know, listener.tls, session),

@@ -38,14 +38,29 @@ def taken(*, request_bytes: int, offered: float, until_s: float) -> list[tuple[f
     return brought
 
 
-@pytest.mark.parametrize("begin_s", [100, 130, 160])
+def shares(brought: list[tuple[float, int]], begin_s: int) -> list[float]:
+    """Return what came within 30 s, as a part of the quota, from each second of a window on."""
+    begins_ms = [second * 1000 for second in range(begin_s, begin_s + 12)]
+    return [
+        sum(size for at, size in brought if begin <= at < begin + 30_000) / 30 / LIMIT
+        for begin in begins_ms
+    ]
+
+
+@pytest.mark.parametrize("offered", [2, 4])
 @pytest.mark.parametrize("request_bytes", [16_000, 64_000])
-def test_a_client_at_twice_its_quota_is_held_to_it_over_30_s(
-    request_bytes: int, begin_s: int
+def test_a_client_beyond_its_quota_is_held_to_it_over_30_s(
+    request_bytes: int, offered: float
 ) -> None:
-    brought = taken(request_bytes=request_bytes, offered=2, until_s=begin_s + 31)
-    total = sum(size for at, size in brought if begin_s * 1000 <= at < (begin_s + 30) * 1000)
-    assert 0.95 < total / 30 / LIMIT < 1.05
+    brought = taken(request_bytes=request_bytes, offered=offered, until_s=165)
+    for share in shares(brought, 120):
+        assert 0.95 < share < 1.05
+
+
+def test_what_a_client_had_at_once_is_seen_in_30_s_of_its_first_minute() -> None:
+    early = shares(taken(request_bytes=64_000, offered=2, until_s=60), 11)
+    assert 0.83 < min(early) < 0.95
+    assert 1.05 < max(early) < 1.11
 
 
 @pytest.mark.parametrize("offered", [1.2, 10, 100])

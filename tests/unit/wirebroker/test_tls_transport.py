@@ -274,6 +274,32 @@ async def test_who_is_slow_to_shake_hands_is_closed(caplog) -> None:
         assert peer.recv(1) == b""
 
 
+@pytest.mark.parametrize("does_read", [True, False], ids=["read", "not read"])
+async def test_an_alert_waits_for_its_peer_to_read_until_the_deadline(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, *, does_read: bool
+) -> None:
+    async with serve_tls(
+        settings(versions=("TLSv1.3",)), deadline_s=20 if does_read else 0.05
+    ) as server:
+        context = client_side(tmp_path)
+        context.maximum_version = ssl.TLSVersion.TLSv1_2
+        client = TlsMemoryClient(connect(server.table), context)
+        carrier: Any = client.peer.transport
+        carrier._most_bytes = 3  # of an alert's seven
+        with contextlib.suppress(ssl.SSLWantReadError):
+            client.engine.do_handshake()
+        client.peer.send(client.outgoing.read())
+        await server.until(lambda: carrier.outgoing and caplog.records)
+        if does_read:
+            assert len(server.table) == 1
+            with pytest.raises(ssl.SSLError, match="ALERT_PROTOCOL_VERSION"):
+                await client.until_done(client.begin)
+        await server.until(lambda: not len(server.table))
+        assert carrier.is_closed
+        (line,) = lines(caplog)
+        assert "there is no version of TLS that both sides take" in line
+
+
 async def test_who_stays_in_the_middle_of_its_handshake_costs_no_turns(tmp_path: Path) -> None:
     async with serve_tls() as server:
         incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()

@@ -155,7 +155,7 @@ def test_who_one_wants_to_be_may_have_commas_and_equals_signs() -> None:
 
 def test_a_connection_that_is_older_than_the_settings_can_still_log_in(tmp_path: Path) -> None:
     nobody: Any = None
-    doors = SaslDoors(nobody, nobody, SystemClock())
+    doors = SaslDoors(nobody, nobody, "cluster", SystemClock())
     (listener,) = listeners_of(config_of(tmp_path, settings=OPEN))
     doors.use_listeners([listener])
     doors.use_listeners([])

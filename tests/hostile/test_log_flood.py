@@ -1,0 +1,26 @@
+"""Whoever is refused again and again does not fill the disk with the log."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tests.hostile.hosted_broker import HostedBroker, receive_answer
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+REFUSALS = 200
+
+
+def test_a_flood_of_refused_connections_is_few_lines_and_a_count(tmp_path: Path) -> None:
+    broker = HostedBroker(tmp_path, log_level="info")
+    for _ in range(REFUSALS):
+        with broker.connect() as sock:
+            sock.sendall(b"GET / HTTP/1.1\r\n\r\n")
+            assert receive_answer(sock) is None
+    broker.stop()
+    lines = broker.lines_about("HTTP client is talking")
+    # A minute may end in between; then each of the two has its lines.
+    assert len(lines) <= 2 * 62
+    counts = [line for line in broker.lines_about("left out") if "127.0.0.1 on PLAINTEXT" in line]
+    assert len(counts) in {1, 2}

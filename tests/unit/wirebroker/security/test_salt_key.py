@@ -1,0 +1,39 @@
+"""What salts for nobody are made from: the same at each node, before and after a restart."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.unit.coordinator.kit import broker, image_of
+from wirebroker.security.salt_key import SaltKey
+
+if TYPE_CHECKING:
+    from wirebroker.codecs.metadata_records import MetadataRecord
+
+LOW, HIGH = b"a" * 16, b"b" * 16
+
+
+def key(cluster_id: str, *records: MetadataRecord) -> bytes:
+    image = image_of(*records)
+    return SaltKey(lambda: image, cluster_id).find()
+
+
+def silent(node_id: int) -> MetadataRecord:
+    """Return a broker that tells of no directories (metadata.version below 3.7)."""
+    return broker(node_id, log_directories=())
+
+
+def test_it_is_the_least_directory_of_the_first_broker_that_tells_of_any() -> None:
+    others = broker(9, log_directories=(b"0" * 16,)), broker(8, log_directories=(HIGH, LOW))
+    assert key("cluster", silent(7), *others) == LOW
+
+
+@pytest.mark.parametrize("brokers", [(), (silent(1),), (silent(2), silent(1))])
+def test_where_no_broker_tells_it_is_the_same_in_all_the_cluster_and_in_no_other(
+    brokers: tuple[MetadataRecord, ...],
+) -> None:
+    assert key("one", *brokers) == key("one")
+    assert key("one", *brokers) != key("another", *brokers)
+    assert len(key("one")) >= 16
