@@ -8,8 +8,11 @@ import statistics
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from confluent_kafka.admin import AdminClient
+
 from benchmarks.machine import cpu_seconds
 from compat_tests.clients import confluent
+from compat_tests.clients.message import WAIT_S
 from spark_it import records, session
 
 if TYPE_CHECKING:
@@ -22,6 +25,30 @@ if TYPE_CHECKING:
 PARTITIONS = 4
 # Bytes and number of records, by the names of tables.
 SIZES = {"100 B": (100, 20_000_000), "1 KiB": (1024, 2_000_000)}
+
+
+class ReadWish(NamedTuple):
+    """What is read; `size` is its name in the table."""
+
+    size: str
+    record_bytes: int
+    records: int
+    codec: str
+
+    @property
+    def case(self) -> str:
+        """What tells it from others."""
+        return f"{self.size}, {self.codec}, {self.records}"
+
+    @property
+    def topic(self) -> str:
+        """The topic that holds it."""
+        return f"t-{self.record_bytes}-{self.codec}-{self.records}"
+
+    @property
+    def size_mb(self) -> float:
+        """What its values come to, without headers of records."""
+        return self.records * self.record_bytes / 1e6
 
 
 class Read(NamedTuple):
@@ -37,7 +64,12 @@ class Read(NamedTuple):
 
 
 class ReadPairs(NamedTuple):
-    """Reads of one topic in two ways, in turns; `worker_mb`: the most that a worker had."""
+    """Reads of one topic in two ways, in turns.
+
+    Attributes:
+        worker_mb: The most that a worker had.
+        loads: The machine's load behind each pair.
+    """
 
     size: str
     codec: str
@@ -45,6 +77,12 @@ class ReadPairs(NamedTuple):
     before: list[Read]
     after: list[Read]
     worker_mb: float
+    loads: tuple[float, ...] = ()
+
+    @property
+    def load(self) -> float:
+        """The median of the loads."""
+        return statistics.median(self.loads)
 
     @property
     def rate_ratio(self) -> float:
@@ -116,6 +154,14 @@ def fill(broker: Broker, topic: str, record_bytes: int, count: int, codec: str) 
             except BufferError:
                 producer.poll(0.1)
     assert producer.flush(600) == 0
+
+
+def forget(broker: Broker, topic: str) -> None:
+    """Delete a topic, if it is there."""
+    # Below warnings librdkafka tells of its own queues.
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap, "log_level": 4})
+    if topic in admin.list_topics(timeout=WAIT_S).topics:
+        admin.delete_topics([topic])[topic].result(WAIT_S)
 
 
 def start_spark(folder: Path) -> SparkSession:

@@ -8,6 +8,8 @@ TokenStandIn.scala is compiled in its place, with the Scala compiler that PySpar
 
 from __future__ import annotations
 
+import functools
+import importlib.util
 import re
 import shutil
 import subprocess
@@ -28,6 +30,7 @@ SPARK_VERSION = "4.2.0"  # PySpark and the connector must be of one version
 SCALA_VERSION = "2.13"
 ARROW_PACKAGE = "pyarrow>=18,<27"  # of the data source in segments/, and of PySpark's own use
 PANDAS_PACKAGE = "pandas>=2.2,<3"  # PySpark asks for it where it hands Arrow's batches to Python
+PLOT_PACKAGE = "matplotlib>=3.8,<4"  # what the guide draws with
 SPARK = "org.apache.spark"
 SOURCES = PROJECT / "spark_it" / "suites" / "src"
 
@@ -62,6 +65,15 @@ def arrow_folder() -> Path:
 def pandas_folder() -> Path:
     """Return the folder that pandas is imported from, by Spark's workers too."""
     return tools._installed("pandas", lambda folder: tools._pip_install(PANDAS_PACKAGE, folder))
+
+
+@cache
+def plot_folders() -> list[str]:
+    """Return the folders that matplotlib is imported from, if Python has none."""
+    if importlib.util.find_spec("matplotlib"):
+        return []
+    install = functools.partial(tools._pip_install, PLOT_PACKAGE)
+    return [str(tools._installed("matplotlib", install))]
 
 
 def spark_jars() -> Path:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from spark_it import session
+from spark_it import session, spark_tools
 from tests.support.ports import free_port
 from wirebroker.clock import SystemClock
 
@@ -98,13 +98,13 @@ class Newcomer:
     def write(self, name: str, text: str) -> None:
         (self._folder / name).write_text(text.replace("9092", self._port), encoding="utf-8")
 
-    def types(self, command: str) -> str:
+    def types(self, command: str, **variables: str) -> str:
         """Run a command to its end, which must be success; return what it says."""
         command = command.replace("9092", self._port).replace("/var/lib/kafka/data", "data")
         done = subprocess.run(
             ["bash", "-euo", "pipefail", "-c", command],
             cwd=self._folder,
-            env=self._environment,
+            env=self._environment | variables,
             capture_output=True,
             text=True,
             timeout=COMMAND_S,
@@ -163,6 +163,12 @@ def test_the_guides_commands_run_as_they_stand(newcomer: Newcomer, tmp_path: Pat
     assert {(each["orders"], each["total"]) for each in windows} == {(40, 100.0)}
     assert {each["city"] for each in windows} == set(CITIES)
     assert said[told["quality"]].startswith("orders: 2880 records, skew ")
+    (drawing,) = (each for each in blocks("python") if "savefig" in each)
+    newcomer.write("draw.py", drawing)
+    path = os.pathsep.join([*session.python_folders(), *spark_tools.plot_folders()])
+    newcomer.types("python draw.py", PYTHONPATH=path, MPLBACKEND="svg")
+    picture = (tmp_path / "sales.svg").read_text(encoding="utf-8")
+    assert all(f"<!-- {city} -->" in picture for city in CITIES)
     assert "2880 records archived" in said[told["archive"]]
     assert sorted(each.name for each in (tmp_path / "restored").iterdir()) == [
         f"orders-{number}" for number in (0, 1, 2) if f"orders-{number}:" in said[told["restore"]]

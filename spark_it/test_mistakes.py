@@ -31,7 +31,7 @@ def test_what_is_not_there_is_told_before_anything_is_begun(
     records.create_topic(broker.bootstrap, source, partitions=1)
     common: dict[str, Any] = {"name": topic, "topic": topic}
     mistyped = {**common, "source": f"{topic}-inn"}
-    ours = str(broker.data_dir)
+    given, ours = {**common, "source": source}, str(broker.data_dir)
     for kind, tables, settings, told in (
         ("ingest", SCHEMA, {**common, "source": "files"}, "there is no .*files"),
         ("ingest", SCHEMA, {**common, "source": "files/*.csv"}, "there is no .*files"),
@@ -39,6 +39,8 @@ def test_what_is_not_there_is_told_before_anything_is_begun(
         ("replay", {}, {**mistyped, "path": ours}, f"did you mean {source}"),
         ("replay", {}, {**mistyped, "path": "logs"}, "there is no directory .*/logs"),
         ("windows", SUMS, {**mistyped, "key": "who"}, f"there is no topic {topic}-inn"),
+        ("replay", {"reader": {"minPartition": 3}}, given, "did you mean minPartitions"),
+        ("replay", {"reader": {"minPartition": 3}}, {**given, "path": ours}, "is not known"),
     ):
         path = job_kit.write_job(tmp_path, broker.bootstrap, tables, **settings)
         with pytest.raises(JobFileError, match=told):
@@ -55,11 +57,16 @@ def test_what_spark_does_not_understand_ends_a_job_and_is_not_tried_again(
     broker = start_broker()
     source = f"{topic}-in"
     records.create_topic(broker.bootstrap, source, partitions=1)
+    records.write(broker.bootstrap, source, range(10), partitions=1)
     common: dict[str, Any] = {"name": topic, "topic": topic, "source": source, "key": "who"}
     for number, (tables, settings, told) in enumerate(
         (
             ({**SUMS, "columns": {"n": "summ(id)"}}, {}, "summ"),
             (SUMS, {"window": "1 minit"}, "minit"),
+            ({**SUMS, "reader": {"minOffsetsPerTrigger": "many"}}, {}, "many"),
+            ({**SUMS, "reader": {"failOnDataLoss": "maybe"}}, {}, "maybe"),
+            ({**SUMS, "reader": {"kafka.max.poll.records": "few"}}, {}, "few"),
+            ({**SUMS, "reader": {"startingOffsets": '{"x": {"0": 1}}'}}, {}, "specify all"),
         )
     ):
         given = {**common, **settings, "checkpoint": f"checkpoint-{number}"}

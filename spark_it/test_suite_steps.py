@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from spark_it.suites.full import GROUPS, steps_of
-from spark_it.suites.run import LIMITS_S, SUITES
+from spark_it.suites.run import LIMITS_S, SUITES, has_passed
 from tests.nightly import gave_of
 
 
@@ -12,10 +14,26 @@ def test_each_suite_is_in_one_step():
     assert len(suites) == len(set(suites)) == 32
     assert set(SUITES) <= set(suites)
     assert LIMITS_S.keys() <= set(suites)
-    steps = {step.name: step.command for step in steps_of("apache")}
+    steps = {step.name: step.command for step in steps_of("apache", Path("/r"), resumes=True)}
     assert steps["continuous"] == (
         *("spark_it.suites.run", "KafkaContinuousSourceSuite", "--broker", "apache"),
+        *("--output", "/r/continuous", "--resume"),
     )
+
+
+def test_a_suite_has_passed_when_its_end_is_written_down(tmp_path):
+    (tmp_path / "results").mkdir()
+    suite = "JsonUtilsSuite"
+    path = tmp_path / "results" / f"TEST-org.apache.spark.sql.kafka010.{suite}.xml"
+    assert not has_passed(suite, tmp_path)
+    for case, passed in (("", True), ("<failure message='x'/>", False)):
+        path.write_text(
+            f"<testsuite><testcase name='a'/><testcase name='b'>{case}</testcase></testsuite>",
+            encoding="utf-8",
+        )
+        assert has_passed(suite, tmp_path) == passed
+    path.write_text("<testsuite></testsuite>", encoding="utf-8")
+    assert not has_passed(suite, tmp_path)
 
 
 def test_what_each_suite_came_to_stands_in_the_table():

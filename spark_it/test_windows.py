@@ -96,3 +96,41 @@ def test_windows_are_a_models_and_told_once(
     table = spark.read.parquet(str(tmp_path / "windows"))
     assert table.count() == len(found)
     assert table.selectExpr("sum(orders)").collect() == [(1_000,)]
+
+
+def test_columns_may_be_called_what_sql_has_a_meaning_for(
+    spark: SparkSession, broker: Broker, topic: str, tmp_path: Path
+) -> None:
+    names = f"{topic}-names"
+    records.create_topic(broker.bootstrap, topic, partitions=1)
+    topics.create(broker.bootstrap, names, partitions=1, configs={"cleanup.policy": "compact"})
+    write(broker.bootstrap, names, [("k0", {"home.city": "Oslo"})])
+    job = job_kit.write_job(
+        tmp_path,
+        broker.bootstrap,
+        {
+            "schema": {"event_time": "timestamp", "who.name": "string", "window": "long"},
+            "columns": {"sum.of `window`": "sum(window)"},
+            "table_schema": {"home.city": "string"},
+        },
+        name=f"job-{topic}",
+        source=topic,
+        topic=f"{topic}-sums",
+        key="who.name",
+        time="event_time",
+        delay="0 seconds",
+        table=names,
+        parquet="windows",
+    )
+    rows: list[tuple[str | None, Any]] = [
+        (None, {"event_time": START_MS + at_ms, "who.name": "k0", "window": 2})
+        for at_ms in (0, 1, 2 * WINDOW_MS)
+    ]
+    write(broker.bootstrap, topic, rows)
+    assert job_kit.run("windows", job, spark)["records"] == 1
+    (found,) = job_kit.read_all(broker.bootstrap, f"{topic}-sums", 1, partitions=1)
+    told = json.loads(found.value())
+    assert {"who.name": "k0", "sum.of `window`": 4, "home.city": "Oslo"}.items() <= told.items()
+    assert found.key() == b"k0"
+    table = spark.read.parquet(str(tmp_path / "windows"))
+    assert table.select("`who.name`", "`home.city`").collect() == [("k0", "Oslo")]

@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from confluent_kafka import KafkaException
 from py4j.protocol import Py4JError, Py4JJavaError
-from pyspark.errors import AnalysisException, PySparkException
+from pyspark.errors import AnalysisException, IllegalArgumentException, PySparkException
 
 from wirebroker.pipelines.errors import PatienceError, PipelineError, first_line
+from wirebroker.pipelines.reader_options import refusal_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -114,7 +115,7 @@ class JobRun:
                 query = start(self._on_batch)
                 self._watch(query)
                 self._note_batches(query)
-            except AnalysisException as error:
+            except (AnalysisException, IllegalArgumentException) as error:
                 # What Spark does not understand it won't understand later; but what it has
                 # understood before, it may again: a folder that is away for a time.
                 if query is None and self._noted < 0:
@@ -175,7 +176,12 @@ class JobRun:
         if self._stop.is_asked:
             return
         failing_s = self._clock.monotonic() - self._got_on
-        why = first_line(self._cause or error)
+        cause = self._cause or error
+        refusal = refusal_in(cause) if self._noted < 0 else None
+        if refusal:
+            # With what was taken before, such a thing is of a moment, as a broker that is away.
+            raise PipelineError(f"Spark's reader: {refusal}") from error
+        why = first_line(cause)
         self._cause = None
         if failing_s > self._patience_s:
             raise PatienceError(f"no batch was done for {failing_s:.0f} s: {why}") from error

@@ -23,7 +23,7 @@ from wirebroker.pipelines.placed_rows import COLUMNS
 from wirebroker.pipelines.record_rows import RecordPlacer, RecordWish
 from wirebroker.pipelines.source_table import (
     SourceWish,
-    check_directories,
+    check_source,
     milliseconds_at,
     stream_of,
 )
@@ -93,7 +93,7 @@ class Replay(Pipeline[ReplayJob]):
         if job.source in (target.topic, target.dead_letters):
             raise JobFileError(f"source = {job.source!r} is a topic that the job writes to, too")
         load_function(job.function)
-        check_directories(Replay.source_of(job, target))
+        check_source(Replay.source_of(job, target))
 
     @staticmethod
     def source_of(job: ReplayJob, target: Target) -> SourceWish:

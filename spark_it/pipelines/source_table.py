@@ -14,6 +14,7 @@ import pyspark
 
 from wirebroker.pipelines.errors import JobFileError
 from wirebroker.pipelines.job_file import like
+from wirebroker.pipelines.reader_options import check_reader, of_a_client, texts_of
 from wirebroker.segments import SegmentDataSource
 from wirebroker.segments.errors import OptionError
 from wirebroker.segments.log_directories import LogDirectories
@@ -48,12 +49,14 @@ class SourceWish(NamedTuple):
         return () if self.path else self.topics
 
 
-def check_directories(wish: SourceWish) -> None:
-    """Find mistakes of a path before Spark is started, which tells them behind many lines.
+def check_source(wish: SourceWish) -> None:
+    """Find mistakes of a path or options before Spark is started, which tells them in many lines.
 
     Raises:
-        JobFileError: A directory that isn't there, or a topic that isn't in it.
+        JobFileError: A directory that isn't there, a topic that isn't in it, an option that is
+            none.
     """
+    check_reader(wish.path, wish.options)
     if not wish.path:
         return
     try:
@@ -86,7 +89,7 @@ def stream_of(
         reader = reader.option("startingTimestamp", str(start_ms))
         reader = reader.option("startingOffsetsByTimestampStrategy", "latest")
     reader = reader.option("maxOffsetsPerTrigger", str(most))
-    return reader.options(**_texts(wish.options)).load()
+    return reader.options(**texts_of(wish.options)).load()
 
 
 def table_of(
@@ -101,7 +104,7 @@ def table_of(
         ends: Of each partition, by its number: the first offset that is too late.
     """
     reader = spark.read.format(_format(spark, wish)).options(**_options(wish, topic))
-    reader = reader.option("startingOffsets", "earliest")
+    reader = reader.options(**of_a_client(wish.options)).option("startingOffsets", "earliest")
     # A compacted topic has lost records by nature.
     reader = reader.option("failOnDataLoss", "false")
     return reader.option("endingOffsets", json.dumps({topic: dict(ends)})).load()
@@ -160,10 +163,3 @@ def _options(wish: SourceWish, topic: str) -> dict[str, str]:
     place = {"path": wish.path} if wish.path else {"kafka.bootstrap.servers": wish.bootstrap}
     common = {"kafka.isolation.level": "read_committed", "includeHeaders": "true"}
     return {**place, "subscribe": topic, **common}
-
-
-def _texts(options: Mapping[str, Any]) -> dict[str, str]:
-    return {
-        name: str(value).lower() if isinstance(value, bool) else str(value)
-        for name, value in options.items()
-    }

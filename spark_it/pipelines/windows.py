@@ -24,11 +24,11 @@ from wirebroker.pipelines.placed_rows import COLUMNS
 from wirebroker.pipelines.positions import end_offsets
 from wirebroker.pipelines.source_table import (
     SourceWish,
-    check_directories,
+    check_source,
     stream_of,
     table_of,
 )
-from wirebroker.pipelines.sql_columns import sql_schema
+from wirebroker.pipelines.sql_columns import quoted, sql_schema, sql_values
 from wirebroker.pipelines.typed_rows import parse_schema
 from wirebroker.pipelines.window_rows import WindowPlacer
 
@@ -40,9 +40,13 @@ if TYPE_CHECKING:
 
     from wirebroker.pipelines.delivery import Target
     from wirebroker.pipelines.job_folder import BatchPlan
+    from wirebroker.pipelines.typed_rows import Column
 
 _OWN: Final = ("window_start", "window_end")
 _COUNTS: Final = "rows"
+# Beside the columns of a schema, which may be called window or event_time.
+_TIME: Final = "__event_time"
+_WINDOW: Final = "__window"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,13 +98,14 @@ class Windows(Pipeline[WindowsJob]):
         if not job.columns or not all(isinstance(each, str) for each in job.columns.values()):
             raise JobFileError('[columns] is empty: name = "sum(price)", one a line')
         joined = [each.name for each in parse_schema(job.table_schema)] if job.table else []
-        names = [*_OWN, job.key, *job.columns, *joined]
+        # As Spark and Parquet do, without regard to case.
+        names = [each.lower() for each in (*_OWN, job.key, *job.columns, *joined)]
         twice = {each for each in names if names.count(each) > 1}
         if twice:
             raise JobFileError(f"a window would have {', '.join(sorted(twice))} twice")
         if target.topic in (job.source, job.table):
             raise JobFileError(f"topic = {target.topic!r} is a topic that the job reads, too")
-        check_directories(Windows.source_of(job, target))
+        check_source(Windows.source_of(job, target))
 
     @staticmethod
     def source_of(job: WindowsJob, target: Target) -> SourceWish:
@@ -133,10 +138,10 @@ class Windows(Pipeline[WindowsJob]):
         try:
             joined = self._joined(found, plan)
             text = functions.to_json(
-                functions.struct(*joined.columns), {"ignoreNullFields": "false"}
+                functions.struct(*map(quoted, joined.columns)), {"ignoreNullFields": "false"}
             )
             rows = joined.select(
-                functions.col(job.key).cast("string").cast("binary").alias("key"),
+                functions.col(quoted(job.key)).cast("string").cast("binary").alias("key"),
                 text.cast("binary").alias("value"),
                 functions.unix_millis("window_end").alias("timestamp"),
             )
@@ -160,26 +165,23 @@ class Windows(Pipeline[WindowsJob]):
     def _windows(self, records: DataFrame) -> DataFrame:
         job = self._job
         columns = parse_schema(job.schema)
-        parsed = functions.from_json(records.value.cast("string"), sql_schema(columns))
-        rows = records.select("timestamp", parsed.alias("row"))
+        rows = _with_row(records, columns).select("timestamp", "row")
         needed = [each.name for each in columns if not each.is_optional]
-        time = f"row.`{job.time}`" if job.time else "timestamp"
-        bad = functions.expr(
-            " OR ".join(f"{name} IS NULL" for name in [time, *(f"row.`{one}`" for one in needed)])
-        )
+        time = f"row.{quoted(job.time)}" if job.time else "timestamp"
+        places = [time, *(f"row.{quoted(one)}" for one in needed)]
+        bad = functions.expr(" OR ".join(f"{place} IS NULL" for place in places))
         counts = [functions.count("*").alias("all"), functions.count_if(bad).alias("bad")]
         good = rows.observe(_COUNTS, *counts).where(~bad)
-        timed = good.select(functions.expr(time).alias("event_time"), "row.*")
+        timed = good.select(functions.expr(time).alias(_TIME), "row.*")
         lengths = [job.window, *([job.slide] if job.slide else [])]
-        grouped = timed.withWatermark("event_time", job.delay).groupBy(
-            functions.window("event_time", *lengths).alias("window"), job.key
+        grouped = timed.withWatermark(_TIME, job.delay).groupBy(
+            functions.window(_TIME, *lengths).alias(_WINDOW), quoted(job.key)
         )
         told = [functions.expr(text).alias(name) for name, text in job.columns.items()]
         return grouped.agg(*told).select(
-            functions.col("window.start").alias(_OWN[0]),
-            functions.col("window.end").alias(_OWN[1]),
-            job.key,
-            *job.columns,
+            functions.col(f"{_WINDOW}.start").alias(_OWN[0]),
+            functions.col(f"{_WINDOW}.end").alias(_OWN[1]),
+            *map(quoted, (job.key, *job.columns)),
         )
 
     @property
@@ -196,10 +198,18 @@ class Windows(Pipeline[WindowsJob]):
             return windows
         records = table_of(self._spark, self._source, job.table, ends=plan.more["table"])
         latest = records.groupBy("key").agg(functions.max_by("value", "offset").alias("value"))
-        schema = sql_schema(parse_schema(job.table_schema))
-        parsed = functions.from_json(functions.col("value").cast("string"), schema)
-        side = latest.where("value IS NOT NULL").select(
-            functions.col("key").cast("string").alias("_key"), parsed.alias("_row")
-        )
-        found = windows.join(side, functions.col(job.key).cast("string") == side["_key"], "left")
-        return found.select(*windows.columns, "_row.*")
+        rows = _with_row(latest.where("value IS NOT NULL"), parse_schema(job.table_schema))
+        side = rows.select(functions.col("key").cast("string").alias("_key"), "row")
+        key = functions.col(quoted(job.key)).cast("string")
+        found = windows.join(side, key == side["_key"], "left")
+        return found.select(*(windows[quoted(each)] for each in windows.columns), "row.*")
+
+
+def _with_row(table: DataFrame, columns: tuple[Column, ...]) -> DataFrame:
+    """Return a table of records with their JSON values as a struct `row`; what is wrong is null."""
+    text = functions.col("value").cast("string")
+    parsed = table.withColumn("parsed", functions.from_json(text, sql_schema(columns)))
+    values = [
+        functions.expr(value).alias(name) for name, value in sql_values("parsed", columns).items()
+    ]
+    return parsed.withColumn("row", functions.struct(*values))

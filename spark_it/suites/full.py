@@ -6,7 +6,7 @@
 
 Suites that are alike share a broker and a Java process, whose start and warm-up are most of what a
 short one costs, and are a step of the nightly runner (tests/nightly.py): a run that was ended goes
-on with the step it was at, and in the end a table tells what each suite came to.
+on with the suite it was at, and in the end a table tells what each suite came to.
 
 Not among them: KafkaDelegationTokenSuite, which needs a Kerberos server and a broker set up with
 it, and KafkaRealTimeIntegrationSuite, which starts a cluster of Spark's whose executors did not
@@ -15,6 +15,7 @@ register where this was tried.
 
 from __future__ import annotations
 
+import shutil
 from typing import TYPE_CHECKING, NamedTuple
 
 from spark_it.suites.run import SUITES
@@ -24,6 +25,7 @@ from tests.project_files import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from pathlib import Path
 
 
 class Group(NamedTuple):
@@ -72,12 +74,22 @@ GROUPS = {
 }
 
 
-def steps_of(broker: str) -> tuple[Step, ...]:
-    """Return a step for each group of suites, against a kind of broker."""
+def steps_of(broker: str, folder: Path, *, resumes: bool) -> tuple[Step, ...]:
+    """Return a step for each group of suites.
+
+    Args:
+        broker: The kind of broker.
+        folder: For results, which those of other sources have no place in.
+        resumes: Whether suites that have passed by them are left out.
+    """
+    how = ("--resume",) if resumes else ()
     return tuple(
         Step(
             name,
-            ("spark_it.suites.run", *group.suites, "--broker", broker),
+            (
+                *("spark_it.suites.run", *group.suites, "--broker", broker),
+                *("--output", str(folder / name), *how),
+            ),
             group.minutes,
             f"{len(group.suites)} of Spark's own suites",
         )
@@ -88,4 +100,10 @@ def steps_of(broker: str) -> tuple[Step, ...]:
 def run_full(broker: str, groups: Iterable[str] = ()) -> int:
     """Run all groups that have not passed on these sources, or these; 0 if all have passed."""
     results = ROOT / ".venv" / f"spark-suites-{broker}"
-    return nightly.main([*groups, "--results", str(results)], steps_of(broker))
+    sources = nightly.Notebook(results).sources
+    for other in results.glob("on-*"):
+        if other.name != f"on-{sources}":
+            shutil.rmtree(other)
+    named = [*groups]
+    steps = steps_of(broker, results / f"on-{sources}", resumes=not named)
+    return nightly.main([*named, "--results", str(results)], steps)

@@ -15,6 +15,7 @@ yet is named in LATER and counted apart; once it passes, that is a failure, so t
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 import tempfile
 import time
@@ -71,6 +72,7 @@ def run_suites(
     *,
     wirebroker: bool,
     log_requests: bool = False,
+    resumes: bool = False,
 ) -> dict[str, list[Outcome]]:
     """Run suites, one after the other in one Java process; return what became of each.
 
@@ -80,19 +82,24 @@ def run_suites(
         directory: A folder for output, logs and results, made if need be.
         wirebroker: Whether the tests named in LATER are counted apart.
         log_requests: Whether the log holds each request that a Kafka client sends.
+        resumes: Whether suites that have passed, by results in the folder, are left out.
     """
     (directory / "tmp").mkdir(parents=True, exist_ok=True)
-    command = _command(suites, bootstrap, directory, log_requests=log_requests)
+    left = [each for each in suites if not (resumes and has_passed(each, directory))]
     log = directory / "suites.txt"
-    limit_s = sum(LIMITS_S.get(suite, LIMIT_S) for suite in suites)
-    status = tools.run_logged(command, log, directory=directory, limit_s=limit_s)
+    limit_s = sum(LIMITS_S.get(suite, LIMIT_S) for suite in left)
+    command = _command(left, bootstrap, directory, log_requests=log_requests)
+    status = tools.run_logged(command, log, directory=directory, limit_s=limit_s) if left else 0
     outcomes = {suite: list(_outcomes(suite, directory / "results")) for suite in suites}
     has_failed = any(one.result == "failed" for found in outcomes.values() for one in found)
-    for suite, found in outcomes.items():
+    for suite in left:
+        found = outcomes[suite]
         if not found or (status != 0 and not has_failed):
             # It stopped short: a time limit, or a beforeAll that threw.
             text = log.read_text(errors="replace")
             found.append(Outcome(suite, "the suite as a whole", "failed", text[-2000:]))
+            # What it says of tests before that is not for a run that goes on.
+            _result_of(suite, directory / "results").unlink(missing_ok=True)
     if not wirebroker:
         return outcomes
     return {suite: [_with_later(one) for one in found] for suite, found in outcomes.items()}
@@ -129,9 +136,15 @@ def _command(
     ]
 
 
+def has_passed(suite: str, directory: Path) -> bool:
+    """Tell whether a suite has run to its end there, and nothing of it failed."""
+    found = list(_outcomes(suite, directory / "results"))
+    return bool(found) and all(each.result != "failed" for each in found)
+
+
 def _outcomes(suite: str, results: Path) -> Iterator[Outcome]:
     """Read the results that ScalaTest has written for a suite, in JUnit's format."""
-    path = results / f"TEST-{_PACKAGE}.{suite}.xml"
+    path = _result_of(suite, results)
     if not path.is_file():
         return
     for case in ET.parse(path).iter("testcase"):
@@ -140,6 +153,10 @@ def _outcomes(suite: str, results: Path) -> Iterator[Outcome]:
         result = "failed" if trouble is not None else "skipped" if "skipped" in parts else "passed"
         why = "" if trouble is None else trouble.get("message", "")
         yield Outcome(suite, case.get("name", ""), result, why)
+
+
+def _result_of(suite: str, results: Path) -> Path:
+    return results / f"TEST-{_PACKAGE}.{suite}.xml"
 
 
 def _with_later(one: Outcome) -> Outcome:
@@ -164,11 +181,16 @@ def main() -> int:
     parser.add_argument("--bootstrap", help="HOST:PORT of a broker whose topics may be deleted")
     parser.add_argument("--output", type=Path, help="folder for logs and results")
     parser.add_argument("--log-requests", action="store_true", help="log each request")
+    parser.add_argument("--resume", action="store_true", help="leave out what --output has passed")
     options = parser.parse_args()
+    if options.resume and not options.output:
+        parser.error("--resume needs --output")
     if options.full:
         from spark_it.suites.full import run_full
 
         return run_full(options.broker, options.suites)
+    # Told to end, it ends its broker and its Java as well.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     options.suites = options.suites or SUITES
     output = options.output or Path(tempfile.mkdtemp(prefix="spark-suites-"))
     try:
@@ -195,6 +217,7 @@ def _run_all(options: argparse.Namespace, bootstrap: str, output: Path) -> int:
         output.resolve(),
         wirebroker=options.broker == "wirebroker",
         log_requests=options.log_requests,
+        resumes=options.resume,
     )
     for suite, outcomes in found.items():
         _say(f"{suite:<44} {_totals(outcomes)}")
