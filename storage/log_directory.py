@@ -91,6 +91,7 @@ class LogDirectory:
         foreign: Names of directories that are none of Kafka's, left as they are.
         problems: Sentences for the log about what had to be ignored.
         has_failed: Whether it could not be opened: it has a path and nothing else.
+        is_new: Whether `open` has given it its identity.
     """
 
     __slots__ = (
@@ -101,6 +102,7 @@ class LogDirectory:
         "foreign",
         "futures",
         "has_failed",
+        "is_new",
         "node_id",
         "partitions",
         "path",
@@ -127,6 +129,7 @@ class LogDirectory:
         self.foreign: list[str] = []
         self.problems: list[str] = []
         self.has_failed = lock is None
+        self.is_new = False
 
     @classmethod
     def failed(cls, path: str, files: Files) -> LogDirectory:
@@ -168,8 +171,10 @@ class LogDirectory:
                 "another directory"
             ) from None
         try:
+            is_new = not files.exists(f"{path}/{META_PROPERTIES}")
             properties = _identify(path, files, node_id=node_id, cluster_id=cluster_id)
             directory = cls(path, files, lock, properties)
+            directory.is_new = is_new
             directory._read_clean_shutdown_marker()
             directory._list_partitions()
         except BaseException:
@@ -294,6 +299,16 @@ class LogDirectory:
     def total_bytes(self) -> int:
         """Return how large the volume is that it lies on."""
         return self._files.total_bytes(self.path)
+
+    def forget_identity(self) -> None:
+        """Have a new directory belong to nobody, as before; what its logs are is up to the owner.
+
+        Raises:
+            OSError: The disk.
+        """
+        assert self.is_new, "it was somebody's before"
+        self._files.unlink(f"{self.path}/{META_PROPERTIES}")
+        self._files.sync_directory(self.path)
 
     def close(self) -> None:
         """Free the lock."""

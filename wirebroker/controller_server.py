@@ -15,10 +15,9 @@ from typing import TYPE_CHECKING
 from wirebroker.broker import dynamic_config
 from wirebroker.clock import Clock, SystemClock
 from wirebroker.codecs.errors import KafkaError
-from wirebroker.config import StartError
 from wirebroker.controller_node import ControllerNode
 from wirebroker.coordinator.controller.controller import Controller
-from wirebroker.locked_directories import LockedDirectories
+from wirebroker.locked_directories import LockedDirectories, why_not_started
 from wirebroker.net.listener import data_files_within, raise_open_file_limit
 from wirebroker.port_file import PortFile
 from wirebroker.storage.files import Files
@@ -102,10 +101,7 @@ class ControllerServer:
             self._port_file.write(self.bound[0].port)
         except (OSError, KafkaError) as error:
             await self._release()
-            raise StartError(
-                f"the data directory cannot be used: {error}",
-                "check the disk and its permissions, or choose another (--data-dir DIR)",
-            ) from error
+            raise why_not_started(error) from error
         except BaseException:
             await self.node.close()
             await self._release()

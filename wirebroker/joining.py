@@ -1,7 +1,7 @@
 """`wirebroker join` as a process: a broker that serves as a member, under an id that it may choose.
 
 One that has chosen its id, and finds that another broker was registered with it first, chooses a
-higher one and begins anew; the directory, which was new, is made out to that.
+higher one and begins anew; the directory, which was new, is as new again.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from wirebroker.logs import configure_as
 from wirebroker.membership.join import (
     config_of_member,
     free_node_id,
-    give_to_node,
     node_id_of_directory,
 )
 from wirebroker.membership.member_lifecycle import NodeIdTakenError
@@ -88,7 +87,6 @@ class Joining:
                 taken = node_id
                 node_id = free_node_id(self._controller, settings, timeout_s=wait_s, above=taken)
                 LOGGER.info("another broker is %d by now: this one is %d", taken, node_id)
-                give_to_node(config.log_directories, node_id=node_id, before=taken)
 
     def _checked(self, node_id: int) -> Config:
         config = self._config(node_id=node_id)

@@ -16,7 +16,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wirebroker.cluster.data_directory import is_disk_failure
+from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.config import StartError
+from wirebroker.coordinator.controller.topic_names import CLUSTER_METADATA_TOPIC
 from wirebroker.storage.log_directory import (
     DamagedDirectoryError,
     LogDirectory,
@@ -97,6 +99,26 @@ class LockedDirectories:
                 self.of_logs[index] = LogDirectory.failed(directory.path, self._files)
         self._check_any_is_left()
 
+    def take_back(self) -> None:
+        """Leave those that are new as they were: nobody has heard of this start.
+
+        Else the next one could be no other node, nor one of another cluster.
+        """
+        for directory in (*self.of_logs, self._of_metadata):
+            if directory is None or not directory.is_new:
+                continue
+            try:
+                # All that a start writes before anybody hears of it.
+                directory.remove_partition_directory(CLUSTER_METADATA_TOPIC, 0)
+                directory.forget_identity()
+            except OSError as error:
+                logger.warning(
+                    "%s stays the directory of node %d: %s",
+                    directory.path,
+                    directory.node_id,
+                    error.strerror or error,
+                )
+
     def close(self) -> None:
         """Let go of them."""
         for directory in self.of_logs:
@@ -176,6 +198,19 @@ class LockedDirectories:
                 if is_path_taken
                 else "check its owner and permissions, or choose another (--data-dir DIR)",
             ) from error
+
+
+def why_not_started(error: OSError | KafkaError) -> StartError:
+    """Return what to tell of a start that the disk or the controller has ended."""
+    if isinstance(error, OSError) or error.code is ErrorCode.KAFKA_STORAGE_ERROR:
+        return StartError(
+            f"the data directory cannot be used: {error}",
+            "check the disk and its permissions, or choose another (--data-dir DIR)",
+        )
+    return StartError(
+        f"the controller does not take this node: {error}",
+        "change what it names, or choose another directory (--data-dir DIR)",
+    )
 
 
 def _say_failed(path: str, error: OSError) -> None:

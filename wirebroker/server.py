@@ -26,11 +26,10 @@ from wirebroker.cluster.compaction_child import run_here, run_in_child
 from wirebroker.cluster.compactor import Compactor
 from wirebroker.cluster.maintenance import Maintenance
 from wirebroker.codecs.errors import KafkaError
-from wirebroker.config import Config, StartError
 from wirebroker.config.listeners import ListenerConfig, listeners_of
 from wirebroker.config.quorum import is_member
 from wirebroker.gate import Gate
-from wirebroker.locked_directories import LockedDirectories
+from wirebroker.locked_directories import LockedDirectories, why_not_started
 from wirebroker.membership.own_quorum import OwnQuorum
 from wirebroker.metrics import Metrics
 from wirebroker.net.dispatch import Dispatcher
@@ -50,6 +49,7 @@ if TYPE_CHECKING:
     from wirebroker.cluster.quorum_controller import QuorumController
     from wirebroker.cluster.replication import Replication
     from wirebroker.codecs.metadata_records import MetadataRecord
+    from wirebroker.config import Config
     from wirebroker.handlers import Registry
     from wirebroker.http.server import HttpServer
     from wirebroker.membership.quorum import Quorum
@@ -193,10 +193,7 @@ class Server:
             broker = self.broker = await self._opening.open()
         except (OSError, KafkaError) as error:
             await self._give_up()
-            raise StartError(
-                f"the data directory cannot be used: {error}",
-                "check the disk and its permissions, or choose another (--data-dir DIR)",
-            ) from error
+            raise why_not_started(error) from error
         except BaseException:
             await self._give_up()
             raise
@@ -342,6 +339,8 @@ class Server:
         if self.replication is not None:
             await self.replication.stop()
         await self.quorum.give_up()
+        if is_member(self.config) and not self._opening.is_registered:
+            self._directories.take_back()
         await self._release()
 
     async def _release(self) -> None:

@@ -11,8 +11,9 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from compat_tests.clients.java import CONFIGS, TOPICS, run
-from compat_tests.cluster.nodes import CLUSTER_ID, JoiningBroker
+from compat_tests.cluster.nodes import CLUSTER_ID, JavaBroker, JoiningBroker
 from compat_tests.raw_requests import Requests
+from tests.support.brokers import BrokerError
 from tests.support.ports import HOST
 from tests.support.waiting import eventually
 from wirebroker.codecs.api_keys import ApiKey
@@ -163,6 +164,26 @@ def test_a_directory_of_another_cluster_is_refused(start_cluster: StartCluster) 
     line = done.stderr.splitlines()[-1]  # behind what it is at
     assert "belongs to cluster AAAAAAAAAAAAAAAAAAAAAA" in line
     assert CLUSTER_ID in line
+
+
+def test_no_broker_has_the_id_of_a_voter(start_cluster: StartCluster) -> None:
+    cluster = start_cluster()
+    ((voter, port),) = cluster.places.items()
+    data = cluster.folder / "new"
+    command = [sys.executable, "-m", "wirebroker", "join", f"127.0.0.1:{port}", "--port", "0"]
+    command += ["--node-id", str(voter), "--data-dir", str(data)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    line = done.stderr.splitlines()[-1]
+    assert f"{voter} is the node id of one of the cluster's controllers" in line
+    assert not data.exists()
+    # Apache Kafka's, told no more than that, ends as soon as it has heard who leads.
+    places = {"controller.quorum.bootstrap.servers": f"127.0.0.1:{port}"}
+    theirs = JavaBroker(cluster, voter, {**places, "controller.quorum.voters": ""})
+    theirs.directory = cluster.folder / "theirs"
+    theirs.directory.mkdir()
+    with pytest.raises(BrokerError, match="inconsistent with current leader"):
+        theirs.start()
 
 
 def test_a_new_directory_takes_the_lowest_free_id(start_cluster: StartCluster) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from confluent_kafka import Consumer
 
-from compat_tests.clients.java import TOPICS, run
+from compat_tests.clients.java import CONFIGS, TOPICS, run
 from compat_tests.cluster.test_membership import WAIT_S, create, produce, read, values
 from tests.support.waiting import eventually
 
@@ -80,6 +80,15 @@ def test_groups_of_newer_kinds_read_what_a_wirebroker_leads(start_cluster: Start
     produce(cluster, "ours", values(0, 50))
     servers = {"bootstrap.servers": cluster.bootstrap}
     assert _consumed({**servers, **newer, "group.id": "g"}, "ours", 50) == values(0, 50)
+    # A share group whose members ask a wirebroker first reads what a Java broker leads.
+    group = ("--entity-type", "groups", "--entity-name", "early")
+    earliest = ("--alter", "--add-config", "share.auto.offset.reset=earliest")
+    run(java.bootstrap, CONFIGS, *group, *earliest)
+    create(cluster, "theirs", [[1]])
+    produce(cluster, "theirs", values(0, 50))
+    asked = f"{cluster.brokers[2].bootstrap},{java.bootstrap}"
+    told = run(asked, SHARE_CONSUMER, "--topic", "theirs", *share, "early")
+    assert told.splitlines()[:50] == values(0, 50)
 
 
 def _consumed(settings: dict[str, str], topic: str, count: int) -> list[str]:

@@ -112,9 +112,7 @@ def alter_configs(
         try:
             _check_request(resource, wanted, is_incremental=is_incremental)
             edit = _edit if is_incremental else _replace
-            changed = _changes(resource, edit, image, config, node_id)
-            if is_direct and resource.resource_type == ResourceType.BROKER:
-                _check_uncordoning(resource, edit, image)
+            changed = _changes(resource, edit, image, config, node_id, is_direct=is_direct)
         except KafkaError as failure:
             error = failure
         else:
@@ -196,13 +194,19 @@ def _check_shape(resource: Any, *, is_incremental: bool) -> None:
 
 
 def _changes(
-    resource: Any, edit: _Edit, image: ClusterImage, config: Config, node_id: int
+    resource: Any,
+    edit: _Edit,
+    image: ClusterImage,
+    config: Config,
+    node_id: int,
+    *,
+    is_direct: bool,
 ) -> list[MetadataRecord]:
     match resource.resource_type:
         case ResourceType.TOPIC:
             return _topic_changes(resource, edit, image, config)
         case ResourceType.BROKER:
-            return _broker_changes(resource, edit, image, config, node_id)
+            return _broker_changes(resource, edit, image, config, node_id, is_direct=is_direct)
         case ResourceType.BROKER_LOGGER | ResourceType.CLIENT_METRICS | ResourceType.GROUP:
             raise _refused("Configs of loggers, client metrics and groups are not served here.")
         case _:
@@ -231,7 +235,13 @@ def _topic_changes(
 
 
 def _broker_changes(
-    resource: Any, edit: _Edit, image: ClusterImage, config: Config, node_id: int
+    resource: Any,
+    edit: _Edit,
+    image: ClusterImage,
+    config: Config,
+    node_id: int,
+    *,
+    is_direct: bool,
 ) -> list[MetadataRecord]:
     """Change dynamic configs of a broker, or of all brokers if the name is empty.
 
@@ -257,10 +267,12 @@ def _broker_changes(
         raise KafkaError(
             ErrorCode.INVALID_CONFIG, "cordoned.log.dirs needs a metadata.version of 4.3-IV0."
         )
+    if is_direct:
+        _check_uncordoning(before, after)
     return [config_record(ResourceType.BROKER, name, each, after.get(each)) for each in named]
 
 
-def _check_uncordoning(resource: Any, edit: _Edit, image: ClusterImage) -> None:
+def _check_uncordoning(before: Mapping[str, str], after: Mapping[str, str]) -> None:
     """Refuse to cordon what is not: a controller does not know a broker's directories.
 
     Raises:
@@ -268,8 +280,6 @@ def _check_uncordoning(resource: Any, edit: _Edit, image: ClusterImage) -> None:
 
     Source: Kafka's ConfigurationControlManager (KIP-1066).
     """
-    before = image.config(ResourceType.BROKER, resource.resource_name)
-    after = edit(resource, before, _BROKER_KIND)
     cordoned, wanted = (
         {each.strip() for each in named.get("cordoned.log.dirs", "").split(",")} - {""}
         for named in (before, after)

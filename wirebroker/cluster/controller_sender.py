@@ -20,7 +20,7 @@ import logging
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from wirebroker.clock import pause
-from wirebroker.cluster.failures import Failures
+from wirebroker.cluster.failures import FailureLines, RetryPauses
 from wirebroker.codecs.errors import KafkaError
 
 if TYPE_CHECKING:
@@ -40,16 +40,15 @@ class ControllerSender(abc.ABC, Generic[_BatchT]):
         seed: Of the jitter of that.
     """
 
-    __slots__ = ("_backoff", "_failures", "_has_more", "_is_stopped", "_name", "_sending")
+    __slots__ = ("_backoff", "_has_more", "_is_stopped", "_lines", "_name", "_pauses", "_sending")
 
     # something waits and not _is_stopped => _sending is not None
 
     def __init__(self, name: str, *, backoff: Backoff, seed: int) -> None:
         self._name: Final = name
         self._backoff: Final = backoff
-        self._failures: Final = Failures(
-            logger, f"{name}: the controller has taken it", backoff=backoff, seed=seed
-        )
+        self._lines: Final = FailureLines(logger, f"{name}: the controller has taken it")
+        self._pauses: Final = RetryPauses(backoff, seed=seed)
         self._sending: asyncio.Task[None] | None = None
         self._is_stopped = False
         # Since the last batch was taken out.
@@ -76,10 +75,11 @@ class ControllerSender(abc.ABC, Generic[_BatchT]):
                 left = await self._try(batch)
                 self._on_sent(batch, was_answered=left is not None)
                 if left == 0:
-                    self._failures.end()
+                    self._lines.end()
+                    self._pauses.end()
                 else:
                     if left is not None and left < len(batch):
-                        self._failures.begin_anew()
+                        self._pauses.begin_anew()
                     await self._pause(was_answered=left is not None)
         finally:
             self._sending = None
@@ -99,11 +99,12 @@ class ControllerSender(abc.ABC, Generic[_BatchT]):
         return left
 
     def _note_failure(self, kind: str, why: str) -> None:
-        self._failures.add(kind, f"{self._name} is sent again until it is taken: {why}")
+        self._pauses.add()
+        self._lines.add(kind, f"{self._name} is sent again until it is taken: {why}")
 
     async def _pause(self, *, was_answered: bool) -> None:
         """Wait before the next try; what is new need not wait for what was refused."""
-        delay_s = self._failures.pause_s
+        delay_s = self._pauses.next_s
         if not was_answered:
             await pause(delay_s)
             return

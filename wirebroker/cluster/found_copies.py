@@ -11,7 +11,8 @@
                                       leaves, or a loss of power
 
 A directory whose disk fails with that is left out from then on, with its logs; the others are
-sorted out.
+sorted out. A copy beside its log is kept until the log is loaded: its disk may fail with that, and
+the copy, if the controller was promised it, be the log then.
 
 Source: Kafka's LogManager.recoverAbandonedFutureLogs.
 """
@@ -19,13 +20,13 @@ Source: Kafka's LogManager.recoverAbandonedFutureLogs.
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from wirebroker.coordinator.controller.cluster_image import directory_of
 from wirebroker.coordinator.controller.feature_control import has_directory_assignments
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from wirebroker.coordinator.controller.cluster_image import ClusterImage, PartitionImage
     from wirebroker.storage.log_directory import LogDirectory, PartitionDirectory
@@ -35,18 +36,46 @@ logger = logging.getLogger(__name__)
 _Key = tuple[str, int]
 
 
-class FoundCopies(NamedTuple):
-    """What was found.
+class FoundCopies:
+    """What was found, and what becomes of it; see sort_out.
 
     Attributes:
         unfinished: Topic and index of what was on its way, and the directory that it was to lie in.
         promoted: Paths of copies that are logs now; nobody has closed them cleanly.
-        failed: Directories whose disk has failed meanwhile.
+        failed: Directories whose disk has failed meanwhile; who loads logs adds to them.
     """
 
-    unfinished: list[tuple[_Key, LogDirectory]]
-    promoted: set[str]
-    failed: dict[LogDirectory, OSError]
+    __slots__ = (
+        "_beside",
+        "_image",
+        "_is_whole",
+        "_node_id",
+        "_places",
+        "failed",
+        "promoted",
+        "unfinished",
+    )
+
+    def __init__(
+        self,
+        directories: Sequence[LogDirectory],
+        image: ClusterImage,
+        *,
+        node_id: int,
+        is_whole: bool,
+    ) -> None:
+        self._image = image
+        self._node_id = node_id
+        self._is_whole = is_whole
+        self._places: dict[_Key, list[LogDirectory]] = {}
+        for directory in directories:
+            for each in directory.partitions:
+                self._places.setdefault((each.topic, each.partition), []).append(directory)
+        # Copies whose log is there.
+        self._beside: list[tuple[PartitionDirectory, LogDirectory]] = []
+        self.unfinished: list[tuple[_Key, LogDirectory]] = []
+        self.promoted: set[str] = set()
+        self.failed: dict[LogDirectory, OSError] = {}
 
     def check(self, directory: LogDirectory) -> None:
         """Do nothing about one that was sorted out.
@@ -57,11 +86,105 @@ class FoundCopies(NamedTuple):
         if directory in self.failed:
             raise self.failed[directory]
 
+    def choose(self) -> None:
+        """Of logs that are there twice set aside what lies elsewhere than the metadata says."""
+        for key, where in self._places.items():
+            placed = self._placed_here(key)
+            named = None if placed is None else directory_of(placed, self._node_id)
+            if len(where) > 1 and named in [each.directory_id for each in where]:
+                for directory in where:  # else whoever opens them refuses both
+                    if directory.directory_id != named and directory not in self.failed:
+                        self._set_aside(key, directory)
+
+    def sort_out(self, copy: PartitionDirectory, directory: LogDirectory) -> None:
+        """Say what becomes of a copy, if its log is not there."""
+        if (copy.topic, copy.partition) in self._places:
+            self._beside.append((copy, directory))
+        elif directory not in self.failed:
+            self._sort_out_alone(copy, directory)
+
+    def use_orphan(self) -> tuple[LogDirectory, PartitionDirectory] | None:
+        """Take a copy for the log whose disk has failed, if the controller was promised it.
+
+        Returns:
+            The log and its directory; None: there is no such copy, or none any more.
+        """
+        for each in tuple(self._beside):
+            copy, directory = each
+            if directory in self.failed or self._has_log(copy):
+                continue
+            self._beside.remove(each)
+            log = self._sort_out_alone(copy, directory)
+            if log is not None:
+                return directory, log
+        return None
+
+    def drop_others(self) -> None:
+        """Have the copies removed whose logs were loaded: their moves begin anew."""
+        for copy, directory in self._beside:
+            if directory not in self.failed:
+                directory.to_delete.append(copy.path)
+                self.unfinished.append(((copy.topic, copy.partition), directory))
+
+    def _has_log(self, copy: PartitionDirectory) -> bool:
+        where = self._places[copy.topic, copy.partition]
+        return any(each not in self.failed for each in where)
+
+    def _sort_out_alone(
+        self, copy: PartitionDirectory, directory: LogDirectory
+    ) -> PartitionDirectory | None:
+        """Say what becomes of a copy without its log; return the log if it is that now."""
+        key = (copy.topic, copy.partition)
+        placed = self._placed_here(key)
+        try:
+            if placed is None:
+                directory.strays.append(copy.path)
+            elif self._is_promised(placed, directory):
+                self._places[key] = [directory]
+                log = _promote(copy, directory)
+                self.promoted.add(log.path)
+                return log
+            elif self._sees_all:
+                _put_aside(copy, directory)
+                self.unfinished.append((key, directory))
+        except OSError as error:
+            self.failed[directory] = error
+        return None
+
+    @property
+    def _sees_all(self) -> bool:
+        """Whether what is nowhere is lost."""
+        return self._is_whole and not self.failed
+
+    def _is_promised(self, placed: PartitionImage, directory: LogDirectory) -> bool:
+        """Tell whether the controller was told that the log would lie here: then it was whole."""
+        if not has_directory_assignments(self._image.features):
+            # Nobody is told; but the log may lie where it can't be looked for.
+            return self._sees_all
+        return directory_of(placed, self._node_id) == directory.directory_id
+
+    def _placed_here(self, key: _Key) -> PartitionImage | None:
+        partition = self._image.partition(*key)
+        return partition if partition is not None and self._node_id in partition.replicas else None
+
+    def _set_aside(self, key: _Key, directory: LogDirectory) -> None:
+        try:
+            path = directory.stray_partition_directory(*key)
+        except OSError as error:
+            self.failed[directory] = error
+            return
+        directory.partitions = [
+            each for each in directory.partitions if (each.topic, each.partition) != key
+        ]
+        logger.warning("%s-%d is there twice: what lay here is now %s", *key, path)
+
 
 def sort_out(
     directories: Iterable[LogDirectory], image: ClusterImage, *, node_id: int, is_whole: bool
 ) -> FoundCopies:
     """Leave in each directory's `partitions` what is to be opened.
+
+    Copies beside their logs are still to be told of: see use_orphan and drop_others.
 
     Args:
         directories: Those that could be opened.
@@ -70,108 +193,22 @@ def sort_out(
         is_whole: Whether they are all that it has.
     """
     directories = tuple(directories)
-    found = FoundCopies([], set(), {})
-    places: dict[_Key, list[LogDirectory]] = {}
+    found = FoundCopies(directories, image, node_id=node_id, is_whole=is_whole)
+    found.choose()
     for directory in directories:
-        for each in directory.partitions:
-            places.setdefault((each.topic, each.partition), []).append(directory)
-    for key, where in places.items():
-        if len(where) > 1:
-            _choose(key, where, _placed_here(key, image, node_id), node_id, found)
-    copies = [(copy, directory) for directory in directories for copy in directory.futures]
-    # Those whose log is there come last: which disks fail with the others is known by then.
-    copies.sort(key=lambda each: (each[0].topic, each[0].partition) in places)
-    for copy, directory in copies:
-        if directory not in found.failed:
-            sees_all = is_whole and not found.failed
-            placing = _Placing(image, node_id, is_whole=sees_all)
-            try:
-                _sort_out_copy(copy, directory, places, placing, found)
-            except OSError as error:
-                found.failed[directory] = error
+        for copy in directory.futures:
+            found.sort_out(copy, directory)
+    while found.use_orphan() is not None:
+        pass  # it is among its directory's partitions
     return found
 
 
-class _Placing(NamedTuple):
-    """Where this node's replicas lie, as far as it is known."""
-
-    image: ClusterImage
-    node_id: int
-    is_whole: bool
-
-
-def _sort_out_copy(
-    copy: PartitionDirectory,
-    directory: LogDirectory,
-    places: dict[_Key, list[LogDirectory]],
-    placing: _Placing,
-    found: FoundCopies,
-) -> None:
-    """Say what becomes of one copy.
-
-    Raises:
-        OSError: The disk failed.
-    """
-    key = (copy.topic, copy.partition)
-    if any(each not in found.failed for each in places.get(key, ())):
-        directory.to_delete.append(copy.path)
-        found.unfinished.append((key, directory))
-        return
-    placed = _placed_here(key, placing.image, placing.node_id)
-    if placed is None:
-        directory.strays.append(copy.path)
-    elif _is_promised(placed, directory, placing):
-        places[key] = [directory]
-        found.promoted.add(_promote(copy, directory))
-    elif placing.is_whole:
-        _put_aside(copy, directory)
-        found.unfinished.append((key, directory))
-
-
-def _is_promised(placed: PartitionImage, directory: LogDirectory, placing: _Placing) -> bool:
-    """Tell whether the controller was told that the log would lie here, so that it was whole."""
-    if not has_directory_assignments(placing.image.features):
-        # Nobody is told; but the log may lie where it can't be looked for.
-        return placing.is_whole
-    return directory_of(placed, placing.node_id) == directory.directory_id
-
-
-def _placed_here(key: _Key, image: ClusterImage, node_id: int) -> PartitionImage | None:
-    partition = image.partition(*key)
-    return partition if partition is not None and node_id in partition.replicas else None
-
-
-def _choose(
-    key: _Key,
-    where: list[LogDirectory],
-    placed: PartitionImage | None,
-    node_id: int,
-    found: FoundCopies,
-) -> None:
-    """Set aside what lies elsewhere than the metadata says, if it says one of these."""
-    if placed is None:
-        return
-    named = directory_of(placed, node_id)
-    if named not in [each.directory_id for each in where]:
-        return  # whoever opens them refuses both
-    for directory in where:
-        if directory.directory_id != named and directory not in found.failed:
-            try:
-                path = directory.stray_partition_directory(*key)
-            except OSError as error:
-                found.failed[directory] = error
-                continue
-            directory.partitions = [
-                each for each in directory.partitions if (each.topic, each.partition) != key
-            ]
-            logger.warning("%s-%d is there twice: what lay here is now %s", *key, path)
-
-
-def _promote(copy: PartitionDirectory, directory: LogDirectory) -> str:
+def _promote(copy: PartitionDirectory, directory: LogDirectory) -> PartitionDirectory:
     path = directory.use_future_directory(copy.path, copy.topic, copy.partition)
-    directory.partitions.append(copy._replace(path=path))
+    log = copy._replace(path=path)
+    directory.partitions.append(log)
     logger.info("%s-%d has been moved: it lies in %s now", copy.topic, copy.partition, path)
-    return path
+    return log
 
 
 def _put_aside(copy: PartitionDirectory, directory: LogDirectory) -> None:

@@ -16,7 +16,7 @@ from collections.abc import Callable  # noqa: TC003 - likewise
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from wirebroker.clock import Clock, Slices, pause
-from wirebroker.cluster.failures import Failures
+from wirebroker.cluster.failures import FailureLines, RetryPauses
 from wirebroker.cluster.followed_partition import FollowedPartition
 from wirebroker.cluster.follower_session import FollowerSession, PartitionKey, SessionRequest
 from wirebroker.cluster.leader_bounds import EARLIEST, LATEST, list_offsets
@@ -96,11 +96,12 @@ class ReplicaFetcher:
     __slots__ = (
         "_changed",
         "_delayed",
-        "_failures",
         "_followed",
         "_follower",
+        "_lines",
         "_news",
         "_node",
+        "_pauses",
         "_session",
         "_settings",
         "_task",
@@ -113,12 +114,9 @@ class ReplicaFetcher:
         self.leader = leader
         self._follower = follower
         self._settings = settings
-        self._failures = Failures(
-            logger,
-            f"replicas of broker {leader} are fetched again",
-            backoff=Backoff(settings.backoff_s / 20, most_s=settings.backoff_s, jitter=0.0),
-            seed=leader,
-        )
+        self._lines = FailureLines(logger, f"replicas of broker {leader} are fetched again")
+        backoff = Backoff(settings.backoff_s / 20, most_s=settings.backoff_s, jitter=0.0)
+        self._pauses = RetryPauses(backoff, seed=leader)
         self._followed: dict[PartitionKey, FollowedPartition] = {}
         # Of whom the session has to be told anew; and who waits for his time.
         self._changed: dict[PartitionKey, None] = {}
@@ -190,12 +188,14 @@ class ReplicaFetcher:
             name = error_name(answer.error_code)
             await self._wait(name, name)
             return
-        self._failures.end()
+        self._lines.end()
+        self._pauses.end()
         await self._take(node, answer)
 
     async def _wait(self, kind: str, why: str) -> None:
-        self._failures.add(kind, f"replicas of broker {self.leader} wait: {why}")
-        await pause(self._failures.pause_s)
+        self._lines.add(kind, f"replicas of broker {self.leader} wait: {why}")
+        self._pauses.add()
+        await pause(self._pauses.next_s)
 
     async def _until_news(self) -> None:
         """Wait until there is something to fetch: a new partition, or one whose pause is over."""

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from wirebroker.clock import Clock, Slices
     from wirebroker.cluster.data_directory import DataDirectory, Offsets
     from wirebroker.cluster.deleted_partitions import DeletedPartitions
+    from wirebroker.cluster.found_copies import FoundCopies
     from wirebroker.cluster.held_partitions import HeldPartitions
     from wirebroker.cluster.partition import Partition
     from wirebroker.cluster.topic_logs import TopicLogs
@@ -98,24 +99,72 @@ class ReplicaLoading:
         files = [each.files for each in online]
         is_whole = len(files) == len(self._directories)
         copies = sort_out(files, image, node_id=self._node_id, is_whole=is_whole)
-        by_files = {each.files: each for each in self._directories}
-        self._unfinished = [(key, by_files[target]) for key, target in copies.unfinished]
         for directory in online:
             try:
                 copies.check(directory.files)
                 await self._load_directory(directory, image, slices, copies.promoted)
             except OSError as error:
-                if not self._can_do_without(directory, error):
-                    raise StartError(
-                        f"the data directory {directory.path} cannot be read: {error}",
-                        "check the disk and its permissions, or leave it out of log.dirs",
-                    ) from error
-                self._on_failure(directory, error)
+                copies.failed[directory.files] = error
+                self._lose(directory, error)
+        await self._load_orphans(copies, online, image, slices)
+        copies.drop_others()
+        by_files = {each.files: each for each in online}
+        self._unfinished = [(key, by_files[target]) for key, target in copies.unfinished]
+        for directory in online:
+            if directory.is_online:
+                self._deleted_partitions.add_found(directory.files.to_delete)
 
     def unfinished_moves(self) -> list[tuple[Partition, DataDirectory]]:
         """Return which of the partitions that are held were on their way, and where to."""
         found = ((self._held.of(name).get(index), to) for (name, index), to in self._unfinished)
         return [(each, to) for each, to in found if each is not None and to.is_online]
+
+    def _lose(self, directory: DataDirectory, error: OSError) -> None:
+        """Take a directory offline.
+
+        Raises:
+            StartError: The node cannot do without it.
+        """
+        if not self._can_do_without(directory, error):
+            raise StartError(
+                f"the data directory {directory.path} cannot be read: {error}",
+                "check the disk and its permissions, or leave it out of log.dirs",
+            ) from error
+        self._on_failure(directory, error)
+
+    async def _load_orphans(
+        self,
+        copies: FoundCopies,
+        online: Sequence[DataDirectory],
+        image: ClusterImage,
+        slices: Slices,
+    ) -> None:
+        """Open copies that the controller was promised, in place of logs whose disk has failed.
+
+        Raises:
+            StartError: As of `load`.
+        """
+        by_files = {each.files: each for each in online}
+        while (orphan := copies.use_orphan()) is not None:
+            directory, found = by_files[orphan[0]], orphan[1]
+            self._forget_offline(found)
+            try:
+                offsets = directory.read_checkpoints()
+                self._load_found(directory, found, image, offsets, is_clean=False)
+            except OSError as error:
+                copies.failed[directory.files] = error
+            await slices.turn()
+        for directory in online:
+            if directory.is_online and directory.files in copies.failed:
+                self._lose(directory, copies.failed[directory.files])
+
+    def _forget_offline(self, found: PartitionDirectory) -> None:
+        """Have nobody find what was loaded of a log before its disk failed."""
+        partition = self._held.of(found.topic).get(found.partition)
+        if partition is not None and not partition.directory.is_online:
+            self._held.remove(partition)
+            partition.directory.partitions.discard(partition)
+            partition.log.close(clean=False)
 
     def _can_do_without(self, directory: DataDirectory, error: OSError) -> bool:
         return (
@@ -129,30 +178,39 @@ class ReplicaLoading:
     ) -> None:
         files = directory.files
         offsets = directory.read_checkpoints()
-        self._deleted_partitions.add_found(files.to_delete)
         for found in files.partitions:
-            if found.topic == _METADATA_TOPIC:
-                continue
-            topic = _topic_of(found, image)
-            partition = None if topic is None else topic.partitions.get(found.partition)
-            if topic is None or partition is None or self._node_id not in partition.replicas:
-                _set_aside(files, found)
-                continue
-            if partition.index in self._held.of(topic.name):
-                raise StartError(
-                    f"{found.path} is there twice, in two of log.dirs",
-                    "move one of the two out of the way",
-                )
-            if found.topic_id is None:
-                files.write_topic_id(found.path, topic.topic_id)
-            settings = self._logs.settings(image, topic)
-            if self._unserved.has(topic, settings):
-                continue  # it is made known with the topic's others, and its files stay
-            log = self._logs.make(found.path, topic, partition.index, settings)
-            is_clean = files.was_clean and found.path not in promoted
-            self._load_log(log, offsets, is_clean=is_clean)
-            self._held.add(log, topic, directory)
-            await slices.turn()
+            if found.topic != _METADATA_TOPIC:
+                is_clean = files.was_clean and found.path not in promoted
+                self._load_found(directory, found, image, offsets, is_clean=is_clean)
+                await slices.turn()
+
+    def _load_found(
+        self,
+        directory: DataDirectory,
+        found: PartitionDirectory,
+        image: ClusterImage,
+        offsets: Offsets,
+        *,
+        is_clean: bool,
+    ) -> None:
+        topic = _topic_of(found, image)
+        partition = None if topic is None else topic.partitions.get(found.partition)
+        if topic is None or partition is None or self._node_id not in partition.replicas:
+            _set_aside(directory.files, found)
+            return
+        if partition.index in self._held.of(topic.name):
+            raise StartError(
+                f"{found.path} is there twice, in two of log.dirs",
+                "move one of the two out of the way",
+            )
+        if found.topic_id is None:
+            directory.files.write_topic_id(found.path, topic.topic_id)
+        settings = self._logs.settings(image, topic)
+        if self._unserved.has(topic, settings):
+            return  # it is made known with the topic's others, and its files stay
+        log = self._logs.make(found.path, topic, partition.index, settings)
+        self._load_log(log, offsets, is_clean=is_clean)
+        self._held.add(log, topic, directory)
 
     def _load_log(self, log: Log, offsets: Offsets, *, is_clean: bool) -> None:
         key = (log.topic, log.partition)

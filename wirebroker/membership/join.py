@@ -20,11 +20,9 @@ from wirebroker.config.sources import load_config
 from wirebroker.membership.quorum_image import lowest_free_id, read_image
 from wirebroker.net.client.settings import PeerAddress
 from wirebroker.security.outgoing import way_of
-from wirebroker.storage.files import Files
-from wirebroker.storage.meta_properties import format_meta_properties, parse_meta_properties
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
     from wirebroker.config import Config
 
@@ -98,18 +96,6 @@ def free_node_id(controller: str, config: Config, *, timeout_s: float, above: in
     )
     image = asyncio.run(looking)
     return lowest_free_id(image, above=above)
-
-
-def give_to_node(directories: Iterable[str], *, node_id: int, before: int) -> None:
-    """Make directories out to a node, which were made out to another by a start that failed."""
-    files = Files()
-    for directory in directories:
-        path = f"{Path(directory).absolute()}/{_META_PROPERTIES}"
-        if files.exists(path):
-            properties = parse_meta_properties(files.read_whole(path).decode())
-            assert properties.node_id == before, "nobody else has it"
-            text = format_meta_properties(properties._replace(node_id=node_id))
-            files.write_whole(path, text.encode())
 
 
 def _address_of(controller: str) -> PeerAddress:

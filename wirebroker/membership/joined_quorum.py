@@ -39,6 +39,7 @@ from wirebroker.coordinator.controller.feature_control import (
 from wirebroker.membership.member_lifecycle import MemberLifecycle, Pace
 from wirebroker.membership.metadata_fetcher import MetadataFetcher
 from wirebroker.membership.observed_log import ObservedLog
+from wirebroker.membership.voters import check_is_no_voter
 from wirebroker.net.client.active_controller import ActiveController, NotControllersError
 from wirebroker.net.client.errors import PeerError
 from wirebroker.net.client.settings import ClientSettings, PeerAddress
@@ -250,6 +251,7 @@ class JoinedQuorum:
         cluster_id, self._local_host = await find_cluster(
             self._controllers, clock=self._clock, timeout_s=self._patience_s
         )
+        await check_is_no_voter(self._controllers, self._config.node_id, timeout_s=self._patience_s)
         return cluster_id
 
     async def open(self, metadata_home: str, *, cluster_id: str, directory_id: bytes) -> None:

@@ -22,12 +22,11 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from wirebroker.clock import pause
 from wirebroker.cluster.broker_lifecycle import BrokerLifecycle
 from wirebroker.cluster.data_directory import offline_ids
-from wirebroker.cluster.failures import Failures
+from wirebroker.cluster.failures import FailureLines
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.config.row import StartError
 from wirebroker.membership.heartbeats import Heartbeats
 from wirebroker.net.client.errors import PeerError, error_name
-from wirebroker.net.client.settings import Backoff
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -87,9 +86,9 @@ class MemberLifecycle(BrokerLifecycle):
     __slots__ = (
         "_changed",
         "_clock",
-        "_failures",
         "_heartbeats",
         "_last_answer_at",
+        "_lines",
         "_make_controllers",
         "_on_replaced",
         "_pace",
@@ -121,13 +120,8 @@ class MemberLifecycle(BrokerLifecycle):
         self._wants = {"want_fence": True, "want_shut_down": False}
         self._changed = asyncio.Event()
         self._should_shut_down = False
-        # Heartbeats' own thread counts how long to wait.
-        self._failures = Failures(
-            LOGGER,
-            "a controller takes heartbeats again",
-            backoff=Backoff(),
-            seed=node_id,
-            level=logging.WARNING,
+        self._lines = FailureLines(
+            LOGGER, "a controller takes heartbeats again", level=logging.WARNING
         )
         self._last_answer_at = clock.monotonic()
         self.is_fenced = True
@@ -257,14 +251,14 @@ class MemberLifecycle(BrokerLifecycle):
         """Take the answer to a heartbeat."""
         if isinstance(answer, PeerError):
             line = f"a heartbeat is not answered: {answer}; they go on"
-            self._failures.add(type(answer).__name__, line)
+            self._lines.add(type(answer).__name__, line)
         elif answer.error_code == ErrorCode.STALE_BROKER_EPOCH:
             self._register_again()
         elif answer.error_code:
             name = error_name(answer.error_code)
-            self._failures.add(name, f"a heartbeat is answered {name}; they go on")
+            self._lines.add(name, f"a heartbeat is answered {name}; they go on")
         else:
-            self._failures.end()
+            self._lines.end()
             self._last_answer_at = self._clock.monotonic()
             self._note_fenced(is_fenced=answer.is_fenced)
             self._should_shut_down = answer.should_shut_down

@@ -9,16 +9,20 @@ A folder `worker2` can't be taken for a partition's. Apache Kafka, too, opens ea
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from wirebroker.config import Config, StartError
+from wirebroker.config.listeners import controller_listeners_of
+from wirebroker.config.quorum import is_member
 from wirebroker.wording import few_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _META_PROPERTIES: Final = "meta.properties"
+_FOLDER: Final = re.compile(r"worker[1-9][0-9]{0,2}")
 _MOST_SHOWN: Final = 3
 # Beyond what anybody starts: workers are found by their folders, one after the other.
 MOST_WORKERS: Final = 100
@@ -69,8 +73,10 @@ def check_alone(config: Config) -> None:
     """Refuse to start one broker where several have their data.
 
     Raises:
-        StartError: The workers that there were hold replicas, or have the directory to themselves.
+        StartError: The workers that there were hold replicas, or have the directory to themselves;
+            or it is one worker's folder.
     """
+    _check_is_no_workers(config)
     directories = WorkerDirectories(config.log_directories)
     if not directories.has_folders:
         return
@@ -135,6 +141,38 @@ def _held_by(nodes: set[int], directories: WorkerDirectories) -> list[str]:
         for index, partition in topic.partitions.items()
         if not nodes.isdisjoint(partition.replicas)
     ]
+
+
+def _check_is_no_workers(config: Config) -> None:
+    """Refuse a worker's folder to a broker that nobody could join, the other workers neither."""
+    folders = [Path(each).absolute() for each in config.log_directories]
+    if not all(_FOLDER.fullmatch(each.name) for each in folders):
+        return
+    if is_member(config) or controller_listeners_of(config):
+        return
+    parents = WorkerDirectories([str(each.parent) for each in folders])
+    clusters = {_cluster_of(each) for each in folders} - {None}
+    beside = {
+        _cluster_of(Path(each))
+        for worker in range(1, parents.known + 1)
+        for each in parents.of(worker)
+        if Path(each) not in folders
+    }
+    if not clusters.isdisjoint(beside):
+        raise StartError(
+            f"{', '.join(config.log_directories)} is one of the folders of {parents.known} workers",
+            f"start all of them: serve --workers {parents.known}, with log.dirs={parents}",
+        )
+
+
+def _cluster_of(directory: Path) -> str | None:
+    """Return which cluster a directory belongs to; None if it is new or does not say it."""
+    from wirebroker.config.properties import parse_properties  # noqa: PLC0415 - few starts ask
+
+    try:
+        return parse_properties((directory / _META_PROPERTIES).read_text())["cluster.id"]
+    except (OSError, ValueError, KeyError):
+        return None  # what is wrong with it is said when it is opened
 
 
 def _is_formatted(directory: Path) -> bool:

@@ -41,6 +41,9 @@ class NamesMayFail(FailingFiles):
         self.check("rename", new_path)
         super().rename(old_path, new_path)
 
+    def list_subdirectories(self, path: str) -> list[str]:
+        return sorted(super().list_subdirectories(path))
+
 
 class NoNameForLogs(FailingFiles):
     """A disk on which nothing that is renamed becomes a log."""
@@ -305,6 +308,38 @@ async def test_a_disk_that_fails_when_copies_are_sorted_out_is_offline_and_the_o
         async with running(one, two, settings=settings) as server, client_of(server) as client:
             assert place(server) == str(two)
             await check(client, 5)
+
+
+@pytest.mark.parametrize("failing", ["t-0", "u-0"])  # before the log is there, and after that
+async def test_a_promised_copy_is_the_log_where_the_disk_of_that_fails_as_it_is_loaded(
+    tmp_path: Path, failing: str
+) -> None:
+    one, two = tmp_path / "one", tmp_path / "two"
+    settings = {"metadata.log.dir": str(tmp_path / "metadata")}
+    disk = NamesMayFail()
+    async with asyncio.timeout(PATIENCE_S):
+        async with running(one, two, settings=settings) as server, client_of(server) as client:
+            await started(one, two, client, server, 5)
+            await move(client, one, topic="u")
+            await create_topic(client, "u", 1)
+            assert await append(client, "u", batch(b"u")) == 0
+            await move(client, two)
+            await until(lambda: place(server) == str(two))
+            await until(lambda: known_place(server) == held(server).directory.directory_id)
+        shutil.copytree(two / "t-0", one / "t-0", dirs_exist_ok=True)
+        (two / "t-0").rename(two / f"t-0.{'0' * 32}-future")
+        for name in (".kafka_cleanshutdown", "recovery-point-offset-checkpoint"):
+            (one / name).unlink()
+        disk.fail(one / failing, "read")
+        async with (
+            running(one, two, settings=settings, files=disk) as server,
+            client_of(server) as client,
+        ):
+            assert not _directory(server, one).is_online
+            assert place(server) == str(two)
+            await check(client, 5)
+            assert await append(client, "t", batch(b"5")) == 5
+            assert not futures(two)
 
 
 async def test_a_start_that_sorts_copies_out_needs_the_disk_of_the_metadata_log(

@@ -323,7 +323,12 @@ class PeerConnection:
 
     async def _set_up(self, dialer: Dialer, handshake: Handshake | None) -> None:
         host, port = self.address
-        self._transport = await dialer.dial(host, port, self)
+        try:
+            self._transport = await dialer.dial(host, port, self)
+        except (ValueError, OverflowError) as fault:
+            # A name that IDNA has no letters for, an empty or overlong label; a port that is none.
+            what = "that is no address that can be looked up"
+            raise CannotConnectError(str(self.address), what) from fault
         if self._end is not None:
             self._transport.close()
             raise self._end

@@ -15,7 +15,7 @@ from wirebroker.config.authorizer import STANDARD
 from wirebroker.coordinator.controller.cluster_image import ClusterImage, Endpoint
 from wirebroker.coordinator.controller.feature_control import feature_level
 from wirebroker.coordinator.controller.image_builder import ImageBuilder
-from wirebroker.membership.join import give_to_node, node_id_of_directory
+from wirebroker.membership.join import node_id_of_directory
 from wirebroker.membership.joined_quorum import (
     JoinedQuorum,
     check_joinable,
@@ -116,14 +116,9 @@ def test_a_free_id_is_neither_a_brokers_nor_a_controllers():
     assert lowest_free_id(ClusterImage()) == 1
 
 
-def test_directories_of_a_start_that_failed_are_made_out_to_another_node(tmp_path: Path):
-    directories = [str(tmp_path / name) for name in ("a", "not made")]
-    LogDirectory.open(directories[0], Files(), node_id=2, cluster_id=None).close()
-    flags = {"log.dirs": directories[0]}
-    before = (tmp_path / "a" / "meta.properties").read_text()
-    assert node_id_of_directory(flags, None) == 2
-    give_to_node(directories, node_id=3, before=2)
-    assert node_id_of_directory(flags, None) == 3
-    after = (tmp_path / "a" / "meta.properties").read_text()
-    assert after == before.replace("node.id=2", "node.id=3")
-    assert node_id_of_directory({}, directories[1]) is None
+def test_a_directory_says_which_node_it_is_of(tmp_path: Path):
+    directory = str(tmp_path / "a")
+    flags = {"log.dirs": directory}
+    assert node_id_of_directory(flags, None) is None
+    LogDirectory.open(directory, Files(), node_id=2, cluster_id=None).close()
+    assert node_id_of_directory(flags, None) == node_id_of_directory({}, directory) == 2

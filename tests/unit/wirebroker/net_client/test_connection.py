@@ -14,6 +14,8 @@ from wirebroker.net.client.errors import (
     RequestTimedOutError,
     UnsupportedVersionError,
 )
+from wirebroker.net.client.settings import PeerAddress
+from wirebroker.net.client.transport import TcpDialer
 
 
 async def opened(peer, *, clock=None, handshake=None, **settings):
@@ -94,6 +96,21 @@ async def test_a_peer_that_refuses_to_tell_its_versions_is_not_connected():
     with pytest.raises(CannotConnectError, match="answered with error 4242"):
         await opened(peer)
     assert peer.link.is_closed
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        PeerAddress(f"{'x' * 64}.example", 9092),
+        PeerAddress("a..b", 9092),
+        PeerAddress("a\0b", 9092),
+        PeerAddress("127.0.0.1", 65536),
+        PeerAddress("127.0.0.1", -1),
+    ],
+)
+async def test_an_address_that_nobody_can_have_is_not_connected(address):
+    with pytest.raises(CannotConnectError):
+        await PeerConnection.open(address, dialer=TcpDialer(), settings=SETTINGS, clock=Clock())
 
 
 # --- answers ---

@@ -19,7 +19,7 @@ def format_folders(data: Path, *names: str) -> None:
     for name in names:
         folder = data / name
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / "meta.properties").touch()
+        (folder / "meta.properties").write_text("version=1\ncluster.id=c\nnode.id=1\n")
 
 
 @pytest.fixture
@@ -89,3 +89,35 @@ def test_one_broker_is_started_again_where_it_was_once_the_workers_replicas_have
         check_alone(config)
     replicas[0] = (1,)
     check_alone(config)
+
+
+@pytest.mark.parametrize(
+    ("folders", "opened"),
+    [
+        (("worker1", "worker2"), "worker1"),
+        (("worker1", "worker2"), "worker2"),
+        ((".", "worker2"), "worker2"),
+    ],
+)
+def test_a_workers_folder_is_not_opened_as_a_single_brokers(tmp_path, folders, opened):
+    format_folders(tmp_path, *folders)
+    config = {"log.dirs": str(tmp_path / opened), "node.id": "1"}
+    with pytest.raises(StartError) as refused:
+        check_alone(Config(config))
+    assert refused.value.what == f"{tmp_path / opened} is one of the folders of 2 workers"
+    assert refused.value.mend == (f"start all of them: serve --workers 2, with log.dirs={tmp_path}")
+    # As a cluster's, whose other nodes are elsewhere or join it, it may be opened.
+    joins = {"process.roles": "broker", "controller.quorum.bootstrap.servers": "127.0.0.1:9093"}
+    check_alone(Config({**config, "node.id": "2", **joins}))
+    listeners = "PLAINTEXT://:9092,CONTROLLER://:9093"
+    named = {"listeners": listeners, "controller.listener.names": "CONTROLLER"}
+    check_alone(Config({**config, **named, "process.roles": "broker,controller"}))
+
+
+def test_folders_of_these_names_may_be_anybodys(tmp_path):
+    format_folders(tmp_path, "worker1")
+    check_alone(Config({"log.dirs": str(tmp_path / "worker1"), "node.id": "1"}))
+    format_folders(tmp_path, "worker2")
+    (tmp_path / "worker2" / "meta.properties").write_text("version=1\ncluster.id=another\n")
+    check_alone(Config({"log.dirs": str(tmp_path / "worker1"), "node.id": "1"}))
+    check_alone(Config({"log.dirs": str(tmp_path / "worker3"), "node.id": "3"}))

@@ -1,0 +1,62 @@
+"""Who votes in a quorum, asked before anything else is: no broker may go by the id of a voter.
+
+A broker of that id would be taken for the voter: the leader of a quorum whose voters are named by
+their ids alone (kraft.version 0) counts by what a Fetch of it says what most of them have.
+
+Source: Kafka's KafkaConfig, which refuses it by controller.quorum.voters; KIP-595. Where only
+addresses are named Kafka's broker ends, if it is the leader's, with the first answer.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Final
+
+from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.config.row import StartError
+from wirebroker.coordinator.controller.topic_names import CLUSTER_METADATA_TOPIC
+from wirebroker.net.client.errors import PeerError, error_name
+
+if TYPE_CHECKING:
+    from wirebroker.net.client.active_controller import ActiveController
+
+LOGGER = logging.getLogger("wirebroker")
+
+_QUESTION: Final = {
+    "topics": [{"topic_name": CLUSTER_METADATA_TOPIC, "partitions": [{"partition_index": 0}]}]
+}
+
+
+async def check_is_no_voter(
+    controllers: ActiveController, node_id: int, *, timeout_s: float
+) -> None:
+    """Refuse a node id that a voter has.
+
+    Args:
+        controllers: The way to them.
+        node_id: Of this broker.
+        timeout_s: How long they may take.
+
+    Raises:
+        StartError: A voter has it, or nobody has said in time who votes.
+    """
+    try:
+        answer = await controllers.request(ApiKey.DESCRIBE_QUORUM, _QUESTION, timeout_s=timeout_s)
+    except PeerError as error:
+        raise StartError(
+            f"the controllers do not say who votes: {error}",
+            "check controller.quorum.bootstrap.servers, and that the controllers run",
+        ) from error
+    described = [each for topic in answer.topics for each in topic.partitions]
+    code = answer.error_code or next((each.error_code for each in described), 0)
+    if code:  # they need not let a broker see it that they let join
+        LOGGER.warning(
+            "the controllers answer %s when they are asked who votes: no voter may have the id %d",
+            error_name(code),
+            node_id,
+        )
+    elif node_id in {voter.replica_id for each in described for voter in each.current_voters}:
+        raise StartError(
+            f"{node_id} is the node id of one of the cluster's controllers",
+            "choose another node.id (--node-id N)",
+        )
