@@ -17,9 +17,9 @@ from typing import Final
 # 256 KiB are among them; what requests and answers usually take is not.
 _M_MMAP_THRESHOLD: Final = -3
 _LARGE_BYTES: Final = 256 * 1024
-# glibc's M_TRIM_THRESHOLD, which a fixed limit leaves at 128 KiB: so much may stay free at the end of
-# the heap. A batch's pieces are freed and wanted again at once, and each page that had gone back in
-# between cost a fault: two thirds of what unpacking took.
+# glibc's M_TRIM_THRESHOLD, which a fixed limit leaves at 128 KiB: so much may stay free at the end
+# of the heap. A batch's pieces are freed and wanted again at once, and each page that had gone back
+# in between cost a fault: two thirds of what unpacking took.
 _M_TRIM_THRESHOLD: Final = -1
 _KEPT_BYTES: Final = 2 << 20
 
