@@ -176,7 +176,7 @@ STEPS = (
             "--long",
         ),
         6,
-        "keystores of both kinds; clients, rust-rdkafka too, by each mechanism over TLS; both brokers",
+        "keystores of both kinds; clients, Rust too, by each mechanism over TLS, at both brokers",
     ),
     Step("twin", ("compat_tests.twin",), 1, "what both brokers have on disk, file by file"),
     Step(
