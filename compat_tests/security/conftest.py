@@ -1,4 +1,4 @@
-"""Fixtures: brokers in a realm that each module runs by itself."""
+"""Fixtures: brokers in a realm, and brokers of several listeners, one of each for a module."""
 
 from __future__ import annotations
 
@@ -7,11 +7,15 @@ from typing import TYPE_CHECKING
 import pytest
 
 from compat_tests.security.kerberos_broker import kerberos_broker
+from compat_tests.security.listeners import broker_of_listeners
+from compat_tests.security.secured import add_alice
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from compat_tests.security.kerberos_broker import Secured
+    from compat_tests.security.listeners import Guarded
     from tests.support import kerberos
 
 
@@ -26,3 +30,16 @@ def kerberized(
     """Run a broker whose clients log in with the tickets of the module's realm."""
     with kerberos_broker(request.param, realm, tmp_path_factory.mktemp("kerberized")) as running:
         yield running
+
+
+@pytest.fixture(
+    scope="module", params=["wirebroker", pytest.param("apache", marks=pytest.mark.java)]
+)
+def guarded(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[Guarded, Path]]:
+    """Run a broker that knows alice; what its clients are to believe is `authority.pem`."""
+    folder = tmp_path_factory.mktemp("guarded")
+    with broker_of_listeners(request.param, folder) as broker:
+        add_alice(broker)
+        yield broker, folder

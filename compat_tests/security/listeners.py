@@ -8,7 +8,10 @@ TOKENS    SASL_PLAINTEXT   tokens that nobody has signed
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, Final
+import contextlib
+from typing import TYPE_CHECKING, ClassVar, Final, TypeAlias
+
+import confluent_kafka
 
 from compat_tests.security.secured import sasl_settings
 from tests.support import java_start
@@ -42,6 +45,7 @@ def _settings(folder: Path) -> dict[str, str]:
         **AUTHORIZED,
         **tls_configs(folder),
         **sasl_settings("login"),
+        "group.min.session.timeout.ms": "1000",  # of Kafka Streams' members
         "listener.security.protocol.map": protocol_map(PROTOCOLS),
         "listener.name.own.ssl.client.auth": "required",
         "listener.name.expired.ssl.keystore.location": write(
@@ -92,10 +96,22 @@ class WirebrokerOfListeners(Wirebroker):
             self.settings["listeners"] = ",".join(listeners)
 
 
-def broker_of_listeners(kind: str, folder: Path) -> KafkaOfListeners | WirebrokerOfListeners:
+Guarded: TypeAlias = KafkaOfListeners | WirebrokerOfListeners
+
+
+def broker_of_listeners(kind: str, folder: Path) -> Guarded:
     """Return a broker that is not started yet; keys and certificates lie in the folder."""
     settings = _settings(folder)
     if kind == "apache":
         options = java_start.options()
         return KafkaOfListeners(folder / "broker", settings, java_options=options)
     return WirebrokerOfListeners(folder / "broker", settings)
+
+
+def stored(broker: Guarded, topic: str) -> int:
+    """Return how many offsets the first partition of a topic has had."""
+    settings = {"bootstrap.servers": broker.bootstrap, "group.id": "none"}
+    consumer = confluent_kafka.Consumer(settings)
+    with contextlib.closing(consumer):
+        partition = confluent_kafka.TopicPartition(topic, 0)
+        return int(consumer.get_watermark_offsets(partition, timeout=30)[1])

@@ -1,13 +1,12 @@
 """Each client by each mechanism that has passwords, over TLS: right ones write, wrong ones do not.
 
 The logins of this listener end every 1.5 s (KIP-368). By SASL_PLAINTEXT: test_sasl.py; Rust:
-nightly_rust.py.
+nightly_rust.py; Node, Go and Kafka Streams: nightly_other_clients.py.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import gc
 import ssl
 import subprocess
@@ -23,36 +22,20 @@ import pytest
 from compat_tests import topics
 from compat_tests.clients import java, kcat
 from compat_tests.conftest import new_topic_name
-from compat_tests.security.listeners import broker_of_listeners
-from compat_tests.security.secured import MECHANISMS, PASSWORD, add_alice
+from compat_tests.security.listeners import stored
+from compat_tests.security.secured import MECHANISMS, PASSWORD
 from tests.support import java_start
 from tests.support.ports import HOST
-from tests.support.tls_files import authority, write
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
     from pathlib import Path
 
-    from compat_tests.security.listeners import KafkaOfListeners, WirebrokerOfListeners
-
-    Guarded = KafkaOfListeners | WirebrokerOfListeners
+    from compat_tests.security.listeners import Guarded
 
 pytestmark = pytest.mark.long
 
 REFUSED_MS = 5000
-
-
-@pytest.fixture(
-    scope="module", params=["wirebroker", pytest.param("apache", marks=pytest.mark.java)]
-)
-def guarded(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[tuple[Guarded, Path]]:
-    folder = tmp_path_factory.mktemp("guarded")
-    with broker_of_listeners(request.param, folder) as broker:
-        add_alice(broker)
-        write(folder, "authority.pem", authority().certificate)
-        yield broker, folder
 
 
 @dataclass(frozen=True)
@@ -171,14 +154,6 @@ _REFUSALS = (
     aiokafka.errors.KafkaError,
     AssertionError,  # of a client that is a process
 )
-
-
-def stored(broker: Guarded, topic: str) -> int:
-    settings = {"bootstrap.servers": broker.bootstrap, "group.id": "none"}
-    consumer = confluent_kafka.Consumer(settings)
-    with contextlib.closing(consumer):
-        partition = confluent_kafka.TopicPartition(topic, 0)
-        return int(consumer.get_watermark_offsets(partition, timeout=30)[1])
 
 
 # Clients that are refused leave sockets to the garbage collector.

@@ -9,20 +9,14 @@ import pytest
 
 from compat_tests import tools_rust
 from compat_tests.conftest import new_topic_name
-from compat_tests.security.listeners import (
-    KafkaOfListeners,
-    WirebrokerOfListeners,
-    broker_of_listeners,
-)
-from compat_tests.security.secured import MECHANISMS, PASSWORD, add_alice
+from compat_tests.security.secured import MECHANISMS, PASSWORD
 from tests.support.ports import HOST
 from tests.support.tls_files import authority, client_certificate, write
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
-    Guarded = KafkaOfListeners | WirebrokerOfListeners
+    from compat_tests.security.listeners import Guarded
 
 pytestmark = [
     pytest.mark.long,
@@ -30,18 +24,6 @@ pytestmark = [
 ]
 _LET_IN_S = 60
 _REFUSED_S = 10
-
-
-@pytest.fixture(
-    scope="module", params=["wirebroker", pytest.param("apache", marks=pytest.mark.java)]
-)
-def guarded(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[tuple[Guarded, Path]]:
-    folder = tmp_path_factory.mktemp("guarded")
-    with broker_of_listeners(request.param, folder) as broker:
-        add_alice(broker)
-        yield broker, folder
 
 
 def run(broker: Guarded, listener: str, seconds: int, **settings: str) -> str:

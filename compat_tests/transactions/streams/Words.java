@@ -1,3 +1,7 @@
+import java.io.IOException;
+import java.io.Reader;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.util.List;
 import java.util.Properties;
 import org.apache.kafka.clients.consumer.ConsumerConfig;
@@ -13,7 +17,7 @@ import org.apache.kafka.streams.kstream.Produced;
 public final class Words {
     private Words() {}
 
-    /** Given: bootstrap, application id, source, target, folder for its state. */
+    /** Given: bootstrap, application id, source, target, folder for its state, perhaps settings. */
     public static void main(String[] given) throws Exception {
         StreamsBuilder builder = new StreamsBuilder();
         builder.<String, String>stream(given[2])
@@ -35,8 +39,13 @@ public final class Words {
         streams.close();
     }
 
-    private static Properties config(String[] given) {
+    private static Properties config(String[] given) throws IOException {
         Properties config = new Properties();
+        if (given.length > 5) {
+            try (Reader file = Files.newBufferedReader(Path.of(given[5]))) {
+                config.load(file);
+            }
+        }
         config.put("bootstrap.servers", given[0]);
         config.put("application.id", given[1]);
         config.put("state.dir", given[4]);
