@@ -110,6 +110,32 @@ class Controllers:
             raise RequestTimedOutError("the controller", "no answer")
         return self._answer
 
+    async def find(self, timeout_s: float) -> Any:
+        assert timeout_s
+        return SimpleNamespace(address="first")
+
+    def forget(self, address: str) -> None:
+        """Look again before the next request."""
+
+
+def quorum(*voters: int, error_code: int = 0) -> Any:
+    """Return what an answer says of the metadata's topic."""
+    current = [SimpleNamespace(replica_id=each) for each in voters]
+    partition = SimpleNamespace(error_code=int(error_code), current_voters=current)
+    return SimpleNamespace(partitions=[partition])
+
+
+class Elected(Controllers):
+    """The first that is asked leads no more, the next one does."""
+
+    def __init__(self) -> None:
+        super().__init__(topics=[quorum(error_code=ErrorCode.NOT_LEADER_OR_FOLLOWER)])
+        self.forgotten: list[str] = []
+
+    def forget(self, address: str) -> None:
+        self.forgotten.append(address)
+        self._answer.topics = [quorum(5, 7)]
+
 
 async def test_controllers_need_not_let_a_broker_see_who_votes(
     caplog: pytest.LogCaptureFixture,
@@ -119,6 +145,17 @@ async def test_controllers_need_not_let_a_broker_see_who_votes(
     assert "CLUSTER_AUTHORIZATION_FAILED" in caplog.text
     with pytest.raises(StartError, match="the controllers do not say who votes"):
         await check_is_no_voter(denied, 7, timeout_s=0)
+
+
+async def test_who_leads_no_more_is_not_who_says_who_votes() -> None:
+    """After an election the controller that led answers so, and no other is asked by itself."""
+    elected: Any = Elected()
+    with pytest.raises(StartError, match="7 is the node id of one of the cluster's controllers"):
+        await check_is_no_voter(elected, 7, timeout_s=PATIENCE_S)
+    assert elected.forgotten == ["first"]
+    endless: Any = Controllers(topics=[quorum(error_code=ErrorCode.NOT_LEADER_OR_FOLLOWER)])
+    with pytest.raises(StartError, match="the controllers do not say who votes"):
+        await check_is_no_voter(endless, 7, timeout_s=0.01)
 
 
 def test_what_the_controller_refuses_is_not_said_of_the_directory() -> None:
