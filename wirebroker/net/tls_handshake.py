@@ -75,13 +75,13 @@ class TlsHandshake:
         """Have the peer known.
 
         Raises:
-            TlsFailedError: It must not come in.
+            TlsFailedError: It must not come in; the deadline stays, for what it is to be told.
         """
-        self.cancel()
         try:
             self._on_secured(self._engine.certificate())
         except MalformedFrameError as error:
             raise TlsFailedError(str(error)) from error
+        self.cancel()
 
     def cancel(self) -> None:
         """Wait for nothing any more."""

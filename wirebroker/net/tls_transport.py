@@ -166,8 +166,8 @@ class TlsTransport(TlsReadiness):
                     self._carrier.descriptor, self._on_carrier_writable
                 )
             if is_done:
-                self._handshake = None
                 handshake.end()
+                self._handshake = None
         except TlsFailedError as error:
             self._refuse(error)
         except OSError as fault:

@@ -300,6 +300,23 @@ async def test_an_alert_waits_for_its_peer_to_read_until_the_deadline(
         assert "there is no version of TLS that both sides take" in line
 
 
+async def test_who_must_not_come_in_and_reads_nothing_is_let_go_at_the_deadline(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    tls = settings(client_auth="required", rules=principal_rules("RULE:^OU=(.*)$/$1/"))
+    async with serve_tls(tls, deadline_s=0.5) as server:
+        context = client_side(tmp_path, client_certificate("alice"))
+        client = TlsMemoryClient(connect(server.table), context)
+        carrier: Any = client.peer.transport
+        await client.until_done(client.begin)
+        carrier._most_bytes = 3  # of the tickets of a session
+        await server.until(lambda: carrier.outgoing and caplog.records)
+        await server.until(lambda: not len(server.table))
+        assert carrier.is_closed
+        (line,) = lines(caplog)
+        assert "no rule of ssl.principal.mapping.rules fits 'CN=alice'" in line
+
+
 async def test_who_stays_in_the_middle_of_its_handshake_costs_no_turns(tmp_path: Path) -> None:
     async with serve_tls() as server:
         incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
