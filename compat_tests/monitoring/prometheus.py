@@ -98,6 +98,19 @@ class Prometheus:
         """
         return self._ask("query", query=expression)["result"]
 
+    def now(self) -> float:
+        """Return the Unix time of a query's evaluation."""
+        return float(self.query("vector(time())")[0]["value"][1])
+
+    def query_range(self, expression: str, start: float, end: float) -> list[dict[str, Any]]:
+        """Return the series of an expression, a point each second, between two Unix times.
+
+        Raises:
+            AssertionError: Prometheus does not understand it.
+        """
+        between = {"start": str(start), "end": str(end), "step": "1"}
+        return self._ask("query_range", query=expression, **between)["result"]
+
     def rules(self) -> list[dict[str, Any]]:
         """Return the alert rules with what came of their evaluation."""
         return [rule for group in self._ask("rules")["groups"] for rule in group["rules"]]

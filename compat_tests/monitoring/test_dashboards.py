@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import json
-import re
 import subprocess
-import threading
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
+from PIL import Image
 
+from compat_tests.monitoring.our_dashboard import our_panels
 from compat_tests.monitoring.panels import DASHBOARDS, EMPTY, LABELS, panels
+from compat_tests.monitoring.picture import draw
 from compat_tests.monitoring.prometheus import Prometheus, program
-from compat_tests.topics import create
+from compat_tests.monitoring.traffic import Traffic
 from tests.project_files import ROOT
 from tests.support.brokers import Wirebroker
 from tests.support.ports import free_port
@@ -21,43 +20,14 @@ from tests.support.waiting import eventually
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 pytestmark = pytest.mark.long
 
 ALERTS = ROOT / "docs" / "monitoring" / "alerts.yml"
-DASHBOARD = ROOT / "docs" / "monitoring" / "dashboard.json"
+PICTURE = ROOT / "docs" / "monitoring" / "dashboard.png"
 # Two scrapes are the least of a rate; the first may come before there is anything.
 PATIENCE_S = 60.0
-
-
-class Traffic:
-    """Produces, consumes and commits, a little at a time, until it is told to stop."""
-
-    def __init__(self, bootstrap: str) -> None:
-        self._bootstrap = bootstrap
-        self._is_over = threading.Event()
-        self._thread = threading.Thread(target=self._run)
-
-    def __enter__(self) -> None:
-        create(self._bootstrap, "orders", partitions=2)
-        self._thread.start()
-
-    def __exit__(self, *_: object) -> None:
-        self._is_over.set()
-        self._thread.join()
-
-    def _run(self) -> None:
-        producer = Producer({"bootstrap.servers": self._bootstrap})
-        settings = {"bootstrap.servers": self._bootstrap, "group.id": "billing"}
-        consumer = Consumer({**settings, "auto.offset.reset": "earliest"})
-        consumer.assign([TopicPartition("orders", 0, 0)])
-        while not self._is_over.wait(0.1):
-            for number in range(2):
-                producer.produce("orders", b"v", partition=number)
-            producer.flush(10)
-            if consumer.poll(1) is not None:
-                consumer.commit(asynchronous=False)
-        consumer.close()
 
 
 @pytest.fixture(scope="module")
@@ -105,16 +75,11 @@ def test_lag_is_told_as_it_is(prometheus: Prometheus):
     assert prometheus.query('wirebroker_consumergroup_lag_seconds{partition="0"} < 60')
 
 
-def _without_variables(expression: str) -> str:
-    return re.sub(r"\$[a-z]+", ".*", expression.replace("$__rate_interval", "10s"))
-
-
 def test_our_dashboards_panels_show_something(prometheus: Prometheus):
-    dashboard = json.loads(DASHBOARD.read_text(encoding="utf-8"))
     waiting = {
-        (panel["title"], number): _without_variables(target["expr"])
-        for panel in dashboard["panels"]
-        for number, target in enumerate(panel.get("targets", ()))
+        (panel.title, number): target.expression
+        for panel in our_panels()
+        for number, target in enumerate(panel.targets)
     }
     assert len(waiting) > 10
 
@@ -127,6 +92,32 @@ def test_our_dashboards_panels_show_something(prometheus: Prometheus):
         eventually(all_show, timeout_s=PATIENCE_S)
     except AssertionError:
         pytest.fail(f"empty panels: {waiting}")
+
+
+def test_our_dashboard_counts_each_record_once(prometheus: Prometheus):
+    (asked,) = next(panel.targets for panel in our_panels() if "Records in" in panel.title)
+    total = asked.expression.replace("sum by (topic)", "sum").replace('topic=~".+"', 'topic=""')
+    assert 'topic=""' in total
+    both = f"sum({asked.expression}) / ({total})"
+    eventually(lambda: bool(prometheus.query(f"{both} > 0")), timeout_s=PATIENCE_S)
+    (share,) = prometheus.query(both)
+    assert float(share["value"][1]) == pytest.approx(1)
+    assert all(series["metric"]["topic"] for series in prometheus.query(asked.expression))
+
+
+def test_our_dashboard_is_drawn(prometheus: Prometheus, tmp_path: Path):
+    asked: list[str] = []
+    until = prometheus.now()
+
+    def ask(expression: str) -> list[dict[str, Any]]:
+        asked.append(expression)
+        return prometheus.query_range(expression, until - 30, until)
+
+    draw(tmp_path / "drawn.png", our_panels(), ask)
+    assert asked == [each.expression for panel in our_panels() for each in panel.targets]
+    with Image.open(tmp_path / "drawn.png") as picture, Image.open(PICTURE) as shown_in_docs:
+        assert picture.size == shown_in_docs.size
+        assert len(picture.convert("RGB").getcolors() or ()) > 10
 
 
 def test_no_alert_of_ours_is_raised_by_a_healthy_broker(prometheus: Prometheus):

@@ -1,0 +1,94 @@
+"""The dashboard that we ship, as Grafana reads it: its panels, and what it puts for variables."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass
+from typing import Any, Final
+
+from tests.project_files import ROOT
+
+DASHBOARD: Final = ROOT / "docs" / "monitoring" / "dashboard.json"
+# Grafana's are four scrapes at least.
+RATE_INTERVAL: Final = "10s"
+# What Grafana colours by where a panel says nothing: 80 of anything is red.
+_GRAFANAS_STEPS: Final = ((-math.inf, "green"), (80.0, "red"))
+
+
+@dataclass(slots=True, frozen=True)
+class Target:
+    """One expression of a panel, variables put in, and how its series are called."""
+
+    expression: str
+    legend: str
+
+
+@dataclass(slots=True, frozen=True)
+class Panel:
+    """One panel.
+
+    Attributes:
+        kind: "stat" or "timeseries".
+        place: Left, top, width and height; the dashboard is 24 wide.
+        unit: Grafana's id of it.
+        targets: What it shows.
+        steps: From which value on which colour, lowest first.
+        texts: Shown in place of values.
+        least: Where the axis begins at the latest; None: at the least value.
+        most: Where the axis ends at the earliest.
+    """
+
+    title: str
+    kind: str
+    place: tuple[int, int, int, int]
+    unit: str
+    targets: tuple[Target, ...]
+    steps: tuple[tuple[float, str], ...]
+    texts: dict[str, str]
+    least: float | None
+    most: float | None
+
+
+def our_panels() -> list[Panel]:
+    """Return the panels in the order of the file."""
+    dashboard = json.loads(DASHBOARD.read_text(encoding="utf-8"))
+    all_values = {
+        each["name"]: each["allValue"]
+        for each in dashboard["templating"]["list"]
+        if each.get("includeAll")
+    }
+    return [_panel(each, all_values) for each in dashboard["panels"]]
+
+
+def _panel(content: dict[str, Any], all_values: dict[str, str]) -> Panel:
+    defaults = content["fieldConfig"]["defaults"]
+    place = content["gridPos"]
+    return Panel(
+        title=content["title"],
+        kind=content["type"],
+        place=(place["x"], place["y"], place["w"], place["h"]),
+        unit=defaults["unit"],
+        targets=tuple(
+            Target(_with_all(target["expr"], all_values), target["legendFormat"])
+            for target in content["targets"]
+        ),
+        steps=tuple(
+            (-math.inf if step["value"] is None else float(step["value"]), step["color"])
+            for step in defaults.get("thresholds", {}).get("steps", ())
+        )
+        or _GRAFANAS_STEPS,
+        texts={
+            value: shown["text"]
+            for mapping in defaults.get("mappings", ())
+            for value, shown in mapping["options"].items()
+        },
+        least=defaults.get("min"),
+        most=defaults.get("max"),
+    )
+
+
+def _with_all(expression: str, all_values: dict[str, str]) -> str:
+    for name, value in all_values.items():
+        expression = expression.replace(f"${name}", value)
+    return expression.replace("$__rate_interval", RATE_INTERVAL)

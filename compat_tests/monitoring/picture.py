@@ -1,0 +1,174 @@
+"""`python -m compat_tests.monitoring.picture FILE.png`: our dashboard, drawn from real scrapes.
+
+A broker is in use for two minutes, Prometheus scrapes it and evaluates what the panels ask, and
+they are drawn where Grafana puts them, with the colours, names and units that the file tells it.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from PIL import Image
+
+from compat_tests.monitoring.our_dashboard import our_panels
+from compat_tests.monitoring.panels import LABELS
+from compat_tests.monitoring.prometheus import Prometheus
+from compat_tests.monitoring.traffic import Traffic
+from tests.support.brokers import Wirebroker
+from tests.support.ports import free_port
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from matplotlib.axes import Axes
+
+    from compat_tests.monitoring.our_dashboard import Panel
+
+    Series = list[dict[str, Any]]
+
+WATCHED_S: Final = 120
+# While one of the groups rests, and falls behind.
+_REST: Final = (40.0, 70.0)
+_GRID = 24
+_INCHES = (15.0, 12.0)
+_COLOURS = 160
+_PAPER, _INK = "#181b1f", "#ccccdc"
+_STATES = {"green": "#73bf69", "orange": "#ff9830", "red": "#f2495c", "text": _INK}
+_LINES = ("#73bf69", "#f2cc0c", "#5794f2", "#ff9830", "#f2495c", "#b877d9", "#8ab8ff", "#c0d8ff")
+_UNITS = {"cps": "c/s", "Bps": "B/s", "reqps": "req/s", "s": "s", "ms": "ms", "bytes": "B"}
+
+
+def draw(file: Path, panels: list[Panel], ask: Callable[[str], Series]) -> None:
+    """Draw panels as one PNG.
+
+    Args:
+        file: To write.
+        panels: To draw.
+        ask: Gives an expression's series over the time that is shown.
+    """
+    from matplotlib import pyplot
+
+    height = max(panel.place[1] + panel.place[3] for panel in panels)
+    figure = pyplot.figure(figsize=_INCHES, facecolor="#111217", dpi=80)
+    for panel in panels:
+        left, top, wide, high = panel.place
+        is_number = panel.kind == "stat"
+        below = 0.3 if is_number else 1.7  # of lines, for their names
+        inside = (
+            (left + 0.9) / _GRID,
+            (height - top - high + below) / height,
+            (wide - 1.2) / _GRID,
+            (high - below - 0.9) / height,
+        )
+        axes = figure.add_axes(inside, facecolor=_PAPER)
+        axes.set_title(panel.title, color=_INK, fontsize=10, loc="left")
+        shown = [
+            (_name(target.legend, target.expression, series["metric"]), series["values"])
+            for target in panel.targets
+            for series in ask(target.expression)
+        ]
+        (_draw_number if is_number else _draw_lines)(axes, panel, shown)
+    figure.savefig(file)
+    pyplot.close(figure)
+    Image.open(file).convert("RGB").quantize(_COLOURS).save(file, optimize=True)
+
+
+def _name(legend: str, expression: str, labels: dict[str, str]) -> str:
+    """Return what Grafana calls a series: without a legend its labels, or all that was asked."""
+    if legend:
+        return re.sub(r"\{\{\s*(\w+)\s*\}\}", lambda found: labels.get(found[1], ""), legend)
+    told = ", ".join(f'{name}="{value}"' for name, value in labels.items())
+    return f"{{{told}}}" if told else expression
+
+
+def _draw_number(axes: Axes, panel: Panel, shown: list[tuple[str, Any]]) -> None:
+    axes.set_xticks([])
+    axes.set_yticks([])
+    for _, points in shown:
+        value = points[-1][1]
+        colour = next(each for least, each in reversed(panel.steps) if float(value) >= least)
+        text = panel.texts.get(value, value)
+        axes.text(0.5, 0.5, text, color=_STATES[colour], fontsize=24, ha="center", va="center")
+
+
+def _draw_lines(axes: Axes, panel: Panel, shown: list[tuple[str, Any]]) -> None:
+    from matplotlib.ticker import FuncFormatter, PercentFormatter
+
+    lines = []
+    for number, (_, points) in enumerate(shown):
+        seconds = [at - points[-1][0] for at, _ in points]
+        values = [float(value) for _, value in points]
+        lines += axes.plot(seconds, values, color=_LINES[number % len(_LINES)])
+    least, most = axes.get_ylim()
+    axes.set_ylim(
+        least if panel.least is None else panel.least,
+        1.1 * most if panel.most is None else panel.most,
+    )
+    axes.set_xlim(-WATCHED_S, 0)
+    axes.xaxis.set_major_formatter("{x:g} s")
+    unit = _UNITS.get(panel.unit, "")
+    axes.yaxis.set_major_formatter(
+        PercentFormatter(1.0)
+        if panel.unit == "percentunit"
+        else FuncFormatter(lambda value, _: _short(value, unit))
+    )
+    axes.tick_params(colors=_INK, labelsize=7)
+    axes.grid(color="#2c3038", linewidth=0.5)
+    if lines:
+        axes.legend(
+            lines,
+            [name for name, _ in shown],
+            facecolor=_PAPER,
+            labelcolor=_INK,
+            edgecolor=_PAPER,
+            fontsize=7,
+            loc="upper left",
+            bbox_to_anchor=(0, -0.13),
+            ncols=4,
+            columnspacing=1.2,
+            handlelength=1.2,
+        )
+
+
+def _short(value: float, unit: str) -> str:
+    for size, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if abs(value) >= size and unit != "ms":
+            return f"{value / size:g} {letter}{unit}"
+    return f"{value:g} {unit}"
+
+
+def main() -> int:
+    """Watch a broker, draw what was seen; 0, or 2 if no file is named."""
+    if len(sys.argv) != 2:
+        sys.stderr.write(f"{__doc__}")
+        return 2
+    with tempfile.TemporaryDirectory() as folder:
+        target = f"127.0.0.1:{free_port()}"
+        broker = Wirebroker(Path(folder) / "broker", {"wirebroker.http.listeners": target})
+        broker.start()
+        address = broker.bootstrap
+        try:
+            with (
+                Traffic(address, reads=(0, 1), value=bytes(1000), rest=_REST),
+                Traffic(address, "payments", "audit", reads=(0, 1), value=bytes(300)),
+                Prometheus(Path(folder) / "prometheus", target, LABELS) as watching,
+            ):
+                time.sleep(WATCHED_S)
+                until = watching.now()
+                draw(
+                    Path(sys.argv[1]),
+                    our_panels(),
+                    lambda asked: watching.query_range(asked, until - WATCHED_S, until),
+                )
+        finally:
+            broker.stop()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
