@@ -151,7 +151,7 @@ STEPS = (
             "--long",
         ),
         5,
-        "three controllers, the active one killed under load; starts without a directory",
+        "controllers that are killed and frozen under load; starts without a directory",
     ),
     Step(
         "logins",
@@ -171,11 +171,12 @@ STEPS = (
         "tls",
         _tests(
             "compat_tests/security/nightly_key_stores.py",
+            "compat_tests/security/nightly_mechanisms.py",
             "compat_tests/security/nightly_rust.py",
             "--long",
         ),
-        4,
-        "keystores of both kinds, and rust-rdkafka over TLS, at both brokers",
+        6,
+        "keystores of both kinds; clients, Rust too, by each mechanism over TLS, at both brokers",
     ),
     Step("twin", ("compat_tests.twin",), 1, "what both brokers have on disk, file by file"),
     Step(

@@ -85,7 +85,8 @@ def _of_a_broker(command: Callable[..., int]) -> Callable[..., int]:
 @click.option(
     "--test-mode",
     is_flag=True,
-    help="Let tests see requests, move the clock and set faults, over HTTP at /test/v1.",
+    help="Let tests see requests, move the clock and set faults, over HTTP at /test/v1. "
+    "The disk is not waited for.",
 )
 @click.option(
     "--add-scram",

@@ -85,8 +85,8 @@ def open_warning(bound: Iterable[BoundListener]) -> str | None:
         return None
     return (
         f"{', '.join(places)}: open beyond this machine and unprotected, whoever can connect may "
-        "read, change and delete everything; listen at 127.0.0.1 (--host 127.0.0.1), or let only "
-        "friends reach the port"
+        "read, change and delete everything; ask clients who they are (docs/security.md), "
+        "listen at 127.0.0.1 (--host 127.0.0.1), or let only friends reach the port"
     )
 
 

@@ -1,4 +1,8 @@
-"""Three of Apache Kafka's controllers: whichever is active is killed, and nobody is fenced."""
+"""Apache Kafka's controllers under load: who leads them is killed or frozen.
+
+Of three the active one is killed, and nobody is fenced; a single one is frozen for longer than a
+session, and killed.
+"""
 
 from __future__ import annotations
 
@@ -20,6 +24,8 @@ pytestmark = [pytest.mark.java, pytest.mark.long]
 
 TOPICS = {"led-by-1": [1, 2, 3], "led-by-2": [2, 3, 1], "led-by-3": [3, 1, 2]}
 KILLS = 6
+# Records that take longer than a session.
+MANY = 4_000
 
 
 def ask(cluster: Cluster, key: ApiKey, body: dict[str, object]) -> object:
@@ -77,4 +83,26 @@ def test_the_active_controller_is_killed_under_load(start_cluster: StartCluster)
     for broker in cluster.brokers.values():
         assert "was fenced" not in broker.log.read_text()
         assert "unregistered" not in broker.log.read_text()
+    check(cluster, load)
+
+
+@pytest.mark.timeout(600)
+def test_the_only_controller_is_frozen_and_killed_under_load(start_cluster: StartCluster) -> None:
+    cluster = start_cluster(settings=QUICK)
+    cluster.java_broker(1)
+    for node_id in (2, 3):
+        cluster.wirebroker(node_id)
+    create(cluster, TOPICS)
+    all_in_sync(cluster, list(TOPICS))
+    (controller,) = cluster.controllers.values()
+    with Load(cluster, list(TOPICS)) as load:
+        load.go_on()
+        controller.freeze()
+        load.go_on(MANY)
+        controller.thaw()
+        load.go_on()
+        controller.kill9()
+        load.go_on(MANY)
+        controller.start()
+        load.go_on()
     check(cluster, load)

@@ -21,6 +21,7 @@ pytestmark = pytest.mark.java
 _TOOLS = "org.apache.kafka.tools"
 REASSIGN = f"{_TOOLS}.reassign.ReassignPartitionsCommand"
 QUORUM = f"{_TOOLS}.MetadataQuorumCommand"
+ELECTION = f"{_TOOLS}.LeaderElectionCommand"
 LOG_DIRS = f"{_TOOLS}.LogDirsCommand"
 SHARE_CONSUMER = f"{_TOOLS}.consumer.ConsoleShareConsumer"
 
@@ -61,6 +62,16 @@ def test_tools_see_a_broker_like_any_other(start_cluster: StartCluster) -> None:
     eventually(lambda: line in run(ours.bootstrap, TOPICS, "--describe", "--topic", "moving"))
     eventually(lambda: held(ours, "moving") == {1: 0, 2: 1})
     assert read(cluster, "moving", 100) == values(0, 100)
+
+    create(cluster, "led", [[1, 2]])
+    described = ("--describe", "--topic", "led")
+    eventually(lambda: "Isr: 1,2" in run(ours.bootstrap, TOPICS, *described))
+    plan = {"topic": "led", "partition": 0, "replicas": [2, 1]}
+    file.write_text(json.dumps({"version": 1, "partitions": [plan]}))
+    run(ours.bootstrap, REASSIGN, "--execute", *plan_of)
+    preferred = ("--election-type", "preferred", "--topic", "led", "--partition", "0")
+    assert "led-0" in run(ours.bootstrap, ELECTION, *preferred)
+    eventually(lambda: "Leader: 2\tReplicas: 2,1" in run(ours.bootstrap, TOPICS, *described))
 
 
 def test_groups_of_newer_kinds_read_what_a_wirebroker_leads(start_cluster: StartCluster) -> None:

@@ -51,11 +51,22 @@ def test_a_snapshot_is_taken_and_put_back_and_begins_another(container, images):
         assert [record.value for record in other.records("snapped")] == [b"one"]
 
 
-def test_a_reset_leaves_nothing(container):
+def test_a_reset_leaves_nothing_and_starts_no_other_container_unless_configs_change(container):
     container.produce("gone", "one")
+    address = container.bootstrap_servers
+    producer = Producer(container.client_config("confluent"))
     container.reset()
     assert container.topics() == {}
+    assert container.bootstrap_servers == address
     assert container.log_lines()
+    producer.produce("new", b"one")
+    assert producer.flush(30) == 0
+    container.assert_produced("new", "one")
+    container.reset(config={"num.partitions": 2})
+    container.produce("new", "one")
+    assert container.topics() == {"new": 2}
+    container.reset()
+    assert container.topics() == {}
 
 
 def test_what_keeps_it_from_starting_is_said(images):

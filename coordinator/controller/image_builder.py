@@ -144,9 +144,12 @@ class ImageBuilder:
 
     def finish(self, *, offset: int, epoch: int) -> Steps[tuple[ClusterImage, ImageChange]]:
         """Do as `build`, with places where the work may be interrupted."""
-        for count, change in enumerate(self._change.topics.values(), 1):
+        placed = 0
+        for change in self._change.topics.values():
             yield from self._place_partitions(change)
-            if count % _STEP == 0:
+            placed += 1 + len(change.partitions)
+            if placed >= _STEP:
+                placed = 0
                 yield
         base = self._base
         image = ClusterImage(
@@ -207,8 +210,10 @@ class ImageBuilder:
         topics, topics_by_id = self._own_topics()
         before = topics_by_id[change.topic_id]
         partitions = MapEdit(before.partitions)
-        for index, partition in change.partitions.items():
+        for count, (index, partition) in enumerate(change.partitions.items(), 1):
             partitions[index] = partition.after
+            if count % _STEP == 0:
+                yield
         topic = TopicImage(before.name, before.topic_id, (yield from partitions.finish()))
         topics[topic.name] = topic
         topics_by_id[topic.topic_id] = topic

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from wirebroker.clock import Slices
 from wirebroker.coordinator.controller.cluster_image import ClusterImage
 from wirebroker.coordinator.controller.image_builder import ImageBuilder
+from wirebroker.coordinator.controller.image_change import compare_images
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
@@ -80,6 +81,10 @@ class MetadataFollower:
             await slices.turn()
         image, change = await slices.run(builder.finish(offset=offset, epoch=epoch))
         await self.publish(change, image)
+
+    async def difference(self, before: ClusterImage, after: ClusterImage) -> ImageChange:
+        """Return what differs between two images, found in slices of the loop's time."""
+        return await Slices(self._clock).run(compare_images(before, after))
 
     async def publish(self, change: ImageChange, image: ClusterImage) -> None:
         """Tell everybody of the next image."""

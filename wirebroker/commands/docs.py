@@ -29,7 +29,8 @@ _CLUSTER: Final = """
 ## Verbs that ask a cluster
 
 They work against any Kafka from 2.4 on, and have these flags. What deletes, or moves what was
-committed, says first what it would do, and does it with `--yes`.
+committed, says first what it would do, and does it with `--yes`. `--config` of `topic create` and
+`topic alter` sets a topic's configs; there the file of a client's is `--client-config` alone.
 """
 
 _SCRIPTS: Final = """

@@ -49,8 +49,16 @@ class ClusterFlags(SecurityFlags):
 
 
 def cluster_flags(command: _Command) -> _Command:
-    """Add them to a command, which hands them on to `run_verb`."""
-    command = security_flags(command)
+    """Add the flags of every verb that asks a cluster to one, which hands them on to `run_verb`."""
+    return _with_flags(security_flags(command, has_config=False))
+
+
+def cluster_flags_beside_config(command: _Command) -> _Command:
+    """Add them to a verb that has a --config of its own."""
+    return _with_flags(security_flags(command, has_config=True))
+
+
+def _with_flags(command: _Command) -> _Command:
     for option in (
         click.option(
             "--output",

@@ -1,7 +1,7 @@
 """Flags of the verbs that ask a cluster: how it is reached, and who asks.
 
     wirebroker topic list -b kafka:9094 --tls-ca ca.pem --sasl-user alice
-    wirebroker topic list --client-config client.properties
+    wirebroker topic list --config client.properties
 
 A password is asked of the environment or a file, not of the command line, which others can see.
 Flags stand before what the file says.
@@ -46,8 +46,13 @@ class SecurityFlags(TypedDict):
 SECURITY_FLAG_NAMES: Final = frozenset(SecurityFlags.__annotations__)
 
 
-def security_flags(command: _Command) -> _Command:
-    """Add them to a command."""
+def security_flags(command: _Command, *, has_config: bool) -> _Command:
+    """Add them to a command.
+
+    Args:
+        command: The verb.
+        has_config: Whether its --config is another's: the file has its long name alone then.
+    """
     for option in (
         click.option(
             "--sasl-mechanism",
@@ -71,7 +76,8 @@ def security_flags(command: _Command) -> _Command:
         ),
         click.option("--tls", is_flag=True, help="Speak TLS."),
         click.option(
-            "--client-config",
+            *(("--client-config",) if has_config else ("--client-config", "--config")),
+            "client_config",
             type=FilePath(),
             metavar="FILE",
             help="Read Kafka's client settings (--command-config of its tools). "

@@ -27,7 +27,13 @@ from wirebroker.commands.flags import (
     yes_flag,
 )
 from wirebroker.commands.output import tell
-from wirebroker.commands.running import ClusterFlags, cluster_flags, pairs, run_verb
+from wirebroker.commands.running import (
+    ClusterFlags,
+    cluster_flags,
+    cluster_flags_beside_config,
+    pairs,
+    run_verb,
+)
 
 if TYPE_CHECKING:
     from typing import Unpack
@@ -150,7 +156,7 @@ def _description(out: Output, described: dict[str, Any]) -> list[str]:
 )
 @click.option("-c", "--config", "configs", multiple=True, metavar="KEY=VALUE", help="A config.")
 @click.option("--if-not-exists", is_flag=True, help="Leave those alone that are there.")
-@cluster_flags
+@cluster_flags_beside_config
 def create(
     *,
     names: tuple[str, ...],
@@ -188,7 +194,7 @@ def create(
 )
 @click.option("-c", "--config", "configs", multiple=True, metavar="KEY=VALUE", help="Set a config.")
 @click.option("--unset", multiple=True, metavar="KEY", help="Take a config back to its default.")
-@cluster_flags
+@cluster_flags_beside_config
 def alter(
     *,
     name: str,

@@ -25,7 +25,6 @@ from wirebroker.cluster.metadata_snapshot import SnapshotId
 from wirebroker.cluster.metadata_store import TOPIC, TOPIC_ID
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode, KafkaError, MalformedFrameError
-from wirebroker.coordinator.controller.image_change import change_between
 from wirebroker.membership.observed_log import FetchedBatch, whole_batches
 from wirebroker.net.client.errors import PeerError, error_name
 from wirebroker.net.client.settings import PeerAddress
@@ -304,7 +303,8 @@ class MetadataFetcher:
         before = self._follower.image
         image = await self._log.install(snapshot, bytes(content))
         if image.offset > before.offset:
-            await self._follower.publish(change_between(before, image), image)
+            change = await self._follower.difference(before, image)
+            await self._follower.publish(change, image)
         self._high_watermark = max(self._high_watermark, snapshot.end_offset)
         return None
 

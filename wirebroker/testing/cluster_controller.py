@@ -41,7 +41,7 @@ class ClusterController:
         loaded = load_config(
             file=None, environment={}, flags=settings, data_directory=str(self.directory)
         )
-        files = RigFiles(FaultTable(), is_waited_for=False)
+        files = RigFiles(FaultTable())
         server = ControllerServer(loaded, files=files)
         PROCESS_LOG.open()
         try:

@@ -1,16 +1,19 @@
 """A broker in a container, in test mode: the kit asks it over HTTP, with a token.
 
-The port that clients find it at is chosen here and bound, so that it is the same when the container
-is stopped and started. Where the engine's ports are reached at one address, clients are told that;
-else it is known when the engine has started the container: a file then says it, for which the
-command waits. The broker is started without the image's scripts, whose settings a configuration of
-one's own would have: it starts as beside the tests, and some processes sooner.
+Its ports are chosen here and bound, so that they are the same when the container is stopped and
+started. Where the engine's ports are reached at one address, nobody has to be asked for them, and
+clients are told that; else the address is known when the engine has started the container: a file
+then says it, for which the command waits. The broker is started without the image's scripts, whose
+settings a configuration of one's own would have: it starts as beside the tests, and some processes
+sooner.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import http.client
+import itertools
 import random
 import secrets
 import socket
@@ -42,6 +45,11 @@ _WHEN_TOLD: Final = (
 # An image that has to be pulled was pulled before: the engine starts a container then.
 _READY_S: Final = 60.0
 _PAUSE_S: Final = 0.02
+# The engine is asked whether it has ended once in so many pauses: asked each time, that took 50 to
+# 150 ms of a start on a busy machine, of whose processors the broker has need.
+_PAUSES: Final = 25
+# A reset takes some 10 ms; who hangs is replaced.
+_RESET_S: Final = 5.0
 # Below those that systems give to outgoing connections, so that it is free after a stop, too.
 _PORTS: Final = range(20_000, 32_000)
 _TRIES: Final = 5
@@ -61,6 +69,10 @@ class ContainerHost:
         self._token = secrets.token_urlsafe()
         self._container: Container | None = None
         self._is_running = False
+        self._settings: dict[str, str] = {}
+        # Of this machine: for clients, and for HTTP.
+        self._bound = 0, 0
+        self._clients: PeerAddress | None = None
         self._http: PeerAddress | None = None
         # On this machine; nothing is there but what a broker was to begin with.
         self._directory: Path | None = None
@@ -86,6 +98,7 @@ class ContainerHost:
         if port is None:
             raise ValueError("a broker in a container has listeners of its own: don't set them")
         is_new = self._container is None
+        self._settings = dict(settings)
         address = await in_thread(Work.UPKEEP, self._start, settings, port)
         await self._until_ready()
         self._is_running = True
@@ -134,10 +147,19 @@ class ContainerHost:
             await self.kill()
             raise
 
-    async def renew(self, settings: Mapping[str, str]) -> None:
-        """End it: at its port, which stays a container's own, clients may still knock; see Host."""
-        del settings
+    async def renew(self, settings: Mapping[str, str]) -> PeerAddress | None:
+        """Have an empty broker run in the same container, unless settings differ; see Host.
+
+        It listens where the old one did: ports of a container are bound when it is made. One that
+        does not answer is killed; why it does not start, the next start says.
+        """
+        if settings == self._settings:
+            with contextlib.suppress(ValueError, ConnectionError, TimeoutError):
+                async with asyncio.timeout(_RESET_S):
+                    await self.carry_out("reset", {})
+                return self._clients
         await self.kill()
+        return None
 
     def begin_anew(self) -> None:
         """Leave the old container to be removed."""
@@ -172,12 +194,12 @@ class ContainerHost:
         assert address is not None, "its port is known"
         try:
             async with asyncio.timeout(_READY_S):
-                while not await in_thread(Work.UPKEEP, _is_ready, address):
-                    if await in_thread(Work.UPKEEP, container.has_ended):
+                for number in itertools.count(1):
+                    if await in_thread(Work.UPKEEP, _is_ready, address):
+                        return
+                    if number % _PAUSES == 0 and await in_thread(Work.UPKEEP, container.has_ended):
                         break
                     await pause(_PAUSE_S)
-                else:
-                    return
         except TimeoutError:
             await in_thread(Work.UPKEEP, container.kill)
         said = "; ".join(container.log_lines(3)).removeprefix("wirebroker: ")
@@ -191,10 +213,14 @@ class ContainerHost:
         else:
             self._container.start_again()
         container = self._container
-        address = PeerAddress(*container.address(_CLIENTS))
-        if container.known_host() is None:
+        host = container.known_host()
+        if host is None:
+            address = PeerAddress(*container.address(_CLIENTS))
             container.put_file(_FOLDER, _ADVERTISED, self._told(*address).encode())
-        self._http = PeerAddress(*container.address(_HTTP))
+            self._http = PeerAddress(*container.address(_HTTP))
+        else:
+            address, self._http = (PeerAddress(host, port) for port in self._bound)
+        self._clients = address
         return address
 
     def _told(self, host: str, port: int) -> str:
@@ -212,11 +238,12 @@ class ContainerHost:
             "KAFKA_WIREBROKER_HTTP_LISTENERS": f"0.0.0.0:{_HTTP}",
             "KAFKA_WIREBROKER_HTTP_TOKEN": self._token,
         }
-        for tries_left in reversed(range(1 if port else _TRIES)):
-            container, bound = Container(self._image), port or _free_port()
+        for tries_left in reversed(range(_TRIES)):
+            container = Container(self._image)
+            self._bound = clients, http = port or _free_port(), _free_port()
             host = container.known_host()
             if host is not None:
-                environment["KAFKA_ADVERTISED_LISTENERS"] = self._told(host, bound)
+                environment["KAFKA_ADVERTISED_LISTENERS"] = self._told(host, clients)
             try:
                 container.start(
                     command=[
@@ -224,13 +251,13 @@ class ContainerHost:
                         *command,
                     ],
                     environment=environment,
-                    bound_ports={_CLIENTS: bound},
-                    exposed_ports=[_HTTP],
+                    bound_ports={_CLIENTS: clients, _HTTP: http},
                     network=self._network,
                     alias=self.name,
                 )
             except StartError as error:
-                if not tries_left or "port is already allocated" not in str(error):
+                is_given = f":{port} failed" in str(error)
+                if not tries_left or is_given or "port is already allocated" not in str(error):
                     raise
             else:
                 return container

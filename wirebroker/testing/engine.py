@@ -92,7 +92,6 @@ class Container:
         command: Sequence[str],
         environment: Mapping[str, str],
         bound_ports: Mapping[int, int],
-        exposed_ports: Sequence[int],
         network: Any = None,
         alias: str,
     ) -> None:
@@ -102,7 +101,6 @@ class Container:
             command: What runs in it.
             environment: Of that.
             bound_ports: Port in the container to port of the engine's machine.
-            exposed_ports: Ports in the container for which the engine chooses.
             network: testcontainers' Network, None for the engine's own.
             alias: By which others in that network find it.
         """
@@ -111,7 +109,6 @@ class Container:
             self._container.with_env(variable, value)
         for inside, outside in bound_ports.items():
             self._container.with_bind_ports(inside, outside)
-        self._container.with_exposed_ports(*exposed_ports)
         if network is not None:
             self._container.with_network(network).with_network_aliases(alias)
         try:

@@ -273,8 +273,8 @@ class BrokerLife:
         left, self.address, self.clock_state = self.address, None, None
         if self.host.is_running:
             await self._end(partial(self._renew, self._settings(config)))
-        # At the old one clients of the last test may still knock.
-        if left is not None:
+        # At the old one clients of the last test may still knock; a container has no other.
+        if left is not None and left != self.address:
             self._left_ports.hold(left)
         if self.address is not None:
             await self._connect(self.address)

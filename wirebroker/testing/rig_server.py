@@ -41,7 +41,6 @@ class RigServer(Server):
         ports: Mapping[str, int] | None = None,
         has_http: bool = True,
         port_file: Path | None = None,
-        waits_for_disk: bool = True,
         metrics: Metrics | None = None,
         on_failure: Callable[[str], None] | None = None,
         first_users: Sequence[MetadataRecord] = (),
@@ -50,7 +49,7 @@ class RigServer(Server):
             config,
             port_file=port_file,
             clock=rig.clock,
-            files=RigFiles(rig.faults, is_waited_for=waits_for_disk),
+            files=RigFiles(rig.faults),
             metrics=metrics,
             gate=rig.gate.gate,
             # Days that are passed over leave connections as they are.

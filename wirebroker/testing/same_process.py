@@ -44,7 +44,7 @@ class SameProcess:
             port=port,
         )
         check_protection(config)
-        return await self._run(RigServer(self._rig, config, waits_for_disk=False))
+        return await self._run(RigServer(self._rig, config))
 
     async def _run(self, server: RigServer) -> PeerAddress:
         PROCESS_LOG.open()
@@ -93,7 +93,7 @@ class SameProcess:
         ports = {each.name: each.port for each in self._server.bound}
         await self.kill()
         await in_thread(Work.UPKEEP, replace)
-        await self._run(RigServer(self._rig, config, ports=ports, waits_for_disk=False))
+        await self._run(RigServer(self._rig, config, ports=ports))
 
     async def renew(self, settings: Mapping[str, str]) -> None:
         """End it: a start is as quick; see Host."""

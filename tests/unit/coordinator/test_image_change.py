@@ -8,7 +8,11 @@ from wirebroker.coordinator.controller.cluster_image import (
     config_record,
 )
 from wirebroker.coordinator.controller.image_builder import ImageBuilder
-from wirebroker.coordinator.controller.image_change import ConfigChange, change_between
+from wirebroker.coordinator.controller.image_change import (
+    ConfigChange,
+    change_between,
+    compare_images,
+)
 
 
 def build(image, *records):
@@ -127,3 +131,11 @@ def test_between_two_images_are_their_topics_and_configs():
     }
     assert found.configs == told.configs
     assert change_between(after, after) == change_between(before, before)
+
+
+def test_large_topics_are_placed_and_compared_in_steps():
+    builder = ImageBuilder(ClusterImage()).apply_all(topic("large", 1, partitions=2_000))
+    assert sum(1 for _ in builder.finish(offset=1, epoch=1)) > 2_000 / 300
+    image = image_of(*topic("large", 1, partitions=2_000))
+    assert sum(1 for _ in compare_images(ClusterImage(), image)) > 2_000 / 300
+    assert len(change_between(ClusterImage(), image).topics[topic_id(1)].partitions) == 2_000

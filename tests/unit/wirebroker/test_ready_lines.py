@@ -61,4 +61,5 @@ def test_what_others_can_reach_is_warned_of(host):
     assert warning is not None
     assert warning.startswith("OUTSIDE (")
     assert "unprotected" in warning
+    assert "docs/security.md" in warning, "the page that helps"
     assert "\n" not in warning

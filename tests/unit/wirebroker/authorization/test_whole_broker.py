@@ -32,9 +32,10 @@ from wirebroker.codecs.acls import (
     entry_of,
 )
 from wirebroker.codecs.api_keys import ApiKey
-from wirebroker.codecs.envelope import Principal
+from wirebroker.codecs.client_frames import request_header
+from wirebroker.codecs.envelope import Principal, encode_host, encode_principal
 from wirebroker.codecs.errors import ErrorCode
-from wirebroker.codecs.messages import request_message
+from wirebroker.codecs.messages import decode_response, encode_request, request_message
 from wirebroker.config import Config, ConfigError, StartError
 from wirebroker.config.authorizer import STANDARD
 from wirebroker.coordinator.controller.controller import ControllerRequest
@@ -166,6 +167,45 @@ async def test_a_controller_listener_tells_of_rules_as_a_broker_does(tmp_path, h
             refused = await controller.ask(ApiKey.DESCRIBE_ACLS, 3, EVERYTHING)
             assert refused.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
         await controller.close()
+
+
+async def test_who_has_no_cluster_action_speaks_for_nobody_else(tmp_path):
+    both = SETTINGS | {
+        "listeners": "PLAINTEXT://127.0.0.1:0,CONTROLLER://127.0.0.1:0",
+        "controller.listener.names": "CONTROLLER",
+    }
+    topics = [{"name": "t", "num_partitions": 1, "replication_factor": 1}]
+    body = encode_request(ApiKey.CREATE_TOPICS, 7, {"topics": topics, "timeout_ms": 30_000})
+    envelope = {
+        "request_data": request_header(ApiKey.CREATE_TOPICS, 7, 9, b"me") + body,
+        "request_principal": encode_principal(Principal("User", "somebody else")),
+        "client_host_address": encode_host("10.0.0.1"),
+    }
+    frame = request_header(ApiKey.ENVELOPE, 0, 7, b"") + encode_request(
+        ApiKey.ENVELOPE, 0, envelope
+    )
+    async with running(tmp_path, settings=both) as server, client_of(server) as client:
+        (at,) = server.controllers
+        reader, writer = await asyncio.open_connection(at.host, at.port)
+
+        async def forward() -> Any:
+            writer.write(len(frame).to_bytes(4) + frame)
+            answer = await reader.readexactly(int.from_bytes(await reader.readexactly(4)))
+            return decode_response(ApiKey.ENVELOPE, 0, answer, 5)  # behind its header
+
+        assert (await forward()).error_code == 0
+        (made,) = controller_of(server).follower.image.topics.values()
+        cluster = {"resource_type": Resource.CLUSTER}
+        await add(client, rule(Operation.CLUSTER_ACTION, name=CLUSTER_NAME, **cluster))
+        await client.ask(
+            ApiKey.DELETE_TOPICS, 6, {"topics": [{"name": made.name}], "timeout_ms": 30_000}
+        )
+        answer = await forward()
+        assert answer.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+        assert not answer.response_data
+        assert not controller_of(server).follower.image.topics
+        writer.close()
+        await writer.wait_closed()
 
 
 async def test_denials_are_told_and_what_is_allowed_if_one_likes(tmp_path, caplog):

@@ -120,6 +120,17 @@ def test_tables_are_aligned_and_numbers_stand_to_the_right():
     ]
 
 
+def test_titles_are_bold_on_a_terminal_unless_colours_are_unwanted(monkeypatch):
+    for variable, title in (("", "\x1b[1mNAME\x1b[0m"), ("1", "NAME")):
+        reading, writing = os.openpty()
+        with os.fdopen(reading, "rb", buffering=0), os.fdopen(writing, "w") as terminal:
+            monkeypatch.setattr("sys.stdout", terminal)
+            monkeypatch.setenv("NO_COLOR", variable)
+            assert Output(is_json=False).table([{"name": "a"}], ("name",)) == [title, "a"]
+            monkeypatch.undo()
+    assert Output(is_json=False).table([{"name": "a"}], ("name",)) == ["NAME", "a"]
+
+
 def test_the_table_tells_of_each_verb_what_its_help_tells():
     context = click.Context(cli.cli)
     for verb in VERBS:

@@ -94,6 +94,7 @@ def test_by_a_file_of_kafkas(broker, ca, capsys, tmp_path) -> None:
     )
     file = write(tmp_path, "client.properties", text)
     assert run(capsys, "--client-config", file)[0] == 0
+    assert run(capsys, "--config", file)[0] == 0
     wrong = write(tmp_path, "wrong.properties", text.replace("alice-secret", "wrong-secret"))
     status, said = run(capsys, "--client-config", wrong)
     assert status == 1

@@ -1,4 +1,7 @@
-"""Workers whose clients are held to ACLs: they reach their controller, and nobody else does."""
+"""Workers whose clients are asked who they are, or held to ACLs.
+
+They reach each other and their controller, and nobody else reaches that.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,8 @@ from tests.support.ports import free_port
 from tests.support.raw_client import RawClient
 from tests.support.sasl_clients import log_in_plain
 from tests.support.servers import PATIENCE_S, broker_of, until
-from tests.unit.wirebroker.workers.test_orders import AUTHORIZED, orders_of
+from tests.support.tls_files import client_side, tls_configs
+from tests.unit.wirebroker.workers.test_orders import AUTHORIZED, PROTECTED, orders_of
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.config.sources import load_config
 from wirebroker.server import Server
@@ -67,6 +71,49 @@ async def test_workers_with_an_authorizer_are_a_cluster_that_nobody_else_control
             address = controller.host, controller.port
             assert not await is_served(address)
             assert not await is_served(address, "guessed")
+    finally:
+        for server in reversed(servers):
+            await server.stop()
+
+
+async def test_workers_speak_tls_and_log_in_to_each_other(tmp_path: Path) -> None:
+    settings: dict[str, Any] = {
+        **tls_configs(tmp_path / "tls"),
+        **PROTECTED,
+        "listeners": f"OUTSIDE://127.0.0.1:{free_port()}",
+        "listener.security.protocol.map": "OUTSIDE:SASL_SSL",
+        "broker.heartbeat.interval.ms": "200",
+        **AUTHORIZED,
+    }
+    orders = orders_of(tmp_path, 2, ports=MachinePorts(), **settings)
+    servers: list[Server] = []
+    try:
+        async with asyncio.timeout(PATIENCE_S):
+            for order in orders:
+                servers.append(server_of(order))
+                await servers[-1].start()
+            await until(lambda: active_brokers(servers[1]) == {1, 2})
+            streams = await asyncio.open_connection(
+                *servers[1].address, ssl=client_side(tmp_path), server_hostname="localhost"
+            )
+            client = RawClient(*streams)
+            assert not (await log_in_plain(client, "broker", "hunter2")).error_code
+            topic = {"name": "t", "num_partitions": 2, "replication_factor": 2}
+            made = await client.ask(
+                ApiKey.CREATE_TOPICS, 7, {"topics": [topic], "timeout_ms": 20_000}
+            )
+            assert not made.topics[0].error_code, "the controller is the other's"
+
+            def in_sync() -> set[int]:
+                topics = broker_of(servers[1]).metadata.image.topics
+                return {
+                    len(partition.isr)
+                    for each in topics.values()
+                    for partition in each.partitions.values()
+                }
+
+            await until(lambda: in_sync() == {2})
+            await client.close()
     finally:
         for server in reversed(servers):
             await server.stop()

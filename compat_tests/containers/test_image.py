@@ -1,0 +1,23 @@
+"""What the image holds: nothing that each start would have to make anew."""
+
+from __future__ import annotations
+
+import pytest
+
+from compat_tests.containers.harness import engine_output
+
+pytestmark = pytest.mark.engine
+
+NOT_COMPILED = """
+import pathlib, sys
+import wirebroker.cli, wirebroker.serving, wirebroker.testing.restartable, wirebroker.http.server
+kept = [(name, getattr(each, "__cached__", None)) for name, each in sys.modules.items()]
+print(len(kept), *(name for name, path in kept if path and not pathlib.Path(path).exists()))
+"""
+
+
+def test_a_start_compiles_no_module(images):
+    said = engine_output("run", "--rm", images["8.0.0"], "python3", "-c", NOT_COMPILED)
+    count, *names = said.split()
+    assert names == []
+    assert int(count) > 100
