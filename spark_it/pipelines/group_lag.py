@@ -10,7 +10,7 @@ from confluent_kafka.admin import AdminClient
 from wirebroker.pipelines.positions import WAIT_S, end_offsets
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Mapping
 
 
 class PartitionLag(NamedTuple):
@@ -36,13 +36,16 @@ class PartitionLag(NamedTuple):
         return max(0, self.end - self.committed)
 
 
-def lags_of(bootstrap: str, topics: Collection[str]) -> list[PartitionLag]:
+def lags_of(kafka: Mapping[str, str], topics: Collection[str]) -> list[PartitionLag]:
     """Return the lag of each group that has offsets in topics.
+
+    Args:
+        kafka: Settings of librdkafka.
+        topics: Their names.
 
     Raises:
         KafkaException: The broker.
     """
-    kafka = {"bootstrap.servers": bootstrap}
     admin = AdminClient(dict(kafka))
     groups = [each.group_id for each in admin.list_consumer_groups().result(WAIT_S).valid]
     found: list[PartitionLag] = []
