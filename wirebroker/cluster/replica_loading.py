@@ -147,7 +147,7 @@ class ReplicaLoading:
         by_files = {each.files: each for each in online}
         while (orphan := copies.use_orphan()) is not None:
             directory, found = by_files[orphan[0]], orphan[1]
-            self._forget_offline(found)
+            self._forget_lost(found)
             try:
                 offsets = directory.read_checkpoints()
                 self._load_found(directory, found, image, offsets, is_clean=False)
@@ -158,10 +158,10 @@ class ReplicaLoading:
             if directory.is_online and directory.files in copies.failed:
                 self._lose(directory, copies.failed[directory.files])
 
-    def _forget_offline(self, found: PartitionDirectory) -> None:
+    def _forget_lost(self, found: PartitionDirectory) -> None:
         """Have nobody find what was loaded of a log before its disk failed."""
         partition = self._held.of(found.topic).get(found.partition)
-        if partition is not None and not partition.directory.is_online:
+        if partition is not None:
             self._held.remove(partition)
             partition.directory.partitions.discard(partition)
             partition.log.close(clean=False)

@@ -173,7 +173,8 @@ class TlsTransport(TlsReadiness):
         except OSError as fault:
             self._break(fault)
         self._count()
-        if isinstance(self._fault, TlsFailedError) and self._sending.has_unsent:
+        has_failed = self._handshake is not None and isinstance(self._fault, TlsFailedError)
+        if has_failed and self._sending.has_unsent:
             return  # the alert is sent first, or the deadline ends it
         if self._reader is not None:
             self._carrier.sockets.add_reader(self._carrier.descriptor, self._on_carrier_readable)

@@ -300,6 +300,25 @@ async def test_an_alert_waits_for_its_peer_to_read_until_the_deadline(
         assert "there is no version of TLS that both sides take" in line
 
 
+async def test_who_reads_nothing_and_is_refused_by_its_name_is_closed_at_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    # The handshake is done, and with it its deadline: nobody else would end this one.
+    tls = settings(client_auth="required", rules=principal_rules("RULE:^OU=(.*)$/$1/"))
+    async with serve_tls(tls) as server:
+        own = client_side(tmp_path, client_certificate("alice"))
+        client = TlsMemoryClient(connect(server.table), own)
+        carrier: Any = client.peer.transport
+        await client.until_done(client.engine.do_handshake)
+        carrier._most_bytes = 3  # of the tickets that end a handshake
+        client.peer.send(client.outgoing.read())
+        await server.until(lambda: caplog.records)
+        await server.until(lambda: not len(server.table))
+        assert carrier.is_closed
+        (line,) = lines(caplog)
+        assert "no rule of ssl.principal.mapping.rules fits 'CN=alice'" in line
+
+
 async def test_who_stays_in_the_middle_of_its_handshake_costs_no_turns(tmp_path: Path) -> None:
     async with serve_tls() as server:
         incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()

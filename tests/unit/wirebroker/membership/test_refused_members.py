@@ -121,6 +121,42 @@ async def test_controllers_need_not_let_a_broker_see_who_votes(
         await check_is_no_voter(denied, 7, timeout_s=0)
 
 
+class Electing(Controllers):
+    """Controllers that have another leader when they are asked again."""
+
+    def __init__(self, voter: int) -> None:
+        super().__init__()
+        self.forgotten: list[str] = []
+        self._voter = voter
+
+    async def request(self, key: ApiKey, body: Any, *, timeout_s: float) -> Any:
+        answer = await super().request(key, body, timeout_s=timeout_s)
+        partition = SimpleNamespace(error_code=ErrorCode.NOT_LEADER_OR_FOLLOWER, current_voters=[])
+        if self.forgotten:
+            voters = [SimpleNamespace(replica_id=self._voter)]
+            partition = SimpleNamespace(error_code=0, current_voters=voters)
+        answer.topics = [SimpleNamespace(partitions=[partition])]
+        return answer
+
+    async def find(self, timeout_s: float) -> Any:
+        assert timeout_s
+        return SimpleNamespace(address="the last leader")
+
+    def forget(self, address: str) -> None:
+        self.forgotten.append(address)
+
+
+async def test_a_new_leader_of_the_quorum_is_asked_who_votes() -> None:
+    controllers: Any = Electing(voter=7)
+    with pytest.raises(StartError, match="7 is the node id of one of the cluster's controllers"):
+        await check_is_no_voter(controllers, 7, timeout_s=PATIENCE_S)
+    assert controllers.forgotten == ["the last leader"]
+    await check_is_no_voter(controllers, 8, timeout_s=PATIENCE_S)
+    controllers.forgotten.clear()
+    with pytest.raises(StartError, match=r"who votes: no leader has within 0\.01 s"):
+        await check_is_no_voter(controllers, 7, timeout_s=0.01)
+
+
 def test_what_the_controller_refuses_is_not_said_of_the_directory() -> None:
     for error in (OSError("no such disk"), KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)):
         assert why_not_started(error).what.startswith("the data directory cannot be used: ")
