@@ -79,7 +79,8 @@ def test_a_topic_is_told_with_its_lag_and_its_duplicates(
     file.write_text(f'{text}[kafka]\n"bootstrap.servers" = "{broker.bootstrap}"', encoding="utf-8")
     job = load_job(file, QualityJob)
     assert run_quality(spark, job, lag_settings(file, job)) == 0
-    assert [json.loads(line) for line in (tmp_path / "m.jsonl").open(encoding="utf-8")] == told
+    lines = (tmp_path / "m.jsonl").read_text(encoding="utf-8").splitlines()
+    assert [json.loads(line) for line in lines] == told
     drawn = ElementTree.fromstring((tmp_path / "q.svg").read_text(encoding="utf-8"))
     assert [each.text for each in drawn if each.tag.endswith("text")] == words
     nobody = {"bootstrap.servers": f"127.0.0.1:{free_port()}", "socket.timeout.ms": "1000"}

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from confluent_kafka import ConsumerGroupTopicPartitions
+from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException
 from confluent_kafka.admin import AdminClient
 
-from wirebroker.pipelines.positions import WAIT_S, end_offsets
+from wirebroker.pipelines.positions import REQUEST_MS, WAIT_S, end_offsets
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -44,10 +44,14 @@ def lags_of(kafka: Mapping[str, str], topics: Collection[str]) -> list[Partition
         topics: Their names.
 
     Raises:
-        KafkaException: The broker.
+        KafkaException: A broker, also if others answer.
     """
-    admin = AdminClient(dict(kafka))
-    groups = [each.group_id for each in admin.list_consumer_groups().result(WAIT_S).valid]
+    admin = AdminClient({"socket.timeout.ms": REQUEST_MS, **kafka})
+    listed = admin.list_consumer_groups().result(WAIT_S)
+    if listed.errors:
+        # Of a broker that does not answer: what its groups lag would be left out.
+        raise KafkaException(listed.errors[0])
+    groups = [each.group_id for each in listed.valid]
     found: list[PartitionLag] = []
     ends: dict[str, dict[str, int]] = {}
     for group in sorted(groups):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -10,12 +11,6 @@ import pytest
 from wirebroker.pipelines.query_watch import QueryWatch
 
 ROWS = 10
-
-
-class _Stop:
-    """The wish for an end, which another thread may have."""
-
-    is_asked = False
 
 
 class _Query:
@@ -55,7 +50,8 @@ def test_more_batches_than_spark_keeps_are_counted():
 
 @pytest.mark.parametrize("asked_behind", [1, 3])
 def test_an_end_that_is_asked_for_comes_behind_the_batch_at_work(asked_behind):
-    query, stop = _Query(50, per_look=1), _Stop()
+    query = _Query(50, per_look=1)
+    stop: Any = SimpleNamespace(is_asked=False)
     told: list[int] = []
 
     def tell(progress: dict[str, Any]) -> None:
