@@ -2,7 +2,7 @@
 
 One line of JSON for each step that was done, so that a run may be ended at any time:
 
-    {"kind": "filled", "case": "100 B, none, 20000000"}
+    {"kind": "filled", "case": "100 B, none, 20000000"}          or "emptied": its topic is gone
     {"kind": "pair", "case": …, "before": [s, cpu_s, broker_cpu_s], "after": […],
      "worker_mb": 155.0, "load": 3.2}
 """
@@ -36,11 +36,16 @@ class KeptReads:
 
     def is_filled(self, wish: ReadWish) -> bool:
         """Tell whether the topic of a case is whole."""
-        return any(each["kind"] == "filled" for each in self._of(wish))
+        steps = [each["kind"] for each in self._of(wish) if each["kind"] != "pair"]
+        return steps[-1:] == ["filled"]
 
     def fill(self, wish: ReadWish) -> None:
         """Note that it is."""
         self._add(kind="filled", case=wish.case)
+
+    def forget(self, wish: ReadWish) -> None:
+        """Note that it is about to be deleted."""
+        self._add(kind="emptied", case=wish.case)
 
     def add(self, wish: ReadWish, before: Read, after: Read, worker_mb: float) -> None:
         """Keep a pair."""
@@ -69,10 +74,14 @@ class KeptReads:
         return (each for each in self._lines if each["case"] == wish.case)
 
     def _read(self) -> Iterator[dict[str, Any]]:
-        text = self._path.read_text(encoding="utf-8") if self._path.exists() else ""
+        text = self._path.read_bytes() if self._path.exists() else b""
         # What follows the last line's end was being written when the run was ended.
-        whole = text.rpartition("\n")[0]
-        yield from map(json.loads, whole.splitlines())
+        whole = text.rpartition(b"\n")[0]
+        for number, line in enumerate(whole.splitlines(), 1):
+            try:
+                yield _checked(json.loads(line))
+            except (ValueError, KeyError, TypeError) as error:
+                raise SystemExit(f"{self._path}, line {number}: that is no read") from error
 
     def _add(self, **fields: Any) -> None:
         text = json.dumps(fields) + "\n"
@@ -82,6 +91,15 @@ class KeptReads:
         written.write_bytes(begun + text.encode())
         written.replace(self._path)
         self._lines.append(json.loads(text))
+
+
+def _checked(line: dict[str, Any]) -> dict[str, Any]:
+    wanted = {"kind", "case"}
+    if line["kind"] == "pair":
+        wanted |= {"before", "after", "worker_mb", "load"}
+    if not wanted <= line.keys():
+        raise KeyError(wanted)
+    return line
 
 
 class Pace:

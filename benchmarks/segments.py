@@ -169,6 +169,7 @@ class Reading:
                 self._read_pair(wish, number, WARM_RECORDS)
             self._kept.add(wish, *self._read_pair(wish, number), self._worker_mb())
             self._pace.note(kind, began)
+        self._kept.forget(wish)
         forget(self._broker, wish.topic)
         if wish.records > PARTITIONS:
             print(_row(self._kept.pairs_of(wish)), flush=True)

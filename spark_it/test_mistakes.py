@@ -39,6 +39,12 @@ def test_what_is_not_there_is_told_before_anything_is_begun(
         ("replay", {}, {**mistyped, "path": ours}, f"did you mean {source}"),
         ("replay", {}, {**mistyped, "path": "logs"}, "there is no directory .*/logs"),
         ("windows", SUMS, {**mistyped, "key": "who"}, f"there is no topic {topic}-inn"),
+        (
+            "windows",
+            {**SCHEMA, "columns": {"__Row": "count(*)"}},
+            {**given, "key": "who"},
+            "__row is no name for a column",
+        ),
         ("replay", {"reader": {"minPartition": 3}}, given, "did you mean minPartitions"),
         ("replay", {"reader": {"minPartition": 3}}, {**given, "path": ours}, "is not known"),
     ):

@@ -110,7 +110,7 @@ def test_columns_may_be_called_what_sql_has_a_meaning_for(
         broker.bootstrap,
         {
             "schema": {"event_time": "timestamp", "who.name": "string", "window": "long"},
-            "columns": {"sum.of `window`": "sum(window)"},
+            "columns": {"sum.of `window`": "sum(window)", "row": "count(*)"},
             "table_schema": {"home.city": "string"},
         },
         name=f"job-{topic}",
@@ -130,7 +130,8 @@ def test_columns_may_be_called_what_sql_has_a_meaning_for(
     assert job_kit.run("windows", job, spark)["records"] == 1
     (found,) = job_kit.read_all(broker.bootstrap, f"{topic}-sums", 1, partitions=1)
     told = json.loads(found.value())
-    assert {"who.name": "k0", "sum.of `window`": 4, "home.city": "Oslo"}.items() <= told.items()
+    expected = {"who.name": "k0", "sum.of `window`": 4, "row": 2, "home.city": "Oslo"}
+    assert expected.items() <= told.items()
     assert found.key() == b"k0"
     table = spark.read.parquet(str(tmp_path / "windows"))
     assert table.select("`who.name`", "`home.city`").collect() == [("k0", "Oslo")]

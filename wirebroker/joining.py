@@ -1,7 +1,8 @@
 """`wirebroker join` as a process: a broker that serves as a member, under an id that it may choose.
 
-One that has chosen its id, and finds that another broker was registered with it first, chooses a
-higher one and begins anew; the directory, which was new, is as new again.
+One that has chosen its id, and finds that another broker was registered with it first, or that a
+voter has it (clusters below 3.7 don't say so in their metadata), chooses a higher one and begins
+anew; the directory, which was new, is as new again.
 """
 
 from __future__ import annotations
@@ -86,7 +87,7 @@ class Joining:
             except NodeIdTakenError:
                 taken = node_id
                 node_id = free_node_id(self._controller, settings, timeout_s=wait_s, above=taken)
-                LOGGER.info("another broker is %d by now: this one is %d", taken, node_id)
+                LOGGER.info("%d is another node's id: this one is %d", taken, node_id)
 
     def _checked(self, node_id: int) -> Config:
         config = self._config(node_id=node_id)

@@ -44,9 +44,10 @@ if TYPE_CHECKING:
 
 _OWN: Final = ("window_start", "window_end")
 _COUNTS: Final = "rows"
-# Beside the columns of a schema, which may be called window or event_time.
+# Beside the columns of a schema, which may be called window, event_time or row.
 _TIME: Final = "__event_time"
 _WINDOW: Final = "__window"
+_ROW: Final = "__row"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,6 +104,9 @@ class Windows(Pipeline[WindowsJob]):
         twice = {each for each in names if names.count(each) > 1}
         if twice:
             raise JobFileError(f"a window would have {', '.join(sorted(twice))} twice")
+        hidden = {_TIME, _WINDOW, _ROW}.intersection(map(str.lower, (*types, *names)))
+        if hidden:
+            raise JobFileError(f"{', '.join(sorted(hidden))} is no name for a column of yours")
         if target.topic in (job.source, job.table):
             raise JobFileError(f"topic = {target.topic!r} is a topic that the job reads, too")
         check_source(Windows.source_of(job, target))
@@ -199,10 +203,12 @@ class Windows(Pipeline[WindowsJob]):
         records = table_of(self._spark, self._source, job.table, ends=plan.more["table"])
         latest = records.groupBy("key").agg(functions.max_by("value", "offset").alias("value"))
         rows = _with_row(latest.where("value IS NOT NULL"), parse_schema(job.table_schema))
-        side = rows.select(functions.col("key").cast("string").alias("_key"), "row")
-        key = functions.col(quoted(job.key)).cast("string")
+        side = rows.select(
+            functions.col("key").cast("string").alias("_key"), functions.col("row").alias(_ROW)
+        )
+        key = windows[quoted(job.key)].cast("string")
         found = windows.join(side, key == side["_key"], "left")
-        return found.select(*(windows[quoted(each)] for each in windows.columns), "row.*")
+        return found.select(*(windows[quoted(each)] for each in windows.columns), f"{_ROW}.*")
 
 
 def _with_row(table: DataFrame, columns: tuple[Column, ...]) -> DataFrame:

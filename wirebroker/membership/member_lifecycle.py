@@ -57,7 +57,7 @@ _PASSING: Final = frozenset(
 
 
 class NodeIdTakenError(StartError):
-    """The cluster has a broker with this id that is alive."""
+    """The cluster has a broker with this id that is alive, or a voter."""
 
 
 class Pace(NamedTuple):

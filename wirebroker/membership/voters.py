@@ -18,6 +18,7 @@ from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
 from wirebroker.config.row import StartError
 from wirebroker.coordinator.controller.topic_names import CLUSTER_METADATA_TOPIC
+from wirebroker.membership.member_lifecycle import NodeIdTakenError
 from wirebroker.net.client.errors import PeerError, error_name
 
 if TYPE_CHECKING:
@@ -42,7 +43,8 @@ async def check_is_no_voter(
         timeout_s: How long they may take.
 
     Raises:
-        StartError: A voter has it, or nobody has said in time who votes.
+        NodeIdTakenError: A voter has it.
+        StartError: Nobody has said in time who votes.
     """
     try:
         async with asyncio.timeout(timeout_s):
@@ -60,7 +62,7 @@ async def check_is_no_voter(
             node_id,
         )
     elif node_id in voters:
-        raise StartError(
+        raise NodeIdTakenError(
             f"{node_id} is the node id of one of the cluster's controllers",
             "choose another node.id (--node-id N)",
         )

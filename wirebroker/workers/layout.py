@@ -76,7 +76,7 @@ def check_alone(config: Config) -> None:
         StartError: The workers that there were hold replicas, or have the directory to themselves;
             or it is one worker's folder.
     """
-    _check_is_no_workers(config)
+    check_is_no_workers(config)
     directories = WorkerDirectories(config.log_directories)
     if not directories.has_folders:
         return
@@ -87,6 +87,32 @@ def check_alone(config: Config) -> None:
         f"{directories} holds the data of {directories.known} workers",
         f"start it with --workers {directories.known}",
     )
+
+
+def check_is_no_workers(config: Config) -> None:
+    """Refuse a worker's folder to brokers that nobody could join, the other workers neither.
+
+    Raises:
+        StartError: It is one worker's, and others are beside it.
+    """
+    folders = [Path(each).absolute() for each in config.log_directories]
+    if not all(_FOLDER.fullmatch(each.name) for each in folders):
+        return
+    if is_member(config) or controller_listeners_of(config):
+        return
+    parents = WorkerDirectories([str(each.parent) for each in folders])
+    clusters = {_cluster_of(each) for each in folders} - {None}
+    beside = {
+        _cluster_of(Path(each))
+        for worker in range(1, parents.known + 1)
+        for each in parents.of(worker)
+        if Path(each) not in folders
+    }
+    if not clusters.isdisjoint(beside):
+        raise StartError(
+            f"{', '.join(config.log_directories)} is one of the folders of {parents.known} workers",
+            f"start all of them: serve --workers {parents.known}, with log.dirs={parents}",
+        )
 
 
 def check_fewer(directories: WorkerDirectories, count: int, *, first_node: int) -> None:
@@ -141,28 +167,6 @@ def _held_by(nodes: set[int], directories: WorkerDirectories) -> list[str]:
         for index, partition in topic.partitions.items()
         if not nodes.isdisjoint(partition.replicas)
     ]
-
-
-def _check_is_no_workers(config: Config) -> None:
-    """Refuse a worker's folder to a broker that nobody could join, the other workers neither."""
-    folders = [Path(each).absolute() for each in config.log_directories]
-    if not all(_FOLDER.fullmatch(each.name) for each in folders):
-        return
-    if is_member(config) or controller_listeners_of(config):
-        return
-    parents = WorkerDirectories([str(each.parent) for each in folders])
-    clusters = {_cluster_of(each) for each in folders} - {None}
-    beside = {
-        _cluster_of(Path(each))
-        for worker in range(1, parents.known + 1)
-        for each in parents.of(worker)
-        if Path(each) not in folders
-    }
-    if not clusters.isdisjoint(beside):
-        raise StartError(
-            f"{', '.join(config.log_directories)} is one of the folders of {parents.known} workers",
-            f"start all of them: serve --workers {parents.known}, with log.dirs={parents}",
-        )
 
 
 def _cluster_of(directory: Path) -> str | None:

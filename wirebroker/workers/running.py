@@ -21,7 +21,7 @@ from wirebroker.clock import SystemClock
 from wirebroker.logs import configure_as
 from wirebroker.port_file import PortFile
 from wirebroker.signals import on_signal
-from wirebroker.workers.layout import check_fewer
+from wirebroker.workers.layout import check_fewer, check_is_no_workers
 from wirebroker.workers.orders import Orders
 from wirebroker.workers.supervisor import NotStartedError, Supervisor
 from wirebroker.workers.worker_process import WorkerProcess
@@ -83,6 +83,7 @@ def run(config: Config, given: Config, asked: Asked) -> int:
     Raises:
         StartError: What keeps the workers from starting.
     """
+    check_is_no_workers(config)
     configure_as(config)
     orders = Orders(
         config,

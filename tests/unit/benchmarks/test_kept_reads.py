@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import time
 
+import pytest
+
 from benchmarks.kept_reads import KeptReads, Pace
 from benchmarks.spark_reads import Read, ReadWish
 
@@ -27,6 +29,26 @@ def test_pairs_and_topics_outlast_a_run_that_was_ended_within_a_line(tmp_path):
     assert (found.rate_ratio, found.cpu_ratio, found.worker_mb) == (6.0, 3.0, 160.0)
     assert len(found.loads) == 2
     assert not KeptReads(path).pairs_of(WISH._replace(records=2_000)).before
+
+
+def test_a_topic_that_was_deleted_with_its_case_is_made_again_for_more_pairs(tmp_path):
+    kept = KeptReads(tmp_path / "reads.jsonl")
+    kept.fill(WISH)
+    kept.forget(WISH)
+    for each in (kept, KeptReads(tmp_path / "reads.jsonl")):
+        assert not each.is_filled(WISH)
+    kept.fill(WISH)
+    assert KeptReads(tmp_path / "reads.jsonl").is_filled(WISH)
+
+
+@pytest.mark.parametrize("line", ["{", "[]", "{}", '{"kind": "pair", "case": "a"}', "\udc80"])
+def test_a_file_of_something_else_is_named_with_its_line(tmp_path, line):
+    path = tmp_path / "reads.jsonl"
+    KeptReads(path).fill(WISH)
+    with path.open("a", encoding="utf-8", errors="surrogateescape") as file:
+        file.write(f"{line}\n")
+    with pytest.raises(SystemExit, match=r"reads\.jsonl, line 2: .*no read"):
+        KeptReads(path)
 
 
 def test_a_step_begins_that_will_be_done_in_time_and_the_first_one_always():

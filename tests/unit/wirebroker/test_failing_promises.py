@@ -68,4 +68,5 @@ async def test_a_copy_on_a_disk_that_fails_leaves_the_others_their_turn(tmp_path
             directories = broker_of(server).replicas.directories
             assert [each.is_online for each in directories] == [False, False, True]
             assert place(server, "u") == str(three)
+            assert not (three / "t-0").exists(), "it is not made anew"
             assert values_in((await fetch(client, "u", 0)).records) == [b"u"]

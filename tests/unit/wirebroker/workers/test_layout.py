@@ -10,6 +10,7 @@ import pytest
 from wirebroker.config import Config, StartError
 from wirebroker.inspect import metadata_view
 from wirebroker.workers.layout import WorkerDirectories, check_alone, check_fewer
+from wirebroker.workers.running import Asked, run
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -112,6 +113,14 @@ def test_a_workers_folder_is_not_opened_as_a_single_brokers(tmp_path, folders, o
     listeners = "PLAINTEXT://:9092,CONTROLLER://:9093"
     named = {"listeners": listeners, "controller.listener.names": "CONTROLLER"}
     check_alone(Config({**config, **named, "process.roles": "broker,controller"}))
+
+
+def test_workers_are_not_started_in_the_folder_of_one_of_others(tmp_path):
+    format_folders(tmp_path, "worker1", "worker2")
+    config = Config({"log.dirs": str(tmp_path / "worker1"), "node.id": "1"})
+    asked = Asked(2, {}, None, None, None, ())
+    with pytest.raises(StartError, match="worker1 is one of the folders of 2 workers"):
+        run(config, config, asked)
 
 
 def test_folders_of_these_names_may_be_anybodys(tmp_path):
