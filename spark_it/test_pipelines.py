@@ -10,6 +10,8 @@ import pytest
 from compat_tests.clients import confluent
 from compat_tests.clients.message import WAIT_S
 from spark_it import records
+from spark_it.faulty_runs import Driver, spark_table, told
+from tests.support.waiting import eventually
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.long, pytest.mark.java]
 
 PARTITIONS = 2
+JOB_S = 240.0
 CONTENT = ["partition", "offset", "timestamp", "key", "value", "headers"]
 
 
@@ -110,15 +113,15 @@ def test_an_archive_leads_back_into_a_broker_at_the_same_offsets_or_mapped(
         list(restore_to_broker(spark, target, other.bootstrap))
     written = list(restore_to_broker(spark, target, other.bootstrap, mapping))
     assert written == [(f"{gaps}-{number}", 550) for number in range(PARTITIONS)]
-    told = [json.loads(line) for line in mapping.read_text(encoding="utf-8").splitlines()]
-    assert told == [
+    lines = [json.loads(line) for line in mapping.read_text(encoding="utf-8").splitlines()]
+    assert lines == [
         {"topic": gaps, "partition": number, "from": old, "to": new, "records": count}
         for number in range(PARTITIONS)
         for old, new, count in ((0, 0, 500), (551, 500, 50))
     ]
     with pytest.raises(PipelineError, match="is not empty"):
         list(restore_to_broker(spark, target, other.bootstrap, mapping))
-    assert len(mapping.read_text(encoding="utf-8").splitlines()) == len(told)
+    assert len(mapping.read_text(encoding="utf-8").splitlines()) == len(lines)
     with pytest.raises(PipelineError, match=r"--map .*: Is a directory"):
         list(restore_to_broker(spark, target, other.bootstrap, tmp_path))
     values = committed(spark, other.data_dir, gaps).orderBy(*order).select("value").collect()
@@ -130,7 +133,7 @@ def test_an_archive_that_lacks_a_record_is_told(
     spark: SparkSession, broker: Broker, topic: str, tmp_path: Path
 ) -> None:
     from wirebroker.pipelines.archive import NoArchiveError, archive, compare
-    from wirebroker.pipelines.command_line import _tell
+    from wirebroker.pipelines.archive_job import tell_pairs
 
     target, path = tmp_path / "archive", str(broker.data_dir)
     with pytest.raises(NoArchiveError):
@@ -139,7 +142,39 @@ def test_an_archive_that_lacks_a_record_is_told(
     records.write(broker.bootstrap, topic, range(100), partitions=1)
     archive(spark, path, topic, target)
     pairs = compare(spark, path, topic, target)
-    assert _tell(pairs) == 0
+    assert tell_pairs(pairs) == 0
     ((in_archive, in_log),) = pairs
-    assert _tell([(in_archive._replace(record_count=99), in_log)]) == 1
-    assert _tell([(in_archive._replace(checksum=1), in_log)]) == 1
+    assert tell_pairs([(in_archive._replace(record_count=99), in_log)]) == 1
+    assert tell_pairs([(in_archive._replace(checksum=1), in_log)]) == 1
+
+
+@pytest.mark.timeout(600)
+def test_an_archive_by_its_file_counts_all_batches_and_ends_behind_one_when_asked(
+    broker: Broker, topic: str, tmp_path: Path
+) -> None:
+    records.create_topic(broker.bootstrap, topic, partitions=PARTITIONS)
+    records.write(broker.bootstrap, topic, range(4_000), partitions=PARTITIONS)
+    # It keeps word of few batches, so that a count of those alone would be short.
+    settings = {**spark_table(tmp_path), "spark.sql.streaming.numRecentProgressUpdates": "6"}
+    lines = [
+        *(f'path = "{broker.data_dir}"', f'topics = "{topic}"', 'target = "archive"'),
+        *("records_per_batch = 200", 'metrics = "metrics.jsonl"', "[spark]"),
+        *(f'"{name}" = {json.dumps(value)}' for name, value in settings.items()),
+    ]
+    (tmp_path / "job.toml").write_text("\n".join(lines), encoding="utf-8")
+    first = Driver(tmp_path, "archive", str(tmp_path / "job.toml"))
+    eventually(lambda: len(told(tmp_path, "batch")) > 1, timeout_s=JOB_S)
+    assert first.terminate() == 0
+    (summary,) = told(tmp_path, "summary")
+    assert summary["records"] < 4_000
+    assert summary["records"] == sum(each["records"] for each in told(tmp_path, "batch"))
+    log = (tmp_path / "driver.log").read_text(encoding="utf-8")
+    assert "the end was asked for: the next run goes on, and verifies" in log
+    assert Driver(tmp_path, "archive", str(tmp_path / "job.toml")).wait(JOB_S) == 0
+    last = told(tmp_path, "summary")[-1]
+    assert (last["verified_partitions"], last["wrong_partitions"]) == (PARTITIONS, 0)
+    # Of a batch that was broken off either run may tell, or both.
+    assert abs(summary["records"] + last["records"] - 4_000) <= 200
+    log = (tmp_path / "driver.log").read_text(encoding="utf-8")
+    assert f"{last['records']} records archived" in log
+    assert all(f"{topic}-{number}: 2000 records" in log for number in range(PARTITIONS))

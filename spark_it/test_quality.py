@@ -13,7 +13,10 @@ from confluent_kafka import TopicPartition
 from compat_tests.clients import confluent
 from spark_it import records
 from spark_it.test_pipelines import abort_some
+from tests.support.ports import free_port
 from tests.support.waiting import eventually
+from wirebroker.pipelines.errors import PipelineError
+from wirebroker.pipelines.job_file import load_job
 from wirebroker.pipelines.quality_picture import _cut, picture_of_quality
 from wirebroker.pipelines.quality_report import skew_of, table_of_quality
 
@@ -32,6 +35,7 @@ def test_a_topic_is_told_with_its_lag_and_its_duplicates(
 ) -> None:
     from wirebroker.pipelines.group_lag import lags_of
     from wirebroker.pipelines.quality import look_at
+    from wirebroker.pipelines.quality_job import QualityJob, lag_settings, run_quality
     from wirebroker.pipelines.quality_report import lines_of_quality
 
     records.create_topic(broker.bootstrap, topic, partitions=3)
@@ -52,7 +56,7 @@ def test_a_topic_is_told_with_its_lag_and_its_duplicates(
     assert (one.first_offset, one.last_offset, one.markers, one.keyed, one.keys) == (
         *(0, 351, 1, 351, 11),
     )
-    (lag,) = lags_of(broker.bootstrap, {topic})
+    (lag,) = lags_of({"bootstrap.servers": broker.bootstrap}, {topic})
     assert (lag.group, lag.partition, lag.lag) == (topic, 1, 252)
     assert skew_of(found) == 351 * 3 / 703
     lines = list(table_of_quality(found, [lag]))
@@ -69,6 +73,19 @@ def test_a_topic_is_told_with_its_lag_and_its_duplicates(
     ]
     widths = [int(each.get("width", 0)) for each in picture if each.tag.endswith("rect")]
     assert widths[1:] == [51, 350, 300, 251]
+
+    file = tmp_path / "job.toml"
+    text = f'path = "{broker.data_dir}"\ntopics = "{topic}"\nmetrics = "m.jsonl"\nplot = "q.svg"\n'
+    file.write_text(f'{text}[kafka]\n"bootstrap.servers" = "{broker.bootstrap}"', encoding="utf-8")
+    job = load_job(file, QualityJob)
+    assert run_quality(spark, job, lag_settings(file, job)) == 0
+    lines = (tmp_path / "m.jsonl").read_text(encoding="utf-8").splitlines()
+    assert [json.loads(line) for line in lines] == told
+    drawn = ElementTree.fromstring((tmp_path / "q.svg").read_text(encoding="utf-8"))
+    assert [each.text for each in drawn if each.tag.endswith("text")] == words
+    nobody = {"bootstrap.servers": f"127.0.0.1:{free_port()}", "socket.timeout.ms": "1000"}
+    with pytest.raises(PipelineError, match=r"127\.0\.0\.1:\d+: "):
+        run_quality(spark, job, nobody)
 
 
 def test_partitions_without_records_are_told_and_make_skew(

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming import StreamingQuery
 
     from compat_tests.conftest import StartBroker
     from tests.support.brokers import Broker
@@ -194,6 +195,57 @@ def test_a_stream_goes_on_from_its_checkpoint_with_what_has_come_and_new_partiti
     records.write(broker.bootstrap, topic, range(1_000, 1_900), partitions=PARTITIONS)
     assert sum(run()) == 900
     assert count_rows(spark.read.parquet(str(tmp_path / "out"))) == Count.of_all(1_900)
+
+
+@pytest.mark.parametrize("reader", ["kafka", FORMAT])
+def test_a_stream_waits_for_so_many_new_records_or_so_long(
+    spark: SparkSession, broker: Broker, topic: str, tmp_path: Path, reader: str
+) -> None:
+    records.create_topic(broker.bootstrap, topic, partitions=2)
+    place = (
+        {"kafka.bootstrap.servers": broker.bootstrap}
+        if reader == "kafka"
+        else {"path": str(broker.data_dir)}
+    )
+    options = {**place, "subscribe": topic, "startingOffsets": "earliest"}
+    quiet = "spark.sql.streaming.noDataProgressEventInterval"
+    spark.conf.set(quiet, "0")  # each look that finds nothing to do is told
+
+    def start(name: str, *, is_once: bool = False, **limits: str) -> StreamingQuery:
+        table = spark.readStream.format(reader).options(**options, **limits).load()
+        writer = table.writeStream.format("noop")
+        writer = writer.option("checkpointLocation", str(tmp_path / name))
+        pace: Any = {"availableNow": True} if is_once else {"processingTime": "500 milliseconds"}
+        return writer.trigger(**pace).start()
+
+    def batches(query: StreamingQuery) -> list[int]:
+        return [n for each in query.recentProgress if (n := each["numInputRows"])]
+
+    records.write(broker.bootstrap, topic, range(50), partitions=2)
+    query = start("waits", minOffsetsPerTrigger="100", maxTriggerDelay="1h")
+    try:
+        eventually(lambda: batches(query) == [50], timeout_s=WAIT_S)
+        records.write(broker.bootstrap, topic, range(50, 110), partitions=2)
+        looks = len(query.recentProgress)
+        eventually(lambda: len(query.recentProgress) > looks + 2, timeout_s=WAIT_S)
+        records.write(broker.bootstrap, topic, range(110, 170), partitions=2)
+        eventually(lambda: sum(batches(query)) == 170, timeout_s=WAIT_S)
+        assert batches(query) == [50, 120]
+    finally:
+        query.stop()
+    query = start("delay", minOffsetsPerTrigger="1000", maxTriggerDelay="200ms")
+    try:
+        eventually(lambda: batches(query) == [170], timeout_s=WAIT_S)
+        records.write(broker.bootstrap, topic, range(170, 200), partitions=2)
+        eventually(lambda: batches(query) == [170, 30], timeout_s=WAIT_S)
+    finally:
+        query.stop()
+        spark.conf.unset(quiet)
+    limits = {"minOffsetsPerTrigger": "100", "maxOffsetsPerTrigger": "150"}
+    query = start("now", is_once=True, **limits)
+    assert query.awaitTermination(WAIT_S)
+    # What is fewer is left for a run to come; a run's first batch doesn't wait.
+    assert batches(query) == [150]
 
 
 def test_a_stopped_brokers_directory_and_an_archive_of_it_are_read(

@@ -243,6 +243,24 @@ STEPS = (
         "the connector's other ways of reading, lost data, topics that go; by SASL_SSL with SCRAM",
     ),
     Step(
+        "spark-connector-apache",
+        _tests("spark_it/nightly_connector.py", "--long", "--broker", "apache"),
+        4,
+        "the same from Apache Kafka",
+    ),
+    Step(
+        "spark-rows",
+        _tests("spark_it/nightly_rows.py", "--long", "--seed", "random"),
+        3,
+        "the data source gives the connector's rows, of random topics",
+    ),
+    Step(
+        "spark-rows-apache",
+        _tests("spark_it/nightly_rows.py", "--long", "--seed", "random", "--broker", "apache"),
+        4,
+        "the same of Apache Kafka's directories",
+    ),
+    Step(
         "spark-faults",
         _tests(*_SPARK_FAULTS, "--long"),
         25,

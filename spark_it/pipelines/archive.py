@@ -12,16 +12,20 @@ an archive is to be read by Spark, or by who reads that log.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from pyspark.sql import functions
 
+from wirebroker.pipelines.query_watch import QueryWatch
 from wirebroker.segments import SegmentDataSource
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
+
+    from wirebroker.pipelines.job_run import StopWish
 
 _COMMITTED: Final = {"kafka.isolation.level": "read_committed", "includeHeaders": "true"}
 # So many offsets make a micro-batch: files of some 100 MB, and little is done again after a kill.
@@ -61,7 +65,14 @@ class PartitionSummary(NamedTuple):
 
 
 def archive(
-    spark: SparkSession, path: str, topics: str, target: Path, most_offsets: int = MOST_OFFSETS
+    spark: SparkSession,
+    path: str,
+    topics: str,
+    target: Path,
+    most_offsets: int = MOST_OFFSETS,
+    *,
+    stop: StopWish | None = None,
+    tell: Callable[[dict[str, Any]], None] | None = None,
 ) -> int:
     """Bring an archive up to date; return how many records came.
 
@@ -71,6 +82,8 @@ def archive(
         topics: A pattern.
         target: The archive's folder.
         most_offsets: That make a micro-batch.
+        stop: The wish for an end, which comes behind the micro-batch at work.
+        tell: Is told what Spark says of each micro-batch.
 
     Raises:
         StreamingQueryException: Records that were to come are gone, or a log is damaged; what was
@@ -89,8 +102,9 @@ def archive(
         .trigger(availableNow=True)
         .start()
     )
-    query.awaitTermination()
-    return sum(progress["numInputRows"] for progress in query.recentProgress)
+    watch = QueryWatch(query, stop, tell)
+    watch.follow()
+    return watch.rows
 
 
 def archived(spark: SparkSession, target: Path) -> DataFrame:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from confluent_kafka import ConsumerGroupTopicPartitions
+from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException
 from confluent_kafka.admin import AdminClient
 
-from wirebroker.pipelines.positions import WAIT_S, end_offsets
+from wirebroker.pipelines.positions import REQUEST_MS, WAIT_S, end_offsets
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Mapping
 
 
 class PartitionLag(NamedTuple):
@@ -36,15 +36,22 @@ class PartitionLag(NamedTuple):
         return max(0, self.end - self.committed)
 
 
-def lags_of(bootstrap: str, topics: Collection[str]) -> list[PartitionLag]:
+def lags_of(kafka: Mapping[str, str], topics: Collection[str]) -> list[PartitionLag]:
     """Return the lag of each group that has offsets in topics.
 
+    Args:
+        kafka: Settings of librdkafka.
+        topics: Their names.
+
     Raises:
-        KafkaException: The broker.
+        KafkaException: A broker, also if others answer.
     """
-    kafka = {"bootstrap.servers": bootstrap}
-    admin = AdminClient(dict(kafka))
-    groups = [each.group_id for each in admin.list_consumer_groups().result(WAIT_S).valid]
+    admin = AdminClient({"socket.timeout.ms": REQUEST_MS, **kafka})
+    listed = admin.list_consumer_groups().result(WAIT_S)
+    if listed.errors:
+        # Of a broker that does not answer: what its groups lag would be left out.
+        raise KafkaException(listed.errors[0])
+    groups = [each.group_id for each in listed.valid]
     found: list[PartitionLag] = []
     ends: dict[str, dict[str, int]] = {}
     for group in sorted(groups):

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import json
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
     from pathlib import Path
 
     from wirebroker.clock import Clock
     from wirebroker.pipelines.slice_sender import SliceSent
+
+_OF_DELIVERIES: Final = (
+    *("batches", "records", "dead_letters", "bytes", "slices_sent_before", "faults"),
+)
 
 
 class Reporter:
@@ -21,17 +25,22 @@ class Reporter:
         job: The job's name.
         metrics: A file that JSON lines are appended to; None: there is none.
         clock: For times, and rates.
+        totals: What its summary adds up, by the names that batches tell.
     """
 
-    def __init__(self, job: str, metrics: Path | None, clock: Clock) -> None:
+    def __init__(
+        self,
+        job: str,
+        metrics: Path | None,
+        clock: Clock,
+        totals: tuple[str, ...] = _OF_DELIVERIES,
+    ) -> None:
         self._job = job
         self._metrics = metrics
         self._clock = clock
         self._began = clock.monotonic()
         self._is_torn = False  # whether the file may end within a line
-        self._totals = dict.fromkeys(
-            ("batches", "records", "dead_letters", "bytes", "slices_sent_before", "faults"), 0
-        )
+        self._totals = dict.fromkeys(totals, 0)
         if metrics is not None:
             metrics.parent.mkdir(parents=True, exist_ok=True)
 
@@ -65,6 +74,19 @@ class Reporter:
             f"batch {batch}: {counts['records']} records{dead}{again}, "
             f"{seconds:.1f} s, {rate:,.0f} records/s"
         )
+
+    def micro_batch(self, progress: Mapping[str, Any]) -> None:
+        """Tell of a batch that Spark wrote by itself.
+
+        Args:
+            progress: What Spark says of it.
+        """
+        batch, records = progress["batchId"], progress["numInputRows"]
+        seconds = progress["durationMs"].get("triggerExecution", 0) / 1000
+        self.count(batches=1, records=records)
+        rate = records / seconds if seconds else 0.0
+        self._write("batch", batch=batch, records=records, seconds=seconds, rate=round(rate))
+        self._say(f"batch {batch}: {records} records, {seconds:.1f} s, {rate:,.0f} records/s")
 
     def count(self, **counts: int) -> None:
         """Add to what the summary tells beside batches."""

@@ -9,7 +9,9 @@
     includeHeaders                        false (default) | true
     kafka.isolation.level                 read_uncommitted (default) | read_committed
     minPartitions, maxRecordsPerPartition how a batch is split into tasks
-    maxOffsetsPerTrigger                  in streams alone
+    maxOffsetsPerTrigger                  in streams alone, as the next two
+    minOffsetsPerTrigger                  so many new ones make a micro-batch, or
+    maxTriggerDelay                       so long a wait since the last (15m)
 
 and of our own
 
@@ -29,6 +31,7 @@ import re
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, cast
 
 from wirebroker.segments.errors import OptionError
+from wirebroker.segments.trigger_limits import delay_ms_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -37,6 +40,7 @@ if TYPE_CHECKING:
 
 EARLIEST: Final = -2
 LATEST: Final = -1
+_TRIGGER_DELAY: Final = "15m"  # the connector's
 
 _OPTIONS: Final = (
     "path",
@@ -56,6 +60,8 @@ _OPTIONS: Final = (
     "minPartitions",
     "maxRecordsPerPartition",
     "maxOffsetsPerTrigger",
+    "minOffsetsPerTrigger",
+    "maxTriggerDelay",
     "columns",
     "includeControlRecords",
     "pushFilters",
@@ -96,6 +102,8 @@ class SegmentOptions(NamedTuple):
     min_partitions: int | None
     most_records: int | None
     max_offsets_per_trigger: int | None
+    min_offsets_per_trigger: int | None
+    max_trigger_delay_ms: int
     pushes_filters: bool
 
     def wants(self, topic: str, partition: int) -> bool:
@@ -119,6 +127,9 @@ def parse_options(given: Mapping[str, str], *, is_stream: bool) -> SegmentOption
     if not directories:
         raise OptionError("option path is missing: name a log directory")
     topics, pattern, assigned = _chosen(options)
+    fewest, most = _count(options, "minOffsetsPerTrigger"), _count(options, "maxOffsetsPerTrigger")
+    if fewest is not None and most is not None and fewest > most:
+        raise OptionError(f"minOffsetsPerTrigger, {fewest}, is over maxOffsetsPerTrigger, {most}")
     return SegmentOptions(
         directories=directories,
         topics=topics,
@@ -138,7 +149,11 @@ def parse_options(given: Mapping[str, str], *, is_stream: bool) -> SegmentOption
         includes_control=_flag(options, "includeControlRecords", default=False),
         min_partitions=_count(options, "minPartitions"),
         most_records=_count(options, "maxRecordsPerPartition"),
-        max_offsets_per_trigger=_count(options, "maxOffsetsPerTrigger"),
+        max_offsets_per_trigger=most,
+        min_offsets_per_trigger=fewest,
+        max_trigger_delay_ms=delay_ms_of(
+            "maxTriggerDelay", options.get("maxTriggerDelay", _TRIGGER_DELAY)
+        ),
         pushes_filters=_flag(options, "pushFilters", default=False),
     )
 

@@ -12,6 +12,7 @@ from pyspark.sql.datasource import DataSourceStreamReader
 from pyspark.sql.streaming.datasource import (
     ReadAllAvailable,
     ReadMaxRows,
+    ReadMinRows,
     SupportsTriggerAvailableNow,
 )
 
@@ -19,6 +20,7 @@ from wirebroker.segments.errors import DataLossError
 from wirebroker.segments.log_directories import LogDirectories
 from wirebroker.segments.offset_ranges import RowRange, limited, split, start_offset
 from wirebroker.segments.range_rows import RangePartition, arrow_batches, scan_wish
+from wirebroker.segments.trigger_limits import TriggerGate
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -45,6 +47,7 @@ class SegmentStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._schema = schema
         self._directories: LogDirectories | None = None
         self._target: dict[TopicPartition, int] | None = None
+        self._gate: TriggerGate | None = None
 
     def initialOffset(self) -> StreamOffset:  # noqa: N802
         """Return where a new query begins."""
@@ -57,9 +60,12 @@ class SegmentStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return _to_json(found)
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
-        """Return maxOffsetsPerTrigger."""
-        most = self._options.max_offsets_per_trigger
-        return ReadAllAvailable() if most is None else ReadMaxRows(most)
+        """Return what the options limit; where they do, latestOffset goes by them alone."""
+        most, fewest = self._options.max_offsets_per_trigger, self._options.min_offsets_per_trigger
+        # Spark's Python takes one limit, not two.
+        if most is not None:
+            return ReadMaxRows(most)
+        return ReadAllAvailable() if fewest is None else ReadMinRows(fewest)
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
         """Note the ends that there are now, beyond which this query won't go."""
@@ -78,10 +84,13 @@ class SegmentStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             if ends.get(key, -1) < begin:
                 self._tell_loss(f"{key[0]}-{key[1]} was read up to {begin}, which is not there now")
                 ends[key] = begin
-        if isinstance(limit, ReadMaxRows):
-            starts = {key: self._begin(key, starts) for key in ends}
-            ends = limited(starts, ends, limit.max_rows)
-        return _to_json(ends)
+        if isinstance(limit, ReadAllAvailable):
+            return _to_json(ends)
+        starts = {key: self._begin(key, starts) for key in ends}
+        if not self._trigger_gate().opens(starts, ends):
+            return start
+        most = self._options.max_offsets_per_trigger
+        return _to_json(ends if most is None else limited(starts, ends, most))
 
     def reportLatestOffset(self) -> StreamOffset | None:  # noqa: N802
         """Return the ends that there are now, for the query's progress."""
@@ -105,6 +114,16 @@ class SegmentStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Read one partition, in a worker."""
         return arrow_batches(partition, scan_wish(self._options, self._schema), self._schema)
+
+    def _trigger_gate(self) -> TriggerGate:
+        if self._gate is None:
+            # Workers load this module, and have no use for a clock, which loads asyncio: 35 ms.
+            from wirebroker.clock import SystemClock
+
+            fewest = self._options.min_offsets_per_trigger
+            delay_ms = self._options.max_trigger_delay_ms
+            self._gate = TriggerGate(fewest, delay_ms, SystemClock())
+        return self._gate
 
     def _opened(self) -> LogDirectories:
         if self._directories is None:

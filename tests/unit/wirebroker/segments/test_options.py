@@ -50,6 +50,15 @@ def test_a_pattern_and_an_assignment_choose_partitions():
     [
         ({"path": " "}, "option path is missing: name a log directory"),
         ({"subscribePattern": "x"}, "give one of the options subscribe, subscribePattern"),
+        (
+            {"maxTriggerDelay": "soon"},
+            "option maxTriggerDelay is to be like 30s, 15m or 200ms, not",
+        ),
+        ({"maxTriggerDelay": "5 weeks"}, "option maxTriggerDelay is to be like"),
+        (
+            {"minOffsetsPerTrigger": "9", "maxOffsetsPerTrigger": "8"},
+            "minOffsetsPerTrigger, 9, is over maxOffsetsPerTrigger, 8",
+        ),
         ({"startingOffset": "1"}, "option startingOffset is not known; there are path"),
         ({"startingOffsets": "latest"}, "a batch cannot start at latest"),
         ({"endingOffsets": "earliest"}, "a batch cannot end at earliest"),

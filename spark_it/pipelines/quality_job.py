@@ -1,0 +1,75 @@
+"""A look at topics' quality as a job: its settings, and its table, picture and metrics.
+
+It keeps nothing between runs and writes behind its last look, so it may be ended at any time.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from confluent_kafka import KafkaException
+
+from wirebroker.pipelines.errors import PipelineError
+from wirebroker.pipelines.group_lag import lags_of
+from wirebroker.pipelines.job_file import kafka_settings, setting
+from wirebroker.pipelines.quality import look_at
+from wirebroker.pipelines.quality_picture import picture_of_quality
+from wirebroker.pipelines.quality_report import lines_of_quality, table_of_quality
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@dataclass(frozen=True, kw_only=True)
+class QualityJob:
+    """The settings of a look at topics, as its file or flags have them."""
+
+    path: str = setting("paths", "log directories, comma between")
+    topics: str = setting("text", "a pattern of topics, Python's")
+    name: str = setting("text", "the job's name, for Spark", "quality")
+    metrics: str | None = setting("path", "a file that lines of JSON are written to", None)
+    plot: str | None = setting("path", "a picture to write, .svg", None)
+    kafka: dict[str, Any] = setting(
+        "table", "settings of librdkafka, to tell the lag of groups; none: it is not told", {}
+    )
+    spark: dict[str, Any] = setting("table", "settings of Spark", {})
+
+
+def run_quality(spark: SparkSession, job: QualityJob, kafka: dict[str, str]) -> int:
+    """Tell what topics are like; return 1 if records are there twice, else 0.
+
+    Args:
+        spark: The session.
+        job: Its settings.
+        kafka: Of a client, as `lag_settings` gives them.
+
+    Raises:
+        OptionError: A directory that is not there, or a pattern that is none.
+        PipelineError: The broker.
+    """
+    found = look_at(spark, job.path, job.topics)
+    try:
+        lags = lags_of(kafka, {each.topic for each in found}) if kafka else []
+    except KafkaException as error:
+        address = kafka["bootstrap.servers"]
+        raise PipelineError(f"{address}: {error.args[0].str()}") from error
+    sys.stdout.writelines(f"{line}\n" for line in table_of_quality(found, lags))
+    for path, lines in (
+        (job.metrics, lines_of_quality(found, lags)),
+        (job.plot, picture_of_quality(found, lags)),
+    ):
+        if path is not None:
+            Path(path).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return 1 if any(each.resent for each in found) else 0
+
+
+def lag_settings(file: Path, job: QualityJob) -> dict[str, str]:
+    """Return the settings of a client that tells the lag of groups; none: it is not told.
+
+    Raises:
+        JobFileError: They have no address.
+    """
+    return kafka_settings(file, job.kafka) if job.kafka else {}

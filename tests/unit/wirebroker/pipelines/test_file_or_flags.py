@@ -1,0 +1,68 @@
+"""A verb's settings: by a file, by flags, and what is said of both or neither."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from wirebroker.pipelines.errors import JobFileError
+from wirebroker.pipelines.file_or_flags import add_settings, settings_of
+from wirebroker.pipelines.job_file import setting
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Job:
+    path: str = setting("paths", "where from")
+    topics: str = setting("text", "which")
+    most_rows: int = setting("count", "how many", 7)
+    metrics: str | None = setting("path", "what it tells", None)
+    spark: dict[str, Any] = setting("table", "of Spark", {})
+
+
+def parser_of(names: tuple[str, ...] | None = None) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(description="does it")
+    add_settings(parser, _Job, names)
+    return parser
+
+
+def read(*words: str) -> _Job:
+    return settings_of(parser_of().parse_args(words), _Job)
+
+
+def test_flags_and_a_file_say_the_same(tmp_path):
+    file = tmp_path / "job.toml"
+    file.write_text(f'path = "{tmp_path}"\ntopics = "t"\nmost_rows = 9\n', encoding="utf-8")
+    flags = ("--path", str(tmp_path), "--topics", "t", "--most-rows", "9")
+    assert read(str(file)) == read(*flags) == _Job(path=str(tmp_path), topics="t", most_rows=9)
+    file.write_text('path = "d"\ntopics = "t"\n[spark]\na = 1\n', encoding="utf-8")
+    assert read(str(file)).spark == {"a": 1}
+    assert read("--path", "d", "--topics", "t").most_rows == 7
+    tables = {"spark": {"b": 2}}
+    options = parser_of().parse_args(flags)
+    assert settings_of(options, _Job, **tables).spark == {"b": 2}
+
+
+def test_a_flag_that_is_missing_and_one_beside_a_file_are_told(tmp_path):
+    with pytest.raises(JobFileError, match="--topics or a file is missing: which"):
+        read("--path", "d")
+    with pytest.raises(JobFileError, match="--most-rows stands beside a file"):
+        read(str(tmp_path / "job.toml"), "--most-rows", "3")
+    with pytest.raises(JobFileError, match="cannot be read"):
+        read(str(tmp_path / "job.toml"))
+
+
+@pytest.mark.parametrize("text", ["0", "-1", "many"])
+def test_a_count_is_a_whole_number_of_at_least_1(capsys, text):
+    with pytest.raises(SystemExit):
+        read("--path", "d", "--topics", "t", f"--most-rows={text}")
+    assert f"{text} is not a whole number of at least 1" in capsys.readouterr().err
+
+
+def test_help_names_each_setting_and_some_have_no_flag():
+    told = parser_of(("path",)).format_help()
+    assert "--path" in told
+    assert "--topics" not in told
+    assert all(f"\n  {name} " in told for name in ("path", "topics", "most_rows", "spark"))
