@@ -221,13 +221,22 @@ def _parse_node_id(
     "--node-id",
     callback=_parse_node_id,
     metavar="N",
-    help="Which broker this is. [default: as the data directory says, else the lowest free one]",
+    help="Which broker this is. [default: as the data directory or the file says, else the lowest "
+    "free one]",
+)
+@click.option(
+    "--config",
+    "file",
+    type=FilePath(),
+    metavar="FILE",
+    help="A server.properties file, for listeners, TLS and logins.",
 )
 @_of_a_broker
 def join(
     *,
     controller: str,
     node_id: int | None,
+    file: Path | None,
     data_dir: str | None,
     host: str | None,
     port: int | None,
@@ -237,13 +246,16 @@ def join(
     """Start a broker as a member of a running Apache Kafka cluster.
 
     HOST:PORT is one of its controllers. The data directory is formatted for that cluster if it is
-    new. With a server.properties of process.roles=broker, `serve --config` does the same.
+    new. A file (--config) need not say the role nor the controllers; with one that does,
+    `serve --config` does the same.
     """
     from wirebroker.config import ConfigError, StartError  # noqa: PLC0415 - keeps --help quick
     from wirebroker.joining import Joining  # noqa: PLC0415
 
     flags = _parse_settings(settings)
-    joining = Joining(controller, flags=flags, data_directory=data_dir, host=host, port=port)
+    joining = Joining(
+        controller, flags=flags, file=file, data_directory=data_dir, host=host, port=port
+    )
     try:
         return joining.run(node_id, port_file=port_file)
     except (ConfigError, StartError) as error:

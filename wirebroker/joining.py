@@ -16,7 +16,7 @@ from wirebroker.logs import configure_as
 from wirebroker.membership.join import (
     config_of_member,
     free_node_id,
-    node_id_of_directory,
+    node_id_given,
 )
 from wirebroker.membership.member_lifecycle import NodeIdTakenError
 from wirebroker.server import Server
@@ -40,16 +40,18 @@ class Joining:
         controller: str,
         *,
         flags: Mapping[str, str],
+        file: Path | None,
         data_directory: str | None,
         host: str | None,
         port: int | None,
     ) -> None:
         self._controller = controller
-        self._node_id_of_directory = partial(node_id_of_directory, flags, data_directory)
+        self._node_id_given = partial(node_id_given, flags, data_directory, file)
         self._config = partial(
             config_of_member,
             controller,
             flags=flags,
+            file=file,
             data_directory=data_directory,
             host=host,
             port=port,
@@ -59,7 +61,7 @@ class Joining:
         """Serve until told to stop; return the process's exit status.
 
         Args:
-            node_id: Which broker it is; None for the one of the directory, or a free one.
+            node_id: Which broker it is; None for the one of the directory or file, or a free one.
             port_file: Where the port is written.
 
         Raises:
@@ -67,7 +69,7 @@ class Joining:
             StartError: What keeps the broker from starting.
         """
         if node_id is None:
-            node_id = self._node_id_of_directory()
+            node_id = self._node_id_given()
         if node_id is None:
             return self._run_as_any(port_file)
         return run(self._checked(node_id), port_file=port_file)

@@ -13,8 +13,6 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from PIL import Image
-
 from compat_tests.monitoring.our_dashboard import our_panels
 from compat_tests.monitoring.panels import LABELS
 from compat_tests.monitoring.prometheus import Prometheus
@@ -52,6 +50,7 @@ def draw(file: Path, panels: list[Panel], ask: Callable[[str], Series]) -> None:
         ask: Gives an expression's series over the time that is shown.
     """
     from matplotlib import pyplot
+    from PIL import Image  # comes with it
 
     height = max(panel.place[1] + panel.place[3] for panel in panels)
     figure = pyplot.figure(figsize=_INCHES, facecolor="#111217", dpi=80)

@@ -6,7 +6,6 @@ import subprocess
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from PIL import Image
 
 from compat_tests.monitoring.our_dashboard import our_panels
 from compat_tests.monitoring.panels import DASHBOARDS, EMPTY, LABELS, panels
@@ -106,6 +105,9 @@ def test_our_dashboard_counts_each_record_once(prometheus: Prometheus):
 
 
 def test_our_dashboard_is_drawn(prometheus: Prometheus, tmp_path: Path):
+    pytest.importorskip("matplotlib", reason="it is drawn with it (extra bench)")
+    from PIL import Image
+
     asked: list[str] = []
     until = prometheus.now()
 

@@ -1,8 +1,8 @@
-"""`wirebroker join`: settings for a member that has no file, made of the cluster and a directory.
+"""`wirebroker join`: settings for a member, made of the cluster, a directory, and a file if given.
 
-A directory that was used before says which node it is; for a new one the lowest id is taken that
-neither a broker nor a controller of the cluster has. Of several that join at a time one gets it:
-the others choose again (joining.py).
+A directory that was used before says which node it is, else the file may; for a new one the lowest
+id is taken that neither a broker nor a controller of the cluster has. Of several that join at a
+time one gets it: the others choose again (joining.py).
 """
 
 from __future__ import annotations
@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from wirebroker.clock import SystemClock
+from wirebroker.config import Config
 from wirebroker.config.listeners import to_controllers
 from wirebroker.config.properties import parse_properties
 from wirebroker.config.quorum import parse_address
-from wirebroker.config.sources import load_config
+from wirebroker.config.sources import load_config, read_properties
 from wirebroker.membership.quorum_image import lowest_free_id, read_image
 from wirebroker.net.client.settings import PeerAddress
 from wirebroker.security.outgoing import way_of
@@ -24,10 +25,13 @@ from wirebroker.security.outgoing import way_of
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from wirebroker.config import Config
-
 _META_PROPERTIES: Final = "meta.properties"
 _DATA_DIRECTORY: Final = "./data"
+# What a member has unless somebody says otherwise.
+_DEFAULTS: Final = {
+    "controller.listener.names": "CONTROLLER",
+    "listeners": "PLAINTEXT://127.0.0.1:9092",
+}
 
 
 def config_of_member(
@@ -35,6 +39,7 @@ def config_of_member(
     *,
     flags: Mapping[str, str],
     node_id: int,
+    file: Path | None = None,
     data_directory: str | None = None,
     host: str | None = None,
     port: int | None = None,
@@ -45,6 +50,7 @@ def config_of_member(
         controller: host:port of one of them.
         flags: Other settings, by name.
         node_id: Which broker it is.
+        file: A properties file, for what flags don't say; it need not say what a member is.
         data_directory: Where its data lies.
         host: Where it listens.
         port: Where it listens; 0 for a free one.
@@ -53,28 +59,44 @@ def config_of_member(
         ConfigError: Something that was given cannot be used.
     """
     address = _address_of(controller)
-    directory = _directory_of(flags, data_directory)
+    filed = _settings_of(file)
+    if data_directory is None and not _listed_in({**filed, **flags}):
+        data_directory = _DATA_DIRECTORY
     member = {
         "process.roles": "broker",
         "node.id": str(node_id),
         "controller.quorum.bootstrap.servers": str(address),
-        "controller.listener.names": "CONTROLLER",
-        "listeners": "PLAINTEXT://127.0.0.1:9092",
+        **{name: value for name, value in _DEFAULTS.items() if name not in filed},
     }
     return load_config(
-        file=None,
+        file=file,
         environment=os.environ,
         flags={**member, **flags},
-        data_directory=directory if "log.dirs" not in flags else None,
+        data_directory=data_directory,
         host=host,
         port=port,
         is_one_node=False,
     )
 
 
-def node_id_of_directory(flags: Mapping[str, str], data_directory: str | None) -> int | None:
-    """Return which node the directory belongs to; None if it is new. See config_of_member."""
-    return _node_id_of(_directory_of(flags, data_directory))
+def node_id_given(
+    flags: Mapping[str, str], data_directory: str | None, file: Path | None = None
+) -> int | None:
+    """Return which node the directory belongs to, or the file is for; None if any will do.
+
+    See config_of_member.
+
+    Raises:
+        ConfigError: The file can't be read, or its node.id is none.
+    """
+    filed = _settings_of(file)
+    listed = _listed_in({**filed, **flags})
+    # Of several directories the first says it: each has the same meta.properties.
+    directory = data_directory or listed.split(",")[0].strip() or _DATA_DIRECTORY
+    found = _node_id_of(directory)
+    if found is None and "node.id" in filed:
+        return Config(filed).int("node.id")
+    return found
 
 
 def free_node_id(controller: str, config: Config, *, timeout_s: float, above: int = 0) -> int:
@@ -102,8 +124,13 @@ def _address_of(controller: str) -> PeerAddress:
     return PeerAddress(*parse_address(controller, "the controller"))
 
 
-def _directory_of(flags: Mapping[str, str], data_directory: str | None) -> str:
-    return data_directory or flags.get("log.dirs") or _DATA_DIRECTORY
+def _settings_of(file: Path | None) -> Mapping[str, str]:
+    return {} if file is None else read_properties(file)
+
+
+def _listed_in(settings: Mapping[str, str]) -> str:
+    """Return the data directories that settings name, divided by commas; empty if none."""
+    return settings.get("log.dirs") or settings.get("log.dir") or ""
 
 
 def _node_id_of(directory: str) -> int | None:

@@ -10,12 +10,12 @@ import pytest
 from tests.support.servers import PATIENCE_S, running
 from wirebroker.clock import SystemClock
 from wirebroker.codecs.metadata_records import RecordType, metadata_record
-from wirebroker.config import Config, StartError
+from wirebroker.config import Config, ConfigError, StartError
 from wirebroker.config.authorizer import STANDARD
 from wirebroker.coordinator.controller.cluster_image import ClusterImage, Endpoint
 from wirebroker.coordinator.controller.feature_control import feature_level
 from wirebroker.coordinator.controller.image_builder import ImageBuilder
-from wirebroker.membership.join import node_id_of_directory
+from wirebroker.membership.join import config_of_member, node_id_given
 from wirebroker.membership.joined_quorum import (
     JoinedQuorum,
     check_joinable,
@@ -119,6 +119,33 @@ def test_a_free_id_is_neither_a_brokers_nor_a_controllers():
 def test_a_directory_says_which_node_it_is_of(tmp_path: Path):
     directory = str(tmp_path / "a")
     flags = {"log.dirs": directory}
-    assert node_id_of_directory(flags, None) is None
+    assert node_id_given(flags, None) is None
     LogDirectory.open(directory, Files(), node_id=2, cluster_id=None).close()
-    assert node_id_of_directory(flags, None) == node_id_of_directory({}, directory) == 2
+    assert node_id_given(flags, None) == node_id_given({}, directory) == 2
+
+
+def test_a_file_says_what_flags_do_not(tmp_path: Path):
+    file = tmp_path / "server.properties"
+    file.write_text(
+        "node.id=5\nlisteners=INSIDE://127.0.0.1:9095\ninter.broker.listener.name=INSIDE\n"
+        "listener.security.protocol.map=INSIDE:PLAINTEXT,CONTROLLER:PLAINTEXT\n"
+        f"log.dirs={tmp_path}/a,{tmp_path}/b\nnum.replica.fetchers=3\n"
+    )
+    assert node_id_given({}, None, file) == 5
+    LogDirectory.open(str(tmp_path / "a"), Files(), node_id=2, cluster_id=None).close()
+    assert node_id_given({}, None, file) == 2, "the directory knows better"
+    flags = {"num.replica.fetchers": "4"}
+    config = config_of_member("127.0.0.1:9093", flags=flags, file=file, node_id=2, port=9999)
+    assert config.int("node.id") == 2
+    assert config.list("controller.quorum.bootstrap.servers") == ("127.0.0.1:9093",)
+    assert config.list("process.roles") == ("broker",)
+    assert config.list("listeners") == ("INSIDE://127.0.0.1:9999",)
+    assert config.int("num.replica.fetchers") == 4
+    assert config.log_directories == (f"{tmp_path}/a", f"{tmp_path}/b")
+    own = config_of_member(
+        "127.0.0.1:9093", flags={}, file=file, node_id=2, data_directory=str(tmp_path / "a,b")
+    )
+    assert own.log_directories == (str(tmp_path / "a,b"),)
+    file.write_text("node.id=five\n")
+    with pytest.raises(ConfigError, match=r"node\.id"):
+        node_id_given({}, None, file)
