@@ -35,6 +35,7 @@ from wirebroker.storage.system_calls import (
     pwritev,
     sync_data,
     sync_names,
+    warm,
 )
 
 if TYPE_CHECKING:
@@ -42,8 +43,6 @@ if TYPE_CHECKING:
 
 Buffer = bytes | bytearray | memoryview
 
-# 128 KiB: what the kernel's read-ahead fetches at once; the disk is the bound, more gains nothing.
-_WARM_BYTES = 128 * 1024
 # So far behind the end of a log begins what readers of new data do not want any more.
 FAR_BYTES = 64 << 20
 # The kernel refuses more buffers in one pwritev (IOV_MAX on Linux).
@@ -219,9 +218,10 @@ class DataFile(CachedFile):
         self._size = -1
         self._is_reserved = False
 
-    def is_resident(self, position: int) -> bool:
-        """Return whether the byte at `position` is in the page cache (about 4 us, never blocks).
+    def is_resident(self, position: int, length: int = 1) -> bool:
+        """Return whether a range's first and last byte are in the page cache; never blocks (8 us).
 
+        What is just being read comes about in order, so that its last byte speaks for the rest.
         Where the file system cannot tell, the answer is True.
         """
         self.is_recent = True
@@ -229,6 +229,8 @@ class DataFile(CachedFile):
         if self._tells_residency:
             try:
                 preadv(descriptor.number, (_probe_byte,), position, _RWF_NOWAIT)
+                if length > 1:
+                    preadv(descriptor.number, (_probe_byte,), position + length - 1, _RWF_NOWAIT)
             except BlockingIOError:
                 return False
             except OSError as error:
@@ -281,15 +283,12 @@ class DataFile(CachedFile):
         return buffer
 
     def warm(self, position: int, length: int) -> None:
-        """Read a range into the page cache. Blocks: run it in a thread."""
+        """Read a range into the page cache. Blocks: run it in a thread.
+
+        From then on the kernel reads ahead for such threads alone (system_calls.warm).
+        """
         descriptor = self.descriptor or self._open()
-        scratch = memoryview(bytearray(min(length, _WARM_BYTES)))
-        end = position + length
-        while position < end:
-            count = preadv(descriptor.number, (scratch[: end - position],), position)
-            if count == 0:
-                return
-            position += count
+        warm(self.path, descriptor.number, position, length)
 
     def cool(self, position: int, length: int) -> None:
         """Tell the kernel that a range will not be read again soon."""

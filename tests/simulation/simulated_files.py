@@ -244,8 +244,8 @@ class _SimulatedFile(DataFile):
     def remove(self) -> None:
         self._files.unlink(self.path)
 
-    def is_resident(self, position: int) -> bool:
-        del position
+    def is_resident(self, position: int, length: int = 1) -> bool:
+        del position, length
         return not self._files.is_cold()
 
     def read_cached(self, position: int, memory: memoryview) -> int:

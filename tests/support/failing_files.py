@@ -110,9 +110,9 @@ class _FailingFile(DataFile):
         self._disk.check("read", self.path)
         return super().read_at(position, length)
 
-    def is_resident(self, position: int) -> bool:
+    def is_resident(self, position: int, length: int = 1) -> bool:
         self._disk.check("read", self.path)
-        return super().is_resident(position)
+        return super().is_resident(position, length)
 
     def read_cached(self, position: int, memory: memoryview) -> int:
         self._disk.check("read", self.path)

@@ -38,6 +38,11 @@ KEPT_CHUNKS: Final = 32
 _OVERLAP_BYTES: Final = 4 << 20
 
 
+def is_old(file: DataFile, position: int) -> bool:
+    """Return whether readers of new data want what lies there no more."""
+    return file.is_old or position + FAR_BYTES <= file.size()
+
+
 class OldPages:
     """The chunks of old data that are in memory because of readers."""
 
@@ -56,7 +61,7 @@ class OldPages:
         end = position + length
         last = end // CHUNK_BYTES
         first = position // CHUNK_BYTES
-        if first == last or not (file.is_old or end + FAR_BYTES <= file.size()):
+        if first == last or not is_old(file, end):
             return
         reference = weakref.ref(file)
         for chunk in range(first, last):

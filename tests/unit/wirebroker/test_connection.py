@@ -175,11 +175,14 @@ class ColdFile:
     def size(self) -> int:
         return self.file.size()
 
-    def is_resident(self, position: int) -> bool:
+    def is_resident(self, position: int, length: int = 1) -> bool:
+        return self._has(position) and self._has(position + length - 1)
+
+    def _has(self, position: int) -> bool:
         return any(start <= position < start + length for start, length, _ in self.warmed)
 
     def read_cached(self, position: int, memory: memoryview) -> int:
-        if not self.is_resident(position) or not self.is_resident(position + len(memory) - 1):
+        if not self.is_resident(position, len(memory)):
             return 0
         return self.file.read_cached(position, memory)
 
@@ -188,7 +191,7 @@ class ColdFile:
         self.warmed.append((position, length, is_main))
 
     def send_to(self, socket_fd: int, position: int, length: int) -> int:
-        self.sent_cold += not self.is_resident(position)
+        self.sent_cold += not self.is_resident(position, length)
         return self.file.send_to(socket_fd, position, length)
 
 
@@ -206,6 +209,35 @@ async def test_cold_pages_are_read_by_a_thread_before_they_are_sent(data_file):
             (1 << 20, 2_000_000 - (1 << 20)),
         ]
         assert not any(is_main for _, _, is_main in cold.warmed)
+
+
+async def test_a_range_of_which_only_the_beginning_is_there_is_read_by_a_thread_as_well(data_file):
+    file, content = data_file
+
+    async with serve() as server:
+        client = await server.client()
+        cold = ColdFile(file)
+        cold.warmed = [(0, 1000, False)]
+        server.pieces = [b"head", FileSlice(cast("DataFile", cold), 0, 200_000)]
+        assert await client.ask(1) == b"head" + content[:200_000]
+        assert cold.sent_cold == 0
+        assert cold.warmed[1:] == [(0, 200_000, False)]
+
+
+async def test_a_reader_of_old_data_that_met_cold_pages_follows_a_thread(data_file):
+    file, content = data_file
+
+    async with serve() as server:
+        client = await server.client()
+        cold = ColdFile(file)
+        cold.is_old = True
+        server.pieces = [FileSlice(cast("DataFile", cold), 0, 200_000)]
+        for number in range(2):
+            assert await client.ask(1, b"", number) == content[:200_000]
+        assert cold.warmed == [(0, 200_000, False)] * 2
+        cold.is_old = False
+        assert await client.ask(1) == content[:200_000]
+        assert len(cold.warmed) == 2
 
 
 async def test_a_short_answer_is_sent_whole_whether_its_slices_are_cold_or_not(data_file):
@@ -249,7 +281,11 @@ class BrokenFile:
     def __init__(self, where: str) -> None:
         self.where = where
 
-    def is_resident(self, position: int) -> bool:
+    def size(self) -> int:
+        return 100
+
+    def is_resident(self, position: int, length: int = 1) -> bool:
+        del position, length
         return self.where != "warm"
 
     def read_cached(self, position: int, memory: memoryview) -> int:

@@ -416,3 +416,12 @@ def test_reader_writer_and_ender_of_one_socket_come_and_go_apart(pairs):
     pairs.poller.remove_ender(descriptor)
     assert pairs.turn() == []
     assert len(pairs.poller) == 0
+
+
+def test_whoever_sends_much_can_ask_whether_another_waits(pairs):
+    one, other = pairs.readable(), pairs.pair()[0]
+    for each in (one, other):
+        pairs.poller.add_reader(each.fileno(), pairs.note("read"))
+    assert not pairs.poller.is_another_ready(one.fileno())
+    assert pairs.poller.is_another_ready(other.fileno())
+    assert pairs.turn() == ["read"]  # asking took nothing away
