@@ -104,9 +104,12 @@ STEPS = (
     ),
     Step(
         "replicas",
-        _tests("tests/simulation/test_replicas.py", "--seed", "random", "--budget-scale", "120"),
-        15,
-        "over 2,000 simulated schedules of clusters of three to five nodes",
+        _tests(
+            *("tests/simulation/test_replicas.py", "tests/simulation/test_coordinators.py"),
+            *("--seed", "random", "--budget-scale", "120"),
+        ),
+        25,
+        "over 2,000 simulated schedules each of replicas and coordinators on three to five nodes",
     ),
     Step(
         "properties",

@@ -20,164 +20,36 @@ from typing import TYPE_CHECKING, Any
 
 from tests.crash.crash_states import CrashKind, crash
 from tests.simulation.disk import Disk
-from tests.simulation.loop import Process, SimulatedClock, SimulatedLoop, SkewedClock
+from tests.simulation.loop import Process, SimulatedLoop, SkewedClock
 from tests.simulation.replica_clients import IdempotentWriter, Reader, values_at
 from tests.simulation.simulated_files import SimulatedFiles
-from tests.support.broker_cluster import Cluster, Member, stored
-from tests.support.memory_peers import Link
+from tests.simulation.stormy_cluster import StormyCluster
+from tests.support.broker_cluster import Member, stored
 from wirebroker.clock import pause
-from wirebroker.codecs.api_keys import ApiKey
-from wirebroker.codecs.errors import ErrorCode, KafkaError
-from wirebroker.net.client.settings import PeerAddress
+from wirebroker.codecs.errors import KafkaError
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Coroutine
 
-    from tests.support.memory_peers import Peer
-    from wirebroker.coordinator.controller.controller import ControllerRequest
-    from wirebroker.net.client.transport import Receiver, Transport
+    from wirebroker.coordinator.controller.cluster_image import PartitionImage
 
 _PARTITIONS = 2
 _STORM_S = 20.0
 _CALM_S = 240.0
-# What hung on a link arrives so late: others have led meanwhile, nodes have died and come back.
-_LATEST_S = 8.0
-_LATE_COPIES = 3
 # So often a client asks whom it takes for the leader, and who perhaps does so himself.
 _OLD_METADATA = 0.1
-_SETTINGS = {
-    "min.insync.replicas": "2",
-    "replica.lag.time.max.ms": "2000",
-    "replica.fetch.wait.max.ms": "300",
-}
-
-
-class _Wire(Link):
-    """A link that takes time, and keeps the order of what it carries."""
-
-    def __init__(self, peer: Peer, receiver: Receiver, world: ReplicaWorld, ends: tuple[int, int]):
-        super().__init__(peer, receiver)
-        self._world = world
-        self._ends = ends
-        self._free_at = [0.0, 0.0]
-
-    def write(self, data: bytes | bytearray | memoryview) -> None:
-        self._carry(1, self.arrive, bytes(data))
-
-    def send(self, data: bytes, *, piece: int = 1 << 20) -> None:
-        self._carry(0, self._hand_over, data, piece)
-
-    def _hand_over(self, data: bytes, piece: int) -> None:
-        super().send(data, piece=piece)
-
-    def _carry(self, to: int, deliver: Any, *args: Any) -> None:
-        world = self._world
-        if self.is_closed or not world.may_pass(*self._ends):
-            return  # as lost: whoever waits finds out by his deadline
-        if world.random.random() < world.break_rate:
-            self.drop(ConnectionResetError("the weather"))
-            return
-        now = world.loop.time()
-        self._free_at[to] = max(self._free_at[to], now + world.delay_s())
-        process = world.processes.get(self._ends[to])
-        if process is not None:
-            process.call_later(self._free_at[to] - now, self._deliver, deliver, args)
-
-    def _deliver(self, deliver: Any, args: Any) -> None:
-        if not self.is_closed:
-            deliver(*args)
-
-
-class _Dialer:
-    """What one node reaches others by."""
-
-    def __init__(self, world: ReplicaWorld, node_id: int) -> None:
-        self._world = world
-        self._node_id = node_id
-
-    async def dial(self, host: str, port: int, receiver: Receiver) -> Transport:
-        world = self._world
-        other = int(host.removeprefix("node-"))
-        await pause(world.delay_s())
-        peer = world.cluster.peer(other)
-        if peer.refuses is not None or not world.may_pass(self._node_id, other):
-            raise ConnectionRefusedError("nobody listens")
-        del port
-        link = _Wire(peer, receiver, world, (self._node_id, other))
-        peer.links.append(link)
-        return link
-
-
-class _StormyCluster(Cluster):
-    """A cluster whose controller is reached through the weather."""
-
-    def __init__(self, world: ReplicaWorld, node_ids: range) -> None:
-        self._world = world
-        super().__init__(
-            None,
-            node_ids=node_ids,
-            clock=SimulatedClock(world.loop),
-            seed=world.random.getrandbits(32),
-            new_files=world.new_files,
-            settings=_SETTINGS,
-        )
-        self.leaders: dict[tuple[int, int], int] = {}
-
-    def clock_of(self, node_id: int) -> SkewedClock:
-        return self._world.clocks[node_id]
-
-    def dialer(self, node_id: int) -> _Dialer:
-        return _Dialer(self._world, node_id)
-
-    def peer(self, node_id: int) -> Peer:
-        return self._peers[PeerAddress(f"node-{node_id}", 9092)]
-
-    async def handle(self, request: ControllerRequest) -> dict[str, Any]:
-        world = self._world
-        await pause(world.delay_s())
-        if world.random.random() < world.lost_rate:
-            raise KafkaError(ErrorCode.REQUEST_TIMED_OUT)
-        if request.key is ApiKey.ALTER_PARTITION and world.random.random() < world.late_rate:
-            for _ in range(_LATE_COPIES):
-                # Of no process: its sender may be dead by then.
-                late = self._handle_late(request)
-                world.loop.call_soon(self._spawn, late, context=Context())
-        response = await super().handle(request)
-        if world.random.random() < world.doubled_rate:
-            await pause(world.delay_s())
-            response = await super().handle(request)
-        await pause(world.delay_s())
-        if world.random.random() < world.lost_rate:
-            raise KafkaError(ErrorCode.REQUEST_TIMED_OUT)
-        return response
-
-    async def _handle_late(self, request: ControllerRequest) -> None:
-        """Carry out once more what its sender has long given up: it lay on a link that hung."""
-        await pause(self._world.random.uniform(0.2, _LATEST_S))
-        await super().handle(request)
-
-    def write(self, *records: Any) -> None:
-        topics_before = self.image.topics
-        super().write(*records)
-        topic = self.image.topics.get("t")
-        for each in () if topic is None else topic.partitions.values():
-            if each.leader >= 0:
-                before = self.leaders.setdefault((each.index, each.leader_epoch), each.leader)
-                assert before == each.leader, "two leaders in one epoch"
-            if "t" in topics_before:
-                joined = set(each.isr) - set(topics_before["t"].partitions[each.index].isr)
-                self._world.upset(each.index, joined)
-
-    def _tell(self, member: Member) -> None:
-        world = self._world
-        process = world.processes.get(member.node_id)
-        if process is not None:
-            slowness = world.random.choice([1, 1, 1, 20])
-            process.call_later(world.delay_s() * slowness, world.hear, process, member)
 
 
 class ReplicaWorld:
-    """One schedule. `run` raises what a promise that is not kept does."""
+    """One schedule. `run` raises what a promise that is not kept does.
+
+    Attributes:
+        topic: Whose partitions are led in turn, and compared in the end.
+        member_kind: What lives on the nodes.
+    """
+
+    topic = "t"
+    member_kind: type[Member] = Member
 
     def __init__(self, seed: int) -> None:
         self.random = Random(seed)
@@ -207,7 +79,7 @@ class ReplicaWorld:
             for each in self.node_ids
         }
         self.readers = [Reader(self, index) for index in range(_PARTITIONS)]
-        self.cluster = _StormyCluster(self, self.node_ids)
+        self.cluster = StormyCluster(self, self.node_ids)
         self._files: dict[int, SimulatedFiles] = {}
         # What befalls a node, one at a time.
         self._victim: asyncio.Future[None] = self.loop.create_future()
@@ -252,10 +124,26 @@ class ReplicaWorld:
     async def _run(self) -> None:
         for node_id in self.node_ids:
             await self._start(node_id)
+        self._create_topics()
+        clients = [self.loop.create_task(each) for each in self._clients()]
+        while self.loop.time() < _STORM_S:
+            await pause(self.random.uniform(0.1, 2.0))
+            self._misfortune()
+        await asyncio.gather(*clients, self._victim)
+        await self._calm()
+        self._check()
+
+    def assignments(self) -> list[tuple[int, ...]]:
+        """Return nodes for the replicas of each partition."""
         ids = list(self.node_ids)
-        self.cluster.create_topic(*(tuple(self.random.sample(ids, 3)) for _ in range(_PARTITIONS)))
-        clients = [
-            self.loop.create_task(each)
+        return [tuple(self.random.sample(ids, 3)) for _ in range(_PARTITIONS)]
+
+    def _create_topics(self) -> None:
+        self.cluster.create_topic(*self.assignments())
+
+    def _clients(self) -> list[Coroutine[Any, Any, None]]:
+        return [
+            each
             for index in range(_PARTITIONS)
             for each in (
                 self._write(index),
@@ -263,12 +151,6 @@ class ReplicaWorld:
                 self.readers[index].run(),
             )
         ]
-        while self.loop.time() < _STORM_S:
-            await pause(self.random.uniform(0.1, 2.0))
-            self._misfortune()
-        await asyncio.gather(*clients, self._victim)
-        await self._calm()
-        self._check()
 
     async def _start(self, node_id: int) -> None:
         """Start a node; its start is tried again until it lives."""
@@ -310,14 +192,14 @@ class ReplicaWorld:
             self.blocked.clear()
         else:
             index = self.random.randrange(_PARTITIONS)
-            state = self.cluster.state(index)
+            state = self.state(index)
             able = [each for each in state.isr if each in self.cluster.members]
             if able:
-                self.cluster.elect(self.random.choice(able), index=index)
+                self.cluster.elect(self.random.choice(able), index=index, topic=self.topic)
 
     def _outsiders(self) -> list[int]:
         """Return the nodes that are in no ISR."""
-        states = [self.cluster.state(index) for index in range(_PARTITIONS)]
+        states = [self.state(index) for index in range(_PARTITIONS)]
         return [each for each in self.node_ids if all(each not in one.isr for one in states)]
 
     async def _die(self, node_id: int) -> None:
@@ -339,9 +221,9 @@ class ReplicaWorld:
 
     def _elect(self, node_id: int, index: int) -> None:
         """Have a node lead if the controller may choose it."""
-        state = self.cluster.state(index)
+        state = self.state(index)
         if node_id in state.isr and node_id != state.leader and node_id in self.cluster.members:
-            self.cluster.elect(node_id, index=index)
+            self.cluster.elect(node_id, index=index, topic=self.topic)
 
     async def _freeze(self, node_id: int) -> None:
         """Have a node do nothing for a while; others lead, and it goes on as if they did not."""
@@ -364,6 +246,10 @@ class ReplicaWorld:
     def is_over(self) -> bool:
         return self.loop.time() >= _STORM_S
 
+    def state(self, index: int) -> PartitionImage:
+        """Return what the metadata says of a partition."""
+        return self.cluster.state(index, self.topic)
+
     def taken_for_leader(self, index: int) -> Member | None:
         """Return who leads, or did once: a client has heard of nobody else."""
         if self.random.random() < _OLD_METADATA:
@@ -372,11 +258,11 @@ class ReplicaWorld:
 
     def leader(self, index: int) -> Member | None:
         """Return who leads by the metadata, if it lives and knows the partition."""
-        return self._replica(index, self.cluster.state(index).leader)
+        return self._replica(index, self.state(index).leader)
 
     def _replica(self, index: int, node_id: int) -> Member | None:
         member = self.cluster.members.get(node_id)
-        if member is None or not member.replicas.find("t", b"", by_id=False)[0]:
+        if member is None or not member.replicas.find(self.topic, b"", by_id=False)[0]:
             return None
         return member
 
@@ -418,12 +304,12 @@ class ReplicaWorld:
             await pause(0.5)
 
     def _replicas(self, index: int) -> list[Any]:
-        state = self.cluster.state(index)
-        return [self.cluster[each].partition(index=index) for each in state.replicas]
+        state = self.state(index)
+        return [self.cluster[each].partition(self.topic, index) for each in state.replicas]
 
     def _is_at_rest(self) -> bool:
         for index in range(_PARTITIONS):
-            if len(self.cluster.state(index).isr) < 3:
+            if len(self.state(index).isr) < 3:
                 return False
             logs = [each.log for each in self._replicas(index)]
             if len({each.log_end_offset for each in logs}) > 1:
@@ -434,7 +320,7 @@ class ReplicaWorld:
 
     def _why(self) -> str:
         return "; ".join(
-            f"{self.cluster.state(index)}: "
+            f"{self.state(index)}: "
             f"{[(e.log.log_end_offset, e.log.high_watermark) for e in self._replicas(index)]}"
             for index in range(_PARTITIONS)
         )
@@ -447,10 +333,12 @@ class ReplicaWorld:
                 each.check()
                 each.log.check()
                 assert stored(each) == first, "replicas differ"
-            values = values_at(first)
-            assert len(set(values.values())) == len(values), "a record is there twice"
-            for offset, value in self.readers[index].seen.items():
-                assert values.get(offset) == value, f"offset {offset}, which was read, has changed"
-            for (where, offset), value in self.acknowledged.items():
-                if where == index:
-                    assert values.get(offset) == value, f"offset {offset} is lost"
+            self._check_records(index, values_at(first))
+
+    def _check_records(self, index: int, values: dict[int, bytes | None]) -> None:
+        assert len(set(values.values())) == len(values), "a record is there twice"
+        for offset, value in self.readers[index].seen.items():
+            assert values.get(offset) == value, f"offset {offset}, which was read, has changed"
+        for (where, offset), value in self.acknowledged.items():
+            if where == index:
+                assert values.get(offset) == value, f"offset {offset} is lost"

@@ -9,17 +9,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 from unittest import mock
 
+from tests.simulation.partial_loading import loading
 from tests.simulation.schedules import first_failure, run_schedules
 from tests.simulation.traces import traces_of_processes
 from tests.simulation.world import World
-from wirebroker.cluster import coordinator_loading
-from wirebroker.codecs.records.coordinator_batches import KeyValueWalk
 from wirebroker.coordinator.groups.classic_group import ClassicGroup
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from contextlib import AbstractContextManager
-
     import pytest
 
     from wirebroker.coordinator.outcome import Moment, Timers
@@ -69,20 +65,10 @@ def test_a_commit_that_a_load_leaves_out_is_missed() -> None:
         last = max((n for n, each in enumerate(records) if each[0][:2] == _OFFSET_KIND), default=-1)
         return [each for n, each in enumerate(records) if n != last]
 
-    with _loading(without_last_commit):
+    with loading(without_last_commit):
         assert "was committed" in first_failure(World)
 
 
 def test_two_owners_are_seen_if_a_load_leaves_out_the_generation() -> None:
-    with _loading(lambda records: [each for each in records if each[0][:2] != _GROUP_KIND]):
+    with loading(lambda records: [each for each in records if each[0][:2] != _GROUP_KIND]):
         assert first_failure(World, about="own")
-
-
-def _loading(choose: Callable[[list[Any]], list[Any]]) -> AbstractContextManager[Any]:
-    """Have a broker load only what is chosen of each read."""
-
-    class Partial(KeyValueWalk):
-        def __iter__(self) -> Iterator[Any]:
-            yield from choose(list(super().__iter__()))
-
-    return mock.patch.object(coordinator_loading, "KeyValueWalk", Partial)

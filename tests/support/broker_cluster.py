@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from wirebroker.clock import Clock
     from wirebroker.cluster.partition import Partition
     from wirebroker.coordinator.controller.cluster_image import ClusterImage
+    from wirebroker.coordinator.controller.image_change import ImageChange
     from wirebroker.net.client.transport import Dialer
 
 CLUSTER_ID = "MkU3OEVBNTcwNTJENDM2Qk"
@@ -148,10 +149,18 @@ class Member:
         )
         for key in _SERVED:
             self.peer.answers[key] = self._begin
+        self.begin()
         self.replication.start()
         cluster.members[self.node_id] = self
         await self.lifecycle.unfence()
         await self.hear()
+
+    def begin(self) -> None:
+        """Begin what stands on the replicas: `broker` has all else."""
+
+    async def apply(self, change: ImageChange) -> None:
+        """Follow a change of the metadata, to what was heard last."""
+        await self.replicas.apply(change, self.heard)
 
     @property
     def image(self) -> ClusterImage:
@@ -163,7 +172,7 @@ class Member:
         async with self._hearing:
             while not self.is_deaf and self.heard is not self.cluster.image:
                 before, self.heard = self.heard, self.cluster.image
-                await self.replicas.apply(change_between(before, self.heard), self.heard)
+                await self.apply(change_between(before, self.heard))
 
     def kill(self) -> None:
         """End as by a kill; `bury` waits for what is left."""
@@ -261,9 +270,12 @@ class Cluster:
     """The controller's image, and the nodes that hear of it.
 
     Attributes:
+        member_kind: What a life of a node is.
         members: Who lives, by node id.
         decided: What AlterPartition was decided: (partition index, ISR).
     """
+
+    member_kind: type[Member] = Member
 
     def __init__(
         self,
@@ -326,7 +338,9 @@ class Cluster:
         """Let a node live, with what files it has."""
         peer = self._peers[PeerAddress(f"node-{node_id}", 9092)]
         peer.refuses = None
-        member = Member(self, node_id, self.place(node_id), self._new_files(node_id), peer)
+        member = self.member_kind(
+            self, node_id, self.place(node_id), self._new_files(node_id), peer
+        )
         await member.start()
         return member
 
@@ -408,11 +422,13 @@ class Cluster:
         )
         self.write(record)
 
-    def elect(self, leader: int, *, index: int = 0, isr: Iterable[int] | None = None) -> None:
+    def elect(
+        self, leader: int, *, index: int = 0, isr: Iterable[int] | None = None, topic: str = "t"
+    ) -> None:
         """Have a node lead from now on."""
         change = {
             "partition_id": index,
-            "topic_id": TOPIC_ID,
+            "topic_id": self.image.topics[topic].topic_id,
             "leader": leader,
             "isr": None if isr is None else list(isr),
         }

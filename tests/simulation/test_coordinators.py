@@ -1,0 +1,138 @@
+"""Coordinators of a cluster in deterministic simulation: committed offsets never go back.
+
+pytest tests/simulation/test_coordinators.py --seed 7 --budget-scale 0     runs schedule 7 alone
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+from unittest import mock
+
+import pytest
+
+from tests.simulation.coordinator_world import CoordinatorWorld
+from tests.simulation.partial_loading import loading
+from tests.simulation.schedules import LEAVES_COROUTINES
+from tests.support.budget import Budget
+from wirebroker.cluster import coordinator_partitions
+from wirebroker.cluster.coordinator_loading import load
+from wirebroker.cluster.coordinator_partitions import CoordinatorPartitions
+from wirebroker.cluster.engine import Engine
+from wirebroker.cluster.partition_log import PartitionLog
+
+if TYPE_CHECKING:
+    from wirebroker.coordinator.machine import Result
+    from wirebroker.coordinator.outcome import Moment
+
+SECONDS = 5
+_PLENTY = 200
+_CARRY_OUT = Engine.carry_out
+
+pytestmark = LEAVES_COROUTINES
+
+
+@pytest.mark.timeout(7_200)
+def test_committed_offsets_never_go_back_in_any_schedule(
+    request: pytest.FixtureRequest, capsys: pytest.CaptureFixture[str]
+) -> None:
+    budget = Budget(request.config, seconds=SECONDS)
+    totals: Counter[str] = Counter()
+    number = 0
+    for number in budget.rounds():
+        world = CoordinatorWorld(budget.seed + number)
+        world.run()
+        totals.update(world.answers)
+        totals["terms"] += world.terms
+        totals["deaths"] += world.deaths
+        totals["freezes"] += world.freezes
+    assert totals["OFFSET_COMMIT NONE"]
+    assert totals["OFFSET_FETCH NONE"]
+    with capsys.disabled():
+        print(  # noqa: T201
+            f"\n  coordinators: seed {budget.seed}, {number + 1} schedules"
+            f"\n  {dict(totals.most_common())}"
+        )
+
+
+def test_the_same_seed_gives_the_same_answers() -> None:
+    worlds = [CoordinatorWorld(seed) for seed in (3, 3, 4)]
+    for world in worlds:
+        world.run()
+    first, second, other = (each.answers for each in worlds)
+    assert first == second
+    assert first != other
+
+
+# -- what the simulation must see ------------------------------------------------------------
+
+
+def _first_failure(first_seed: int = 0) -> str:
+    """Return what the first schedule that fails says.
+
+    Args:
+        first_seed: Where a schedule is near that fails.
+    """
+    for seed in range(first_seed, first_seed + _PLENTY):
+        try:
+            CoordinatorWorld(seed).run()
+        except AssertionError as error:
+            return f"{seed} {error}"
+    raise AssertionError("the mistake is not seen")
+
+
+def test_commits_that_are_answered_before_all_replicas_have_them_are_seen() -> None:
+    at_once = property(lambda log: log.end_offset)
+    with mock.patch.object(PartitionLog, "committed_offset", at_once):
+        assert "was committed" in _first_failure()
+
+
+def test_offsets_that_are_shown_before_all_replicas_have_them_are_seen() -> None:
+    def carry_out(engine: Engine[Any], result: Result, moment: Moment, **options: Any) -> None:
+        if result.records:
+            _CARRY_OUT(engine, result, moment, **options)
+            return
+        for token, response in result.answers:
+            token.resolve(response)
+
+    with mock.patch.object(Engine, "carry_out", carry_out):
+        assert "was committed" in _first_failure()
+
+
+def test_a_load_that_leaves_out_the_last_commit_is_seen() -> None:
+    with loading(lambda records: records[:-1]):
+        assert "is held for" in _first_failure()
+
+
+def test_a_load_that_ends_at_the_high_watermark_is_seen() -> None:
+    async def load_committed(log: Any, shard: Any, clock: Any) -> int:
+        bounds = SimpleNamespace(
+            log_start_offset=log.log_start_offset,
+            log_end_offset=log.high_watermark,
+            read=log.read,
+        )
+        committed: Any = bounds
+        return await load(committed, shard, clock)
+
+    with mock.patch.object(coordinator_partitions, "load", load_committed):
+        assert "is held for" in _first_failure()
+
+
+def test_a_coordinator_that_serves_before_it_has_loaded_is_seen() -> None:
+    elect = CoordinatorPartitions._elect
+
+    def at_once(partitions: Any, partition: Any, leader_epoch: int) -> None:
+        elect(partitions, partition, leader_epoch)
+        term = partitions._terms[partition.index]
+        if term.loading is not None:
+            term.loading.cancel()
+            partitions._activate(term)
+
+    with mock.patch.object(CoordinatorPartitions, "_elect", at_once):
+        assert "is held for" in _first_failure()
+
+
+def test_a_coordinator_that_serves_on_when_it_has_resigned_is_seen() -> None:
+    with mock.patch.object(CoordinatorPartitions, "_resign"):
+        assert "is led" in _first_failure()
