@@ -95,7 +95,7 @@ def _find(broker: Broker, request: Request, key_type: int, key: str) -> _Found:
     if partition is not None:
         for node_id, host, port, _ in advertised(broker, request.session):
             if node_id == partition.leader:
-                if is_group:
+                if is_group and node_id == broker.node_id:
                     broker.groups.lookups.add(key, request.session, broker.clock.monotonic())
                 return _Found(ErrorCode.NONE, node_id, host, port)
     return _Found(ErrorCode.COORDINATOR_NOT_AVAILABLE)

@@ -6,7 +6,8 @@ ever, on one connection, and tells its application nothing; Java's fails after t
 clear message of its own. Tried with librdkafka 2.16 and Java's 4.3.1 client.
 
 A request about the group, from anybody, takes the suspicion back: admin clients and exporters of
-lag look for coordinators in a loop too.
+lag look for coordinators in a loop too. So only groups count that this node coordinates: requests
+to another one are not seen here, and while that one fails every client looks again and again.
 """
 
 from __future__ import annotations

@@ -7,8 +7,11 @@ import logging
 import pytest
 
 import wirebroker.api.find_coordinator  # noqa: F401 - registers the handler
+from tests.unit.coordinator.kit import broker as other_broker
+from tests.unit.coordinator.kit import topic
 from tests.unit.wirebroker.group_server_kit import find_coordinator, group_broker, turns
 from wirebroker.cluster.group_lookups import GroupLookups
+from wirebroker.coordinator.groups.partitions import CONSUMER_OFFSETS
 from wirebroker.session import Session
 
 
@@ -85,3 +88,13 @@ async def test_find_coordinator_counts(caplog):
         await find_coordinator(broker, 6, "g")
     (line,) = [each for each in caplog.messages if "KIP-848" in each]
     assert line.startswith("group g:")
+
+
+async def test_who_is_sent_to_another_node_is_not_told_of(caplog):
+    # There the group may well be used; and when that node fails, clients look again and again.
+    elsewhere = topic(CONSUMER_OFFSETS, 1, replicas=[2], isr=[2], leader=2)
+    broker = group_broker(other_broker(2), *elsewhere, partitions={}, is_led=False)
+    for _ in range(3):
+        found = await find_coordinator(broker, 6, "g")
+        assert found.coordinators[0].node_id == 2
+    assert not [each for each in caplog.messages if "KIP-848" in each]
