@@ -57,6 +57,8 @@ LOG_APPEND_TIME_FLAG: Final = 0x08
 TRANSACTIONAL_FLAG: Final = 0x10
 CONTROL_FLAG: Final = 0x20
 DELETE_HORIZON_FLAG: Final = 0x40
+# The others have no meaning yet.
+KNOWN_ATTRIBUTES: Final = 0x7F
 
 # All fields, in their order.
 HEADER: Final = Struct(">qiibIhiqqqhii")

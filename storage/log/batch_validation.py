@@ -27,6 +27,7 @@ from wirebroker.codecs.records.layout import (
     ATTRIBUTES,
     ATTRIBUTES_AT,
     CODEC_MASK,
+    KNOWN_ATTRIBUTES,
     LOG_APPEND_TIME_FLAG,
     MAX_TIMESTAMP,
     MAX_TIMESTAMP_AT,
@@ -226,9 +227,12 @@ class BatchValidator:
 
 
 def _stamp(records: memoryview, *, max_timestamp: int, is_log_append_time: bool) -> BatchHeader:
-    """Set timestamp type and max_timestamp of the batch in place, and its CRC."""
+    """Set timestamp type and max_timestamp of the batch in place, and its CRC.
+
+    As in Kafka's DefaultRecordBatch.setMaxTimestamp attributes without a meaning are cleared.
+    """
     (attributes,) = ATTRIBUTES.unpack_from(records, ATTRIBUTES_AT)
-    attributes &= ~LOG_APPEND_TIME_FLAG
+    attributes &= KNOWN_ATTRIBUTES & ~LOG_APPEND_TIME_FLAG
     if is_log_append_time:
         attributes |= LOG_APPEND_TIME_FLAG
     ATTRIBUTES.pack_into(records, ATTRIBUTES_AT, attributes)

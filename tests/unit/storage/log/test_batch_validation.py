@@ -192,6 +192,14 @@ def test_log_append_time_stamps_the_header():
     assert stamps == [NOW, NOW]
 
 
+def test_a_stamp_clears_attributes_without_a_meaning_and_nothing_else_does():
+    batch = edit(make(2), ">H", 21, 0xC080)
+    records, header = validate(batch, message_timestamp_type="LogAppendTime")
+    assert header.attributes == 0x08
+    assert batch_crc(records, 0, len(records)) == header.crc
+    assert validate(batch)[0].tobytes() == batch
+
+
 def test_a_producer_must_not_claim_log_append_time():
     error = refused(edit(make(2), ">h", 21, 8), message_timestamp_type="LogAppendTime")
     assert error.code is ErrorCode.INVALID_TIMESTAMP

@@ -202,6 +202,20 @@ def test_a_log_that_begins_above_0_survives_a_clean_stop(open_log):
     assert append(again).base_offset == 40
 
 
+@pytest.mark.parametrize("clean", [True, False])
+def test_producers_whose_records_have_all_gone_are_forgotten_by_a_start(open_log, clean):
+    log = open_log()
+    for number in range(3):
+        append(log, batch(producer_id=5, producer_epoch=0, base_sequence=number))
+    log.increment_log_start_offset(3)
+    log.flush()
+    log.close(clean=clean)
+    again = open_log(log_start_offset=3, recovery_point=3, clean=clean)
+    assert not again.producer_state.producers
+    assert (again.log_start_offset, again.log_end_offset) == (3, 3)
+    assert append(again).base_offset == 3
+
+
 def test_a_log_that_ends_below_its_start_is_emptied(open_log):
     append(open_log(), batch(5))
     log = open_log(log_start_offset=40)
