@@ -5,8 +5,9 @@
     python -m tests.nightly --list             the steps, and about how long each takes
 
 Each step prints what it gave; what it printed in full goes to .venv/nightly/STEP.txt. A run that
-was ended goes on with the step it was at. In the end a table tells what each step gave, when it
-last ran on these sources; the status is 0 if all steps passed on them.
+is ended (SIGTERM, Ctrl-C) ends its step and what that started, and goes on with it when it is run
+again. In the end a table tells what each step gave, when it last ran on these sources; the status
+is 0 if all steps passed on them.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from tests.project_files import ROOT
+from tests.support.step_process import ended_by_signals, run_step
 
 RESULTS = ROOT / ".venv" / "nightly"
 _PYTEST = ("pytest", "--color=no", "-p", "no:cacheprovider", "-s", "--timeout", "36000")
@@ -311,7 +313,8 @@ def main(arguments: list[str] | None = None, steps: tuple[Step, ...] = STEPS) ->
             _say(f"{step.name:<{width}} {step.minutes:>3} min  {step.what}")
         return 0
     chosen = [step for step in steps if not options.steps or step.name in options.steps]
-    return _run_all(chosen, Notebook(options.results), again=bool(options.steps))
+    with ended_by_signals():
+        return _run_all(chosen, Notebook(options.results), again=bool(options.steps))
 
 
 class Notebook:
@@ -360,11 +363,10 @@ def _run_all(steps: list[Step], notebook: Notebook, *, again: bool) -> int:
 def _run(step: Step, notebook: Notebook) -> Result:
     began = time.monotonic()
     with notebook.output_of(step).open("w", encoding="utf-8") as output:
-        command = [sys.executable, "-m", *step.command]
-        done = subprocess.run(command, cwd=ROOT, stdout=output, stderr=output, check=False)
+        status = run_step([sys.executable, "-m", *step.command], ROOT, output)
     seconds = time.monotonic() - began
     lines = notebook.output_of(step).read_text(encoding="utf-8", errors="replace").splitlines()
-    return Result(notebook.sources, done.returncode == 0, seconds, gave_of(lines))
+    return Result(notebook.sources, status == 0, seconds, gave_of(lines))
 
 
 def gave_of(lines: list[str]) -> list[str]:

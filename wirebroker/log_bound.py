@@ -33,6 +33,11 @@ def about(peer: str, listener: str) -> Mapping[str, object]:
     return {"about": f"{peer.rpartition(':')[0]} on {listener}"}
 
 
+def about_topic(name: str) -> Mapping[str, object]:
+    """Return what bounds a line that requests of anybody cause, about one topic."""
+    return {"about": name}
+
+
 @dataclass(slots=True)
 class _Kind:
     """Lines that are alike: how many were told, how many were not, and the last of those."""

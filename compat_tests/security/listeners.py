@@ -4,6 +4,7 @@ OWN       SSL         a certificate of the client's is required
 EXPIRED   SSL         the broker's certificate has expired
 LOGIN     SASL_SSL    alice, by PLAIN and SCRAM; logins end after a while
 TOKENS    SASL_PLAINTEXT   tokens that nobody has signed
+TLSTOKENS SASL_SSL    the same
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ PROTOCOLS: Final = {
     "EXPIRED": "SSL",
     "LOGIN": "SASL_SSL",
     "TOKENS": "SASL_PLAINTEXT",
+    "TLSTOKENS": "SASL_SSL",
 }
 LOGIN_ENDS_MS: Final = 1500
 _TOKENS: Final = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule"
@@ -42,7 +44,6 @@ def protocol_map(protocols: Mapping[str, str]) -> str:
 
 
 def _settings(folder: Path) -> dict[str, str]:
-    tokens = "listener.name.tokens."
     return {
         **AUTHORIZED,
         **tls_configs(folder),
@@ -55,8 +56,16 @@ def _settings(folder: Path) -> dict[str, str]:
         ),
         "listener.name.expired.ssl.keystore.type": "PEM",
         "listener.name.login.connections.max.reauth.ms": str(LOGIN_ENDS_MS),
-        f"{tokens}sasl.enabled.mechanisms": "OAUTHBEARER",
-        f"{tokens}oauthbearer.sasl.jaas.config": (
+        **_tokens("tokens"),
+        **_tokens("tlstokens"),
+    }
+
+
+def _tokens(listener: str) -> dict[str, str]:
+    prefix = f"listener.name.{listener}."
+    return {
+        f"{prefix}sasl.enabled.mechanisms": "OAUTHBEARER",
+        f"{prefix}oauthbearer.sasl.jaas.config": (
             f'{_TOKENS} required unsecuredLoginStringClaim_sub="b";'
         ),
     }

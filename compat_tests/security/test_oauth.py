@@ -16,8 +16,11 @@ from compat_tests.conftest import new_topic_name
 from compat_tests.security.secured import SecuredKafka, SecuredWirebroker
 from tests.support import java_start
 from tests.support.ports import HOST
+from tests.support.raw_client import RawClient
+from tests.support.sasl_clients import shake_hands
 from tests.support.waiting import eventually
 from wirebroker.clock import SystemClock
+from wirebroker.codecs.api_keys import ApiKey
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,6 +28,7 @@ if TYPE_CHECKING:
 
     Secured = SecuredKafka | SecuredWirebroker
 
+ENDS = (ConnectionError, EOFError)
 _MODULE = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule"
 SETTINGS = {
     "sasl.enabled.mechanisms": "OAUTHBEARER",
@@ -115,3 +119,20 @@ def test_javas_client_logs_in(secured: Secured, tmp_path: Path) -> None:
     arguments = ("--list", "--command-config", str(file))
     status, printed = java.attempt(address(secured), java.TOPICS, *arguments)
     assert status == 0, printed
+
+
+async def test_a_request_amid_a_login_ends_it(secured: Secured) -> None:
+    """Apache Kafka answers first, without brokers; docs/compatibility.md says why we do not."""
+    client = await RawClient.connect((HOST, secured.secured_port))
+    try:
+        await shake_hands(client, "OAUTHBEARER")
+        request = ApiKey.METADATA, 12, {"topics": []}
+        if isinstance(secured, SecuredKafka):
+            assert (await client.ask(*request)).brokers == []
+        else:
+            with pytest.raises(ENDS):
+                await client.ask(*request)
+        with pytest.raises(ENDS):
+            await client.ask(*request)
+    finally:
+        await client.close()

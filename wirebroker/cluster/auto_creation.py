@@ -13,11 +13,14 @@ from typing import TYPE_CHECKING
 from wirebroker.clock import next_turn
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode, KafkaError
+from wirebroker.log_bound import about
+from wirebroker.wording import few_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from wirebroker.cluster.controller_channel import ControllerChannel
+    from wirebroker.session import Session
 
 logger = logging.getLogger(__name__)
 
@@ -25,6 +28,7 @@ logger = logging.getLogger(__name__)
 MAX_UNDER_CREATION = 1_000
 # In one request: the event loop is held while it and its answer are made, some 40 us for each.
 _MOST_AT_ONCE = 100
+_MOST_NAMES = 10  # in a line of the log
 
 
 class AutoCreation:
@@ -37,14 +41,21 @@ class AutoCreation:
         self._names: set[str] = set()
         self._tasks: set[asyncio.Task[None]] = set()
 
-    def create(self, names: Iterable[str]) -> None:
-        """Begin to create topics of these (valid) names with the broker's defaults."""
+    def create(self, names: Iterable[str], asker: Session) -> None:
+        """Begin to create topics of these (valid) names with the broker's defaults.
+
+        Args:
+            names: Of topics that do not exist.
+            asker: Whose request it was: lines of what fails are bounded by his address.
+        """
         wanted = [name for name in names if name not in self._names]
         wanted = wanted[: MAX_UNDER_CREATION - len(self._names)]
         if not wanted:
             return
         self._names.update(wanted)
-        task = asyncio.get_running_loop().create_task(self._create(wanted))
+        task = asyncio.get_running_loop().create_task(
+            self._create(wanted, about(asker.peer, asker.listener_name))
+        )
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
@@ -59,18 +70,19 @@ class AutoCreation:
         await asyncio.wait(tuple(self._tasks), timeout=timeout_s)
         return True
 
-    async def _create(self, names: list[str]) -> None:
+    async def _create(self, names: list[str], bounds: Mapping[str, object]) -> None:
         begun = 0
         try:
             for begun in range(0, len(names), _MOST_AT_ONCE):
-                await self._create_some(names[begun : begun + _MOST_AT_ONCE])
+                await self._create_some(names[begun : begun + _MOST_AT_ONCE], bounds)
                 await next_turn()
         except KafkaError as error:
-            logger.warning("auto-creation of %s failed: %s", ", ".join(names[begun:]), error)
+            failed = few_of(names[begun:], _MOST_NAMES)
+            logger.warning("auto-creation of %s failed: %s", failed, error, extra=bounds)
         finally:
             self._names.difference_update(names)
 
-    async def _create_some(self, names: list[str]) -> None:
+    async def _create_some(self, names: list[str], bounds: Mapping[str, object]) -> None:
         topics = [{"name": name, "num_partitions": -1, "replication_factor": -1} for name in names]
         answer = await self._controller.ask(ApiKey.CREATE_TOPICS, {"topics": topics})
         for result in answer.topics:
@@ -78,4 +90,5 @@ class AutoCreation:
             if code == ErrorCode.NONE:
                 logger.info("created topic %s because a client asked for it", result.name)
             elif code != ErrorCode.TOPIC_ALREADY_EXISTS:
-                logger.warning("auto-creation of %s failed: %s", result.name, code.name)
+                failed = result.name, code.name
+                logger.warning("auto-creation of %s failed: %s", *failed, extra=bounds)

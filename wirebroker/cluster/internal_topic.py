@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode, KafkaError
+from wirebroker.log_bound import about_topic
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -83,7 +84,8 @@ class InternalTopic:
         try:
             answer = await self._controller.ask(ApiKey.CREATE_TOPICS, {"topics": [topic]})
         except KafkaError as error:
-            logger.warning("%s could not be created: %s", self.name, error)
+            bounds = about_topic(self.name)
+            logger.warning("%s could not be created: %s", self.name, error, extra=bounds)
             return
         for result in answer.topics:
             code = ErrorCode(result.error_code)
@@ -93,4 +95,5 @@ class InternalTopic:
                     self.name,
                     code.name,
                     result.error_message,
+                    extra=about_topic(self.name),
                 )
