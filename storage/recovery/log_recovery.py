@@ -151,11 +151,13 @@ def _open_clean(
     """Open a log that was closed properly.
 
     The end is known without reading: the recovery point, if a snapshot stands there as a clean
-    stop leaves it, or if the log is empty. A snapshot at the log's start is of producers whose
-    records have gone: they are forgotten, as by Kafka's ProducerStateManager.truncateAndReload. The snapshot is written after the last batch, so a log
+    stop leaves it, or if the log is empty. The snapshot is written after the last batch, so a log
     file that is younger was changed by somebody else, and is looked at: what stands behind the end
     must not be appended to. (Apache Kafka reads each log's end, gives up its whole start if zeros
     follow, and appends behind whatever is shorter than a batch's header.)
+
+    A snapshot at the log's start is of producers whose records have gone: they are forgotten, as by
+    Kafka's ProducerStateManager.truncateAndReload.
 
     Returns:
         The end offset; None if the directory is not what a clean stop leaves.
