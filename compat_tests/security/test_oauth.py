@@ -126,13 +126,12 @@ async def test_a_request_amid_a_login_ends_it(secured: Secured) -> None:
     client = await RawClient.connect((HOST, secured.secured_port))
     try:
         await shake_hands(client, "OAUTHBEARER")
-        request = ApiKey.METADATA, 12, {"topics": []}
         if isinstance(secured, SecuredKafka):
-            assert (await client.ask(*request)).brokers == []
+            assert (await client.ask(ApiKey.METADATA, 12, {"topics": []})).brokers == []
         else:
             with pytest.raises(ENDS):
-                await client.ask(*request)
+                await client.ask(ApiKey.METADATA, 12, {"topics": []})
         with pytest.raises(ENDS):
-            await client.ask(*request)
+            await client.ask(ApiKey.METADATA, 12, {"topics": []})
     finally:
         await client.close()
