@@ -3,6 +3,8 @@
 import asyncio
 import os
 import socket
+from collections import Counter
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -425,3 +427,19 @@ def test_whoever_sends_much_can_ask_whether_another_waits(pairs):
     assert not pairs.poller.is_another_ready(one.fileno())
     assert pairs.poller.is_another_ready(other.fileno())
     assert pairs.turn() == ["read"]  # asking took nothing away
+
+
+def test_whoever_asks_for_others_takes_nobodys_turn_away(pairs):
+    served = Counter[int]()
+
+    def serve(descriptor: int) -> None:
+        served[descriptor] += 1
+        pairs.poller.is_another_ready(descriptor)
+
+    for _ in range(3 * MOST_EVENTS):
+        descriptor = pairs.readable().fileno()
+        pairs.poller.add_reader(descriptor, partial(serve, descriptor))
+    for _ in range(3):
+        pairs.poller.serve(pairs.poller.wait(0))
+        pairs.poller.is_another_ready(-1)  # from a callback of the loop
+    assert len(served) == 3 * MOST_EVENTS
