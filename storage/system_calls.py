@@ -21,6 +21,7 @@ import os
 import struct
 import sys
 import threading
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
@@ -95,32 +96,31 @@ def warm(path: str, descriptor: int, position: int, length: int) -> None:
 
     Whoever meets a mark of the kernel's reading ahead asks for the next range, of 8 MiB on some
     disks, which takes 3.5 ms: that shall be the caller's thread. So it reads by a descriptor of its
-    own, and by the given one the kernel reads nothing ahead any more.
+    own, and by the given one the kernel reads nothing ahead any more. A file that has no name any
+    more, or another, or for which no descriptor is left, is read by the given one all the same.
     """
     end = position + length
-    if not _sends_anywhere:
-        while position < end and (data := pread(descriptor, _WARMED_BYTES, position)):
-            position += len(data)
-        return
-    os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_RANDOM)
+    if _sends_anywhere:
+        os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_RANDOM)
+        with suppress(OSError):
+            _read_uncopied(path, position, end)
+            return
+    while position < end and (data := pread(descriptor, _WARMED_BYTES, position)):
+        position += len(data)
+
+
+def _read_uncopied(path: str, position: int, end: int) -> None:
+    """Wait until a range is in memory, or until the file ends."""
+    own = os.open(path, os.O_RDONLY | OPENED)
     try:
-        own = os.open(path, os.O_RDONLY | OPENED)
-    except FileNotFoundError:
-        return  # it has another name by now: who reads it waits for the disk himself
-    try:
-        _read_uncopied(own, position, end)
+        null = os.open(os.devnull, os.O_WRONLY | OPENED)
+        try:
+            while position < end and (sent := os.sendfile(null, own, position, end - position)):
+                position += sent
+        finally:
+            os.close(null)
     finally:
         os.close(own)
-
-
-def _read_uncopied(descriptor: int, position: int, end: int) -> None:
-    """Wait until a range is in memory, or until the file ends."""
-    null = os.open(os.devnull, os.O_WRONLY | OPENED)
-    try:
-        while position < end and (sent := os.sendfile(null, descriptor, position, end - position)):
-            position += sent
-    finally:
-        os.close(null)
 
 
 def sync_names(path: str) -> None:

@@ -322,12 +322,32 @@ def test_what_was_dropped_is_there_once_it_is_warmed(tmp_path, monkeypatch, syst
     file.warm(3 << 20, 10)  # there is nothing
 
 
-def test_what_has_no_name_any_more_is_not_warmed(tmp_path):
+def test_what_has_no_name_any_more_is_warmed_as_well(tmp_path):
     file = Files().data(f"{tmp_path}/a")
-    file.write_at(0, b"abc")
+    file.write_at(0, bytes(1 << 20))
+    file.sync()
+    file.cool(0, 1 << 20)
     (tmp_path / "a").unlink()
-    file.warm(0, 3)
-    assert file.read_at(0, 3) == b"abc"
+    file.warm(0, 1 << 20)
+    assert all(file.is_resident(part, 4096) for part in range(0, 1 << 20, 4096))
+
+
+@pytest.mark.parametrize("missing", ["a", "null"])
+def test_what_is_open_is_warmed_though_no_descriptor_is_left(tmp_path, monkeypatch, missing):
+    file = Files().data(f"{tmp_path}/a")
+    file.write_at(0, bytes(1 << 20))
+    file.sync()
+    file.cool(0, 1 << 20)
+    open_it = os.open
+
+    def refuse(path: str, *arguments: int) -> int:
+        if path.endswith(missing):
+            raise OSError(errno.EMFILE, os.strerror(errno.EMFILE), path)
+        return open_it(path, *arguments)
+
+    monkeypatch.setattr(os, "open", refuse)
+    file.warm(0, 1 << 20)
+    assert all(file.is_resident(part, 4096) for part in range(0, 1 << 20, 4096))
 
 
 def test_a_cold_page_is_told_from_a_warm_one(tmp_path, monkeypatch):
