@@ -272,7 +272,8 @@ class SendQueue:
     def _is_cold(self, item: FileSlice) -> bool:
         """Probe a slice's next range; if it is cold, have a thread read it and return True.
 
-        A led reader's is cold until the thread has been there.
+        A led reader's is cold until the thread has been there, unless it is short: then a probe is
+        cheaper, which speaks for all of it.
         It is probed before the last is at its end, or each range would end with a tiny send.
         """
         position = max(item.position, self._probed_end)
@@ -280,13 +281,13 @@ class SendQueue:
         if left <= 0 or position - item.position >= _SHORTEST_SEND_BYTES:
             return False
         may_lead = is_old(item.file, position)
-        if not (self._is_led and may_lead):
+        self._is_led = self._is_led and may_lead
+        if not self._is_led or left < _SHORTEST_SEND_BYTES:
             try:
                 is_resident = item.file.is_resident(position, min(left, _PROBED_BYTES))
             except OSError as error:
                 raise SliceError(item.file.path, error) from error
             if is_resident:
-                self._is_led = False
                 self._probed_end = position + _PROBED_BYTES
                 return False
         self._is_led = may_lead
