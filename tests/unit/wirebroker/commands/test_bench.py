@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 
 from wirebroker import cli
 
@@ -31,6 +32,15 @@ def test_what_is_written_is_read_and_the_topic_goes(verbs):
 def test_a_rate_is_kept(verbs):
     (written, _) = verbs.json("bench", "-n", "100", "--rate", "200", "--batch", "1000")["runs"]
     assert written["seconds"] >= 0.45
+
+
+def test_a_terminal_is_told_how_far_it_is(verbs, monkeypatch):
+    few = ["bench", "-n", "140", "--rate", "200", "--batch", "1000"]
+    assert "records/s" not in verbs.do(*few).err
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    told = verbs.do(*few).err
+    assert re.search(r"\rwrite +\d+%  [\d,]+ records/s ", told)
+    assert told.endswith("\r\x1b[K")  # nothing of it is left on the line
 
 
 def test_kafkas_script_prints_kafkas_lines(verbs, capsys, tmp_path):
