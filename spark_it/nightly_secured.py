@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from compat_tests.conftest import new_topic_name
-from compat_tests.security.listeners import broker_of_listeners
-from compat_tests.security.secured import PASSWORD, add_alice
+from compat_tests.security.listeners import guarded_broker
+from compat_tests.security.secured import PASSWORD
 from spark_it import records
 from spark_it.records import Count, count_rows
 from tests.support.ports import HOST
@@ -38,10 +38,8 @@ MODULE = "org.apache.kafka.common.security.scram.ScramLoginModule"
 def guarded(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[Guarded, Path]]:
-    folder = tmp_path_factory.mktemp("guarded")
-    with broker_of_listeners(request.param, folder) as broker:
-        add_alice(broker)
-        yield broker, folder
+    with guarded_broker(request.param, tmp_path_factory) as running:
+        yield running
 
 
 def options(guarded: tuple[Guarded, Path], password: str = PASSWORD) -> dict[str, str]:

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from compat_tests.security.kerberos_broker import kerberos_broker
-from compat_tests.security.listeners import broker_of_listeners
-from compat_tests.security.secured import add_alice
+from compat_tests.security.listeners import guarded_broker
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,13 +32,12 @@ def kerberized(
 
 
 @pytest.fixture(
-    scope="module", params=["wirebroker", pytest.param("apache", marks=pytest.mark.java)]
+    scope="module",
+    params=["wirebroker", pytest.param("apache", marks=[pytest.mark.java, pytest.mark.long])],
 )
 def guarded(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[Guarded, Path]]:
     """Run a broker that knows alice; what its clients are to believe is `authority.pem`."""
-    folder = tmp_path_factory.mktemp("guarded")
-    with broker_of_listeners(request.param, folder) as broker:
-        add_alice(broker)
-        yield broker, folder
+    with guarded_broker(request.param, tmp_path_factory) as running:
+        yield running

@@ -13,15 +13,17 @@ from typing import TYPE_CHECKING, ClassVar, Final, TypeAlias
 
 import confluent_kafka
 
-from compat_tests.security.secured import sasl_settings
+from compat_tests.security.secured import add_alice, sasl_settings
 from tests.support import java_start
 from tests.support.brokers import AUTHORIZED, ApacheKafka, Wirebroker
 from tests.support.ports import HOST, free_port
 from tests.support.tls_files import certificate, tls_configs, write
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
+
+    import pytest
 
 PROTOCOLS: Final = {
     "OWN": "SSL",
@@ -106,6 +108,15 @@ def broker_of_listeners(kind: str, folder: Path) -> Guarded:
         options = java_start.options()
         return KafkaOfListeners(folder / "broker", settings, java_options=options)
     return WirebrokerOfListeners(folder / "broker", settings)
+
+
+@contextlib.contextmanager
+def guarded_broker(kind: str, factory: pytest.TempPathFactory) -> Iterator[tuple[Guarded, Path]]:
+    """Run a broker that knows alice, in a folder for what its clients are to believe."""
+    folder = factory.mktemp("guarded")
+    with broker_of_listeners(kind, folder) as broker:
+        add_alice(broker)
+        yield broker, folder
 
 
 def stored(broker: Guarded, topic: str) -> int:

@@ -34,9 +34,8 @@ from compat_tests.raw_requests import Requests
 from compat_tests.security.listeners import (
     LOGIN_ENDS_MS,
     WirebrokerOfListeners,
-    broker_of_listeners,
 )
-from compat_tests.security.secured import PASSWORD, add_alice
+from compat_tests.security.secured import PASSWORD
 from tests.support import java_start
 from tests.support.ports import HOST
 from tests.support.tls_files import authority, client_certificate, write
@@ -56,19 +55,6 @@ if TYPE_CHECKING:
 # A client that is refused tries until it is told to stop; one that is let in may take a while.
 _REFUSED_S = 3.0
 _LET_IN_S = 30.0
-
-
-@pytest.fixture(
-    scope="module",
-    params=["wirebroker", pytest.param("apache", marks=[pytest.mark.java, pytest.mark.long])],
-)
-def guarded(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[tuple[Guarded, Path]]:
-    folder = tmp_path_factory.mktemp("guarded")
-    with broker_of_listeners(request.param, folder) as broker:
-        add_alice(broker)
-        yield broker, folder
 
 
 def address(broker: Guarded, listener: str) -> str:

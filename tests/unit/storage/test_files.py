@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from wirebroker.storage import system_calls
 from wirebroker.storage.files import ColdPagesError, Files, FileSlice
 
 # Where the system is called.
@@ -306,6 +307,27 @@ def test_what_was_just_written_is_resident(tmp_path):
     file.sync()
     file.cool(0, 300_000)
     assert file.is_resident(299_999) in {True, False}  # the kernel need not have dropped it
+
+
+@pytest.mark.parametrize("system", ["linux", "another"])
+def test_what_was_dropped_is_there_once_it_is_warmed(tmp_path, monkeypatch, system):
+    monkeypatch.setattr(system_calls, "_sends_anywhere", system == "linux")
+    file = Files().data(f"{tmp_path}/a")
+    file.write_at(0, bytes(3 << 20))
+    file.sync()
+    file.cool(0, 3 << 20)
+    file.warm(100_000, 1 << 20)
+    assert all(file.is_resident(100_000 + part, 4096) for part in range(0, 1 << 20, 4096))
+    assert file.is_resident(100_000, 1 << 20)
+    file.warm(3 << 20, 10)  # there is nothing
+
+
+def test_what_has_no_name_any_more_is_not_warmed(tmp_path):
+    file = Files().data(f"{tmp_path}/a")
+    file.write_at(0, b"abc")
+    (tmp_path / "a").unlink()
+    file.warm(0, 3)
+    assert file.read_at(0, 3) == b"abc"
 
 
 def test_a_cold_page_is_told_from_a_warm_one(tmp_path, monkeypatch):

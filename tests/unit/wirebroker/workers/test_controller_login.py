@@ -6,6 +6,7 @@ They reach each other and their controller, and nobody else reaches that.
 from __future__ import annotations
 
 import asyncio
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 from tests.support.ports import free_port
@@ -20,6 +21,7 @@ from wirebroker.server import Server
 from wirebroker.workers.running import MachinePorts
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
     from pathlib import Path
 
     from wirebroker.workers.orders import Order
@@ -50,6 +52,21 @@ async def is_served(address: tuple[str, int], password: str | None = None) -> bo
     return not answer.error_code
 
 
+@asynccontextmanager
+async def two_workers(folder: Path, settings: dict[str, Any]) -> AsyncIterator[list[Server]]:
+    servers: list[Server] = []
+    try:
+        async with asyncio.timeout(PATIENCE_S):
+            for order in orders_of(folder, 2, ports=MachinePorts(), **settings):
+                servers.append(server_of(order))
+                await servers[-1].start()
+            await until(lambda: active_brokers(servers[1]) == {1, 2})
+            yield servers
+    finally:
+        for server in reversed(servers):
+            await server.stop()
+
+
 async def test_workers_with_an_authorizer_are_a_cluster_that_nobody_else_controls(
     tmp_path: Path,
 ) -> None:
@@ -59,21 +76,11 @@ async def test_workers_with_an_authorizer_are_a_cluster_that_nobody_else_control
         "connection.failed.authentication.delay.ms": "1",
         **AUTHORIZED,
     }
-    orders = orders_of(tmp_path, 2, ports=MachinePorts(), **settings)
-    servers: list[Server] = []
-    try:
-        async with asyncio.timeout(PATIENCE_S):
-            for order in orders:
-                servers.append(server_of(order))
-                await servers[-1].start()
-            await until(lambda: active_brokers(servers[1]) == {1, 2})
-            (controller,) = servers[0].controllers
-            address = controller.host, controller.port
-            assert not await is_served(address)
-            assert not await is_served(address, "guessed")
-    finally:
-        for server in reversed(servers):
-            await server.stop()
+    async with two_workers(tmp_path, settings) as servers:
+        (controller,) = servers[0].controllers
+        address = controller.host, controller.port
+        assert not await is_served(address)
+        assert not await is_served(address, "guessed")
 
 
 async def test_workers_speak_tls_and_log_in_to_each_other(tmp_path: Path) -> None:
@@ -85,35 +92,23 @@ async def test_workers_speak_tls_and_log_in_to_each_other(tmp_path: Path) -> Non
         "broker.heartbeat.interval.ms": "200",
         **AUTHORIZED,
     }
-    orders = orders_of(tmp_path, 2, ports=MachinePorts(), **settings)
-    servers: list[Server] = []
-    try:
-        async with asyncio.timeout(PATIENCE_S):
-            for order in orders:
-                servers.append(server_of(order))
-                await servers[-1].start()
-            await until(lambda: active_brokers(servers[1]) == {1, 2})
-            streams = await asyncio.open_connection(
-                *servers[1].address, ssl=client_side(tmp_path), server_hostname="localhost"
-            )
-            client = RawClient(*streams)
-            assert not (await log_in_plain(client, "broker", "hunter2")).error_code
-            topic = {"name": "t", "num_partitions": 2, "replication_factor": 2}
-            made = await client.ask(
-                ApiKey.CREATE_TOPICS, 7, {"topics": [topic], "timeout_ms": 20_000}
-            )
-            assert not made.topics[0].error_code, "the controller is the other's"
+    async with two_workers(tmp_path, settings) as servers:
+        streams = await asyncio.open_connection(
+            *servers[1].address, ssl=client_side(tmp_path), server_hostname="localhost"
+        )
+        client = RawClient(*streams)
+        assert not (await log_in_plain(client, "broker", "hunter2")).error_code
+        topic = {"name": "t", "num_partitions": 2, "replication_factor": 2}
+        made = await client.ask(ApiKey.CREATE_TOPICS, 7, {"topics": [topic], "timeout_ms": 20_000})
+        assert not made.topics[0].error_code, "the controller is the other's"
 
-            def in_sync() -> set[int]:
-                topics = broker_of(servers[1]).metadata.image.topics
-                return {
-                    len(partition.isr)
-                    for each in topics.values()
-                    for partition in each.partitions.values()
-                }
+        def in_sync() -> set[int]:
+            topics = broker_of(servers[1]).metadata.image.topics
+            return {
+                len(partition.isr)
+                for each in topics.values()
+                for partition in each.partitions.values()
+            }
 
-            await until(lambda: in_sync() == {2})
-            await client.close()
-    finally:
-        for server in reversed(servers):
-            await server.stop()
+        await until(lambda: in_sync() == {2})
+        await client.close()
