@@ -33,7 +33,7 @@ from tests.support.waiting import eventually
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pyspark.sql import Row, SparkSession
+    from pyspark.sql import DataFrame, Row, SparkSession
 
     from compat_tests.conftest import StartBroker
     from tests.support.brokers import Broker
@@ -84,12 +84,12 @@ class History:
             else:
                 self._write_transactions(f"{self._topic}-{number}")
 
-    def settle(self, records_there: Callable[[], int]) -> None:
+    def settle(self, whole: Callable[[], DataFrame]) -> None:
         """Write on until compaction has taken something, and end it then."""
 
         def is_less() -> bool:
             self._write_plain()
-            return records_there() < self.written
+            return whole().count() < self.written
 
         eventually(is_less, timeout_s=120)
         entry = ConfigEntry("cleanup.policy", "delete", incremental_operation=AlterConfigOpType.SET)
@@ -183,7 +183,7 @@ def test_rows_of_random_topics_are_the_connectors(
         history.write()
         whole = partial(by_segments, spark, broker.data_dir, subscribe=name)
         if history.is_compacted:
-            history.settle(lambda whole=whole: whole().count())
+            history.settle(whole)
             compacted += 1
         else:
             assert whole().count() == history.written

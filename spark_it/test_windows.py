@@ -15,6 +15,7 @@ from compat_tests.clients.message import WAIT_S
 from spark_it import job_kit, records
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from pyspark.sql import SparkSession
@@ -27,7 +28,7 @@ WINDOW_MS = 60_000
 START_MS = records.START_MS // WINDOW_MS * WINDOW_MS
 
 
-def write(bootstrap: str, topic: str, rows: list[tuple[str | None, Any]]) -> None:
+def write(bootstrap: str, topic: str, rows: Sequence[tuple[str | None, Any]]) -> None:
     """Write records: key and value, None or what JSON is made of."""
     producer = confluent.make_producer(bootstrap)
     for key, value in rows:
@@ -45,13 +46,17 @@ def job_with_table(
     broker: Broker,
     topic: str,
     folder: Path,
-    names: list[tuple[str | None, Any]],
+    names: Sequence[tuple[str, Any]],
     tables: dict[str, Any],
+    *,
+    partitions: int = 1,
     **settings: Any,
 ) -> Path:
     """Write a topic's names, by key, and a job that joins them to it; return the job's path."""
     table = f"{topic}-names"
     records.create_topic(broker.bootstrap, topic, partitions=1)
+    # Beforehand, since its records are old: retention would take them from one that the job makes.
+    records.create_topic(broker.bootstrap, f"{topic}-sums", partitions=partitions)
     topics.create(broker.bootstrap, table, partitions=1, configs={"cleanup.policy": "compact"})
     write(broker.bootstrap, table, names)
     return job_kit.write_job(
