@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from spark_it import faulty_runs, job_kit, records
+from spark_it import faulty_runs, records
+from spark_it.counted_jobs import CountedIngest, CountedJob, CountedReplay, CountedWindows
 from spark_it.faulty_runs import WAIT_S, Driver, told
 from spark_it.small_disk import small_disk
 from spark_it.standalone import StandaloneSpark
@@ -22,26 +23,12 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.long, pytest.mark.java, pytest.mark.timeout(1_800)]
 
 PARTITIONS = 2
-FILES, ROWS = 30, 500
 KILLS = 3
-
-
-def write_ingest(
-    folder: Path, bootstrap: str, topic: str, spark: dict[str, str], checkpoint: str = "checkpoint"
-) -> Path:
-    """Write the files of an ingest and its job, a file to a batch; return the job's path."""
-    job_kit.write_files(folder / "in", FILES, ROWS)
-    return job_kit.write_job(
-        *(folder, bootstrap, {"schema": {"id": "long", "who": "string"}, "spark": spark}),
-        name=f"job-{topic}",
-        topic=topic,
-        source="in",
-        key="who",
-        partitions=PARTITIONS,
-        files_per_batch=1,
-        patience=WAIT_S,
-        checkpoint=checkpoint,
-    )
+each_job = pytest.mark.parametrize(
+    "job",
+    [kind(30, 500, PARTITIONS) for kind in (CountedIngest, CountedReplay, CountedWindows)],
+    ids=lambda job: job.kind,
+)
 
 
 def wait_for(folder: Path, kind: str, count: int, driver: Driver) -> None:
@@ -51,16 +38,17 @@ def wait_for(folder: Path, kind: str, count: int, driver: Driver) -> None:
     )
 
 
-def test_rows_are_there_once_when_executors_of_a_cluster_are_killed(
-    start_broker: StartBroker, topic: str, tmp_path: Path
+@each_job
+def test_a_job_is_a_models_when_executors_of_a_cluster_are_killed(
+    start_broker: StartBroker, job: CountedJob, topic: str, tmp_path: Path
 ) -> None:
     broker = start_broker()
     cluster = StandaloneSpark(tmp_path)
     with contextlib.ExitStack() as stack:
         stack.callback(cluster.stop)
         cluster.start()
-        job = write_ingest(tmp_path, broker.bootstrap, topic, cluster.settings(tmp_path))
-        driver = Driver(tmp_path, "ingest", str(job))
+        path = job.write(tmp_path, broker.bootstrap, topic, cluster.settings(tmp_path))
+        driver = Driver(tmp_path, job.kind, str(path))
         stack.callback(driver.kill)
         killed = 0
         for _ in range(KILLS):
@@ -68,18 +56,19 @@ def test_rows_are_there_once_when_executors_of_a_cluster_are_killed(
             killed += cluster.kill_executors()
         assert driver.wait(WAIT_S) == 0
     assert killed >= KILLS
-    sys.stdout.write(f"ingest on a cluster: {killed} kills, all of executors\n")
-    job_kit.check_files(broker.bootstrap, topic, FILES, ROWS, partitions=PARTITIONS)
+    sys.stdout.write(f"{job.kind} on a cluster: {killed} kills, all of executors\n")
+    job.check(tmp_path, broker.bootstrap, topic)
 
 
-def test_rows_are_there_once_when_the_brokers_disk_is_full_for_a_time(
-    start_broker: StartBroker, broker_kind: str, topic: str, tmp_path: Path
+@each_job
+def test_a_job_is_a_models_when_the_brokers_disk_is_full_for_a_time(
+    start_broker: StartBroker, broker_kind: str, job: CountedJob, topic: str, tmp_path: Path
 ) -> None:
-    with small_disk(tmp_path / "disk", 200) as disk, contextlib.ExitStack() as stack:
+    with small_disk(tmp_path / "small", 200) as disk, contextlib.ExitStack() as stack:
         broker = start_broker({"log.dirs": str(disk.path / "data")})
         stack.callback(broker.kill9)  # it has files there
-        job = write_ingest(tmp_path, broker.bootstrap, topic, faulty_runs.spark_table(tmp_path))
-        driver = Driver(tmp_path, "ingest", str(job))
+        path = job.write(tmp_path, broker.bootstrap, topic, faulty_runs.spark_table(tmp_path))
+        driver = Driver(tmp_path, job.kind, str(path))
         stack.callback(driver.kill)
         wait_for(tmp_path, "batch", 3, driver)
         disk.fill()
@@ -91,18 +80,18 @@ def test_rows_are_there_once_when_the_brokers_disk_is_full_for_a_time(
             broker.start()
         assert driver.wait(WAIT_S) == 0
         assert told(tmp_path, "fault"), "the full disk was not noticed"
-        sys.stdout.write(f"ingest: full disk behind {done} of {FILES} batches\n")
-        job_kit.check_files(broker.bootstrap, topic, FILES, ROWS, partitions=PARTITIONS)
+        sys.stdout.write(f"{job.kind}: full disk behind {done} of {job.batches} batches\n")
+        job.check(tmp_path, broker.bootstrap, topic)
 
 
-def test_rows_are_there_once_when_the_jobs_disk_is_full_for_a_time(
-    start_broker: StartBroker, topic: str, tmp_path: Path
+@each_job
+def test_a_job_is_a_models_when_its_own_disk_is_full_for_a_time(
+    start_broker: StartBroker, job: CountedJob, topic: str, tmp_path: Path
 ) -> None:
     broker = start_broker()
     with small_disk(tmp_path / "disk", 50) as disk, contextlib.ExitStack() as stack:
-        spark = faulty_runs.spark_table(tmp_path)
-        job = write_ingest(tmp_path, broker.bootstrap, topic, spark, "disk/checkpoint")
-        driver = Driver(tmp_path, "ingest", str(job))
+        path = job.write(tmp_path, broker.bootstrap, topic, faulty_runs.spark_table(tmp_path))
+        driver = Driver(tmp_path, job.kind, str(path))
         stack.callback(driver.kill)
         wait_for(tmp_path, "batch", 3, driver)
         disk.fill()
@@ -110,7 +99,7 @@ def test_rows_are_there_once_when_the_jobs_disk_is_full_for_a_time(
         disk.make_room()
         assert driver.wait(WAIT_S) == 0
         assert told(tmp_path, "fault"), "the full disk was not noticed"
-        job_kit.check_files(broker.bootstrap, topic, FILES, ROWS, partitions=PARTITIONS)
+        job.check(tmp_path, broker.bootstrap, topic)
 
 
 def test_an_archive_whose_disk_is_full_goes_on_when_there_is_room(

@@ -15,6 +15,7 @@ from compat_tests.clients.message import WAIT_S
 from spark_it import job_kit, records
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from pyspark.sql import SparkSession
@@ -27,7 +28,7 @@ WINDOW_MS = 60_000
 START_MS = records.START_MS // WINDOW_MS * WINDOW_MS
 
 
-def write(bootstrap: str, topic: str, rows: list[tuple[str | None, Any]]) -> None:
+def write(bootstrap: str, topic: str, rows: Sequence[tuple[str | None, Any]]) -> None:
     """Write records: key and value, None or what JSON is made of."""
     producer = confluent.make_producer(bootstrap)
     for key, value in rows:
@@ -41,31 +42,49 @@ def event(at_ms: int, who: str, cents: int) -> tuple[None, dict[str, Any]]:
     return None, {"at": moment.isoformat(), "who": who, "price": f"{cents / 100:.2f}"}
 
 
+def job_with_table(
+    broker: Broker,
+    topic: str,
+    folder: Path,
+    names: Sequence[tuple[str, Any]],
+    tables: dict[str, Any],
+    *,
+    partitions: int = 1,
+    **settings: Any,
+) -> Path:
+    """Write a topic's names, by key, and a job that joins them to it; return the job's path."""
+    table = f"{topic}-names"
+    records.create_topic(broker.bootstrap, topic, partitions=1)
+    # Beforehand, since its records are old: retention would take them from one that the job makes.
+    records.create_topic(broker.bootstrap, f"{topic}-sums", partitions=partitions)
+    topics.create(broker.bootstrap, table, partitions=1, configs={"cleanup.policy": "compact"})
+    write(broker.bootstrap, table, names)
+    return job_kit.write_job(
+        *(folder, broker.bootstrap, tables),
+        name=f"job-{topic}",
+        source=topic,
+        topic=f"{topic}-sums",
+        table=table,
+        parquet="windows",
+        **settings,
+    )
+
+
 def test_windows_are_a_models_and_told_once(
     spark: SparkSession, broker: Broker, topic: str, tmp_path: Path
 ) -> None:
-    names = f"{topic}-names"
-    records.create_topic(broker.bootstrap, topic, partitions=1)
-    topics.create(broker.bootstrap, names, partitions=1, configs={"cleanup.policy": "compact"})
     told = [("k0", {"city": "Old"}), ("k1", {"city": "Rome"}), ("k0", {"city": "Oslo"})]
-    write(broker.bootstrap, names, [*told, ("k1", None)])
-    job = job_kit.write_job(
-        tmp_path,
-        broker.bootstrap,
+    job = job_with_table(
+        *(broker, topic, tmp_path, [*told, ("k1", None)]),
         {
             "schema": {"at": "timestamp", "who": "string", "price": "decimal(10,2)"},
             "columns": {"orders": "count(*)", "total": "sum(price)"},
             "table_schema": {"city": "string"},
         },
-        name=f"job-{topic}",
-        source=topic,
-        topic=f"{topic}-sums",
         key="who",
         time="at",
         window="1 minute",
         delay="30 seconds",
-        table=names,
-        parquet="windows",
         partitions=2,
     )
     events = [(each * 500, f"k{each % 3}", each) for each in range(1_000)]
@@ -101,26 +120,16 @@ def test_windows_are_a_models_and_told_once(
 def test_columns_may_be_called_what_sql_has_a_meaning_for(
     spark: SparkSession, broker: Broker, topic: str, tmp_path: Path
 ) -> None:
-    names = f"{topic}-names"
-    records.create_topic(broker.bootstrap, topic, partitions=1)
-    topics.create(broker.bootstrap, names, partitions=1, configs={"cleanup.policy": "compact"})
-    write(broker.bootstrap, names, [("k0", {"home.city": "Oslo"})])
-    job = job_kit.write_job(
-        tmp_path,
-        broker.bootstrap,
+    job = job_with_table(
+        *(broker, topic, tmp_path, [("k0", {"home.city": "Oslo"})]),
         {
             "schema": {"event_time": "timestamp", "who.name": "string", "window": "long"},
             "columns": {"sum.of `window`": "sum(window)", "row": "count(*)"},
             "table_schema": {"home.city": "string"},
         },
-        name=f"job-{topic}",
-        source=topic,
-        topic=f"{topic}-sums",
         key="who.name",
         time="event_time",
         delay="0 seconds",
-        table=names,
-        parquet="windows",
     )
     rows: list[tuple[str | None, Any]] = [
         (None, {"event_time": START_MS + at_ms, "who.name": "k0", "window": 2})

@@ -268,13 +268,13 @@ STEPS = (
     Step(
         "spark-faults",
         _tests(*_SPARK_FAULTS, "--long"),
-        25,
+        40,
         "pipelines whose brokers, drivers, workers and executors are killed, and full disks",
     ),
     Step(
         "spark-faults-apache",
         _tests(*_SPARK_FAULTS, "--long", "--broker", "apache"),
-        30,
+        45,
         "the same on Apache Kafka: its broker, its directories",
     ),
     Step(
