@@ -163,9 +163,10 @@ class Groups(GroupRequests):
             member.member_id = old_id
             return
         member.member_id = given
-        if group.leader == old_id:
-            group.leader = given
+        leader = group.leader
         self._learn_generation(group, answer)
+        if leader == old_id:
+            group.leader = given  # whatever the answer says: below version 9 it is the old id
         if self.maybe(0.5):
             fenced = Member(member.connection, member.instance, member.topics, old_id)
             yield from self._beat(group, fenced)
