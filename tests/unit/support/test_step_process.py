@@ -34,8 +34,9 @@ except KeyboardInterrupt:
     (folder / "cleaned").write_text("up")
 """
 _NIGHTLY = """
-import sys
+import signal, sys
 from tests import nightly
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # beneath nohup it is ignored
 step, folder = sys.argv[1:]
 command = "timeit", "-n", "1", "-r", "1", f"import sys; sys.argv.append({folder!r}); exec({step!r})"
 nightly.main(["--results", folder], (nightly.Step("first", command, 1, "waits"),))
