@@ -1,4 +1,10 @@
-"""A broker of either kind in a realm of Kerberos, and who comes to it with tickets."""
+"""A broker of either kind in a realm of Kerberos, and who comes to it with tickets.
+
+Beside an open listener it has two more, whose ports are in `ports`:
+
+TICKETS      SASL_PLAINTEXT
+TLSTICKETS   SASL_SSL     the broker's certificate is by `authority.pem` in its folder
+"""
 
 from __future__ import annotations
 
@@ -6,30 +12,40 @@ import contextlib
 import os
 import subprocess
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from compat_tests.security.secured import SecuredKafka, SecuredWirebroker
+from compat_tests.security.listeners import KafkaOfListeners, WirebrokerOfListeners, protocol_map
 from tests.support import java_start, kerberos
 from tests.support.ports import HOST
 from tests.support.raw_client import RawClient
 from tests.support.sasl_clients import send_token, shake_hands
+from tests.support.tls_files import tls_configs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    Secured = SecuredKafka | SecuredWirebroker
+    Secured = KafkaOfListeners | WirebrokerOfListeners
 
 MODULE = "com.sun.security.auth.module.Krb5LoginModule"
 SERVICE = f"kafka/{HOST}"
+PROTOCOLS: Final = {"TICKETS": "SASL_PLAINTEXT", "TLSTICKETS": "SASL_SSL"}
 # In a process of its own: what it imports may only be built for such tests.
 TICKET = """
 import sys, gssapi
 name = gssapi.Name(sys.argv[1], gssapi.NameType.hostbased_service)
 print(gssapi.SecurityContext(name=name, usage="initiate").step(None).hex())
 """
+
+
+class _Kafka(KafkaOfListeners):
+    protocols = PROTOCOLS
+
+
+class _Wirebroker(WirebrokerOfListeners):
+    protocols = PROTOCOLS
 
 
 def line(keytab: Path, principal: str) -> str:
@@ -42,13 +58,15 @@ def line(keytab: Path, principal: str) -> str:
 @contextlib.contextmanager
 def kerberos_broker(kind: str, realm: kerberos.Realm, folder: Path) -> Iterator[Secured]:
     """Run a broker whose clients log in with the realm's tickets."""
+    key = line(realm.folder / f"{SERVICE.replace('/', '_')}.keytab", SERVICE)
     settings = {
+        **tls_configs(folder),
+        "listener.security.protocol.map": protocol_map(PROTOCOLS),
         "sasl.enabled.mechanisms": "GSSAPI",
         "sasl.kerberos.service.name": "kafka",
         "sasl.kerberos.principal.to.local.rules": "RULE:[2:$1-of-$2](bob-.*)s/-of-.*//U,DEFAULT",
-        "listener.name.sasl_plaintext.gssapi.sasl.jaas.config": line(
-            realm.folder / f"{SERVICE.replace('/', '_')}.keytab", SERVICE
-        ),
+        "listener.name.tickets.gssapi.sasl.jaas.config": key,
+        "listener.name.tlstickets.gssapi.sasl.jaas.config": key,
         "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
         "super.users": "User:ANONYMOUS;User:alice;User:BOB",
     }
@@ -57,9 +75,9 @@ def kerberos_broker(kind: str, realm: kerberos.Realm, folder: Path) -> Iterator[
             patch.setenv(name, value)
         if kind == "apache":
             options = (*java_start.options(), f"-Djava.security.krb5.conf={realm.config}")
-            running: Secured = SecuredKafka(folder, settings, java_options=options)
+            running: Secured = _Kafka(folder / "broker", settings, java_options=options)
         else:
-            running = SecuredWirebroker(folder, settings)
+            running = _Wirebroker(folder / "broker", settings)
         running.start()
         try:
             yield running
@@ -90,7 +108,7 @@ def run(
 
 async def first_answer(broker: Secured, message: bytes) -> Any:
     """Return what a first message is answered; None if its connection is closed."""
-    client = await RawClient.connect((HOST, broker.secured_port))
+    client = await RawClient.connect((HOST, broker.ports["TICKETS"]))
     try:
         await shake_hands(client, "GSSAPI")
         return await send_token(client, message)

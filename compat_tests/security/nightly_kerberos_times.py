@@ -115,7 +115,7 @@ except BaseException as error:
 def test_who_has_logged_in_goes_on_when_the_ticket_ends(
     kerberized: Secured, realm: kerberos.Realm
 ) -> None:
-    address = f"{HOST}:{kerberized.secured_port}"
+    address = f"{HOST}:{kerberized.ports['TICKETS']}"
     told = (address, new_topic_name(), str(LIFE_S + SKEW_S + 1))
     status, printed = with_a_short_ticket(realm, "-c", _BEYOND_THE_TICKET, *told)
     assert status == 0, printed

@@ -9,6 +9,7 @@ import pytest
 
 from compat_tests import tools_rust
 from compat_tests.conftest import new_topic_name
+from compat_tests.security.logins import TOKENS_OVER_TLS, logins
 from compat_tests.security.secured import MECHANISMS, PASSWORD
 from tests.support.ports import HOST
 from tests.support.tls_files import authority, client_certificate, write
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from compat_tests.security.listeners import Guarded
+    from compat_tests.security.logins import Login
 
 pytestmark = [
     pytest.mark.long,
@@ -71,6 +73,27 @@ def with_login(
         sasl_username="alice",
         sasl_password=password,
     )
+
+
+def with_token(broker: Guarded, login: Login, seconds: int = _LET_IN_S) -> str:
+    return run(
+        broker,
+        "TLSTOKENS" if login.ca else "TOKENS",
+        seconds,
+        security_protocol=login.protocol.lower(),
+        ssl_ca_location=login.ca,
+        sasl_mechanism=login.mechanism,
+        sasl_oauthbearer_config=login.token,
+    )
+
+
+@pytest.mark.parametrize("way", ["OAUTHBEARER", TOKENS_OVER_TLS])
+def test_a_token_lets_it_in_until_it_has_expired(guarded: tuple[Guarded, Path], way: str) -> None:
+    right, wrong = logins(*guarded, way)
+    assert with_token(guarded[0], right) == "read 0\n"
+    told = with_token(guarded[0], wrong, _REFUSED_S)
+    assert told.startswith("refused"), told
+    assert '{"status":"invalid_token"}' in told
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)

@@ -2,13 +2,15 @@
 //!
 //! Arguments: a topic, seconds, then librdkafka's settings as `name=value`. It prints `read` and
 //! the record's offset, or `refused` and librdkafka's reason, when one is told or the time is over.
+//! With OAUTHBEARER `sasl.oauthbearer.config` is the token.
 
+use std::error::Error;
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use rdkafka::client::ClientContext;
+use rdkafka::client::{ClientContext, OAuthToken};
 use rdkafka::config::ClientConfig;
-use rdkafka::consumer::{BaseConsumer, Consumer};
+use rdkafka::consumer::{BaseConsumer, Consumer, ConsumerContext};
 use rdkafka::error::KafkaError;
 use rdkafka::message::Message;
 use rdkafka::producer::{BaseProducer, BaseRecord, DeliveryResult, Producer, ProducerContext};
@@ -16,6 +18,8 @@ use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
 use rdkafka::types::RDKafkaErrorCode;
 
 const POLL: Duration = Duration::from_millis(50);
+// What librdkafka is told of a token; what the broker is told stands in the token.
+const TOKEN_LIVES: Duration = Duration::from_secs(300);
 
 /// Keeps what the client is told first that ends it: a refusal, or the record's place.
 #[derive(Clone, Default)]
@@ -31,6 +35,8 @@ impl Told {
 }
 
 impl ClientContext for Told {
+    const ENABLE_REFRESH_OAUTH_TOKEN: bool = true;
+
     fn error(&self, error: KafkaError, reason: &str) {
         let code = error.rdkafka_error_code();
         if matches!(
@@ -40,7 +46,18 @@ impl ClientContext for Told {
             self.refuse(format!("{error}: {reason}"));
         }
     }
+
+    fn generate_oauth_token(&self, token: Option<&str>) -> Result<OAuthToken, Box<dyn Error>> {
+        let end = SystemTime::now().duration_since(UNIX_EPOCH)? + TOKEN_LIVES;
+        Ok(OAuthToken {
+            token: token.ok_or("no token")?.to_owned(),
+            principal_name: "alice".to_owned(),
+            lifetime_ms: end.as_millis().try_into()?,
+        })
+    }
 }
+
+impl ConsumerContext for Told {}
 
 impl ProducerContext for Told {
     type DeliveryOpaque = ();
@@ -99,11 +116,11 @@ fn read_at(
     offset: i64,
     end: Instant,
 ) -> Result<i64, String> {
-    let consumer: BaseConsumer = config
+    let consumer: BaseConsumer<Told> = config
         .clone()
         .set("group.id", topic)
         .set("enable.auto.commit", "false")
-        .create()
+        .create_with_context(Told::default())
         .map_err(|error| error.to_string())?;
     let mut place = TopicPartitionList::new();
     place
