@@ -219,7 +219,7 @@ class DataFile(CachedFile):
         self._is_reserved = False
 
     def is_resident(self, position: int, length: int = 1) -> bool:
-        """Return whether a range's first and last byte are in the page cache; never blocks (8 us).
+        """Return whether a range's first and last byte are in the page cache; never blocks.
 
         What is just being read comes about in order, so that its last byte speaks for the rest.
         Where the file system cannot tell, the answer is True.

@@ -52,8 +52,8 @@ def _run_on_directories(options: argparse.Namespace) -> int:
         with _spark("restore", {}) as spark:
             return _restore(spark, options)
     if options.pipeline == "quality":
-        address = {"bootstrap.servers": options.bootstrap} if options.bootstrap else {}
-        look = settings_of(options, QualityJob, **({"kafka": address} if address else {}))
+        tables = {"kafka": {"bootstrap.servers": options.bootstrap}} if options.bootstrap else {}
+        look = settings_of(options, QualityJob, **tables)
         kafka = lag_settings(options.file or Path(), look)
         check_topics(look.path, look.topics)
         with _spark(look.name, look.spark) as spark:

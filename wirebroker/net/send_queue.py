@@ -46,7 +46,7 @@ _SEND_BYTES: Final = 256 << 10
 _TURN_BYTES: Final = 1 << 20
 # ... and little more than this (30 us) if another is ready.
 _SHORT_TURN_BYTES: Final = 128 << 10
-# A probe (8 us, in C 3) speaks for this much of a slice.
+# A probe (two reads of a byte) speaks for this much of a slice.
 _PROBED_BYTES: Final = 256 << 10
 # With less than this of a probed range left, the next one is probed too.
 _SHORTEST_SEND_BYTES: Final = 64 << 10
@@ -280,8 +280,7 @@ class SendQueue:
         left = item.position + item.length - position
         if left <= 0 or position - item.position >= _SHORTEST_SEND_BYTES:
             return False
-        may_lead = is_old(item.file, position)
-        self._is_led = self._is_led and may_lead
+        self._is_led = self._is_led and is_old(item.file, position)
         if not self._is_led or left < _SHORTEST_SEND_BYTES:
             try:
                 is_resident = item.file.is_resident(position, min(left, _PROBED_BYTES))
@@ -290,7 +289,7 @@ class SendQueue:
             if is_resident:
                 self._probed_end = position + _PROBED_BYTES
                 return False
-        self._is_led = may_lead
+        self._is_led = self._is_led or is_old(item.file, position)
         self._set_writing(False)
         self._is_warming = True
         count = min(left, _WARMED_BYTES)
