@@ -37,6 +37,14 @@ def _extensions(wanted: Wish) -> list[Any]:
                 "wirebroker.net._calls", ["wirebroker/net/_calls.c"], extra_compile_args=["-O2"]
             ),
         ]
+    if wanted.c and sys.platform == "linux":
+        extensions.append(
+            Extension(
+                "wirebroker.net._page_threads",
+                ["wirebroker/net/_page_threads.c"],
+                extra_compile_args=["-O2", "-pthread"],
+            )
+        )
     return extensions
 
 

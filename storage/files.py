@@ -29,10 +29,12 @@ from wirebroker.storage.system_calls import (
     OPENED,
     cool,
     free_and_total_bytes,
+    open_ahead,
     pread,
     preadv,
     pwrite,
     pwritev,
+    read_no_further,
     sync_data,
     sync_names,
     warm,
@@ -285,10 +287,28 @@ class DataFile(CachedFile):
     def warm(self, position: int, length: int) -> None:
         """Read a range into the page cache. Blocks: run it in a thread.
 
-        From then on the kernel reads ahead for such threads alone (system_calls.warm).
+        From then on the kernel reads ahead for such threads alone (system_calls.open_ahead).
         """
-        descriptor = self.descriptor or self._open()
-        warm(self.path, descriptor.number, position, length)
+        read_ahead(self.ahead() or self.held(), position, length)
+
+    def ahead(self, own: Descriptor | None = None) -> Descriptor | None:
+        """Return a descriptor for a thread that reads ahead in this file.
+
+        Args:
+            own: What this has returned before, for the same one.
+
+        Returns:
+            None if none is to be had: then the file's own will do.
+        """
+        if own is not None:
+            read_no_further(self.held().number)
+            return own
+        number = open_ahead(self.path, self.held().number)
+        return None if number is None else Descriptor(number)
+
+    def held(self) -> Descriptor:
+        """Return the file's descriptor, which stays open as long as the caller has it."""
+        return self.descriptor or self._open()
 
     def cool(self, position: int, length: int) -> None:
         """Tell the kernel that a range will not be read again soon."""
@@ -478,6 +498,11 @@ class Files:
     def modified_ms(self, path: str) -> int:
         """Return when a file was last written, in milliseconds since 1970."""
         return os.stat(path).st_mtime_ns // 1_000_000
+
+
+def read_ahead(descriptor: Descriptor, position: int, length: int) -> None:
+    """Read a range into the page cache by a descriptor that `ahead` has returned. Blocks."""
+    warm(descriptor.number, position, length)
 
 
 def _size_of(path: str) -> int:

@@ -36,7 +36,7 @@ FOLDER: Final[int] = getattr(os, "O_DIRECTORY", 0)
 _FLOCK: Final = struct.Struct("hhqqi4x")
 # Elsewhere files are sent to sockets alone.
 _sends_anywhere: Final = sys.platform == "linux"
-_WARMED_BYTES: Final = 128 << 10
+_WARMED_BYTES: Final = 64 << 10
 # A descriptor has one position, and threads share descriptors.
 _position: Final = threading.Lock()
 
@@ -91,36 +91,54 @@ def cool(descriptor: int, position: int, length: int) -> None:
         os.posix_fadvise(descriptor, position, length, os.POSIX_FADV_DONTNEED)
 
 
-def warm(path: str, descriptor: int, position: int, length: int) -> None:
-    """Have a range of a file in the page cache when this returns; blocks.
+def open_ahead(path: str, descriptor: int) -> int | None:
+    """Open a file once more, for a thread that reads ahead; by `descriptor` nobody does any more.
 
     Whoever meets a mark of the kernel's reading ahead asks for the next range, of 8 MiB on some
-    disks, which takes 3.5 ms: that shall be the caller's thread. So it reads by a descriptor of its
-    own, and by the given one the kernel reads nothing ahead any more. A file that has no name any
-    more, or another, or for which no descriptor is left, is read by the given one all the same.
+    disks, which takes 3.5 ms: that shall be the thread.
+
+    Returns:
+        None if files are not read that way here, if this one has no name any more, or another, or
+        if no descriptor is left.
     """
-    end = position + length
+    if not _sends_anywhere:
+        return None
+    read_no_further(descriptor)
+    with suppress(OSError):
+        return os.open(path, os.O_RDONLY | OPENED)
+    return None
+
+
+def read_no_further(descriptor: int) -> None:
+    """Have the kernel read what is asked for by a descriptor, and nothing ahead, where it can."""
     if _sends_anywhere:
         os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_RANDOM)
-        with suppress(OSError):
-            _read_uncopied(path, position, end)
-            return
-    while position < end and (data := pread(descriptor, _WARMED_BYTES, position)):
-        position += len(data)
 
 
-def _read_uncopied(path: str, position: int, end: int) -> None:
-    """Wait until a range is in memory, or until the file ends."""
-    own = os.open(path, os.O_RDONLY | OPENED)
+def warm(descriptor: int, position: int, length: int) -> None:
+    """Have a range of a file in the page cache when this returns; blocks.
+
+    In calls of 64 KiB: some kernels are not preempted in one, and whoever was woken on the same
+    core waits for its end.
+    """
+    end = position + length
     try:
-        null = os.open(os.devnull, os.O_WRONLY | OPENED)
-        try:
-            while position < end and (sent := os.sendfile(null, own, position, end - position)):
-                position += sent
-        finally:
-            os.close(null)
+        nowhere = os.open(os.devnull, os.O_WRONLY | OPENED) if _sends_anywhere else None
+    except OSError:  # no descriptor is left
+        nowhere = None
+    try:
+        while position < end:
+            count = min(_WARMED_BYTES, end - position)
+            if nowhere is None:
+                count = len(pread(descriptor, count, position))
+            else:
+                count = os.sendfile(nowhere, descriptor, position, count)
+            if not count:
+                return
+            position += count
     finally:
-        os.close(own)
+        if nowhere is not None:
+            os.close(nowhere)
 
 
 def sync_names(path: str) -> None:

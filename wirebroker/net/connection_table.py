@@ -23,6 +23,7 @@ from wirebroker.net.connection import Connection
 from wirebroker.net.connection_quotas import ConnectionQuotas
 from wirebroker.net.memory_budget import MemoryBudget
 from wirebroker.net.old_pages import OldPages
+from wirebroker.net.page_work import PageWork
 from wirebroker.net.receive_area import ReceiveArea
 from wirebroker.net.transport import socket_transport
 from wirebroker.session import Session
@@ -110,7 +111,7 @@ class ConnectionTable:
         self.sockets: Sockets = getattr(loop, "poller", loop)
         self.area = ReceiveArea()
         self.budget = MemoryBudget(settings.memory_budget_bytes, schedule=loop.call_soon)
-        self.old_pages = OldPages()
+        self.old_pages = OldPages(PageWork(self.sockets))
         self.clock = clock
         self.dispatch = dispatch
         self.on_disk_failure = on_disk_failure
@@ -315,6 +316,7 @@ class ConnectionTable:
         """Close all at once, answered or not."""
         for connection in list(self._connections):
             connection.close()
+        self.old_pages.work.close()
         for timer in (self._idle_timer, self._deadline_timer):
             if timer is not None:
                 timer.cancel()

@@ -13,22 +13,17 @@ Source: Kafka has no such thing; posix_fadvise(2), POSIX_FADV_DONTNEED.
 
 from __future__ import annotations
 
-import logging
 import weakref
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Final
 
+from wirebroker.net.page_work import PageWork
 from wirebroker.storage.files import FAR_BYTES
-from wirebroker.threads import Work, begin_in_thread
 
 if TYPE_CHECKING:
-    import asyncio
-
     from wirebroker.storage.files import DataFile
 
     Key = tuple[weakref.ref[DataFile], int]
-
-logger = logging.getLogger("wirebroker.net")
 
 CHUNK_BYTES: Final = 1 << 20
 # So much of what readers have passed stays for those who follow them.
@@ -44,17 +39,19 @@ def is_old(file: DataFile, position: int) -> bool:
 
 
 class OldPages:
-    """The chunks of old data that are in memory because of readers."""
+    """The chunks of old data that are in memory because of readers.
 
-    __slots__ = ("_cooling", "_passed")
+    Attributes:
+        work: Whom to ask for pages, to come and to go.
+    """
 
-    # _cooling is None, or a job runs.
+    __slots__ = ("_passed", "work")
 
-    def __init__(self) -> None:
+    def __init__(self, work: PageWork | None = None) -> None:
+        self.work = work or PageWork()
         # In the order in which a first reader has passed them. A file that is deleted must not be
         # held open.
         self._passed: OrderedDict[Key, None] = OrderedDict()
-        self._cooling: asyncio.Future[None] | None = None
 
     def sent(self, file: DataFile, position: int, length: int) -> None:
         """Note that a reader has passed a range; gives back what was passed long before."""
@@ -66,38 +63,9 @@ class OldPages:
         reference = weakref.ref(file)
         for chunk in range(first, last):
             self._passed[reference, chunk] = None
-        if len(self._passed) > KEPT_CHUNKS:
-            self._cool()
-
-    def _cool(self) -> None:
-        """Have a thread give back what is too much, one at a time; a megabyte takes 50 us."""
-        if self._cooling is not None:
-            return
-        oldest: list[tuple[DataFile, int]] = []
         while len(self._passed) > KEPT_CHUNKS:
-            (reference, chunk), _ = self._passed.popitem(last=False)
-            file = reference()
-            if file is not None:
-                oldest.append((file, chunk * CHUNK_BYTES))
-        self._cooling = begin_in_thread(Work.UPKEEP, _give_back, oldest)
-        self._cooling.add_done_callback(self._on_cooled)
-
-    def _on_cooled(self, cooling: asyncio.Future[None]) -> None:
-        self._cooling = None
-        error = cooling.exception()
-        if error is not None:
-            logger.error("pages cannot be given back", exc_info=error)
-        if len(self._passed) > KEPT_CHUNKS:
-            self._cool()
-
-
-def _give_back(chunks: list[tuple[DataFile, int]]) -> None:
-    for file, position in chunks:
-        start = max(0, position - _OVERLAP_BYTES)
-        try:
-            file.cool(start, position + CHUNK_BYTES - start)
-        except FileNotFoundError:
-            logger.debug("%s is gone", file.path)  # retention was quicker
-        except OSError as error:
-            # It is advice: who reads or writes the file will meet what is wrong with it.
-            logger.warning("pages of %s are not given back: %s", file.path, error)
+            (passed, chunk), _ = self._passed.popitem(last=False)
+            oldest = passed()
+            if oldest is not None:
+                start = max(0, chunk * CHUNK_BYTES - _OVERLAP_BYTES)
+                self.work.give_back(oldest, start, (chunk + 1) * CHUNK_BYTES - start)

@@ -24,10 +24,8 @@ from wirebroker.net.joined_pieces import MOST_JOINED_BYTES, joined
 from wirebroker.net.old_pages import is_old
 from wirebroker.net.poller import Poller
 from wirebroker.net.slice_error import SliceError
-from wirebroker.threads import Work, begin_in_thread
 
 if TYPE_CHECKING:
-    import asyncio
     from collections.abc import Callable, Sequence
 
     from wirebroker.net.old_pages import OldPages
@@ -182,6 +180,7 @@ class SendQueue:
     def close(self) -> None:
         """Drop what is unsent and leave the loop; the socket itself is the owner's."""
         self._is_closed = True
+        self._old_pages.work.leave(self)
         self._items = self._held = None
         self.unsent_bytes = 0
         self._set_writing(False)
@@ -293,15 +292,14 @@ class SendQueue:
         self._set_writing(False)
         self._is_warming = True
         count = min(left, _WARMED_BYTES)
-        warming = begin_in_thread(Work.WARMING, item.file.warm, position, count)
         # If the kernel drops the pages again at once, the loop pays this once.
         self._probed_end = position + count
-        warming.add_done_callback(partial(self._on_warmed, item.file))
+        then = partial(self._on_warmed, item.file)
+        self._old_pages.work.bring(self, item.file, position, count, then)
         return True
 
-    def _on_warmed(self, file: DataFile, warming: asyncio.Future[None]) -> None:
+    def _on_warmed(self, file: DataFile, error: BaseException | None) -> None:
         self._is_warming = False
-        error = warming.exception()
         if self._is_closed:
             return
         if error is not None:
