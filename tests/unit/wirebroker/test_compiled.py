@@ -33,8 +33,8 @@ def test_each_module_of_the_hot_path_is_compiled_in_the_compiled_tree_alone(name
 
 
 def test_what_is_written_in_c_is_there_in_the_compiled_tree_alone():
-    for name in ("wirebroker.codecs._hot", "wirebroker.net._calls"):
-        assert (importlib.util.find_spec(name) is not None) is _IS_COMPILED
+    for name in ("codecs._hot", "net._calls", "net._page_threads"):
+        assert (importlib.util.find_spec(f"wirebroker.{name}") is not None) is _IS_COMPILED
     for function in (
         socket_calls.receive,
         socket_calls.send,

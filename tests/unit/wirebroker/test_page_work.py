@@ -194,9 +194,9 @@ async def test_one_that_fails_leaves_the_others_theirs(module, file):
     await until_idle()
 
 
-@pytest.mark.skipif(page_work._page_threads is None, reason="not compiled")
 def test_threads_without_the_interpreter_check_what_they_are_told(file):
-    made: Any = page_work._page_threads.PageThreads
+    made = pytest.importorskip("wirebroker.net._page_threads").PageThreads
+    wrong: tuple[Any, ...]
     for wrong in ((), ("1",), (1, 2)):
         with pytest.raises(TypeError):
             made(*wrong)
