@@ -149,7 +149,7 @@ async def test_what_has_no_name_any_more_comes_as_well(module, file, tmp_path):
 async def test_what_cannot_be_read_is_told(module, tmp_path):
     async with begun(module) as work:
         (tmp_path / "folder").mkdir()
-        folder = Folder(f"{tmp_path}/folder")
+        folder: Any = Folder(f"{tmp_path}/folder")
         error = await bring(work, "a", folder, 0, MIB)
         assert isinstance(error, OSError)
         assert error.errno in {errno.EISDIR, errno.EINVAL}
