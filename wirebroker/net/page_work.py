@@ -25,14 +25,10 @@ from typing import TYPE_CHECKING, Final
 from wirebroker.storage.files import read_ahead
 from wirebroker.threads import Work, begin_in_thread
 
-try:
-    from wirebroker.net import _page_threads
-except ImportError:  # not compiled, or not on Linux
-    _page_threads = None  # type: ignore[assignment]
-
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from wirebroker.net._page_threads import PageThreads
     from wirebroker.net.poller import Sockets
     from wirebroker.storage.descriptors import Descriptor
     from wirebroker.storage.files import DataFile
@@ -44,7 +40,18 @@ logger = logging.getLogger("wirebroker.net")
 # More than so many readers begin anew each time.
 _MOST_READERS: Final = 64
 # One gives pages back: in order, and never in many places at once.
-_THREADS: Final = {Work.WARMING: Work.WARMING.most_threads, Work.UPKEEP: 1}
+_MOST_THREADS: Final = {Work.WARMING: Work.WARMING.most_threads, Work.UPKEEP: 1}
+
+
+def _threads_type() -> type[PageThreads] | None:
+    try:
+        from wirebroker.net._page_threads import PageThreads  # noqa: PLC0415 - if it is compiled
+    except ImportError:
+        return None
+    return PageThreads
+
+
+_new_threads: Final = _threads_type()
 
 
 class PageWork:
@@ -54,8 +61,8 @@ class PageWork:
 
     def __init__(self, sockets: Sockets | None = None) -> None:
         """Begin nothing yet; without `sockets` the interpreter's threads do everything."""
-        self._sockets = None if _page_threads is None else sockets
-        self._threads: dict[Work, _page_threads.PageThreads] = {}
+        self._sockets = sockets if _new_threads is not None else None
+        self._threads: dict[Work, PageThreads] = {}
         # What is called when a job of theirs has ended, by its number.
         self._then: dict[int, Then] = {}
         self._next_number = 0
@@ -144,12 +151,13 @@ class PageWork:
         self._then[number] = then
         return True
 
-    def _begin_threads(self, work: Work, sockets: Sockets) -> _page_threads.PageThreads:
-        threads = self._threads[work] = _page_threads.PageThreads(_THREADS[work])
+    def _begin_threads(self, work: Work, sockets: Sockets) -> PageThreads:
+        assert _new_threads is not None, "there are sockets only if there are such threads"
+        threads = self._threads[work] = _new_threads(_MOST_THREADS[work])
         sockets.add_reader(threads.fileno(), partial(self._on_done, threads))
         return threads
 
-    def _on_done(self, threads: _page_threads.PageThreads) -> None:
+    def _on_done(self, threads: PageThreads) -> None:
         loop = asyncio.get_running_loop()
         for number, error in threads.take():
             fault = OSError(error, os.strerror(error)) if error else None
