@@ -34,7 +34,7 @@ class Copied(NamedTuple):
 def measure(checkout: Path | None, pairs: int, *, records: int = 1_000_000) -> list[Figure]:
     """Copy in turns; the first copy of each kind is not counted."""
     found: dict[str, list[Copied]] = {OURS: [], THEIRS: []}
-    settings = {"file.delete.delay.ms": "1000"}
+    settings = {"log.segment.delete.delay.ms": "1000"}
     with trio(OURS, checkout, settings) as ours, trio(THEIRS, None, settings) as theirs:
         for nodes in (ours, theirs):
             _fill(nodes, records)
