@@ -116,7 +116,7 @@ def measure(
 ) -> list[Figure]:
     """Take pairs of runs of each load."""
     found: list[Figure] = []
-    settings = {"file.delete.delay.ms": "1000"}
+    settings = {"log.segment.delete.delay.ms": "1000"}
     with trio(OURS, checkout, settings) as ours, trio(THEIRS, None, settings) as theirs:
         for case in cases(seconds):
             runs = measure_pairs(
