@@ -170,7 +170,7 @@ STEPS = (
             "--long",
         ),
         12,
-        "logins by Kerberos at a real KDC and by signed tokens; tokens that go between brokers",
+        "every client by Kerberos at a real KDC; signed tokens, and tokens that go between brokers",
     ),
     Step(
         "tls",
