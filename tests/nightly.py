@@ -169,7 +169,7 @@ STEPS = (
             "compat_tests/security/nightly_tokens.py",
             "--long",
         ),
-        12,
+        6,
         "every client by Kerberos at a real KDC; signed tokens, and tokens that go between brokers",
     ),
     Step(

@@ -1,4 +1,4 @@
-"""Clients that come to a broker with tickets: who writes, and who is let in nowhere.
+"""Clients that come to a broker with tickets.
 
 librdkafka is kcat's and rust-rdkafka's here: confluent-kafka's wheel is built without GSSAPI.
 kafkajs has no GSSAPI: it takes native code, which its maintainers leave to plugins of others

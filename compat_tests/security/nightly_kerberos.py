@@ -1,4 +1,7 @@
-"""Stock clients log in by GSSAPI to both brokers, in a realm of the test's own."""
+"""Stock clients log in by GSSAPI to both brokers, in a realm of the test's own.
+
+Which ones, and which can't: kerberos_clients.py.
+"""
 
 from __future__ import annotations
 
