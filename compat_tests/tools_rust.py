@@ -2,20 +2,21 @@
 
 Rust is in no registry that an ordinary user's Python reaches, so a machine without it goes without
 this client. The build compiles librdkafka too: a C compiler and make are needed, and a minute; with
-TLS also OpenSSL's headers, which pkg-config finds.
+TLS also OpenSSL's headers, which pkg-config finds. What Kerberos needs beside is Debian's.
 """
 
 from __future__ import annotations
 
 import shutil
 import subprocess
-from functools import cache, partial
+from functools import cache
 from typing import TYPE_CHECKING
 
 from compat_tests.tools_go import sources_hash
 from tests.support import tools
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
 _PROJECTS = tools.PROJECT / "compat_tests"
@@ -49,13 +50,40 @@ def secured_command() -> list[str]:
     return [str(_built(_SECURED, "secured"))]
 
 
-def _built(project: Path, name: str) -> Path:
-    build = partial(_build, project, name)
-    return tools._installed(f"rust-{name}-{sources_hash(project)}", build) / name
+@cache
+def kerberos_command() -> list[str]:
+    """Return the command of the same client with GSSAPI, by Cyrus' library; build it likewise."""
+    libraries, headers = _sasl()
+    environment = {
+        "SASL2_LIB_DIR": str(libraries),
+        "SASL2_INCLUDE_DIR": str(headers),
+        "CFLAGS": f"-I{headers}",
+        "LDFLAGS": f"-L{libraries}",
+    }
+    return [str(_built(_SECURED, "secured", "kerberos", environment))]
 
 
-def _build(project: Path, name: str, folder: Path) -> None:
-    target = tools.TOOLS / "rust-target"
+def kerberos_environment() -> dict[str, str]:
+    """Return what that one needs in its environment."""
+    return {"LD_LIBRARY_PATH": str(_sasl()[0])}
+
+
+def _sasl() -> tuple[Path, Path]:
+    """Return the folders of Cyrus' library and of its headers."""
+    folder = tools.debian_packages("sasl", ("libsasl2-2", "libsasl2-dev")) / "usr"
+    return next(folder.glob("lib/*/libsasl2.so")).parent, folder / "include"
+
+
+def _built(
+    project: Path, name: str, features: str = "", environment: Mapping[str, str] | None = None
+) -> Path:
+    kind = f"{name}-{features}".rstrip("-")
+    target = tools.TOOLS / f"rust-target-{features}".rstrip("-")
     build = ["cargo", "build", "--locked", "--quiet", "--target-dir", str(target)]
-    tools._run(build, directory=project)
-    shutil.copy(target / "debug" / name, folder)
+    build += ["--features", features]
+
+    def install(folder: Path) -> None:
+        tools._run(build, environment, directory=project)
+        shutil.copy(target / "debug" / name, folder)
+
+    return tools._installed(f"rust-{kind}-{sources_hash(project)}", install) / name

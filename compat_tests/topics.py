@@ -5,6 +5,7 @@ from __future__ import annotations
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from compat_tests.clients.message import WAIT_S
+from compat_tests.conftest import new_topic_name
 from tests.support.waiting import eventually
 
 # For records with timestamps of years ago: 30 s after its start a broker looks for what is too old.
@@ -25,6 +26,13 @@ def create(
     admin = AdminClient({"bootstrap.servers": bootstrap})
     admin.create_topics([new], request_timeout=WAIT_S)[topic].result()
     eventually(lambda: topic in names(admin))
+
+
+def create_new(bootstrap: str) -> str:
+    """Create a topic of one partition whose name nobody else has; return it."""
+    topic = new_topic_name()
+    create(bootstrap, topic, partitions=1)
+    return topic
 
 
 def delete(bootstrap: str, topic: str) -> None:

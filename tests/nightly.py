@@ -169,8 +169,8 @@ STEPS = (
             "compat_tests/security/nightly_tokens.py",
             "--long",
         ),
-        12,
-        "logins by Kerberos at a real KDC and by signed tokens; tokens that go between brokers",
+        6,
+        "every client by Kerberos at a real KDC; signed tokens, and tokens that go between brokers",
     ),
     Step(
         "tls",

@@ -61,6 +61,7 @@ def kerberos_broker(kind: str, realm: kerberos.Realm, folder: Path) -> Iterator[
     key = line(realm.folder / f"{SERVICE.replace('/', '_')}.keytab", SERVICE)
     settings = {
         **tls_configs(folder),
+        "group.min.session.timeout.ms": "1000",  # of Kafka Streams' members
         "listener.security.protocol.map": protocol_map(PROTOCOLS),
         "sasl.enabled.mechanisms": "GSSAPI",
         "sasl.kerberos.service.name": "kafka",
@@ -89,16 +90,23 @@ def keytab_of(realm: kerberos.Realm, principal: str) -> Path:
     return realm.folder / f"{principal.replace('/', '_')}.keytab"
 
 
-def run(
-    realm: kerberos.Realm, principal: str, *arguments: str, config: Path | None = None
-) -> tuple[int, str]:
-    """Run Python with a principal's key; return its status and what it printed."""
-    environment = {
+def environment_of(
+    realm: kerberos.Realm, principal: str, config: Path | None = None
+) -> dict[str, str]:
+    """Return the environment of a process with a principal's key."""
+    return {
         **os.environ,
         **realm.environment(config),
         "KRB5_CLIENT_KTNAME": str(keytab_of(realm, principal)),
         "KRB5CCNAME": "MEMORY:",
     }
+
+
+def run(
+    realm: kerberos.Realm, principal: str, *arguments: str, config: Path | None = None
+) -> tuple[int, str]:
+    """Run Python with a principal's key; return its status and what it printed."""
+    environment = environment_of(realm, principal, config)
     command = [sys.executable, *arguments]
     done = subprocess.run(
         command, env=environment, capture_output=True, text=True, timeout=90, check=False

@@ -1,23 +1,18 @@
 """Stock clients log in by GSSAPI to both brokers, in a realm of the test's own.
 
-librdkafka is kcat's here: confluent-kafka's wheel is built without GSSAPI.
+Which ones, and which can't: kerberos_clients.py.
 """
 
 from __future__ import annotations
 
 import asyncio
 import dataclasses
-import os
-import subprocess
-from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from compat_tests import topics
-from compat_tests.clients import java
 from compat_tests.conftest import new_topic_name
 from compat_tests.security.kerberos_broker import (
     MODULE,
@@ -29,20 +24,27 @@ from compat_tests.security.kerberos_broker import (
     line,
     run,
 )
+from compat_tests.security.kerberos_clients import (
+    CLIENTS,
+    KAFKA_PYTHON,
+    MARKS,
+    Visit,
+    java_in_realm,
+    settings_text,
+)
 from compat_tests.security.listeners import stored
-from tests.support import kerberos, tools
+from compat_tests.security.streams import count_words
+from tests.support import kerberos
 from tests.support.ports import HOST
 from tests.support.tls_files import OURS, authority, write
 from wirebroker.codecs.errors import ErrorCode
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from compat_tests.security.kerberos_broker import Secured
 
 pytestmark = pytest.mark.long
-
-_SASL_PACKAGES = ("libsasl2-modules-gssapi-mit",)  # of kcat's librdkafka, which has none
 
 
 @pytest.fixture(scope="module")
@@ -58,47 +60,12 @@ def realm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[kerberos.Realm]:
         yield running
 
 
-# In processes of their own: what they import may only be built for this test.
-_KAFKA_PYTHON = """
-import sys, kafka
-address, topic, service, ca = sys.argv[1:]
-producer = kafka.KafkaProducer(
-    bootstrap_servers=address, security_protocol="SASL_SSL" if ca else "SASL_PLAINTEXT",
-    sasl_mechanism="GSSAPI", sasl_kerberos_service_name=service, ssl_cafile=ca or None,
-    bootstrap_timeout_ms=5000)
-print("offset", producer.send(topic, b"one").get(timeout=30).offset)
-"""
-_AIOKAFKA = """
-import asyncio, ssl, sys, aiokafka
-async def write(address, topic, service, ca):
-    producer = aiokafka.AIOKafkaProducer(
-        bootstrap_servers=address, security_protocol="SASL_SSL" if ca else "SASL_PLAINTEXT",
-        sasl_mechanism="GSSAPI", sasl_kerberos_service_name=service,
-        ssl_context=ssl.create_default_context(cafile=ca) if ca else None)
-    try:
-        await producer.start()
-        print("offset", (await producer.send_and_wait(topic, b"one")).offset)
-    finally:
-        await producer.stop()
-asyncio.run(asyncio.wait_for(write(*sys.argv[1:]), 30))
-"""
-
-
 def kafka_python(
     broker: Secured, realm: kerberos.Realm, principal: str, service: str = "kafka"
 ) -> tuple[int, str]:
     """Have kafka-python write; return its status and what it printed."""
     address = f"{HOST}:{broker.ports['TICKETS']}"
-    return run(realm, principal, "-c", _KAFKA_PYTHON, address, new_topic_name(), service, "")
-
-
-def settings_text(jaas: str, ca: str, service: str = "kafka") -> str:
-    """Return settings of Java's client and of our own verbs; over TLS if `ca` is not empty."""
-    lines = [f"security.protocol=SASL_{'SSL' if ca else 'PLAINTEXT'}", "sasl.mechanism=GSSAPI"]
-    lines += [f"sasl.kerberos.service.name={service}", f"sasl.jaas.config={jaas}"]
-    if ca:
-        lines += ["ssl.truststore.type=PEM", f"ssl.truststore.location={ca}"]
-    return "\n".join([*lines, ""])
+    return run(realm, principal, "-c", KAFKA_PYTHON, address, new_topic_name(), service, "")
 
 
 def java_config(realm: kerberos.Realm, principal: str, folder: Path, ca: str = "") -> str:
@@ -114,111 +81,52 @@ def ca_of(listener: str, folder: Path, name: str = OURS) -> str:
     return write(folder, f"{name}.pem", authority(name).certificate)
 
 
-@dataclass(frozen=True)
-class Visit:
-    """Who comes to a broker.
-
-    Attributes:
-        principal: Of whom there is a keytab.
-        ca: A PEM file, if the connection is by TLS; else empty.
-        folder: For the client's settings.
-        service: For which it asks a ticket.
-    """
-
-    realm: kerberos.Realm
-    principal: str
-    address: str
-    topic: str
-    ca: str
-    folder: Path
-    service: str = "kafka"
-
-
-def _by_python(program: str, visit: Visit) -> tuple[int, str]:
-    asked = (visit.address, visit.topic, visit.service, visit.ca)
-    return run(visit.realm, visit.principal, "-c", program, *asked)
-
-
-def _by_kcat(visit: Visit) -> tuple[int, str]:
-    cache = visit.folder / "nobody"
-    if visit.principal != "outdated":  # as that one kinit gets no ticket
-        cache = visit.realm.kinit(visit.principal, keytab_of(visit.realm, visit.principal))
-    plugins = next(tools.debian_packages("sasl-gssapi", _SASL_PACKAGES).glob("usr/lib/*/sasl2"))
-    told = {
-        "security.protocol": f"SASL_{'SSL' if visit.ca else 'PLAINTEXT'}",
-        "sasl.mechanism": "GSSAPI",
-        "sasl.kerberos.kinit.cmd": "true",
-        "sasl.kerberos.service.name": visit.service,
-        "message.timeout.ms": "5000",
-        **({"ssl.ca.location": visit.ca} if visit.ca else {}),
-    }
-    flags = [flag for name, value in told.items() for flag in ("-X", f"{name}={value}")]
-    done = subprocess.run(
-        [*tools.kcat_command(), "-b", visit.address, "-P", "-t", visit.topic, *flags],
-        env={
-            **os.environ,
-            **visit.realm.environment(),
-            "KRB5CCNAME": str(cache),
-            "SASL_PATH": str(plugins),
-        },
-        input="one\n",
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=90,
-        check=False,
-    )
-    return done.returncode, done.stdout
-
-
-def _by_java(visit: Visit) -> tuple[int, str]:
-    # Java's client asks for the ticket of the name that an address has.
-    names = visit.folder / "hosts"
-    names.write_text(f"{HOST} {HOST}\n")
-    options = f"-Djava.security.krb5.conf={visit.realm.config} -Djdk.net.hosts.file={names}"
-    key = line(keytab_of(visit.realm, visit.principal), visit.principal)
-    settings = f"max.block.ms=10000\n{settings_text(key, visit.ca, visit.service)}"
-    file = write(visit.folder, "client.properties", settings)
-    asked = [*("--topic", visit.topic, "--num-records", "1", "--record-size", "3")]
-    asked += ["--throughput", "-1", "--command-config", file]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("JAVA_TOOL_OPTIONS", options)
-        status, printed = java.attempt(visit.address, java.PRODUCER_PERFORMANCE, *asked)
-    # It ends with 0 when its record could not be written, too.
-    return status or int("Exception" in printed), printed
-
-
-CLIENTS: dict[str, Callable[[Visit], tuple[int, str]]] = {
-    "kafka-python": partial(_by_python, _KAFKA_PYTHON),
-    "aiokafka": partial(_by_python, _AIOKAFKA),
-    "kcat": _by_kcat,
-    "java": _by_java,
-}
-
-
 @pytest.mark.parametrize("listener", PROTOCOLS)
 @pytest.mark.parametrize(
-    "client",
-    [pytest.param(each, marks=pytest.mark.java if each == "java" else ()) for each in CLIENTS],
+    "client", [pytest.param(each, marks=MARKS.get(each, ())) for each in CLIENTS]
 )
 def test_who_has_a_ticket_writes_and_nobody_else(
     kerberized: Secured, realm: kerberos.Realm, tmp_path: Path, client: str, listener: str
 ) -> None:
-    topic = new_topic_name()
-    topics.create(kerberized.bootstrap, topic, partitions=1)
-    address = f"{HOST}:{kerberized.ports[listener]}"
-    right = Visit(realm, "alice", address, topic, ca_of(listener, tmp_path), tmp_path)
+    topic = topics.create_new(kerberized.bootstrap)
+    right, wrong = visits(kerberized, realm, tmp_path, listener, topic)
     status, printed = CLIENTS[client](right)
     assert (status, stored(kerberized, topic)) == (0, 1), printed
+    for each in wrong:
+        status, printed = CLIENTS[client](each)
+        assert (status != 0, stored(kerberized, topic)) == (True, 1), printed
+
+
+@pytest.mark.java
+@pytest.mark.parametrize("listener", PROTOCOLS)
+def test_kafka_streams_counts_with_a_ticket(
+    kerberized: Secured, realm: kerberos.Realm, tmp_path: Path, listener: str
+) -> None:
+    right, wrong = visits(kerberized, realm, tmp_path, listener)
+    with java_in_realm(right):
+        for each in wrong:
+            # Without a ticket it doesn't even start.
+            until = "LoginException" if each.principal == "outdated" else "AuthenticationException"
+            counted = count_words(
+                kerberized, each.address, each.as_properties(), tmp_path, until=until
+            )
+            assert counted == 0
+        assert count_words(kerberized, right.address, right.as_properties(), tmp_path)
+
+
+def visits(
+    broker: Secured, realm: kerberos.Realm, folder: Path, listener: str, topic: str = ""
+) -> tuple[Visit, list[Visit]]:
+    """Return one that is let in, and those that aren't: by their key, their ticket or their CA."""
+    address = f"{HOST}:{broker.ports[listener]}"
+    right = Visit(realm, "alice", address, topic, ca_of(listener, folder), folder)
     wrong = [
         dataclasses.replace(right, principal="outdated"),
         dataclasses.replace(right, service="other"),
     ]
     if right.ca:
-        wrong.append(dataclasses.replace(right, ca=ca_of(listener, tmp_path, "others")))
-    for each in wrong:
-        status, printed = CLIENTS[client](each)
-        assert (status != 0, stored(kerberized, topic)) == (True, 1), printed
+        wrong.append(dataclasses.replace(right, ca=ca_of(listener, folder, "others")))
+    return right, wrong
 
 
 @pytest.mark.parametrize("principal", ["alice", "bob/host.example.org"])

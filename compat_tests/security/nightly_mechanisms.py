@@ -23,7 +23,6 @@ import pytest
 
 from compat_tests import topics
 from compat_tests.clients import java, kcat
-from compat_tests.conftest import new_topic_name
 from compat_tests.security.listeners import stored
 from compat_tests.security.logins import OVER_TLS, logins
 from tests.support import java_start
@@ -165,8 +164,7 @@ def test_who_may_log_in_writes_and_nobody_else(
     guarded: tuple[Guarded, Path], client: str, way: str
 ) -> None:
     broker, folder = guarded
-    topic = new_topic_name()
-    topics.create(broker.bootstrap, topic, partitions=1)
+    topic = topics.create_new(broker.bootstrap)
     right, wrong = logins(broker, folder, way)
     CLIENTS[client](right, topic)
     assert stored(broker, topic) == 1

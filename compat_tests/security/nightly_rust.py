@@ -1,4 +1,7 @@
-"""rust-rdkafka at listeners with TLS and SASL: who is let in, who is told why not."""
+"""rust-rdkafka at listeners with TLS and SASL: who is let in, who is told why not.
+
+By Kerberos: nightly_kerberos.py.
+"""
 
 from __future__ import annotations
 

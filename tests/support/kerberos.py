@@ -51,17 +51,22 @@ def packages() -> Path:
     return tools.debian_packages("krb5", _PACKAGES)
 
 
+def headers() -> tuple[Path, Path]:
+    """Return the two folders with the headers of the library."""
+    folder = packages() / "usr" / "include"
+    return folder / "mit-krb5", folder
+
+
 @cache
 def python_path() -> str | None:
     """Return where `gssapi` is to be imported from; None if it is installed."""
     if importlib.util.find_spec("gssapi") is not None:
         packages()
         return None
-    folder = packages() / "usr"
     libraries = _libraries()
+    system, own = headers()
     flags = {
-        "GSSAPI_COMPILER_ARGS": f"-isystem {folder}/include/mit-krb5 -I{folder}/include "
-        "-DHAS_GSSAPI_EXT_H",
+        "GSSAPI_COMPILER_ARGS": f"-isystem {system} -I{own} -DHAS_GSSAPI_EXT_H",
         "GSSAPI_LINKER_ARGS": f"-L{libraries} -Wl,-rpath,{libraries} -lgssapi_krb5",
         "GSSAPI_KRB5CONFIG": "true",  # both are said above
     }

@@ -7,6 +7,7 @@ const { login, tls, run } = require("./told.cjs");
 function sasl() {
   const { mechanism, user: username, password, token } = login;
   if (!mechanism) return undefined;
+  if (mechanism === "GSSAPI") return { mechanism, authenticate: require("./tickets.cjs") };
   return mechanism === "OAUTHBEARER" ? { mechanism, token } : { mechanism, username, password };
 }
 

@@ -5,8 +5,12 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/jcmturner/gokrb5/v8/client"
+	"github.com/jcmturner/gokrb5/v8/config"
+	"github.com/jcmturner/gokrb5/v8/keytab"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/sasl"
+	"github.com/twmb/franz-go/pkg/sasl/kerberos"
 	"github.com/twmb/franz-go/pkg/sasl/oauth"
 	"github.com/twmb/franz-go/pkg/sasl/plain"
 	"github.com/twmb/franz-go/pkg/sasl/scram"
@@ -56,7 +60,25 @@ func mechanism(login told.Login) sasl.Mechanism {
 		return scram.Auth{User: login.User, Pass: login.Password}.AsSha256Mechanism()
 	case "SCRAM-SHA-512":
 		return scram.Auth{User: login.User, Pass: login.Password}.AsSha512Mechanism()
+	case "GSSAPI":
+		return tickets(login)
 	default:
 		return oauth.Auth{Token: login.Token}.AsMechanism()
 	}
+}
+
+func tickets(login told.Login) sasl.Mechanism {
+	realm, err := config.Load(login.Config)
+	if err != nil {
+		panic(err)
+	}
+	key, err := keytab.Load(login.Keytab)
+	if err != nil {
+		panic(err)
+	}
+	return kerberos.Auth{
+		Client:           client.NewWithKeytab(login.User, login.Realm, key, realm),
+		Service:          login.Service,
+		PersistAfterAuth: true, // one for all connections
+	}.AsMechanism()
 }

@@ -53,6 +53,14 @@ func config(login told.Login) *sarama.Config {
 	all.Net.SASL.Mechanism = sarama.SASLMechanism(login.Mechanism)
 	all.Net.SASL.User, all.Net.SASL.Password = login.User, login.Password
 	all.Net.SASL.TokenProvider = tokens(login.Token)
+	all.Net.SASL.GSSAPI = sarama.GSSAPIConfig{
+		AuthType:           sarama.KRB5_KEYTAB_AUTH,
+		KeyTabPath:         login.Keytab,
+		KerberosConfigPath: login.Config,
+		ServiceName:        login.Service,
+		Username:           login.User,
+		Realm:              login.Realm,
+	}
 	all.Net.SASL.SCRAMClientGeneratorFunc = func() sarama.SCRAMClient {
 		if login.Mechanism == "SCRAM-SHA-256" {
 			return &exchange{hash: scram.SHA256}

@@ -17,6 +17,7 @@ const Patience = 20 * time.Second
 type Login struct {
 	Address, Topic, Mechanism, User, Password, Token string
 	Ca, Own                                          string // PEM files; Own has key and certificate
+	Service, Realm, Keytab, Config                   string // of Kerberos; the last two are files
 }
 
 // Read returns the first argument.

@@ -1,0 +1,68 @@
+"""Kafka Streams at brokers of several listeners."""
+
+from __future__ import annotations
+
+import subprocess
+from typing import TYPE_CHECKING
+
+import confluent_kafka
+
+from compat_tests import topics
+from compat_tests.conftest import new_topic_name
+from compat_tests.security.listeners import stored
+from compat_tests.transactions import java_programs
+from tests.support.waiting import eventually
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from compat_tests.security.listeners import Guarded
+
+PATIENCE_S = 45.0
+
+
+def count_words(
+    broker: Guarded, address: str, settings: str, folder: Path, *, until: str = ""
+) -> int:
+    """Run Kafka Streams until it says something or has counted; return how many counts it wrote.
+
+    Args:
+        broker: Whose open listener has the topics made and filled.
+        address: Where it works.
+        settings: How it logs in there.
+        folder: For what it keeps.
+        until: What it says when it is refused; empty if it is let in.
+    """
+    topic = new_topic_name()
+    source, target, said = f"{topic}-lines", f"{topic}-counts", folder / "said"
+    for name in (source, target):
+        topics.create(broker.bootstrap, name, partitions=1)
+    producer = confluent_kafka.Producer({"bootstrap.servers": broker.bootstrap})
+    producer.produce(source, b"one two one")
+    assert producer.flush(30) == 0
+    file = folder / "streams.properties"
+    file.write_text(settings)
+    arguments = [address, topic, source, target, str(folder / "state"), str(file)]
+
+    def is_over() -> bool:
+        if until and until in said.read_text():
+            return True
+        assert application.poll() is None, said.read_text()
+        return not until and stored(broker, target) >= len("121")
+
+    with (
+        said.open("w") as output,
+        subprocess.Popen(
+            [*java_programs.words_command(), *arguments],
+            stdin=subprocess.PIPE,
+            stdout=output,
+            stderr=output,
+        ) as application,
+    ):
+        try:
+            eventually(is_over, timeout_s=PATIENCE_S)
+        except AssertionError:
+            raise AssertionError(said.read_text()[-2000:]) from None
+        finally:
+            application.kill()
+    return stored(broker, target)
