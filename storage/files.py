@@ -33,6 +33,7 @@ from wirebroker.storage.system_calls import (
     preadv,
     pwrite,
     pwritev,
+    read_ahead,
     sync_data,
     sync_names,
     warm,
@@ -289,6 +290,11 @@ class DataFile(CachedFile):
         """
         descriptor = self.descriptor or self._open()
         warm(self.path, descriptor.number, position, length)
+
+    def read_ahead(self, position: int, length: int) -> None:
+        """Tell the kernel that a range will be read soon; it is not waited for."""
+        descriptor = self.descriptor or self._open()
+        read_ahead(descriptor.number, position, length)
 
     def cool(self, position: int, length: int) -> None:
         """Tell the kernel that a range will not be read again soon."""
