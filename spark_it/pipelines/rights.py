@@ -162,7 +162,7 @@ def refusal_of(
 
 
 def _missing(target: Delivered) -> list[Right]:
-    wanted = {target.topic: ("read", "write")}
+    wanted: dict[str, tuple[str, ...]] = {target.topic: ("read", "write")}
     if target.dead_letters:
         wanted[target.dead_letters] = ("write",)
     # Below warnings librdkafka tells of its own queues, which nobody asked for.
