@@ -2,7 +2,7 @@
 
     python -m benchmarks.segments [--scale 0.05] [--sizes '1 KiB'] [--codecs none,lz4] [--pairs 3]
                                   [--ours CHECKOUT] [--output segments.svg]
-                                  [--folder FOLDER [--resume] [--minutes 10]]
+                                  [--folder FOLDER [--resume] [--minutes 10]] [--cold]
 
 20 million records of 100 B and 2 million of 1 KiB, times the scale, in 4 partitions of a broker of
 ours that runs; each read to its end by both in turns (A B, B A), all columns of the connector's.
@@ -11,7 +11,9 @@ the connector, which reads through it), each as the median of the pairs, and the
 largest memory of a worker, the median of the machine's load. Before them, what reading a record of
 each partition takes: the start of a read, which is in each of the others. --ours is a compiled
 checkout (`make compiled`): without it the workers have plain Python, and the first line says so.
---output draws the ratios (extra `bench`).
+Each read finds the topic in memory (else what one leaves there would be the other's: the broker
+gives pages of old data back to the kernel, and who reads next waits for the disk), or with --cold
+nothing of it. --output draws the ratios (extra `bench`).
 
 In pieces: --folder keeps the broker's directory and each pair of reads; with --resume the next run
 goes on with what is missing, in the middle of a case if need be. --minutes ends a run, with status
@@ -25,6 +27,7 @@ import contextlib
 import importlib
 import itertools
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -55,6 +58,7 @@ from benchmarks.spark_reads import (
 )
 from spark_it import session
 from tests.support.brokers import make_broker
+from wirebroker.inspect.read_only_files import ReadOnlyFiles
 
 if TYPE_CHECKING:
     import argparse
@@ -85,7 +89,7 @@ def main() -> int:
         kept = KeptReads(folder / "reads.jsonl")
         left = [each for each in (start, *wishes) if _missing(kept, each, options)]
         if left:
-            reading = Reading(folder, kept, Pace(options.minutes), stack)
+            reading = Reading(folder, kept, Pace(options.minutes), stack, is_cold=options.cold)
             left = [each for each in left if not reading.measure(each, options.pairs)]
     print("\n".join(_table(kept, start, [each for each in wishes if each not in left])))
     if left:
@@ -102,6 +106,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--folder", type=Path, help="keep topics and results here between runs")
     parser.add_argument("--resume", action="store_true", help="go on with what --folder has")
     parser.add_argument("--minutes", type=float, help="end before a run takes longer")
+    parser.add_argument("--cold", action="store_true", help="nothing of a topic is in memory")
     options = parser.parse_args()
     if options.folder is None and (options.resume or options.minutes is not None):
         parser.error("--resume and --minutes need --folder")
@@ -135,9 +140,13 @@ class Reading:
         kept: Where results go.
         pace: Says when it is time to end.
         stack: Ends both.
+        is_cold: Whether each read begins with nothing of its topic in memory; else all is.
     """
 
-    def __init__(self, folder: Path, kept: KeptReads, pace: Pace, stack: ExitStack) -> None:
+    def __init__(
+        self, folder: Path, kept: KeptReads, pace: Pace, stack: ExitStack, *, is_cold: bool
+    ) -> None:
+        self._is_cold = is_cold
         self._kept = kept
         self._pace = pace
         self._broker: Broker = make_broker("wirebroker", folder / "broker")
@@ -201,6 +210,7 @@ class Reading:
         table = self._table(kind, wish, most)
         assert ",".join(table.columns) == COLUMNS
         process = self._broker.process_id
+        self._set_pages(wish)
         cpu, broker_cpu = cpu_of_tree(spark_process()), cpu_seconds(process)
         begun = time.perf_counter()
         table.write.format("noop").mode("overwrite").save()
@@ -209,6 +219,19 @@ class Reading:
             cpu_of_tree(spark_process()) - cpu,
             cpu_seconds(process) - broker_cpu if kind == CONNECTOR else 0.0,
         )
+
+    def _set_pages(self, wish: ReadWish) -> None:
+        """Have all of a topic in memory, or nothing."""
+        if self._is_cold:
+            os.sync()  # what the disk hasn't cannot be given back
+        files = ReadOnlyFiles()
+        for path in self._broker.data_dir.glob(f"{wish.topic}-*/*.log"):
+            file = files.data(str(path))
+            if self._is_cold:
+                file.cool(0, file.size())
+            else:
+                file.warm(0, file.size())
+        files.close_all()
 
     def _table(self, kind: str, wish: ReadWish, most: int | None) -> DataFrame:
         """Return a topic as a table, or so many records of it."""

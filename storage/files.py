@@ -28,6 +28,7 @@ from wirebroker.storage.file_cache import CachedFile, FileCache
 from wirebroker.storage.system_calls import (
     OPENED,
     cool,
+    expect,
     free_and_total_bytes,
     open_ahead,
     pread,
@@ -289,7 +290,7 @@ class DataFile(CachedFile):
 
         From then on the kernel reads ahead for such threads alone (system_calls.open_ahead).
         """
-        read_ahead(self.ahead() or self.held(), position, length)
+        warm_by(self.ahead() or self.held(), position, length)
 
     def ahead(self, own: Descriptor | None = None) -> Descriptor | None:
         """Return a descriptor for a thread that reads ahead in this file.
@@ -310,10 +311,13 @@ class DataFile(CachedFile):
         """Return the file's descriptor, which stays open as long as the caller has it."""
         return self.descriptor or self._open()
 
+    def expect(self, position: int, length: int) -> None:
+        """Tell the kernel that a range will be read soon; it is not waited for."""
+        expect(self.held().number, position, length)
+
     def cool(self, position: int, length: int) -> None:
         """Tell the kernel that a range will not be read again soon."""
-        descriptor = self.descriptor or self._open()
-        cool(descriptor.number, position, length)
+        cool(self.held().number, position, length)
 
     def send_to(self, socket_fd: int, position: int, length: int) -> int:
         """Send a range to a socket without copying it through the process (sendfile).
@@ -500,7 +504,7 @@ class Files:
         return os.stat(path).st_mtime_ns // 1_000_000
 
 
-def read_ahead(descriptor: Descriptor, position: int, length: int) -> None:
+def warm_by(descriptor: Descriptor, position: int, length: int) -> None:
     """Read a range into the page cache by a descriptor that `ahead` has returned. Blocks."""
     warm(descriptor.number, position, length)
 

@@ -6,6 +6,7 @@
 | data alone to the disk | fdatasync | fsync | fsync |
 | a range leaves the page cache | posix_fadvise | stays | stays |
 | a range comes into it | sendfile to nowhere | is read | is read |
+| it is to come soon | posix_fadvise | nothing | nothing |
 | names to the disk | fsync of the folder | the same | left to the file system |
 | lock of a folder | POSIX record lock | the same | msvcrt's, of one byte |
 
@@ -89,6 +90,12 @@ def cool(descriptor: int, position: int, length: int) -> None:
     """Have a range leave the page cache, where a system can be asked for that."""
     if hasattr(os, "posix_fadvise"):
         os.posix_fadvise(descriptor, position, length, os.POSIX_FADV_DONTNEED)
+
+
+def expect(descriptor: int, position: int, length: int) -> None:
+    """Have a range come into the page cache, where a system can be asked for that; waits not."""
+    if hasattr(os, "posix_fadvise"):
+        os.posix_fadvise(descriptor, position, length, os.POSIX_FADV_WILLNEED)
 
 
 def open_ahead(path: str, descriptor: int) -> int | None:

@@ -50,20 +50,16 @@ def run_archive(spark: SparkSession, job: ArchiveJob, stop: StopWish) -> int:
     is_stopped = stop.is_asked
     has_none = not rows and not (target / "records").exists()
     pairs = [] if is_stopped or has_none else compare(spark, job.path, job.topics, target)
-    wrong = sum(archived != logged for archived, logged in pairs)
-    reporter.summary(verified_partitions=len(pairs), wrong_partitions=wrong)
     sys.stdout.write(f"{rows} records archived\n")
     if is_stopped:
         sys.stdout.write("the end was asked for: the next run goes on, and verifies\n")
-    return tell_pairs(pairs)
+    wrong = tell_pairs(pairs)
+    reporter.summary(verified_partitions=len(pairs), wrong_partitions=wrong)
+    return 1 if wrong else 0
 
 
 def tell_pairs(pairs: list[tuple[PartitionSummary, PartitionSummary]]) -> int:
-    """Tell what each partition comes to in an archive, and in the log where that differs.
-
-    Returns:
-        1 if one differs, else 0.
-    """
+    """Tell what each partition comes to in an archive; return in how many the log differs."""
     wrong = 0
     for archived, logged in pairs:
         is_same = archived == logged
@@ -72,4 +68,4 @@ def tell_pairs(pairs: list[tuple[PartitionSummary, PartitionSummary]]) -> int:
         sys.stdout.write(
             f"{place}: {archived.told()}{'' if is_same else ' BUT ' + logged.told()}\n"
         )
-    return 1 if wrong else 0
+    return wrong

@@ -62,7 +62,8 @@ def _run_on_directories(options: argparse.Namespace) -> int:
     check_topics(job.path, job.topics)
     with _spark(job.name, job.spark) as spark:
         if options.pipeline == "verify":
-            return tell_pairs(compare(spark, job.path, job.topics, Path(job.target)))
+            pairs = compare(spark, job.path, job.topics, Path(job.target))
+            return 1 if tell_pairs(pairs) else 0
         stop = StopWish()
         # Behind Spark's own start, which has a handler, too.
         stop.heed_signals()

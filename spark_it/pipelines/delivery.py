@@ -26,6 +26,7 @@ from wirebroker.pipelines.job_folder import BatchPlan
 from wirebroker.pipelines.placed_batches import from_batches
 from wirebroker.pipelines.placed_rows import SOURCE_ORDER
 from wirebroker.pipelines.positions import NOWHERE, WAIT_S, Positions
+from wirebroker.pipelines.rights import Right, RightError, check_rights, error_of, is_refusal
 from wirebroker.pipelines.slice_sender import (
     SENT_COLUMNS,
     SliceSent,
@@ -35,7 +36,7 @@ from wirebroker.pipelines.slice_sender import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from pyspark.sql import DataFrame
 
@@ -147,37 +148,53 @@ class _Sender:
 
 
 def make_topics(target: Target, sources: Iterable[str] = ()) -> None:
-    """Make the topics that are not there.
+    """Make the topics that are not there; see that the job may do what it has to.
 
     Args:
         target: Whose.
         sources: Topics that must be there before.
 
     Raises:
+        RightError: It may not.
         PipelineError: The broker refuses, a source is not there, or there is no broker.
     """
     wanted = {target.topic: target.partitions}
     if target.dead_letters:
         wanted[target.dead_letters] = 1
     try:
-        with Positions(target.kafka, target.job, target.topic, "") as positions:
-            for name in sources:
-                if not positions.partition_count(name):
-                    known = [each for each in positions.topics() if each not in wanted]
-                    raise JobFileError(f"there is no topic {name}{like(name, known)}")
-            missing = [name for name in wanted if not positions.partition_count(name)]
+        missing = _missing_topics(target, wanted, sources)
+        check_rights(target)
+        if missing:
+            _make({name: wanted[name] for name in missing}, target.kafka)
+            check_rights(target)  # of those that are made now
     except KafkaException as error:
         told, address = error.args[0].str(), target.kafka["bootstrap.servers"]
         raise PipelineError(f"[kafka], bootstrap.servers {address}: {told}") from error
-    if not missing:
-        return
+
+
+def _missing_topics(target: Target, wanted: Iterable[str], sources: Iterable[str]) -> list[str]:
+    with Positions(target.kafka, target.job, target.topic, "") as positions:
+        for name in sources:
+            if not positions.partition_count(name):
+                known = [each for each in positions.topics() if each not in wanted]
+                raise JobFileError(f"there is no topic {name}{like(name, known)}")
+        try:
+            return [name for name in wanted if not positions.partition_count(name)]
+        except RightError:
+            check_rights(target)  # which tells more, if not all
+            raise
+
+
+def _make(topics: Mapping[str, int], kafka: Mapping[str, str]) -> None:
     # Below warnings librdkafka tells of its own queues, which nobody asked for.
-    admin = AdminClient({"log_level": 4, **target.kafka})
-    made = admin.create_topics([NewTopic(name, wanted[name]) for name in missing])
+    admin = AdminClient({"log_level": 4, **kafka})
+    made = admin.create_topics([NewTopic(name, count) for name, count in topics.items()])
     for name, future in made.items():
         try:
             future.result(WAIT_S)
         except KafkaException as error:
+            if is_refusal(error.args[0]):
+                raise error_of([Right("create", "topic", name)], kafka) from error
             if error.args[0].name() != "TOPIC_ALREADY_EXISTS":
                 raise PipelineError(f"topic {name} could not be made: {error}") from error
 

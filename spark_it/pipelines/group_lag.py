@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, NamedTuple
 from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException
 from confluent_kafka.admin import AdminClient
 
-from wirebroker.pipelines.positions import REQUEST_MS, WAIT_S, end_offsets
+from wirebroker.pipelines.positions import REQUEST_MS, WAIT_S, Positions, end_offsets
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
 
 class PartitionLag(NamedTuple):
@@ -46,12 +46,8 @@ def lags_of(kafka: Mapping[str, str], topics: Collection[str]) -> list[Partition
     Raises:
         KafkaException: A broker, also if others answer.
     """
-    admin = AdminClient({"socket.timeout.ms": REQUEST_MS, **kafka})
-    listed = admin.list_consumer_groups().result(WAIT_S)
-    if listed.errors:
-        # Of a broker that does not answer: what its groups lag would be left out.
-        raise KafkaException(listed.errors[0])
-    groups = [each.group_id for each in listed.valid]
+    admin = _admin(kafka)
+    groups = _groups(admin)
     found: list[PartitionLag] = []
     ends: dict[str, dict[str, int]] = {}
     for group in sorted(groups):
@@ -64,3 +60,30 @@ def lags_of(kafka: Mapping[str, str], topics: Collection[str]) -> list[Partition
             end = ends[each.topic].get(str(each.partition), 0)
             found.append(PartitionLag(group, each.topic, each.partition, each.offset, end))
     return found
+
+
+def check_visible(kafka: Mapping[str, str], topics: Iterable[str]) -> None:
+    """See that no lag would be left out because the login may not see a topic.
+
+    Brokers list the groups alone that it may describe: of others nobody knows.
+
+    Raises:
+        RightError: It may not see one.
+        KafkaException: A broker.
+    """
+    _groups(_admin(kafka))  # who is not there says so sooner here
+    with Positions(kafka, "none", "", "") as positions:
+        for topic in topics:
+            positions.partition_count(topic)
+
+
+def _admin(kafka: Mapping[str, str]) -> AdminClient:
+    return AdminClient({"socket.timeout.ms": REQUEST_MS, **kafka})
+
+
+def _groups(admin: AdminClient) -> list[str]:
+    listed = admin.list_consumer_groups().result(WAIT_S)
+    if listed.errors:
+        # Of a broker that does not answer: what its groups lag would be left out.
+        raise KafkaException(listed.errors[0])
+    return [each.group_id for each in listed.valid]

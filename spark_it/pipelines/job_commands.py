@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -14,6 +15,7 @@ from wirebroker.pipelines.job_folder import JobFolder
 from wirebroker.pipelines.job_run import JobRun, StopWish
 from wirebroker.pipelines.replay import Replay, ReplayJob
 from wirebroker.pipelines.reporter import Reporter
+from wirebroker.pipelines.rights import refusal_of
 from wirebroker.pipelines.source_table import packages_for
 from wirebroker.pipelines.spark_start import start_spark
 from wirebroker.pipelines.windows import Windows, WindowsJob
@@ -95,7 +97,8 @@ def run_job(kind: str, file: Path, *, stop: StopWish, spark: SparkSession | None
     pipeline.check(job, target)
     source = pipeline.source_of(job, target)
     folder = folder_of(job.checkpoint)
-    make_topics(target, () if source is None else source.topics_at_brokers)
+    topics = () if source is None else source.topics_at_brokers
+    make_topics(target, topics)
     checkpoint = JobFolder(folder, job.name, job.topic)
     reporter = Reporter(job.name, Path(job.metrics) if job.metrics else None, clock)
     packages = {} if source is None else packages_for(source, job.spark)
@@ -105,6 +108,9 @@ def run_job(kind: str, file: Path, *, stop: StopWish, spark: SparkSession | None
         run = JobRun(
             work.handle,
             note=work.note,
+            explain=partial(
+                refusal_of, target=target, reader=getattr(job, "reader", {}), topics=topics
+            ),
             patience_s=job.patience,
             stop=stop,
             reporter=reporter,

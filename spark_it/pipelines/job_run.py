@@ -72,6 +72,7 @@ class JobRun:
     Args:
         handle: Does a batch: its table and number.
         note: Is told what Spark says of each batch that is done.
+        explain: Tells of a failure what no other try mends; None: it may.
         patience_s: How long it may fail without getting on, in seconds.
         stop: The wish for an end.
         reporter: Is told of faults.
@@ -83,6 +84,7 @@ class JobRun:
         handle: Callable[[DataFrame, int], None],
         *,
         note: Callable[[dict[str, Any]], None],
+        explain: Callable[[Exception], PipelineError | None],
         patience_s: float,
         stop: StopWish,
         reporter: Reporter,
@@ -90,6 +92,7 @@ class JobRun:
     ) -> None:
         self._handle = handle
         self._note = note
+        self._explain = explain
         self._patience_s = patience_s
         self._stop = stop
         self._reporter = reporter
@@ -177,6 +180,9 @@ class JobRun:
             return
         failing_s = self._clock.monotonic() - self._got_on
         cause = self._cause or error
+        explained = self._explain(cause)
+        if explained is not None:
+            raise explained from error
         refusal = refusal_in(cause) if self._noted < 0 else None
         if refusal:
             # With what was taken before, such a thing is of a moment, as a broker that is away.

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
 from wirebroker.pipelines.errors import PipelineError, PositionError
+from wirebroker.pipelines.rights import Right, error_of, is_refusal
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -40,6 +41,7 @@ class Positions:
     def __init__(
         self, kafka: Mapping[str, str], job: str, topic: str, identity: str, *, stable: bool = True
     ) -> None:
+        self._kafka = kafka
         self._topic = topic
         self._job = job
         self._identity = identity
@@ -114,6 +116,7 @@ class Positions:
         """Return how many partitions a topic has; 0: there is none of the name.
 
         Raises:
+            RightError: It may not be seen.
             PipelineError: The broker knows the topic, and keeps its partitions back.
             KafkaException: No broker answers.
         """
@@ -121,6 +124,8 @@ class Positions:
         if found.error is not None and not found.partitions:
             if found.error.name() == "UNKNOWN_TOPIC_OR_PART":
                 return 0
+            if is_refusal(found.error):
+                raise error_of([Right("describe", "topic", topic)], self._kafka)
             raise PipelineError(f"topic {topic}: {found.error.str()}")
         return len(found.partitions)
 

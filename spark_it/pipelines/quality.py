@@ -19,7 +19,11 @@ from wirebroker.segments.log_directories import LogDirectories
 from wirebroker.segments.options import parse_options
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
     from pyspark.sql import DataFrame, SparkSession
+
+    from wirebroker.storage.checkpoints import TopicPartition
 
 _PLACE: Final = ("topic", "partition")
 _OF_KAFKA: Final = "__"  # so names begin whose partitions are many, and mostly empty
@@ -81,8 +85,7 @@ def look_at(spark: SparkSession, path: str, topics: str) -> list[PartitionQualit
         OptionError: A directory that is not there, or a pattern that is none.
     """
     options = {"path": path, "subscribePattern": topics, "includeControlRecords": "true"}
-    wish = parse_options(options, is_stream=False)
-    places = LogDirectories(wish.directories).find(wish.wants)
+    places = _places(options)
     spark.dataSource.register(SegmentDataSource)
     table = spark.read.format(SegmentDataSource.name()).options(**options).load()
     counted = _counted(table).join(_resent(table), [*_PLACE], "left").na.fill(0, ["resent"])
@@ -91,6 +94,21 @@ def look_at(spark: SparkSession, path: str, topics: str) -> list[PartitionQualit
     found = {(each.topic, each.partition): each for each in empty}
     found |= {(each.topic, each.partition): PartitionQuality(*each) for each in rows}
     return [found[place] for place in sorted(found)]
+
+
+def topics_there(path: str, topics: str) -> list[str]:
+    """Return the names of the topics that a look would tell of, but for Kafka's own.
+
+    Raises:
+        OptionError: As `look_at`.
+    """
+    places = _places({"path": path, "subscribePattern": topics})
+    return sorted({topic for topic, _ in places if not topic.startswith(_OF_KAFKA)})
+
+
+def _places(options: Mapping[str, str]) -> Collection[TopicPartition]:
+    wish = parse_options(options, is_stream=False)
+    return LogDirectories(wish.directories).find(wish.wants)
 
 
 def _without_records(topic: str, partition: int) -> PartitionQuality:

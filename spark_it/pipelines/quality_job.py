@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 from confluent_kafka import KafkaException
 
 from wirebroker.pipelines.errors import PipelineError
-from wirebroker.pipelines.group_lag import lags_of
+from wirebroker.pipelines.group_lag import check_visible, lags_of
 from wirebroker.pipelines.job_file import kafka_settings, setting
-from wirebroker.pipelines.quality import look_at
+from wirebroker.pipelines.quality import look_at, topics_there
 from wirebroker.pipelines.quality_picture import picture_of_quality
 from wirebroker.pipelines.quality_report import lines_of_quality, table_of_quality
 
@@ -48,15 +48,20 @@ def run_quality(spark: SparkSession, job: QualityJob, kafka: dict[str, str]) -> 
 
     Raises:
         OptionError: A directory that is not there, or a pattern that is none.
+        RightError: The login may not see a topic at the broker.
         PipelineError: The broker.
     """
-    found = look_at(spark, job.path, job.topics)
     try:
+        if kafka:
+            check_visible(kafka, topics_there(job.path, job.topics))
+        found = look_at(spark, job.path, job.topics)
         lags = lags_of(kafka, {each.topic for each in found}) if kafka else []
     except KafkaException as error:
         address = kafka["bootstrap.servers"]
         raise PipelineError(f"{address}: {error.args[0].str()}") from error
     sys.stdout.writelines(f"{line}\n" for line in table_of_quality(found, lags))
+    if kafka and not lags:
+        sys.stdout.write("no group has offsets here, or none that the login may describe\n")
     for path, lines in (
         (job.metrics, lines_of_quality(found, lags)),
         (job.plot, picture_of_quality(found, lags)),

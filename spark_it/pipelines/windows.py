@@ -138,24 +138,25 @@ class Windows(Pipeline[WindowsJob]):
         began = self._clock.monotonic()
         job = self._job
         plan = self._delivery.plan(batch, self._table_ends)
-        found = table.persist()
+        windows = self._joined(table, plan)
+        if job.parquet is not None:
+            windows = windows.persist()  # else all would be added up and joined twice
         try:
-            joined = self._joined(found, plan)
             text = functions.to_json(
-                functions.struct(*map(quoted, joined.columns)), {"ignoreNullFields": "false"}
+                functions.struct(*map(quoted, windows.columns)), {"ignoreNullFields": "false"}
             )
-            rows = joined.select(
+            rows = windows.select(
                 functions.col(quoted(job.key)).cast("string").cast("binary").alias("key"),
                 text.cast("binary").alias("value"),
                 functions.unix_millis("window_end").alias("timestamp"),
             )
             placer = WindowPlacer(self._target.topic, plan)
             sent = self._delivery.send(rows.mapInArrow(PlacingTask(placer.rows), COLUMNS), plan)
-            if job.parquet is not None and not found.isEmpty():
+            if job.parquet is not None and not windows.isEmpty():
                 folder = Path(job.parquet) / f"batch={batch:08d}"
-                joined.write.mode("overwrite").parquet(str(folder))
+                windows.write.mode("overwrite").parquet(str(folder))
         finally:
-            found.unpersist()
+            windows.unpersist()
         self._reporter.batch(batch, sent, began)
 
     def note(self, progress: dict[str, Any]) -> None:

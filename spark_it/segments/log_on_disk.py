@@ -15,6 +15,7 @@ from wirebroker.codecs.records.batch import batch_crc, iterate_records, read_bat
 from wirebroker.codecs.records.layout import HEADER_BYTES
 from wirebroker.inspect.read_only_files import ReadOnlyFiles
 from wirebroker.segments.errors import DataLossError
+from wirebroker.segments.read_ahead import ReadAhead
 from wirebroker.storage.log.batch_scan import scan_batches, scan_headers
 from wirebroker.storage.log.producer_snapshot import SUFFIX as SNAPSHOT_SUFFIX
 from wirebroker.storage.log.producer_snapshot import snapshot_offset
@@ -201,7 +202,10 @@ class LogOnDisk:
             if segment.base_offset >= end_offset:
                 break
             start = _position_of(segment, place.offset)
+            # The index may be of another time than the log: this is advice, and does no harm.
+            ahead = ReadAhead(segment.log, start, segment.offset_index.lookup(end_offset).position)
             for position, header, batch in scan_batches(segment.log, start, segment.log.size()):
+                ahead.reached(position)
                 if header.base_offset >= end_offset:
                     return True
                 if header.last_offset >= place.offset:

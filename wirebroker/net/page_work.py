@@ -22,7 +22,7 @@ from collections import OrderedDict
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from wirebroker.storage.files import read_ahead
+from wirebroker.storage.files import warm_by
 from wirebroker.threads import Work, begin_in_thread
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ class PageWork:
         if own is None:
             warming = begin_in_thread(Work.WARMING, file.warm, position, length)
         else:
-            warming = begin_in_thread(Work.WARMING, read_ahead, own, position, length)
+            warming = begin_in_thread(Work.WARMING, warm_by, own, position, length)
         warming.add_done_callback(lambda future: then(future.exception()))
 
     def give_back(self, file: DataFile, position: int, length: int) -> None:

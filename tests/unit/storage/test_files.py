@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.waiting import eventually
 from wirebroker.storage import system_calls
 from wirebroker.storage.files import ColdPagesError, Files, FileSlice
 
@@ -320,6 +321,17 @@ def test_what_was_dropped_is_there_once_it_is_warmed(tmp_path, monkeypatch, syst
     assert all(file.is_resident(100_000 + part, 4096) for part in range(0, 1 << 20, 4096))
     assert file.is_resident(100_000, 1 << 20)
     file.warm(3 << 20, 10)  # there is nothing
+
+
+def test_what_is_asked_for_ahead_comes_without_being_waited_for(tmp_path):
+    file = Files().data(f"{tmp_path}/a")
+    file.write_at(0, bytes(1 << 20))
+    file.sync()
+    file.cool(0, 1 << 20)
+    file.expect(0, 1 << 20)
+    eventually(lambda: file.is_resident(0, 1 << 20))
+    file.expect(1 << 20, 10)  # there is nothing
+    assert file.size() == 1 << 20
 
 
 def test_what_has_no_name_any_more_is_warmed_as_well(tmp_path):

@@ -1,0 +1,73 @@
+"""A right that is missing is told from what Spark, its tasks and both clients report."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import pytest
+
+from wirebroker.pipelines.rights import Right, refusal_of
+
+
+class Target(NamedTuple):
+    """As delivery.py has it, which wants PyArrow."""
+
+    kafka: dict[str, str]
+    job: str
+    topic: str
+    dead_letters: str
+
+
+TARGET = Target({"bootstrap.servers": "x", "sasl.username": "ana"}, "job", "to", "")
+LOGIN = 'org.apache.kafka.common.security.plain.PlainLoginModule required username="eve" x="y";'
+
+
+class _SparkError(Exception):
+    """As those of PySpark, whose texts have no stack."""
+
+    def __init__(self, told: str, stack: str) -> None:
+        super().__init__(told)
+        self._stackTrace = stack
+
+
+def test_a_transactional_id_is_told_by_its_beginning():
+    text = (
+        "Traceback ...\ncimpl.KafkaException: KafkaError{FATAL,"
+        'code=TRANSACTIONAL_ID_AUTHORIZATION_FAILED,val=53,str="Failed to acquire ..."}\n'
+    )
+    assert str(refusal_of(RuntimeError(text), TARGET, {})) == (
+        "the login of [kafka] may not write transactional-id job.to.*: wirebroker acl create "
+        "--allow User:ana --operation write --transactional-id job.to. --prefixed"
+    )
+
+
+@pytest.mark.parametrize(
+    ("reader", "user"),
+    [({}, "ana"), ({"kafka.sasl.jaas.config": LOGIN}, "eve"), ({"kafka.x": 1}, "ana")],
+)
+def test_what_the_reader_may_not_is_told_with_its_login(reader, user):
+    stack = "org.apache.kafka.common.errors.TopicAuthorizationException: Not authorized to access "
+    error = _SparkError("Job aborted due to stage failure", f"{stack}topics: [from, other]\n\tat x")
+    told = str(refusal_of(error, TARGET, reader))
+    assert told == Right("read", "topic", "from").told("reader", user)
+    error = _SparkError("GroupAuthorizationException: Not authorized to access group: g-1", "")
+    assert str(refusal_of(error, TARGET, reader)) == Right("read", "group", "g-1").told(
+        "reader", user
+    )
+
+
+def test_a_topic_that_java_does_not_name_is_the_stream_or_what_a_batch_reads():
+    text = "ExecutionException: TopicAuthorizationException: Topic authorization"
+    for stack, name in (("MicroBatchExecution", "from"), ("ForeachBatchSink.addBatch", "table")):
+        error = _SparkError(f"{text} failed.", f"\tat {stack}")
+        told = str(refusal_of(error, TARGET, {}, ("from", "table")))
+        assert told == Right("read", "topic", name).told("reader", "ana")
+
+
+def test_other_failures_are_none():
+    for text in ("code=_ALL_BROKERS_DOWN", "TopicAuthorizationException", "nothing"):
+        assert refusal_of(RuntimeError(text), TARGET, {}) is None
+
+
+def test_a_login_without_a_name_is_called_so():
+    assert "--allow User:NAME " in Right("read", "group", "g").told("kafka", "")
