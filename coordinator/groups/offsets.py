@@ -183,6 +183,8 @@ def commit(shard: GroupShard, request: Commit, token: Token, moment: Moment) -> 
             topic_id=topic_id,
         )
         answers.append({"name": name, "topic_id": topic_id, "partitions": answered})
+    if not outcome.records:
+        shard.make_simple(body.group_id)
     outcome.answer(token, {"topics": answers})
     return outcome
 

@@ -113,13 +113,21 @@ class GroupShard:
         if value is None:
             self.offsets.remove(group_id, suffix)
             return
-        if group_id not in self.groups:
-            # Commits without membership make a simple group: empty, and of no protocol type.
-            self.groups[group_id] = ClassicGroup(group_id, timestamp_ms=NO_TIMESTAMP)
+        if group_id not in self.groups:  # a million times
+            self.make_simple(group_id)
         if producer_id == NO_PRODUCER_ID:
             self.offsets.put(group_id, suffix, value)
         else:
             self.offsets.pending.put(producer_id, group_id, suffix, value)
+
+    def make_simple(self, group_id: str) -> None:
+        """Make a group for commits without membership if there is none: empty, without a protocol.
+
+        Who commits nothing but what is refused (metadata that are too long) makes one as well, as
+        in Kafka: without a record, so that it is gone after the next load.
+        """
+        if group_id not in self.groups:
+            self.groups[group_id] = ClassicGroup(group_id, timestamp_ms=NO_TIMESTAMP)
 
     def replay_end(self, producer_id: int, is_commit: bool) -> None:
         """Take over the end of a producer's transaction."""

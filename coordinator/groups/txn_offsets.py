@@ -48,5 +48,7 @@ def commit(shard: GroupShard, request: TxnCommit, token: Token, moment: Moment) 
             outcome, shard, body.group_id, name, partitions, wall_ms=moment.wall_ms
         )
         answers.append({"name": name, "partitions": answered})
+    if not outcome.records:
+        shard.make_simple(body.group_id)
     outcome.answer(token, {"topics": answers})
     return outcome

@@ -69,6 +69,13 @@ def test_metadata_is_limited_in_java_characters():
     assert groups.committed() == 5
 
 
+def test_a_refused_commit_makes_a_group_too_until_the_next_load():
+    groups = Groups(offset_metadata_max_bytes=4)
+    assert groups.commit(metadata="12345") is ErrorCode.OFFSET_METADATA_TOO_LARGE
+    assert groups.group().state is GroupState.EMPTY
+    assert groups.reloaded().shard.groups == {}
+
+
 def test_members_commit_in_their_generation():
     groups = Groups()
     [member] = groups.stable()
