@@ -25,7 +25,8 @@ from wirebroker.pipelines.errors import PipelineError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-_WAIT_S: Final = 60.0
+_WAIT_S: Final = 20.0
+_USED: Final = frozenset({"read", "write"})
 # How refusals stand in what Spark and its tasks report, by both kinds of clients.
 _OF_LIBRDKAFKA: Final = re.compile(r"\bcode=(TOPIC|GROUP|TRANSACTIONAL_ID)_AUTHORIZATION_FAILED\b")
 _OF_JAVA: Final = re.compile(
@@ -117,7 +118,6 @@ def check_rights(target: Delivered) -> None:
 
     Raises:
         RightError: It may not; all that is missing is told.
-        KafkaException: The broker.
     """
     missing = _missing(target)
     if missing:
@@ -149,16 +149,12 @@ def refusal_of(
     if refused[1] == "TRANSACTIONAL_ID":
         prefix = Right("write", "transactional-id", f"{target.job}.{target.topic}.", True)
         return error_of([prefix], target.kafka)
-    try:
-        missing = _missing(target)
-    except KafkaException:
-        missing = []
-    # It has come back meanwhile, or the broker does not tell of rights.
+    # Else it has come back meanwhile, or the broker does not tell of rights.
     likely = {
         "TOPIC": Right("write", "topic", target.topic),
         "GROUP": Right("read", "group", target.job),
     }
-    return error_of(missing or [likely[refused[1]]], target.kafka)
+    return error_of(_missing(target) or [likely[refused[1]]], target.kafka)
 
 
 def _missing(target: Delivered) -> list[Right]:
@@ -183,18 +179,15 @@ def _missing(target: Delivered) -> list[Right]:
 
 
 def _allowed(future: Any) -> frozenset[str]:
-    """Return which of reading and writing are allowed; all, where a broker does not tell."""
+    """Return which operations are allowed; reading and writing, where a broker does not tell.
+
+    It may not know yet whose group it is (a start of Apache Kafka), a topic may be to be made: what
+    is missing then is told when it is met.
+    """
     try:
-        told: list[AclOperation] = future.result(_WAIT_S).authorized_operations
+        told: list[AclOperation] = future.result().authorized_operations
     except KafkaException as error:
-        if is_refusal(error.args[0]):
-            return frozenset()
-        if error.args[0].code() in (
-            KafkaError.UNKNOWN_TOPIC_OR_PART,
-            KafkaError.GROUP_ID_NOT_FOUND,
-        ):
-            return frozenset({"read", "write"})  # who makes it learns then
-        raise
+        return frozenset() if is_refusal(error.args[0]) else _USED
     if not told or AclOperation.ALL in told:
-        return frozenset({"read", "write"})
+        return _USED
     return frozenset(each.name.lower() for each in told)

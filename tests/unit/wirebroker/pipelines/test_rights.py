@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from concurrent.futures import Future
+from types import SimpleNamespace
+from typing import Any, NamedTuple
 
 import pytest
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import AclOperation
 
-from wirebroker.pipelines.rights import Right, refusal_of
+from wirebroker.pipelines.rights import Right, _allowed, refusal_of
 
 
 class Target(NamedTuple):
@@ -71,3 +75,26 @@ def test_other_failures_are_none():
 
 def test_a_login_without_a_name_is_called_so():
     assert "--allow User:NAME " in Right("read", "group", "g").told("kafka", "")
+
+
+def _answer(operations: list[AclOperation] | None = None, error: int | None = None) -> Future[Any]:
+    future: Future[Any] = Future()
+    if error is None:
+        future.set_result(SimpleNamespace(authorized_operations=operations))
+    else:
+        future.set_exception(KafkaException(KafkaError(error)))
+    return future
+
+
+def test_a_broker_that_does_not_tell_of_rights_keeps_no_job_from_its_start():
+    for error in (
+        KafkaError.COORDINATOR_NOT_AVAILABLE,
+        KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+        KafkaError.UNKNOWN_TOPIC_OR_PART,
+        KafkaError._TIMED_OUT,
+    ):
+        assert _allowed(_answer(error=error)) == {"read", "write"}
+    for operations in (None, [], [AclOperation.ALL]):
+        assert _allowed(_answer(operations)) == {"read", "write"}
+    assert _allowed(_answer([AclOperation.READ, AclOperation.DESCRIBE])) == {"read", "describe"}
+    assert _allowed(_answer(error=KafkaError.GROUP_AUTHORIZATION_FAILED)) == set()
