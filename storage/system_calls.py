@@ -105,14 +105,17 @@ def open_ahead(path: str, descriptor: int) -> int | None:
     disks, which takes 3.5 ms: that shall be the thread.
 
     Returns:
-        None if files are not read that way here, if this one has no name any more, or another, or
-        if no descriptor is left.
+        None if files are not read that way here, if this one has no name any more, or another, if
+        its name is another file's by now, or if no descriptor is left.
     """
     if not _sends_anywhere:
         return None
     read_no_further(descriptor)
     with suppress(OSError):
-        return os.open(path, os.O_RDONLY | OPENED)
+        number = os.open(path, os.O_RDONLY | OPENED)
+        if os.path.sameopenfile(number, descriptor):
+            return number
+        os.close(number)
     return None
 
 

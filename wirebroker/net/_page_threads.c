@@ -64,6 +64,7 @@ typedef struct {
     pthread_cond_t is_wanted;
     Jobs wanted, done;
     int holders, threads, idle; /* holders: the object and the threads */
+    int waiting;                /* jobs that are wanted: an idle thread may be woken for one already */
     bool is_closed;
     int event, nowhere; /* descriptors: an eventfd, /dev/null */
 } State;
@@ -120,6 +121,7 @@ static void *serve(void *shared)
             state->idle--;
             continue;
         }
+        state->waiting--;
         pthread_mutex_unlock(&state->mutex);
         job->error = carry_out(state, job);
         close(job->descriptor);
@@ -248,13 +250,14 @@ static PyObject *page_threads_submit(PageThreads *self, PyObject *arguments)
     job->descriptor = fcntl(descriptor, F_DUPFD_CLOEXEC, 0);
     int error = job->descriptor < 0 ? errno : 0;
     pthread_mutex_lock(&state->mutex);
-    if (!error && !state->idle && state->threads < self->most_threads) {
+    if (!error && state->waiting >= state->idle && state->threads < self->most_threads) {
         error = begin_thread(state);
         if (state->threads)
             error = 0;
     }
     if (!error) {
         put(&state->wanted, job);
+        state->waiting++;
         pthread_cond_signal(&state->is_wanted);
     }
     pthread_mutex_unlock(&state->mutex);

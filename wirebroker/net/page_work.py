@@ -10,6 +10,9 @@ Python's lock, and what is read for a reader of old data takes twice the CPU tim
 Each reader has a descriptor of its own for the file that it is in, so that the kernel knows how it
 goes on: it reads further ahead, in larger folios, from call to call. By the shared one, which the
 loop sends from, it reads nothing ahead.
+
+Descriptors are bounded, however many readers there are: those of readers that were last here, and
+those of jobs that are begun. Who comes while many are waits in line, where he holds none.
 """
 
 from __future__ import annotations
@@ -34,11 +37,14 @@ if TYPE_CHECKING:
     from wirebroker.storage.files import DataFile
 
     Then = Callable[[BaseException | None], None]
+    Wish = tuple[DataFile, int, int, Then]
 
 logger = logging.getLogger("wirebroker.net")
 
 # More than so many readers begin anew each time.
 _MOST_READERS: Final = 64
+# So many jobs of a kind are begun at a time: enough for the threads until the loop's next turn.
+_MOST_BEGUN: Final = 16
 # One gives pages back: in order, and never in many places at once.
 _MOST_THREADS: Final = {Work.WARMING: Work.WARMING.most_threads, Work.UPKEEP: 1}
 
@@ -57,7 +63,19 @@ _new_threads: Final = _threads_type()
 class PageWork:
     """The pages that one server's readers want, and want no more."""
 
-    __slots__ = ("_cooling", "_next_number", "_own", "_sockets", "_then", "_threads", "_unwanted")
+    __slots__ = (
+        "_begun",
+        "_cooling",
+        "_next_number",
+        "_own",
+        "_sockets",
+        "_then",
+        "_threads",
+        "_unwanted",
+        "_waiting",
+    )
+
+    # _waiting => _begun[WARMING] is full: whoever ends has the next one begin.
 
     def __init__(self, sockets: Sockets | None = None) -> None:
         """Begin nothing yet; without `sockets` the interpreter's threads do everything."""
@@ -66,6 +84,10 @@ class PageWork:
         # What is called when a job of theirs has ended, by its number.
         self._then: dict[int, Then] = {}
         self._next_number = 0
+        # The numbers of jobs, of any threads.
+        self._begun: dict[Work, set[int]] = {work: set() for work in _MOST_THREADS}
+        # Each reader waits for one range at a time.
+        self._waiting: OrderedDict[object, Wish] = OrderedDict()
         # Who reads ahead where, last used last. A file that is deleted must not be held open.
         self._own: OrderedDict[object, tuple[weakref.ref[DataFile], Descriptor]] = OrderedDict()
         # What waits for a thread of the interpreter's, which gives back for one at a time.
@@ -75,16 +97,14 @@ class PageWork:
     def bring(self, reader: object, file: DataFile, position: int, length: int, then: Then) -> None:
         """Have a range read into memory for who will read on behind it, until `leave`.
 
-        In a later turn `then` is called, with what was wrong.
+        In a later turn `then` is called, with what was wrong; no more if the reader leaves before
+        it is begun. A reader waits for one range at a time.
         """
-        own = self._own_of(reader, file)
-        if own is not None and self._begin(Work.WARMING, own, position, length, then):
-            return
-        if own is None:
-            warming = begin_in_thread(Work.WARMING, file.warm, position, length)
+        wish = (file, position, length, then)
+        if len(self._begun[Work.WARMING]) >= _MOST_BEGUN:
+            self._waiting[reader] = wish
         else:
-            warming = begin_in_thread(Work.WARMING, warm_by, own, position, length)
-        warming.add_done_callback(lambda future: then(future.exception()))
+            self._bring(reader, wish)
 
     def give_back(self, file: DataFile, position: int, length: int) -> None:
         """Have a range leave memory. It is advice: what is wrong with it is logged."""
@@ -102,19 +122,50 @@ class PageWork:
             self._cool()
 
     def leave(self, reader: object) -> None:
-        """Forget where a reader was."""
+        """Forget where a reader was, and what it waits for."""
         self._own.pop(reader, None)
+        self._waiting.pop(reader, None)
 
     def close(self) -> None:
         """Let threads of our own end; nobody is called any more, by them."""
         self._own.clear()
         self._then.clear()
+        self._waiting.clear()
+        for begun in self._begun.values():
+            begun.clear()
         sockets, self._sockets = self._sockets, None
         if sockets is not None:
             for threads in self._threads.values():
                 sockets.remove_reader(threads.fileno())
                 threads.close()
             self._threads.clear()
+
+    def _bring(self, reader: object, wish: Wish) -> None:
+        file, position, length, then = wish
+        try:
+            own = self._own_of(reader, file)
+            if own is not None and self._begin(Work.WARMING, own, position, length, then):
+                return
+            if own is None:
+                warming = begin_in_thread(Work.WARMING, file.warm, position, length)
+            else:
+                warming = begin_in_thread(Work.WARMING, warm_by, own, position, length)
+        except (OSError, RuntimeError) as error:  # the file cannot be opened, or no thread begun
+            asyncio.get_running_loop().call_soon(then, error)
+            return
+        number = self._next_number = self._next_number + 1
+        self._begun[Work.WARMING].add(number)
+        warming.add_done_callback(partial(self._on_warmed, number, then))
+
+    def _on_warmed(self, number: int, then: Then, warming: asyncio.Future[None]) -> None:
+        self._begun[Work.WARMING].discard(number)
+        self._go_on()
+        then(warming.exception())
+
+    def _go_on(self) -> None:
+        """Begin what has waited for others' end."""
+        while self._waiting and len(self._begun[Work.WARMING]) < _MOST_BEGUN:
+            self._bring(*self._waiting.popitem(last=False))
 
     def _own_of(self, reader: object, file: DataFile) -> Descriptor | None:
         """Return by what a reader reads ahead in a file; None if there is nothing to be had."""
@@ -130,7 +181,7 @@ class PageWork:
     def _on_gone(self, reader: object, gone: weakref.ref[DataFile]) -> None:
         known = self._own.get(reader)
         if known is not None and known[0] is gone:
-            del self._own[reader]
+            self._own.pop(reader, None)  # a thread may have let go of the file last
 
     # --- threads of our own ---
 
@@ -138,7 +189,7 @@ class PageWork:
         self, work: Work, descriptor: Descriptor, position: int, length: int, then: Then
     ) -> bool:
         """Have a thread without the interpreter do it; False if there is none to be had."""
-        if self._sockets is None:
+        if self._sockets is None or len(self._begun[work]) >= _MOST_BEGUN:
             return False
         number = self._next_number = self._next_number + 1
         try:
@@ -149,19 +200,24 @@ class PageWork:
             logger.debug("the interpreter's threads do it: %s", error)
             return False
         self._then[number] = then
+        self._begun[work].add(number)
         return True
 
     def _begin_threads(self, work: Work, sockets: Sockets) -> PageThreads:
         assert _new_threads is not None, "there are sockets only if there are such threads"
-        threads = self._threads[work] = _new_threads(_MOST_THREADS[work])
-        sockets.add_reader(threads.fileno(), partial(self._on_done, threads))
+        threads = _new_threads(_MOST_THREADS[work])
+        # If they cannot be watched, nobody would learn of what they have done.
+        sockets.add_reader(threads.fileno(), partial(self._on_done, work, threads))
+        self._threads[work] = threads
         return threads
 
-    def _on_done(self, threads: PageThreads) -> None:
+    def _on_done(self, work: Work, threads: PageThreads) -> None:
         loop = asyncio.get_running_loop()
         for number, error in threads.take():
             fault = OSError(error, os.strerror(error)) if error else None
             loop.call_soon(self._then.pop(number), fault)
+            self._begun[work].discard(number)
+        self._go_on()
 
     # --- the interpreter's ---
 

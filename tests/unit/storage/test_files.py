@@ -344,6 +344,17 @@ def test_what_has_no_name_any_more_is_warmed_as_well(tmp_path):
     assert all(file.is_resident(part, 4096) for part in range(0, 1 << 20, 4096))
 
 
+def test_what_has_lost_its_name_to_another_file_is_warmed_as_well(tmp_path):
+    file = Files().data(f"{tmp_path}/a")
+    file.write_at(0, bytes(1 << 20))
+    file.sync()
+    file.cool(0, 1 << 20)
+    (tmp_path / "b").write_bytes(bytes(1 << 20))
+    (tmp_path / "b").rename(tmp_path / "a")
+    file.warm(0, 1 << 20)
+    assert all(file.is_resident(part, 4096) for part in range(0, 1 << 20, 4096))
+
+
 @pytest.mark.parametrize("missing", ["a", "null"])
 def test_what_is_open_is_warmed_though_no_descriptor_is_left(tmp_path, monkeypatch, missing):
     file = Files().data(f"{tmp_path}/a")

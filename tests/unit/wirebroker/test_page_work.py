@@ -8,13 +8,14 @@ import errno
 import gc
 import os
 import select
+import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from tests.support.pure_modules import pure
-from wirebroker.clock import pause
+from wirebroker.clock import next_turn, pause
 from wirebroker.net import page_work
 from wirebroker.storage.descriptors import Descriptor
 from wirebroker.storage.files import Files
@@ -177,6 +178,77 @@ async def test_who_has_closed_is_not_called(module, file):
     assert called in ([], [None])
 
 
+class Stopped:
+    """A file that is read when it may be."""
+
+    path = "stopped"
+
+    def __init__(self) -> None:
+        self.opened = 0
+        self.goes_on = threading.Event()
+
+    def ahead(self, _own: Any) -> Any:
+        self.opened += 1
+
+    def warm(self, position: int, length: int) -> None:
+        assert self.goes_on.wait(30), "nobody has let it go on"
+
+
+async def test_readers_beyond_some_wait_in_line_and_hold_nothing(module, file):
+    async with begun(module) as work:
+        stopped: Any = Stopped()
+        loop = asyncio.get_running_loop()
+        others = [loop.create_future() for _ in range(16)]
+        for each in others:
+            work.bring(object(), stopped, 0, 1, each.set_result)
+        before = open_descriptors(file.path)
+        late = [asyncio.ensure_future(bring(work, number, file, 0, MIB)) for number in range(500)]
+        gone: list[Any] = []
+        work.bring("gone", stopped, 0, 1, gone.append)
+        await next_turn()
+        work.leave("gone")
+        assert stopped.opened == 16
+        assert open_descriptors(file.path) == before
+        stopped.goes_on.set()
+        assert await asyncio.gather(*others, *late) == [None] * 516
+        assert (stopped.opened, gone) == (16, [])
+        assert open_descriptors(file.path) <= before + 64
+
+
+async def test_pages_that_go_hold_few_descriptors_as_well(module, file):
+    async with begun(module) as work:
+        before = open_descriptors(file.path)
+        for _ in range(1000):
+            work.give_back(file, 0, 4 * MIB)
+        assert open_descriptors(file.path) <= before + 16
+        await until(lambda: not file.is_resident(0, 4 * MIB))
+        await until_idle()
+
+
+async def test_a_file_that_cannot_be_opened_is_told_in_a_later_turn(module, tmp_path):
+    async with begun(module) as work:
+        missing = Files().data(f"{tmp_path}/missing")
+        assert isinstance(await bring(work, "a", missing, 0, MIB), FileNotFoundError)
+
+
+class FullWatch:
+    """An event loop's watch that has no room (epoll_ctl: ENOSPC)."""
+
+    def add_reader(self, _fd: int, _callback: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    def remove_reader(self, _fd: int) -> None:
+        raise AssertionError("nothing is watched")
+
+
+async def test_threads_that_cannot_be_watched_are_not_used(module, file):
+    work = module.PageWork(FullWatch())
+    for number in range(3):
+        assert await bring(work, number, file, 0, MIB) is None
+    work.close()
+    await until_idle()
+
+
 async def test_one_that_fails_leaves_the_others_theirs(module, file):
     loop = asyncio.get_running_loop()
     told: list[Any] = []
@@ -216,3 +288,25 @@ def test_threads_without_the_interpreter_check_what_they_are_told(file):
     for ask in (threads.fileno, threads.take):
         with pytest.raises(ValueError, match="ended"):
             ask()
+
+
+def test_a_job_that_finds_no_idle_thread_left_has_another_begin(tmp_path):
+    made = pytest.importorskip("wirebroker.net._page_threads").PageThreads
+    tasks = Path("/proc/self/task")
+    (tmp_path / "holes").touch()
+    os.truncate(tmp_path / "holes", 64 * MIB)
+    descriptor = Descriptor(os.open(tmp_path / "holes", os.O_RDONLY))
+    before = set(tasks.iterdir())
+    threads = made(4)
+    done: list[tuple[int, int]] = []
+    with open(threads.fileno(), "rb", closefd=False) as event:
+        for numbers in ((0,), (1, 2, 3, 4)):
+            for number in numbers:
+                threads.submit(number, True, descriptor.number, 0, 64 * MIB)
+            begun = set(tasks.iterdir()) - before
+            while len(done) <= numbers[-1]:
+                select.select([event], [], [], 30)
+                done += threads.take()
+    threads.close()
+    assert len(begun) == 4
+    assert sorted(done) == [(number, 0) for number in range(5)]
