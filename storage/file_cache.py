@@ -69,5 +69,10 @@ class FileCache:
 
     def close_all(self) -> None:
         """Close every file."""
-        for file in list(self._files):
+        for file in self.open_files():
             self.close(file)
+
+    def open_files(self) -> list[CachedFile]:
+        """Return what is open now, also to a thread."""
+        with self._lock:
+            return list(self._files)

@@ -465,6 +465,10 @@ class Files:
 
         with suppress(FileNotFoundError):
             shutil.rmtree(path)
+        # A slice in flight may have opened a file again that its log had closed.
+        for file in self._cache.open_files():
+            if isinstance(file, DataFile) and file.path.startswith(f"{path}{os.sep}"):
+                file.let_go()
 
     def sync_directory(self, path: str) -> None:
         """Wait until the names in a directory are on the disk. Blocks: run it in a thread."""

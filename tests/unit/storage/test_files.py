@@ -384,6 +384,19 @@ def test_a_cold_page_is_told_from_a_warm_one(tmp_path, monkeypatch):
     assert not file.is_resident(0)
 
 
+def test_what_lies_in_a_folder_that_goes_is_not_held_open(tmp_path):
+    files = Files()
+    files.make_directory(f"{tmp_path}/gone")
+    read, other = files.data(f"{tmp_path}/gone/a"), files.data(f"{tmp_path}/gone-not")
+    for file in (read, other):
+        file.write_at(0, b"abc")
+        file.close()
+        assert file.read_at(0, 3) == b"abc"
+    files.remove_tree(f"{tmp_path}/gone")
+    assert files.open_file_count == 1
+    assert read.read_at(0, 3) == b"abc"  # who has begun comes to the end
+
+
 def test_small_files_are_replaced_whole(tmp_path):
     files = Files()
     path = f"{tmp_path}/meta"
