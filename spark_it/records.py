@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from confluent_kafka import OFFSET_BEGINNING, TopicPartition
@@ -52,6 +53,16 @@ def write(
         producer.poll(0)
     assert producer.flush(WAIT_S) == 0, "records are still waiting for their answers"
     assert not errors, errors[0]
+
+
+def write_visits(bootstrap: str, topic: str, *, table: str) -> None:
+    """Write a city to a table, and two visits: the later one closes the window of the other."""
+    producer = confluent.make_producer(bootstrap)
+    producer.produce(table, json.dumps({"city": "Oslo"}), b"k")
+    for minute in (1, 5):
+        time_ms = START_MS + minute * 60_000
+        producer.produce(topic, json.dumps({"who": "k"}), timestamp=time_ms)
+    assert producer.flush(WAIT_S) == 0, "records are still waiting for their answers"
 
 
 def read(bootstrap: str, topic: str, count: int, *, partitions: int) -> list[tuple[int, int, int]]:

@@ -5,7 +5,6 @@ A login writes (of [kafka]), another one reads (of [reader]). Each right is take
 
 from __future__ import annotations
 
-import json
 import re
 import shlex
 from contextlib import contextmanager
@@ -170,15 +169,10 @@ def tables_of(broker: Secured, kind: str) -> dict[str, Any]:
 
 
 def fill(broker: Secured, name: str) -> None:
-    """Write a row of a table, and two whose windows' first is closed by the second."""
+    """Create the topics of a job, with what windows and their table are made of."""
     for each in (name, f"{name}-table", f"{name}-to", f"{name}-to.dead-letters"):
         records.create_topic(broker.bootstrap, each, partitions=1)
-    producer = confluent.make_producer(broker.bootstrap)
-    producer.produce(f"{name}-table", json.dumps({"city": "Oslo"}), b"k")
-    for minute in (1, 5):
-        time_ms = records.START_MS + minute * 60_000
-        producer.produce(name, json.dumps({"who": "k"}), timestamp=time_ms)
-    assert producer.flush(WAIT_S) == 0
+    records.write_visits(broker.bootstrap, name, table=f"{name}-table")
 
 
 def end_of(broker: Secured, topic: str) -> int:

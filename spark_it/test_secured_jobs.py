@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from compat_tests.clients import confluent
-from compat_tests.clients.message import WAIT_S
 from compat_tests.security.secured import PASSWORD, add_alice, secured_broker
 from spark_it import job_kit, records
 from tests.support.ports import HOST
@@ -32,12 +30,7 @@ def test_windows_and_their_table_are_read_and_written_with_a_login(
         # The last one as well: its records are as old, and retention would take them.
         for name in (topic, f"{topic}-table", f"{topic}-to"):
             records.create_topic(broker.bootstrap, name, partitions=1)
-        producer = confluent.make_producer(broker.bootstrap)
-        producer.produce(f"{topic}-table", json.dumps({"city": "Oslo"}), b"k")
-        for minute in (1, 5):
-            time_ms = records.START_MS + minute * 60_000
-            producer.produce(topic, json.dumps({"who": "k"}), timestamp=time_ms)
-        assert producer.flush(WAIT_S) == 0
+        records.write_visits(broker.bootstrap, topic, table=f"{topic}-table")
         alice = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": MECHANISM}
         java = alice | {"sasl.jaas.config": f'{LOGIN} username="alice" password="{PASSWORD}";'}
         tables = {

@@ -14,7 +14,7 @@ from tests.support.waiting import eventually
 from wirebroker.pipelines.errors import PositionError
 from wirebroker.pipelines.placed_rows import PlacedRow
 from wirebroker.pipelines.positions import NOWHERE, Positions
-from wirebroker.pipelines.slice_sender import SliceWish, send_slice
+from wirebroker.pipelines.slice_sender import SliceSent, SliceWish, send_slice
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -48,6 +48,11 @@ def positions_of(wish: SliceWish, identity: str = IDENTITY) -> Positions:
     return Positions(wish.kafka, wish.job, wish.topic, identity)
 
 
+def send(wish: SliceWish, given: Iterator[PlacedRow]) -> SliceSent:
+    with positions_of(wish) as positions:
+        return send_slice(wish, 1, given, positions)
+
+
 def rows(wish: SliceWish, *numbers: int) -> Iterator[PlacedRow]:
     for number in numbers:
         headers = [{"key": "h", "value": b"%d" % number}]
@@ -65,13 +70,13 @@ def test_a_slice_that_was_sent_is_not_sent_again(wish: SliceWish) -> None:
     with positions_of(wish) as positions:
         assert positions.read(range(2)) == {0: NOWHERE, 1: NOWHERE}
         positions.write({0: 0, 1: 0})
-        sent = send_slice(wish, 1, rows(wish, 1, 2, 3))
+        sent = send(wish, rows(wish, 1, 2, 3))
         assert (sent.records, sent.was_sent, sent.sent_bytes) == (3, False, 6)
         assert positions.read(range(2)) == {0: 0, 1: 1}
-        assert send_slice(wish, 1, rows(wish, 1, 2, 3)) == (1, 0, 0, 0, True)
-        assert send_slice(wish._replace(batch=1), 1, rows(wish)).records == 0
+        assert send(wish, rows(wish, 1, 2, 3)) == (1, 0, 0, 0, True)
+        assert send(wish._replace(batch=1), rows(wish)).records == 0
         assert positions.read([1]) == {1: 2}
-        assert send_slice(wish._replace(batch=2), 1, rows(wish, 4)).records == 1
+        assert send(wish._replace(batch=2), rows(wish, 4)).records == 1
     assert read(wish, 4) == [1, 2, 3, 4]
 
 
@@ -81,12 +86,12 @@ def test_an_attempt_that_is_overtaken_sends_nothing(wish: SliceWish) -> None:
 
     def overtaken() -> Iterator[PlacedRow]:
         yield from rows(wish, 1, 2)
-        assert send_slice(wish, 1, rows(wish, 1, 2, 3)).records == 3
+        assert send(wish, rows(wish, 1, 2, 3)).records == 3
         yield from rows(wish, 3)
 
     with pytest.raises(KafkaException):
-        send_slice(wish, 1, overtaken())
-    assert send_slice(wish, 1, rows(wish, 1, 2, 3)).was_sent
+        send(wish, overtaken())
+    assert send(wish, rows(wish, 1, 2, 3)).was_sent
     assert read(wish, 3) == [1, 2, 3]
 
 
@@ -99,8 +104,8 @@ def test_an_attempt_that_breaks_leaves_nothing_that_counts(wish: SliceWish) -> N
         raise InterruptedError
 
     with pytest.raises(InterruptedError):
-        send_slice(wish, 1, breaks())
-    assert send_slice(wish, 1, rows(wish, 1, 2)).records == 2
+        send(wish, breaks())
+    assert send(wish, rows(wish, 1, 2)).records == 2
     assert read(wish, 2) == [1, 2]
 
 
@@ -116,7 +121,7 @@ def test_an_attempt_that_ends_within_its_transaction_holds_nobody_up(wish: Slice
         left.send_offsets_to_transaction(positions.offsets({1: 1}), positions.group(), WAIT_S)
     with Positions(wish.kafka, wish.job, wish.topic, IDENTITY, stable=False) as unstable:
         assert unstable.read([1]) == {1: 0}
-    assert send_slice(wish, 1, rows(wish, 1, 2)).records == 2
+    assert send(wish, rows(wish, 1, 2)).records == 2
     with positions_of(wish) as positions:
         assert positions.read([1]) == {1: 1}
     assert read(wish, 2) == [1, 2]
@@ -124,7 +129,7 @@ def test_an_attempt_that_ends_within_its_transaction_holds_nobody_up(wish: Slice
 
 def test_positions_that_are_gone_or_anothers_are_told(wish: SliceWish) -> None:
     with pytest.raises(PositionError, match="has no position for slice 1"):
-        send_slice(wish, 1, rows(wish, 1))
+        send(wish, rows(wish, 1))
     with positions_of(wish) as positions:
         positions.write({1: 0})
     with (

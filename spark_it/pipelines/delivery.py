@@ -13,7 +13,7 @@ which is told (PositionError).
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import pyarrow
 from confluent_kafka import KafkaException
@@ -25,7 +25,7 @@ from wirebroker.pipelines.job_file import like
 from wirebroker.pipelines.job_folder import BatchPlan
 from wirebroker.pipelines.placed_batches import from_batches
 from wirebroker.pipelines.placed_rows import SOURCE_ORDER
-from wirebroker.pipelines.positions import NOWHERE, WAIT_S, Positions
+from wirebroker.pipelines.positions import NOWHERE, WAIT_S, KeptPositions, Positions
 from wirebroker.pipelines.rights import Right, RightError, check_rights, error_of, is_refusal
 from wirebroker.pipelines.slice_sender import (
     SENT_COLUMNS,
@@ -72,6 +72,11 @@ class Delivery:
     def __init__(self, target: Target, checkpoint: JobFolder) -> None:
         self._target = target
         self._checkpoint = checkpoint
+        self._positions = KeptPositions()
+
+    def close(self) -> None:
+        """Leave the broker."""
+        self._positions.close()
 
     def plan(self, batch: int, more: Callable[[], dict[str, Any]] = dict) -> BatchPlan:
         """Return what a batch is cut by.
@@ -86,15 +91,14 @@ class Delivery:
         """
         target = self._target
         known = self._checkpoint.find(batch)
-        # An attempt of this batch that was broken off may have left a transaction open, which only
-        # its slice ends: to wait for it here is to wait until the broker gives it up.
-        with Positions(
-            *(target.kafka, target.job, target.topic, self._checkpoint.identity),
-            stable=known is None,
-        ) as positions:
-            if known is not None:
+        of = (target.kafka, target.job, target.topic, self._checkpoint.identity)
+        if known is not None:
+            # An attempt of this batch that was broken off may have left a transaction open, which
+            # only its slice ends: to wait for it here is to wait until the broker gives it up.
+            with Positions(*of, stable=False) as positions:
                 self._check(positions.read(range(known.partitions)), known, sent_before=1)
-                return known
+            return known
+        with self._positions.lend(*of) as positions:
             partitions = positions.partition_count(target.topic)
             dead = positions.partition_count(target.dead_letters) if target.dead_letters else 0
             plan = BatchPlan(batch, partitions, dead, more())
@@ -134,6 +138,10 @@ class Delivery:
                 )
 
 
+# Of a worker of Spark's, which does slice after slice, one at a time.
+_positions: Final = KeptPositions()
+
+
 class _Sender:
     """What a task does with its slice."""
 
@@ -143,7 +151,9 @@ class _Sender:
     def __call__(self, batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
         context = TaskContext.get()
         assert context is not None
-        sent = send_slice(self._wish, context.partitionId(), from_batches(batches))
+        wish, rows = self._wish, from_batches(batches)
+        with _positions.lend(wish.kafka, wish.job, wish.topic, wish.identity) as positions:
+            sent = send_slice(wish, context.partitionId(), rows, positions)
         yield pyarrow.RecordBatch.from_pylist([sent._asdict()])
 
 

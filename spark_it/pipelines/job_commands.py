@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -104,22 +105,24 @@ def run_job(kind: str, file: Path, *, stop: StopWish, spark: SparkSession | None
     packages = {} if source is None else packages_for(source, job.spark)
     own = start_spark(job.name, packages | job.spark) if spark is None else None
     try:
-        work = pipeline(spark or own, job, target, checkpoint, reporter=reporter, clock=clock)
-        run = JobRun(
-            work.handle,
-            note=work.note,
-            explain=partial(
-                refusal_of, target=target, reader=getattr(job, "reader", {}), topics=topics
-            ),
-            patience_s=job.patience,
-            stop=stop,
-            reporter=reporter,
-            clock=clock,
-        )
-        if own is not None:
-            # Behind Spark's own start, which has a handler, too.
-            stop.heed_signals()
-        run.run(work.start)
+        with closing(
+            pipeline(spark or own, job, target, checkpoint, reporter=reporter, clock=clock)
+        ) as work:
+            run = JobRun(
+                work.handle,
+                note=work.note,
+                explain=partial(
+                    refusal_of, target=target, reader=getattr(job, "reader", {}), topics=topics
+                ),
+                patience_s=job.patience,
+                stop=stop,
+                reporter=reporter,
+                clock=clock,
+            )
+            if own is not None:
+                # Behind Spark's own start, which has a handler, too.
+                stop.heed_signals()
+            run.run(work.start)
         return reporter.summary()
     finally:
         if own is not None:

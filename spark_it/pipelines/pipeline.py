@@ -63,6 +63,10 @@ class Pipeline(Generic[J]):
         self._reporter = reporter
         self._clock = clock
 
+    def close(self) -> None:
+        """Leave the broker."""
+        self._delivery.close()
+
     def note(self, _: dict[str, Any]) -> None:
         """Count what Spark says of a batch; most jobs know it by their slices."""
 

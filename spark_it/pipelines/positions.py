@@ -9,6 +9,7 @@ KIP-98, KIP-447 (a producer commits offsets for a group without members).
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
@@ -17,7 +18,7 @@ from wirebroker.pipelines.errors import PipelineError, PositionError
 from wirebroker.pipelines.rights import Right, error_of, is_refusal
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
 WAIT_S: Final = 60.0
 # After which a client gives a request up, and asks again: librdkafka's own minute is all of WAIT_S.
@@ -55,6 +56,10 @@ class Positions:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Leave the broker."""
         self._consumer.close()
 
     def read(self, slices: Iterable[int]) -> dict[int, int]:
@@ -128,6 +133,39 @@ class Positions:
                 raise error_of([Right("describe", "topic", topic)], self._kafka)
             raise PipelineError(f"topic {topic}: {found.error.str()}")
         return len(found.partitions)
+
+
+class KeptPositions:
+    """The positions of one job after the other, by the same client as long as nothing goes wrong.
+
+    A new client looks for its coordinator at once, when no connection is there yet, and then half a
+    second or a second later (librdkafka): that is most of a small batch.
+    """
+
+    def __init__(self) -> None:
+        self._wish: tuple[Mapping[str, str], str, str, str] | None = None
+        self._positions: Positions | None = None
+
+    @contextmanager
+    def lend(
+        self, kafka: Mapping[str, str], job: str, topic: str, identity: str
+    ) -> Iterator[Positions]:
+        """Lend the positions of a job, those of no other; arguments as of Positions."""
+        wish = (kafka, job, topic, identity)
+        if self._positions is None or self._wish != wish:
+            self.close()
+            self._wish, self._positions = wish, Positions(*wish)
+        try:
+            yield self._positions
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Close the client, if there is one."""
+        positions, self._positions = self._positions, None
+        if positions is not None:
+            positions.close()
 
 
 def end_offsets(kafka: Mapping[str, str], topic: str) -> dict[str, int]:

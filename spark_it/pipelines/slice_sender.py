@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from confluent_kafka import KafkaException, Producer
 
 from wirebroker.pipelines.errors import PositionError
-from wirebroker.pipelines.positions import NOWHERE, REQUEST_MS, WAIT_S, Positions
+from wirebroker.pipelines.positions import NOWHERE, REQUEST_MS, WAIT_S
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from wirebroker.pipelines.placed_rows import PlacedRow
+    from wirebroker.pipelines.positions import Positions
 
 # What a broker that dies and comes back takes, with room; then the batch is done again.
 _DELIVERY_MS: Final = 120_000
@@ -68,40 +69,41 @@ SENT_COLUMNS: Final = (
 )
 
 
-def send_slice(wish: SliceWish, number: int, rows: Iterable[PlacedRow]) -> SliceSent:
-    """Send a slice, if it has not been sent.
+def send_slice(
+    wish: SliceWish, number: int, rows: Iterable[PlacedRow], positions: Positions
+) -> SliceSent:
+    """Send a slice, if it has not been sent, as the job's positions tell.
 
     Raises:
         PositionError: The slice has no position, or another checkpoint's.
         KafkaException: The broker; nothing of the slice is there, or all of it: ask again.
     """
-    with Positions(wish.kafka, wish.job, wish.topic, wish.identity) as positions:
-        producer = Producer(
-            {
-                "transaction.timeout.ms": _TRANSACTION_MS,
-                "message.timeout.ms": _DELIVERY_MS,
-                "socket.timeout.ms": REQUEST_MS,
-                "linger.ms": 20,
-                **wish.kafka,
-                "transactional.id": f"{wish.job}.{wish.topic}.{number}",
-            }
-        )
-        producer.init_transactions(WAIT_S)
-        position = positions.read([number])[number]
-        if position > wish.batch:
-            return SliceSent(number, 0, 0, 0, was_sent=True)
-        if position == NOWHERE:
-            raise lost_position(wish.job, wish.topic, number)
-        producer.begin_transaction()
-        try:
-            sent = _produce(producer, number, rows)
-            offsets = positions.offsets({number: wish.batch + 1})
-            producer.send_offsets_to_transaction(offsets, positions.group(), WAIT_S)
-            producer.commit_transaction(_DELIVERY_MS / 1000)
-        except KafkaException as error:
-            _abort(producer, error)
-            raise
-        return sent
+    producer = Producer(
+        {
+            "transaction.timeout.ms": _TRANSACTION_MS,
+            "message.timeout.ms": _DELIVERY_MS,
+            "socket.timeout.ms": REQUEST_MS,
+            "linger.ms": 20,
+            **wish.kafka,
+            "transactional.id": f"{wish.job}.{wish.topic}.{number}",
+        }
+    )
+    producer.init_transactions(WAIT_S)
+    position = positions.read([number])[number]
+    if position > wish.batch:
+        return SliceSent(number, 0, 0, 0, was_sent=True)
+    if position == NOWHERE:
+        raise lost_position(wish.job, wish.topic, number)
+    producer.begin_transaction()
+    try:
+        sent = _produce(producer, number, rows)
+        offsets = positions.offsets({number: wish.batch + 1})
+        producer.send_offsets_to_transaction(offsets, positions.group(), WAIT_S)
+        producer.commit_transaction(_DELIVERY_MS / 1000)
+    except KafkaException as error:
+        _abort(producer, error)
+        raise
+    return sent
 
 
 def lost_position(job: str, topic: str, number: int) -> PositionError:

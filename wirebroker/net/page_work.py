@@ -69,7 +69,6 @@ class PageWork:
         "_next_number",
         "_own",
         "_sockets",
-        "_then",
         "_threads",
         "_unwanted",
         "_waiting",
@@ -81,11 +80,9 @@ class PageWork:
         """Begin nothing yet; without `sockets` the interpreter's threads do everything."""
         self._sockets = sockets if _new_threads is not None else None
         self._threads: dict[Work, PageThreads] = {}
-        # What is called when a job of theirs has ended, by its number.
-        self._then: dict[int, Then] = {}
         self._next_number = 0
-        # The numbers of jobs, of any threads.
-        self._begun: dict[Work, set[int]] = {work: set() for work in _MOST_THREADS}
+        # What is called when a job of any threads has ended, by its number.
+        self._begun: dict[Work, dict[int, Then]] = {work: {} for work in _MOST_THREADS}
         # Each reader waits for one range at a time.
         self._waiting: OrderedDict[object, Wish] = OrderedDict()
         # Who reads ahead where, last used last. A file that is deleted must not be held open.
@@ -127,9 +124,8 @@ class PageWork:
         self._waiting.pop(reader, None)
 
     def close(self) -> None:
-        """Let threads of our own end; nobody is called any more, by them."""
+        """Let threads of our own end; nobody is called any more."""
         self._own.clear()
-        self._then.clear()
         self._waiting.clear()
         for begun in self._begun.values():
             begun.clear()
@@ -154,13 +150,16 @@ class PageWork:
             asyncio.get_running_loop().call_soon(then, error)
             return
         number = self._next_number = self._next_number + 1
-        self._begun[Work.WARMING].add(number)
-        warming.add_done_callback(partial(self._on_warmed, number, then))
+        self._begun[Work.WARMING][number] = then
+        warming.add_done_callback(partial(self._on_warmed, number))
 
-    def _on_warmed(self, number: int, then: Then, warming: asyncio.Future[None]) -> None:
-        self._begun[Work.WARMING].discard(number)
+    def _on_warmed(self, number: int, warming: asyncio.Future[None]) -> None:
+        error = warming.exception()
+        then = self._begun[Work.WARMING].pop(number, None)
+        if then is None:  # closed
+            return
         self._go_on()
-        then(warming.exception())
+        then(error)
 
     def _go_on(self) -> None:
         """Begin what has waited for others' end."""
@@ -199,8 +198,7 @@ class PageWork:
         except OSError as error:  # no descriptor or thread is left
             logger.debug("the interpreter's threads do it: %s", error)
             return False
-        self._then[number] = then
-        self._begun[work].add(number)
+        self._begun[work][number] = then
         return True
 
     def _begin_threads(self, work: Work, sockets: Sockets) -> PageThreads:
@@ -215,8 +213,7 @@ class PageWork:
         loop = asyncio.get_running_loop()
         for number, error in threads.take():
             fault = OSError(error, os.strerror(error)) if error else None
-            loop.call_soon(self._then.pop(number), fault)
-            self._begun[work].discard(number)
+            loop.call_soon(self._begun[work].pop(number), fault)
         self._go_on()
 
     # --- the interpreter's ---
