@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from argparse import Namespace
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -22,6 +23,7 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
+from compat_tests import topics
 from compat_tests.clients import confluent
 from compat_tests.clients.message import WAIT_S
 from compat_tests.conftest import new_topic_name
@@ -34,7 +36,7 @@ from tests.support.waiting import eventually
 from wirebroker.pipelines.rights import Right, RightError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from pyspark.sql import SparkSession
@@ -246,11 +248,21 @@ def test_all_that_is_missing_is_told_and_what_is_told_gives_it(
         topic=f"{name}-to",
         source="in",
     )
+    found, told = run_by_what_is_told(lambda: job_kit.run("ingest", job, spark), verbs)
+    # Topics that are to be made are told of in turn, the other rights at once.
+    assert (found["records"], told) == (1, 7)
+
+
+def run_by_what_is_told(run: Callable[[], Any], verbs: Verbs) -> tuple[Any, int]:
+    """Run again and again, each time with the rights given that were told to be missing.
+
+    Returns:
+        What the run gives in the end, and how many rights it took.
+    """
     told: list[str] = []
-    found = None
-    while found is None:
+    while True:
         try:
-            found = job_kit.run("ingest", job, spark)
+            return run(), len(told)
         except RightError as error:
             commands = re.findall(r": wirebroker (acl create .*)", str(error))
             assert commands
@@ -258,8 +270,30 @@ def test_all_that_is_missing_is_told_and_what_is_told_gives_it(
             for each in commands:
                 verbs.do(*shlex.split(each.replace("User:NAME", "User:writer")))
             told += commands
-    # Topics that are to be made are told of in turn, the other rights at once.
-    assert (found["records"], len(told)) == (1, 7)
+
+
+def test_an_archive_is_restored_into_a_broker_by_a_login_and_its_rights(
+    spark: SparkSession, guarded: Secured, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from wirebroker.pipelines.archive import archive
+    from wirebroker.pipelines.file_or_flags import settings_of
+    from wirebroker.pipelines.restore_job import RestoreJob, restore_settings, run_restore
+
+    name = new_topic_name()
+    records.create_topic(guarded.bootstrap, name, partitions=1)
+    records.write(guarded.bootstrap, name, range(10), partitions=1)
+    archive(spark, str(guarded.data_dir), name, tmp_path / "kept")
+    topics.delete(guarded.bootstrap, name)
+    login = tables_of(guarded, "ingest")["kafka"].items()
+    lines = ['target = "kept"', "[kafka]", *(f'"{key}" = "{value}"' for key, value in login)]
+    file = tmp_path / "restore.toml"
+    file.write_text("\n".join(lines), "utf-8")
+    job = settings_of(Namespace(file=file), RestoreJob)
+    kafka = restore_settings(file, job)
+    verbs = Verbs(guarded.bootstrap, capsys)
+    assert run_by_what_is_told(lambda: run_restore(spark, job, kafka), verbs) == (0, 3)
+    assert capsys.readouterr().out.endswith(f"{name}-0: 10 records\n")
+    assert end_of(guarded, name) == 10
 
 
 def test_a_look_at_quality_tells_lags_by_rights_to_describe(

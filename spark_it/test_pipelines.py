@@ -96,22 +96,23 @@ def test_an_archive_leads_back_into_a_broker_at_the_same_offsets_or_mapped(
         records.write(broker.bootstrap, each, range(1_000), partitions=PARTITIONS, codec="zstd")
     archive(spark, str(broker.data_dir), topic, target)
     other = start_broker()
-    written = list(restore_to_broker(spark, target, other.bootstrap))
+    kafka = {"bootstrap.servers": other.bootstrap}
+    written = list(restore_to_broker(spark, target, kafka))
     assert written == [(f"{topic}-{number}", 500) for number in range(PARTITIONS)]
     order = ["partition", "offset"]
     expected = archived(spark, target).select(*CONTENT).orderBy(*order).collect()
     back = committed(spark, other.data_dir, topic).select(*CONTENT)
     assert back.orderBy(*order).collect() == expected
     with pytest.raises(PipelineError, match="is not empty"):
-        list(restore_to_broker(spark, target, other.bootstrap))
+        list(restore_to_broker(spark, target, kafka))
 
     abort_some(broker.bootstrap, gaps)
     records.write(broker.bootstrap, gaps, range(1_000, 1_100), partitions=PARTITIONS)
     target = tmp_path / "gaps"
     archive(spark, str(broker.data_dir), gaps, target)
     with pytest.raises(PipelineError, match=f"{gaps}-0 has 550 records at offsets 0 to 600"):
-        list(restore_to_broker(spark, target, other.bootstrap))
-    written = list(restore_to_broker(spark, target, other.bootstrap, mapping))
+        list(restore_to_broker(spark, target, kafka))
+    written = list(restore_to_broker(spark, target, kafka, mapping))
     assert written == [(f"{gaps}-{number}", 550) for number in range(PARTITIONS)]
     lines = [json.loads(line) for line in mapping.read_text(encoding="utf-8").splitlines()]
     assert lines == [
@@ -120,10 +121,10 @@ def test_an_archive_leads_back_into_a_broker_at_the_same_offsets_or_mapped(
         for old, new, count in ((0, 0, 500), (551, 500, 50))
     ]
     with pytest.raises(PipelineError, match="is not empty"):
-        list(restore_to_broker(spark, target, other.bootstrap, mapping))
+        list(restore_to_broker(spark, target, kafka, mapping))
     assert len(mapping.read_text(encoding="utf-8").splitlines()) == len(lines)
     with pytest.raises(PipelineError, match=r"--map .*: Is a directory"):
-        list(restore_to_broker(spark, target, other.bootstrap, tmp_path))
+        list(restore_to_broker(spark, target, kafka, tmp_path))
     values = committed(spark, other.data_dir, gaps).orderBy(*order).select("value").collect()
     kept = archived(spark, target).orderBy(*order).select("value").collect()
     assert values == kept

@@ -18,13 +18,15 @@ import json
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from confluent_kafka import TIMESTAMP_CREATE_TIME, KafkaException, Producer
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import NewTopic
 from pyspark.sql import functions
 
 from wirebroker.pipelines.archive import archived
+from wirebroker.pipelines.delivery import create_topics
 from wirebroker.pipelines.errors import PipelineError
-from wirebroker.pipelines.positions import WAIT_S, Positions
+from wirebroker.pipelines.positions import Positions
 from wirebroker.pipelines.restore import COLUMNS, record_of
+from wirebroker.pipelines.rights import check_writes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -69,14 +71,14 @@ class ArchivedSpan(NamedTuple):
 
 
 def restore_to_broker(
-    spark: SparkSession, target: Path, bootstrap: str, mapping: Path | None = None
+    spark: SparkSession, target: Path, kafka: dict[str, str], mapping: Path | None = None
 ) -> Iterator[tuple[str, int]]:
     """Produce each partition of an archive; yield its name and how many records it has.
 
     Args:
         spark: The session.
         target: The archive.
-        bootstrap: Brokers.
+        kafka: Settings of clients.
         mapping: A file for old and new offsets; None: they must be the same.
 
     Raises:
@@ -94,12 +96,11 @@ def restore_to_broker(
     check_spans(spans, may_map=mapping is not None)
     if mapping is not None:
         _check_writable(mapping)
-    kafka = {"bootstrap.servers": bootstrap}
     try:
         _prepare_topics(kafka, spans)
         yield from _send(table, kafka, spans, mapping)
     except KafkaException as error:
-        raise PipelineError(f"{bootstrap}: {error.args[0].str()}") from error
+        raise PipelineError(f"{kafka['bootstrap.servers']}: {error.args[0].str()}") from error
 
 
 def _send(
@@ -153,7 +154,7 @@ def _check_writable(mapping: Path) -> None:
 
 
 def _prepare_topics(kafka: dict[str, str], spans: Iterable[ArchivedSpan]) -> None:
-    """Make the topics that are not there; see that the others are empty."""
+    """Make the topics that are not there; see that the others are empty, and all may be written."""
     wanted: dict[str, int] = {}
     for span in spans:
         wanted[span.topic] = max(wanted.get(span.topic, 0), span.partition + 1)
@@ -168,9 +169,8 @@ def _prepare_topics(kafka: dict[str, str], spans: Iterable[ArchivedSpan]) -> Non
             elif any(positions.end_of(number) for number in range(there)):
                 raise PipelineError(f"topic {topic} is not empty: its offsets would be others")
     if missing:
-        admin = AdminClient({"log_level": 4, **kafka})
-        for future in admin.create_topics(missing).values():
-            future.result(WAIT_S)
+        create_topics(kafka, missing)
+    check_writes(kafka, wanted)
 
 
 class _Sender:

@@ -13,13 +13,13 @@ from pyspark.errors import PySparkException
 
 from wirebroker.pipelines.archive import NoArchiveError, compare
 from wirebroker.pipelines.archive_job import ArchiveJob, run_archive, tell_pairs
-from wirebroker.pipelines.broker_restore import restore_to_broker
 from wirebroker.pipelines.errors import PipelineError, first_line
 from wirebroker.pipelines.file_or_flags import add_settings, settings_of
 from wirebroker.pipelines.job_commands import JOBS, add_jobs, run_job
 from wirebroker.pipelines.job_run import StopWish
 from wirebroker.pipelines.quality_job import QualityJob, lag_settings, run_quality
-from wirebroker.pipelines.restore import FolderExistsError, restore
+from wirebroker.pipelines.restore import FolderExistsError
+from wirebroker.pipelines.restore_job import RestoreJob, restore_settings, run_restore
 from wirebroker.pipelines.source_table import check_topics
 from wirebroker.pipelines.spark_start import start_spark
 from wirebroker.segments.errors import OptionError
@@ -48,11 +48,14 @@ def main() -> int:
 
 
 def _run_on_directories(options: argparse.Namespace) -> int:
+    bootstrap = getattr(options, "bootstrap", None)
+    tables = {"kafka": {"bootstrap.servers": bootstrap}} if bootstrap else {}
     if options.pipeline == "restore":
-        with _spark("restore", {}) as spark:
-            return _restore(spark, options)
+        way_back = settings_of(options, RestoreJob, **tables)
+        kafka = restore_settings(options.file or Path(), way_back)
+        with _spark("restore", way_back.spark) as spark:
+            return run_restore(spark, way_back, kafka)
     if options.pipeline == "quality":
-        tables = {"kafka": {"bootstrap.servers": options.bootstrap}} if options.bootstrap else {}
         look = settings_of(options, QualityJob, **tables)
         kafka = lag_settings(options.file or Path(), look)
         check_topics(look.path, look.topics)
@@ -79,17 +82,6 @@ def _spark(name: str, settings: dict[str, Any]) -> Iterator[SparkSession]:
         spark.stop()
 
 
-def _restore(spark: SparkSession, options: argparse.Namespace) -> int:
-    places = (
-        restore(spark, options.target, options.into)
-        if options.into is not None
-        else restore_to_broker(spark, options.target, options.bootstrap, options.map)
-    )
-    for place, count in places:
-        sys.stdout.write(f"{place}: {count} records\n")
-    return 0
-
-
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="wirebroker pipeline", description=__doc__)
     verbs = parser.add_subparsers(dest="pipeline", required=True)
@@ -105,14 +97,6 @@ def _arguments() -> argparse.Namespace:
     verb.add_argument("--bootstrap", help="a broker, to tell the lag of groups")
     sentence = "bring an archive's records back: as partitions' logs, or into a running broker"
     verb = verbs.add_parser("restore", help=sentence, description=sentence)
-    verb.add_argument("--target", required=True, type=Path, help="the archive")
-    where = verb.add_mutually_exclusive_group(required=True)
-    where.add_argument("--into", type=Path, help="a folder for logs; what is there is kept")
-    where.add_argument("--bootstrap", help="a broker; its topics must be empty, or are made")
-    verb.add_argument(
-        "--map",
-        type=Path,
-        metavar="FILE",
-        help="with --bootstrap: let the broker give other offsets, and write which are which",
-    )
+    add_settings(verb, RestoreJob)
+    verb.add_argument("--bootstrap", help="a broker; its topics must be empty, or are made")
     return parser.parse_args()

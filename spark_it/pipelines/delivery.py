@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import pyarrow
 from confluent_kafka import KafkaException
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import NewTopic
 from pyspark import TaskContext
 
 from wirebroker.pipelines.errors import JobFileError, PipelineError, PositionError
@@ -26,7 +26,14 @@ from wirebroker.pipelines.job_folder import BatchPlan
 from wirebroker.pipelines.placed_batches import from_batches
 from wirebroker.pipelines.placed_rows import SOURCE_ORDER
 from wirebroker.pipelines.positions import NOWHERE, WAIT_S, KeptPositions, Positions
-from wirebroker.pipelines.rights import Right, RightError, check_rights, error_of, is_refusal
+from wirebroker.pipelines.rights import (
+    Right,
+    RightError,
+    check_rights,
+    error_of,
+    is_refusal,
+    quiet_admin,
+)
 from wirebroker.pipelines.slice_sender import (
     SENT_COLUMNS,
     SliceSent,
@@ -175,7 +182,7 @@ def make_topics(target: Target, sources: Iterable[str] = ()) -> None:
         missing = _missing_topics(target, wanted, sources)
         check_rights(target)
         if missing:
-            _make({name: wanted[name] for name in missing}, target.kafka)
+            create_topics(target.kafka, [NewTopic(name, wanted[name]) for name in missing])
             check_rights(target)  # of those that are made now
     except KafkaException as error:
         told, address = error.args[0].str(), target.kafka["bootstrap.servers"]
@@ -195,11 +202,15 @@ def _missing_topics(target: Target, wanted: Iterable[str], sources: Iterable[str
             raise
 
 
-def _make(topics: Mapping[str, int], kafka: Mapping[str, str]) -> None:
-    # Below warnings librdkafka tells of its own queues, which nobody asked for.
-    admin = AdminClient({"log_level": 4, **kafka})
-    made = admin.create_topics([NewTopic(name, count) for name, count in topics.items()])
-    for name, future in made.items():
+def create_topics(kafka: Mapping[str, str], topics: list[NewTopic]) -> None:
+    """Create topics; those that are there meanwhile are left as they are.
+
+    Raises:
+        RightError: The login may not.
+        PipelineError: The broker refuses.
+    """
+    admin = quiet_admin(kafka)  # what it promises ends with it
+    for name, future in admin.create_topics(topics).items():
         try:
             future.result(WAIT_S)
         except KafkaException as error:

@@ -124,6 +124,17 @@ def check_rights(target: Delivered) -> None:
         raise error_of(missing, target.kafka)
 
 
+def check_writes(kafka: Mapping[str, str], topics: Iterable[str]) -> None:
+    """See that a login may write to topics.
+
+    Raises:
+        RightError: It may not; all that is missing is told.
+    """
+    missing = _missing_of_topics(quiet_admin(kafka), dict.fromkeys(topics, ("write",)))
+    if missing:
+        raise error_of(missing, kafka)
+
+
 def refusal_of(
     error: Exception, target: Delivered, reader: Mapping[str, Any], topics: Sequence[str] = ()
 ) -> RightError | None:
@@ -161,21 +172,30 @@ def _missing(target: Delivered) -> list[Right]:
     wanted: dict[str, tuple[str, ...]] = {target.topic: ("read", "write")}
     if target.dead_letters:
         wanted[target.dead_letters] = ("write",)
-    # Below warnings librdkafka tells of its own queues, which nobody asked for.
-    admin = AdminClient({"log_level": 4, **target.kafka})
-    asked = admin.describe_topics(
-        TopicCollection(list(wanted)), include_authorized_operations=True, request_timeout=_WAIT_S
-    )
+    admin = quiet_admin(target.kafka)
     groups = admin.describe_consumer_groups(
         [target.job], include_authorized_operations=True, request_timeout=_WAIT_S
+    )
+    missing = _missing_of_topics(admin, wanted)
+    if "read" not in _allowed(groups[target.job]):
+        missing.append(Right("read", "group", target.job))
+    return missing
+
+
+def _missing_of_topics(admin: AdminClient, wanted: Mapping[str, tuple[str, ...]]) -> list[Right]:
+    asked = admin.describe_topics(
+        TopicCollection(list(wanted)), include_authorized_operations=True, request_timeout=_WAIT_S
     )
     missing: list[Right] = []
     for name, future in asked.items():
         allowed = _allowed(future)
         missing += (Right(each, "topic", name) for each in wanted[name] if each not in allowed)
-    if "read" not in _allowed(groups[target.job]):
-        missing.append(Right("read", "group", target.job))
     return missing
+
+
+def quiet_admin(kafka: Mapping[str, str]) -> AdminClient:
+    """Return a client that tells warnings: below them librdkafka tells of its own queues."""
+    return AdminClient({"log_level": 4, **kafka})
 
 
 def _allowed(future: Any) -> frozenset[str]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from wirebroker.codecs.errors import MalformedFrameError
 from wirebroker.log_bound import about
 from wirebroker.net.dispatch import HandlerFailedError
+from wirebroker.net.slice_error import SliceError
 
 if TYPE_CHECKING:
     from wirebroker.session import Session
@@ -40,6 +41,12 @@ def say_lost(session: Session, error: OSError) -> None:
     bounds = about(peer, listener)
     if isinstance(error, ConnectionError) or error.errno in _PEER_IS_GONE:
         logger.debug("%s on %s is gone: %s", peer, listener, error, extra=bounds)
+    elif isinstance(error, SliceError) and error.is_gone:
+        logger.info(
+            "closing %s on %s: %s was deleted while it was sent",
+            *(peer, listener, error.path),
+            extra=bounds,
+        )
     else:
         logger.error("closing %s on %s: %s", peer, listener, error, extra=bounds)
 

@@ -20,9 +20,11 @@ class SliceError(OSError):
     Attributes:
         path: The file.
         is_disk_failure: Whether the disk cannot be trusted any more.
+        is_gone: Whether the file was deleted, as with its topic.
     """
 
     def __init__(self, path: str, reason: OSError | str) -> None:
         super().__init__(f"cannot send {path}: {reason}")
         self.path = path
+        self.is_gone = isinstance(reason, FileNotFoundError)
         self.is_disk_failure = isinstance(reason, OSError) and reason.errno in _DISK_ERRORS

@@ -1,0 +1,70 @@
+"""An archive's way back as a job: its settings, and what it tells."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from wirebroker.pipelines.broker_restore import restore_to_broker
+from wirebroker.pipelines.errors import JobFileError
+from wirebroker.pipelines.job_file import kafka_settings, setting
+from wirebroker.pipelines.restore import restore
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@dataclass(frozen=True, kw_only=True)
+class RestoreJob:
+    """The settings of a restore, as its file or flags have them."""
+
+    target: str = setting("path", "the archive's folder")
+    into: str | None = setting("path", "a folder for logs; what is there is kept", None)
+    map: str | None = setting(
+        "path", "let the broker give other offsets; a file for which are which", None
+    )
+    kafka: dict[str, Any] = setting(
+        "table", "settings of librdkafka; its topics must be empty, or are made", {}
+    )
+    spark: dict[str, Any] = setting("table", "settings of Spark", {})
+
+
+def restore_settings(file: Path, job: RestoreJob) -> dict[str, str]:
+    """Return the settings of a client that restores into a broker; none: a folder is written.
+
+    Raises:
+        JobFileError: They have no address; or both places are given, or none.
+    """
+    if bool(job.kafka) == (job.into is not None):
+        raise JobFileError(
+            "give one place: --into FOLDER, or --bootstrap (in a file into, [kafka])"
+        )
+    if job.map is not None and not job.kafka:
+        raise JobFileError("--map FILE is for a broker: a folder keeps its offsets")
+    return kafka_settings(file, job.kafka) if job.kafka else {}
+
+
+def run_restore(spark: SparkSession, job: RestoreJob, kafka: dict[str, str]) -> int:
+    """Bring an archive's records back, and tell of each partition; return 0.
+
+    Args:
+        spark: The session.
+        job: Its settings.
+        kafka: Of a client, as `restore_settings` gives them.
+
+    Raises:
+        FolderExistsError: As `restore`.
+        PipelineError: As `restore_to_broker`.
+        OSError: The disk.
+    """
+    target = Path(job.target)
+    places = (
+        restore_to_broker(spark, target, kafka, None if job.map is None else Path(job.map))
+        if job.into is None
+        else restore(spark, target, Path(job.into))
+    )
+    for place, count in places:
+        sys.stdout.write(f"{place}: {count} records\n")
+    return 0
