@@ -124,6 +124,8 @@ def test_an_archive_whose_disk_is_full_goes_on_when_there_is_room(
         assert "No space left on device" in log.splitlines()[-1], "told in one line"
         disk.make_room()
         assert run() == 0
-        last = (tmp_path / "driver.log").read_text(encoding="utf-8").splitlines()[-PARTITIONS:]
+        *_, summary = lines = (tmp_path / "driver.log").read_text(encoding="utf-8").splitlines()
+        last = lines[-PARTITIONS - 1 : -1]
         assert all(f"-{number}: 20000 records" in line for number, line in enumerate(last)), last
+        assert summary.endswith("verified_partitions 2, wrong_partitions 0")
         assert "BUT" not in "".join(last)
