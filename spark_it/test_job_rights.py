@@ -291,7 +291,7 @@ def test_an_archive_is_restored_into_a_broker_by_a_login_and_its_rights(
     job = settings_of(Namespace(file=file), RestoreJob)
     kafka = restore_settings(file, job)
     verbs = Verbs(guarded.bootstrap, capsys)
-    assert run_by_what_is_told(lambda: run_restore(spark, job, kafka), verbs) == (0, 3)
+    assert run_by_what_is_told(lambda: run_restore(spark, job, kafka), verbs) == (0, 2)
     assert capsys.readouterr().out.endswith(f"{name}-0: 10 records\n")
     assert end_of(guarded, name) == 10
 

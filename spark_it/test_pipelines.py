@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -14,8 +15,6 @@ from spark_it.faulty_runs import Driver, spark_table, told
 from tests.support.waiting import eventually
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from pyspark.sql import DataFrame, SparkSession
 
     from compat_tests.conftest import StartBroker
@@ -80,6 +79,24 @@ def test_an_archive_holds_each_committed_record_once_and_leads_back_to_the_same_
     assert back.orderBy(*order).collect() == expected
     with pytest.raises(FolderExistsError):
         list(restore(spark, target, tmp_path / "back"))
+
+
+@pytest.mark.usefixtures("spark")  # which PySpark comes with
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({}, "give one place"),
+        ({"into": "logs", "kafka": {"bootstrap.servers": "b:1"}}, "give one place"),
+        ({"into": "logs", "map": "m"}, "map is for a broker"),
+        ({"kafka": {"acks": 1}}, 'no "bootstrap.servers"'),
+    ],
+)
+def test_an_archive_is_led_back_to_one_place(settings: dict[str, Any], told: str) -> None:
+    from wirebroker.pipelines.errors import JobFileError
+    from wirebroker.pipelines.restore_job import RestoreJob, restore_settings
+
+    with pytest.raises(JobFileError, match=told):
+        restore_settings(Path("restore.toml"), RestoreJob(target="archive", **settings))
 
 
 def test_an_archive_leads_back_into_a_broker_at_the_same_offsets_or_mapped(

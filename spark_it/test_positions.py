@@ -9,7 +9,8 @@ import pytest
 
 from compat_tests.cutting_proxy import CuttingProxy
 from spark_it import records
-from wirebroker.pipelines.positions import Positions
+from wirebroker.pipelines.errors import PositionError
+from wirebroker.pipelines.positions import KeptPositions, Positions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -47,6 +48,28 @@ def proxy() -> Iterator[SilentProxy]:
     silent = SilentProxy()
     yield silent
     silent.close()
+
+
+def test_a_client_is_kept_for_the_same_job_until_something_is_wrong(
+    start_broker: StartBroker, topic: str
+) -> None:
+    bootstrap = start_broker().bootstrap
+    records.create_topic(bootstrap, topic, partitions=1)
+    kept, of = KeptPositions(), ({"bootstrap.servers": bootstrap}, f"job-{topic}", topic)
+    with kept.lend(*of, "one") as first:
+        first.write({0: 7})
+    with kept.lend(*of, "one") as again, Positions(*of, "one") as other:
+        assert again is first
+        other.write({0: 8})
+        assert again.read([0]) == {0: 8}
+    with pytest.raises(PositionError), kept.lend(*of, "two") as anothers:
+        anothers.read([0])
+    with kept.lend(*of, "two") as new:
+        assert new is not anothers
+    with pytest.raises(RuntimeError, match="closed"):
+        first.read([0])
+    kept.close()
+    kept.close()
 
 
 def test_a_search_for_the_coordinator_that_is_not_answered_is_made_again(

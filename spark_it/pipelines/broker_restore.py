@@ -26,7 +26,7 @@ from wirebroker.pipelines.delivery import create_topics
 from wirebroker.pipelines.errors import PipelineError
 from wirebroker.pipelines.positions import Positions
 from wirebroker.pipelines.restore import COLUMNS, record_of
-from wirebroker.pipelines.rights import check_writes
+from wirebroker.pipelines.rights import RightError, check_writes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -154,23 +154,26 @@ def _check_writable(mapping: Path) -> None:
 
 
 def _prepare_topics(kafka: dict[str, str], spans: Iterable[ArchivedSpan]) -> None:
-    """Make the topics that are not there; see that the others are empty, and all may be written."""
+    """See that all may be written, and those that are there are empty; make the others."""
     wanted: dict[str, int] = {}
     for span in spans:
         wanted[span.topic] = max(wanted.get(span.topic, 0), span.partition + 1)
     missing: list[NewTopic] = []
     for topic, count in wanted.items():
         with Positions(kafka, "none", topic, "") as positions:
-            there = positions.partition_count(topic)
+            try:
+                there = positions.partition_count(topic)
+            except RightError:
+                check_writes(kafka, wanted)  # which tells more, if not all
+                raise
             if not there:
                 missing.append(NewTopic(topic, count, config={"retention.ms": "-1"}))
             elif there < count:
                 raise PipelineError(f"topic {topic} has {there} partitions, the archive {count}")
             elif any(positions.end_of(number) for number in range(there)):
                 raise PipelineError(f"topic {topic} is not empty: its offsets would be others")
-    if missing:
-        create_topics(kafka, missing)
     check_writes(kafka, wanted)
+    create_topics(kafka, missing, may_be_there=False)
 
 
 class _Sender:

@@ -98,5 +98,5 @@ def _arguments() -> argparse.Namespace:
     sentence = "bring an archive's records back: as partitions' logs, or into a running broker"
     verb = verbs.add_parser("restore", help=sentence, description=sentence)
     add_settings(verb, RestoreJob)
-    verb.add_argument("--bootstrap", help="a broker; its topics must be empty, or are made")
+    verb.add_argument("--bootstrap", help="a broker instead; its topics must be empty, or are made")
     return parser.parse_args()

@@ -182,7 +182,8 @@ def make_topics(target: Target, sources: Iterable[str] = ()) -> None:
         missing = _missing_topics(target, wanted, sources)
         check_rights(target)
         if missing:
-            create_topics(target.kafka, [NewTopic(name, wanted[name]) for name in missing])
+            new = [NewTopic(name, wanted[name]) for name in missing]
+            create_topics(target.kafka, new, may_be_there=True)
             check_rights(target)  # of those that are made now
     except KafkaException as error:
         told, address = error.args[0].str(), target.kafka["bootstrap.servers"]
@@ -202,13 +203,20 @@ def _missing_topics(target: Target, wanted: Iterable[str], sources: Iterable[str
             raise
 
 
-def create_topics(kafka: Mapping[str, str], topics: list[NewTopic]) -> None:
-    """Create topics; those that are there meanwhile are left as they are.
+def create_topics(kafka: Mapping[str, str], topics: list[NewTopic], *, may_be_there: bool) -> None:
+    """Create topics.
+
+    Args:
+        kafka: Settings of clients.
+        topics: What to create; none: nothing is done.
+        may_be_there: Whether somebody else may have created them meanwhile, as they are then.
 
     Raises:
         RightError: The login may not.
         PipelineError: The broker refuses.
     """
+    if not topics:
+        return
     admin = quiet_admin(kafka)  # what it promises ends with it
     for name, future in admin.create_topics(topics).items():
         try:
@@ -216,7 +224,7 @@ def create_topics(kafka: Mapping[str, str], topics: list[NewTopic]) -> None:
         except KafkaException as error:
             if is_refusal(error.args[0]):
                 raise error_of([Right("create", "topic", name)], kafka) from error
-            if error.args[0].name() != "TOPIC_ALREADY_EXISTS":
+            if not may_be_there or error.args[0].name() != "TOPIC_ALREADY_EXISTS":
                 raise PipelineError(f"topic {name} could not be made: {error}") from error
 
 

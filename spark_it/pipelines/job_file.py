@@ -127,7 +127,8 @@ def kafka_settings(path: Path, table: dict[str, Any]) -> dict[str, str]:
         JobFileError: There is no address, or one that the job sets itself.
     """
     if "bootstrap.servers" not in table:
-        hint = like("bootstrap.servers", table) if table else ""
+        near = get_close_matches("bootstrap.servers", list(table), n=1)
+        hint = f'; is that what "{near[0]}" is to be?' if near else ""
         raise JobFileError(f'{path}: [kafka] has no "bootstrap.servers"{hint}')
     for name in ("transactional.id", "group.id", "enable.idempotence"):
         if name in table:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wirebroker.pipelines.broker_restore import restore_to_broker
-from wirebroker.pipelines.errors import JobFileError
+from wirebroker.pipelines.errors import JobFileError, PipelineError
 from wirebroker.pipelines.job_file import kafka_settings, setting
 from wirebroker.pipelines.restore import restore
 
@@ -21,12 +21,12 @@ class RestoreJob:
     """The settings of a restore, as its file or flags have them."""
 
     target: str = setting("path", "the archive's folder")
-    into: str | None = setting("path", "a folder for logs; what is there is kept", None)
+    into: str | None = setting("path", "a new folder for partitions' logs", None)
     map: str | None = setting(
-        "path", "let the broker give other offsets; a file for which are which", None
+        "path", "for a broker: let it give other offsets; a file for which are which", None
     )
     kafka: dict[str, Any] = setting(
-        "table", "settings of librdkafka; its topics must be empty, or are made", {}
+        "table", "a broker instead of a folder: settings of librdkafka", {}
     )
     spark: dict[str, Any] = setting("table", "settings of Spark", {})
 
@@ -39,10 +39,11 @@ def restore_settings(file: Path, job: RestoreJob) -> dict[str, str]:
     """
     if bool(job.kafka) == (job.into is not None):
         raise JobFileError(
-            "give one place: --into FOLDER, or --bootstrap (in a file into, [kafka])"
+            "give one place: a folder (--into, or into in the file), or a broker (--bootstrap, "
+            "or [kafka])"
         )
     if job.map is not None and not job.kafka:
-        raise JobFileError("--map FILE is for a broker: a folder keeps its offsets")
+        raise JobFileError("map is for a broker: a folder keeps its offsets")
     return kafka_settings(file, job.kafka) if job.kafka else {}
 
 
@@ -56,8 +57,7 @@ def run_restore(spark: SparkSession, job: RestoreJob, kafka: dict[str, str]) -> 
 
     Raises:
         FolderExistsError: As `restore`.
-        PipelineError: As `restore_to_broker`.
-        OSError: The disk.
+        PipelineError: As `restore_to_broker`, or the disk.
     """
     target = Path(job.target)
     places = (
@@ -65,6 +65,9 @@ def run_restore(spark: SparkSession, job: RestoreJob, kafka: dict[str, str]) -> 
         if job.into is None
         else restore(spark, target, Path(job.into))
     )
-    for place, count in places:
-        sys.stdout.write(f"{place}: {count} records\n")
+    try:
+        for place, count in places:
+            sys.stdout.write(f"{place}: {count} records\n")
+    except OSError as error:
+        raise PipelineError(str(error)) from error
     return 0

@@ -43,7 +43,7 @@ def say_lost(session: Session, error: OSError) -> None:
         logger.debug("%s on %s is gone: %s", peer, listener, error, extra=bounds)
     elif isinstance(error, SliceError) and error.is_gone:
         logger.info(
-            "closing %s on %s: %s was deleted while it was sent",
+            "closing %s on %s: %s is not there any more",
             *(peer, listener, error.path),
             extra=bounds,
         )

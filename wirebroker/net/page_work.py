@@ -124,7 +124,7 @@ class PageWork:
         self._waiting.pop(reader, None)
 
     def close(self) -> None:
-        """Let threads of our own end; nobody is called any more."""
+        """Let threads of our own end; nobody is called for what ends from now on."""
         self._own.clear()
         self._waiting.clear()
         for begun in self._begun.values():

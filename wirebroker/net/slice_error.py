@@ -20,7 +20,7 @@ class SliceError(OSError):
     Attributes:
         path: The file.
         is_disk_failure: Whether the disk cannot be trusted any more.
-        is_gone: Whether the file was deleted, as with its topic.
+        is_gone: Whether the file is not there any more, as when its topic was deleted.
     """
 
     def __init__(self, path: str, reason: OSError | str) -> None:

@@ -18,7 +18,7 @@ SESSION = Session(connection_id="1", peer="p:1", listener_name="l", local_host="
 @pytest.mark.parametrize(
     ("number", "level", "said"),
     [
-        (errno.ENOENT, logging.INFO, "/t-0/0.log was deleted while it was sent"),
+        (errno.ENOENT, logging.INFO, "/t-0/0.log is not there any more"),
         (errno.EIO, logging.ERROR, "cannot send /t-0/0.log: [Errno 5] Input/output error"),
     ],
 )

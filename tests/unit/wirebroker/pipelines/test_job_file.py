@@ -87,7 +87,7 @@ def test_a_file_that_is_not_there_is_told(tmp_path):
     ("table", "message"),
     [
         ({}, 'no "bootstrap.servers"'),
-        ({"bootstrap.server": "b:1"}, "did you mean bootstrap.server?"),
+        ({"bootstrap.server": "b:1"}, 'is that what "bootstrap.server" is to be?'),
         ({"bootstrap.servers": "b:1", "group.id": "x"}, "group.id is the job's own to set"),
     ],
 )
