@@ -21,7 +21,7 @@ class RestoreJob:
     """The settings of a restore, as its file or flags have them."""
 
     target: str = setting("path", "the archive's folder")
-    into: str | None = setting("path", "a new folder for partitions' logs", None)
+    into: str | None = setting("path", "a folder for partitions' logs; what is there is kept", None)
     map: str | None = setting(
         "path", "for a broker: let it give other offsets; a file for which are which", None
     )
