@@ -104,7 +104,8 @@ def lose_a_directory(cluster: Cluster, failing: Broker, node_id: int, other: int
     """Take a directory away under a broker that leads; what lay there goes to the other."""
     topic = f"led-by-{node_id}"
     kept, lost = spread(cluster, topic, failing, node_id, other)
-    shutil.rmtree(failing.data_dirs[1])
+    # By another name first: while it is emptied the broker would write into it.
+    shutil.rmtree(failing.data_dirs[1].rename(failing.data_dirs[1].with_name("gone")))
     produce(cluster, topic)
     until_led_by(cluster, topic, lost, other)
     until_led_by(cluster, topic, kept, node_id)
