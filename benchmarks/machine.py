@@ -8,6 +8,7 @@ import re
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 _LISTENING = "0A"
@@ -19,6 +20,21 @@ def cpu_seconds(process_id: int) -> float:
     Source: clock_getcpuclockid(3): the clock's number is made of the process's.
     """
     return time.clock_gettime((~process_id << 3) | 2)
+
+
+class TickedTimes(NamedTuple):
+    """CPU seconds of a process, in ticks of 10 ms: its own, and of children that it waited for."""
+
+    user_s: float
+    kernel_s: float
+    childrens_user_s: float
+    childrens_kernel_s: float
+
+    @classmethod
+    def of(cls, process_id: int) -> TickedTimes:
+        """Read them. Source: proc(5), utime to cstime."""
+        fields = Path(f"/proc/{process_id}/stat").read_text().rpartition(")")[2].split()
+        return cls(*(int(each) / _TICKS_PER_S for each in fields[11:15]))
 
 
 def resident_mb(process_id: int) -> float:

@@ -22,7 +22,7 @@ from collections import deque
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from benchmarks.machine import cpu_seconds, describe
+from benchmarks.machine import TickedTimes, cpu_seconds, describe
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -176,9 +176,7 @@ def _produce(
 
 
 def _kernel_seconds(process_id: int) -> float:
-    # Behind the name in parentheses: state, ten numbers, then the time of calls. Source: proc(5).
-    fields = Path(f"/proc/{process_id}/stat").read_text("utf-8").rpartition(")")[2].split()
-    return int(fields[12]) / os.sysconf("SC_CLK_TCK")
+    return TickedTimes.of(process_id).kernel_s
 
 
 def _answer(selector: selectors.BaseSelector, request: bytes) -> int:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from confluent_kafka.admin import AdminClient
 
-from benchmarks.machine import cpu_seconds
+from benchmarks.machine import TickedTimes, cpu_seconds
 from compat_tests.clients import confluent
 from compat_tests.clients.message import WAIT_S
 from spark_it import records, session
@@ -199,9 +199,9 @@ def cpu_of_tree(process_id: int) -> float:
 
 
 def _of_ended_children(process_id: int) -> float:
-    # Spark starts Python anew to plan a read, twice; behind the name, cutime and cstime.
-    fields = Path(f"/proc/{process_id}/stat").read_text().rpartition(")")[2].split()
-    return sum(map(int, fields[13:15])) / os.sysconf("SC_CLK_TCK")
+    # Spark starts Python anew to plan a read, twice.
+    times = TickedTimes.of(process_id)
+    return times.childrens_user_s + times.childrens_kernel_s
 
 
 def largest_worker_mb(process_id: int) -> float:

@@ -34,8 +34,9 @@ def test_a_topic_is_told_with_its_lag_and_its_duplicates(
     spark: SparkSession, broker: Broker, topic: str, tmp_path: Path
 ) -> None:
     from wirebroker.pipelines.group_lag import lags_of
+    from wirebroker.pipelines.job_file import kafka_settings_if_any
     from wirebroker.pipelines.quality import look_at
-    from wirebroker.pipelines.quality_job import QualityJob, lag_settings, run_quality
+    from wirebroker.pipelines.quality_job import QualityJob, run_quality
     from wirebroker.pipelines.quality_report import lines_of_quality
 
     records.create_topic(broker.bootstrap, topic, partitions=3)
@@ -78,7 +79,7 @@ def test_a_topic_is_told_with_its_lag_and_its_duplicates(
     text = f'path = "{broker.data_dir}"\ntopics = "{topic}"\nmetrics = "m.jsonl"\nplot = "q.svg"\n'
     file.write_text(f'{text}[kafka]\n"bootstrap.servers" = "{broker.bootstrap}"', encoding="utf-8")
     job = load_job(file, QualityJob)
-    assert run_quality(spark, job, lag_settings(file, job)) == 0
+    assert run_quality(spark, job, kafka_settings_if_any(file, job.kafka)) == 0
     lines = (tmp_path / "m.jsonl").read_text(encoding="utf-8").splitlines()
     assert [json.loads(line) for line in lines] == told
     drawn = ElementTree.fromstring((tmp_path / "q.svg").read_text(encoding="utf-8"))

@@ -26,7 +26,7 @@ from wirebroker.pipelines.delivery import create_topics
 from wirebroker.pipelines.errors import PipelineError
 from wirebroker.pipelines.positions import Positions
 from wirebroker.pipelines.restore import COLUMNS, record_of
-from wirebroker.pipelines.rights import RightError, check_writes
+from wirebroker.pipelines.rights import check_writes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -158,21 +158,17 @@ def _prepare_topics(kafka: dict[str, str], spans: Iterable[ArchivedSpan]) -> Non
     wanted: dict[str, int] = {}
     for span in spans:
         wanted[span.topic] = max(wanted.get(span.topic, 0), span.partition + 1)
+    check_writes(kafka, wanted)
     missing: list[NewTopic] = []
     for topic, count in wanted.items():
         with Positions(kafka, "none", topic, "") as positions:
-            try:
-                there = positions.partition_count(topic)
-            except RightError:
-                check_writes(kafka, wanted)  # which tells more, if not all
-                raise
+            there = positions.partition_count(topic)
             if not there:
                 missing.append(NewTopic(topic, count, config={"retention.ms": "-1"}))
             elif there < count:
                 raise PipelineError(f"topic {topic} has {there} partitions, the archive {count}")
             elif any(positions.end_of(number) for number in range(there)):
                 raise PipelineError(f"topic {topic} is not empty: its offsets would be others")
-    check_writes(kafka, wanted)
     create_topics(kafka, missing, may_be_there=False)
 
 

@@ -16,8 +16,9 @@ from wirebroker.pipelines.archive_job import ArchiveJob, run_archive, tell_pairs
 from wirebroker.pipelines.errors import PipelineError, first_line
 from wirebroker.pipelines.file_or_flags import add_settings, settings_of
 from wirebroker.pipelines.job_commands import JOBS, add_jobs, run_job
+from wirebroker.pipelines.job_file import kafka_settings_if_any
 from wirebroker.pipelines.job_run import StopWish
-from wirebroker.pipelines.quality_job import QualityJob, lag_settings, run_quality
+from wirebroker.pipelines.quality_job import QualityJob, run_quality
 from wirebroker.pipelines.restore import FolderExistsError
 from wirebroker.pipelines.restore_job import RestoreJob, restore_settings, run_restore
 from wirebroker.pipelines.source_table import check_topics
@@ -57,7 +58,7 @@ def _run_on_directories(options: argparse.Namespace) -> int:
             return run_restore(spark, way_back, kafka)
     if options.pipeline == "quality":
         look = settings_of(options, QualityJob, **tables)
-        kafka = lag_settings(options.file or Path(), look)
+        kafka = kafka_settings_if_any(options.file or Path(), look.kafka)
         check_topics(look.path, look.topics)
         with _spark(look.name, look.spark) as spark:
             return run_quality(spark, look, kafka)

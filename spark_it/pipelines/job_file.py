@@ -136,5 +136,10 @@ def kafka_settings(path: Path, table: dict[str, Any]) -> dict[str, str]:
     return {name: _as_text(value) for name, value in table.items()}
 
 
+def kafka_settings_if_any(path: Path, table: dict[str, Any]) -> dict[str, str]:
+    """Return what `kafka_settings` does, or nothing where a job may do without a broker."""
+    return kafka_settings(path, table) if table else {}
+
+
 def _as_text(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)

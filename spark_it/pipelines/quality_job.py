@@ -14,7 +14,7 @@ from confluent_kafka import KafkaException
 
 from wirebroker.pipelines.errors import PipelineError
 from wirebroker.pipelines.group_lag import check_visible, lags_of
-from wirebroker.pipelines.job_file import kafka_settings, setting
+from wirebroker.pipelines.job_file import setting
 from wirebroker.pipelines.quality import look_at, topics_there
 from wirebroker.pipelines.quality_picture import picture_of_quality
 from wirebroker.pipelines.quality_report import lines_of_quality, table_of_quality
@@ -44,7 +44,7 @@ def run_quality(spark: SparkSession, job: QualityJob, kafka: dict[str, str]) -> 
     Args:
         spark: The session.
         job: Its settings.
-        kafka: Of a client, as `lag_settings` gives them.
+        kafka: Of a client, as `kafka_settings_if_any` gives them; none: no lag is told.
 
     Raises:
         OptionError: A directory that is not there, or a pattern that is none.
@@ -69,12 +69,3 @@ def run_quality(spark: SparkSession, job: QualityJob, kafka: dict[str, str]) -> 
         if path is not None:
             Path(path).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     return 1 if any(each.resent for each in found) else 0
-
-
-def lag_settings(file: Path, job: QualityJob) -> dict[str, str]:
-    """Return the settings of a client that tells the lag of groups; none: it is not told.
-
-    Raises:
-        JobFileError: They have no address.
-    """
-    return kafka_settings(file, job.kafka) if job.kafka else {}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from wirebroker.pipelines.broker_restore import restore_to_broker
 from wirebroker.pipelines.errors import JobFileError, PipelineError
-from wirebroker.pipelines.job_file import kafka_settings, setting
+from wirebroker.pipelines.job_file import kafka_settings_if_any, setting
 from wirebroker.pipelines.restore import restore
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def restore_settings(file: Path, job: RestoreJob) -> dict[str, str]:
         )
     if job.map is not None and not job.kafka:
         raise JobFileError("map is for a broker: a folder keeps its offsets")
-    return kafka_settings(file, job.kafka) if job.kafka else {}
+    return kafka_settings_if_any(file, job.kafka)
 
 
 def run_restore(spark: SparkSession, job: RestoreJob, kafka: dict[str, str]) -> int:
