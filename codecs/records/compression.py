@@ -378,24 +378,27 @@ class _Lz4Packer:
 def _unpack_lz4(data: Buffer) -> Iterator[Buffer]:
     if len(data) > _LZ4_FLAGS_POSITION and not data[_LZ4_FLAGS_POSITION] & _LZ4_INDEPENDENT_FLAG:
         raise _corrupt(Codec.LZ4, "its blocks are linked")
-    decompressor = _lz4_frame().LZ4FrameDecompressor()
-    for given in _inputs(data):
-        if decompressor.eof:
-            raise KafkaError(ErrorCode.INVALID_RECORD, "bytes follow the lz4 frame")
-        rest: Buffer = given
-        while True:
-            try:
-                piece: bytes = decompressor.decompress(rest, _CHUNK_BYTES)
-            except (RuntimeError, EOFError) as error:
-                raise _corrupt(Codec.LZ4, error) from None
-            rest = b""
-            if piece:
-                yield piece
-            if decompressor.eof or decompressor.needs_input or not piece:
-                break
-    if not decompressor.eof:
+    frame = _lz4_frame()
+    # Not its LZ4FrameDecompressor, which copies the input, and again what it has not yet taken.
+    context = frame.create_decompression_context()
+    view = memoryview(data)
+    position = 0
+    is_whole = False
+    while position < len(view) and not is_whole:
+        given = view[position : position + _INPUT_BYTES]
+        try:
+            found = frame.decompress_chunk(context, given, max_length=_CHUNK_BYTES)
+        except (RuntimeError, EOFError) as error:
+            raise _corrupt(Codec.LZ4, error) from None
+        piece, taken, is_whole = found
+        position += taken
+        if piece:
+            yield piece
+        elif not taken:
+            break
+    if not is_whole:
         raise _corrupt(Codec.LZ4, "it ends early")
-    if decompressor.unused_data:
+    if position < len(view):
         raise KafkaError(ErrorCode.INVALID_RECORD, "bytes follow the lz4 frame")
 
 
