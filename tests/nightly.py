@@ -89,7 +89,7 @@ STEPS = (
     Step(
         "lockstep",
         _tests("compat_tests/lockstep", "--seed", "random", "--lockstep-steps", "5000"),
-        60,
+        10,
         "5,000 random steps of each kind to both brokers, answers compared",
     ),
     Step(
@@ -125,7 +125,7 @@ STEPS = (
     Step(
         "churn",
         _tests("compat_tests/transactions/test_churn.py", "--eos-records", "500000"),
-        20,
+        8,
         "500,000 records through three chained stages under churn",
     ),
     Step(
@@ -135,7 +135,7 @@ STEPS = (
             "compat_tests/transactions/test_java_kills.py",
             *("--kills", "100", "--seed", "random"),
         ),
-        10,
+        5,
         "a hundred kills of brokers under load",
     ),
     Step(
