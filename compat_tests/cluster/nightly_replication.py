@@ -10,7 +10,7 @@ import pytest
 
 from compat_tests.cluster.misfortunes import Misfortunes
 from compat_tests.cluster.own_controller import own_cluster
-from compat_tests.cluster.replicated_load import QUICK, WAIT_S, Load, check, create, verify
+from compat_tests.cluster.replicated_load import QUICK, WAIT_S, Load, check, create, verify, views
 from tests.support.waiting import eventually
 
 if TYPE_CHECKING:
@@ -61,6 +61,10 @@ def _suffer(cluster: Cluster, seed: int) -> None:
                 misfortunes.begin()
                 eventually(lambda: misfortunes.has_lasted, timeout_s=WAIT_S)
                 misfortunes.end()
+    except AssertionError as error:
+        misfortunes.end()
+        error.add_note(views(cluster, list(assignment)))
+        raise
     finally:
         misfortunes.end()
         print(  # noqa: T201

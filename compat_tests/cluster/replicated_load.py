@@ -9,7 +9,7 @@ import time
 from functools import partial
 from typing import TYPE_CHECKING
 
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.support.background import InBackground
@@ -62,13 +62,22 @@ class Load(InBackground):
         number = 0
         while not self._is_over.is_set():
             for topic in self.acknowledged:
-                value = f"{topic} {number}"
-                self._producer.produce(
-                    topic, value, partition=0, on_delivery=self._delivered(topic, value)
-                )
+                self._send(topic, f"{topic} {number}")
             number += 1
             self._producer.poll(0)
             time.sleep(0.003)
+
+    def _send(self, topic: str, value: str) -> None:
+        """Send it as soon as the client has room for it; what is over by then isn't sent."""
+        while not self._is_over.is_set():
+            try:
+                self._producer.produce(
+                    topic, value, partition=0, on_delivery=self._delivered(topic, value)
+                )
+            except BufferError:
+                self._producer.poll(0.1)
+            else:
+                return
 
     def _delivered(self, topic: str, value: str) -> Callable[[object, object], None]:
         def note(error: object, _message: object) -> None:
@@ -95,6 +104,25 @@ def isrs(cluster: Cluster, topics: Sequence[str]) -> dict[str, set[int]]:
     found = AdminClient({"bootstrap.servers": cluster.bootstrap}).list_topics(timeout=WAIT_S).topics
     known = {topic: found[topic].partitions for topic in topics if topic in found}
     return {topic: set(known[topic][0].isrs) if known.get(topic) else set() for topic in topics}
+
+
+def views(cluster: Cluster, topics: Sequence[str]) -> str:
+    """Tell who leads and who is in sync by what each broker says, a line each."""
+    lines = []
+    for node_id, broker in cluster.brokers.items():
+        try:
+            said = AdminClient({"bootstrap.servers": broker.bootstrap}).list_topics(timeout=10)
+        except KafkaException as error:
+            lines.append(f"broker {node_id}: {error}")
+            continue
+        found = {
+            topic: (partition.leader, partition.isrs)
+            for topic in topics
+            if topic in said.topics
+            for partition in said.topics[topic].partitions.values()
+        }
+        lines.append(f"broker {node_id}: brokers {sorted(said.brokers)}, leader, ISR {found}")
+    return "\n".join(lines)
 
 
 def all_in_sync(cluster: Cluster, topics: Sequence[str]) -> None:
