@@ -42,7 +42,7 @@ class Workers(Wirebroker):
     def processes(self) -> dict[int, int]:
         """Return the process of each node."""
         shown = subprocess.run(
-            ["ps", "-o", "pid=,args=", "--ppid", str(self.process_id)],
+            ["ps", "-ww", "-o", "pid=,args=", "--ppid", str(self.process_id)],
             capture_output=True,
             text=True,
             check=False,
