@@ -2,7 +2,8 @@
 
 Nothing is locked or written. What a broker does meanwhile is met so: an open file stays what it
 was, whatever becomes of its name; a listing that has become old is made anew; what is not there any
-more is data loss, told or passed over as is asked.
+more is data loss, told or passed over as is asked. Compaction puts the old segment aside before the
+new one has its name (segment_swap.py): in between the new one is read as `.swap`.
 """
 
 from __future__ import annotations
@@ -13,13 +14,14 @@ from typing import TYPE_CHECKING, Final
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.codecs.records.batch import batch_crc, iterate_records, read_batch_header
 from wirebroker.codecs.records.layout import HEADER_BYTES
+from wirebroker.inspect.file_kinds import LEFTOVERS
 from wirebroker.inspect.read_only_files import ReadOnlyFiles
 from wirebroker.segments.errors import DataLossError
 from wirebroker.segments.read_ahead import ReadAhead
 from wirebroker.storage.log.batch_scan import scan_batches, scan_headers
 from wirebroker.storage.log.producer_snapshot import SUFFIX as SNAPSHOT_SUFFIX
 from wirebroker.storage.log.producer_snapshot import snapshot_offset
-from wirebroker.storage.log.segment_files import SegmentFiles, segment_base_offsets
+from wirebroker.storage.log.segment_files import SWAP_SUFFIX, SegmentFiles, segment_base_offsets
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
@@ -50,7 +52,7 @@ class LogOnDisk:
         snapshots: Offsets of the producers' snapshots, likewise.
     """
 
-    __slots__ = ("_files", "_floor_of_log", "base_offsets", "path", "snapshots")
+    __slots__ = ("_files", "_floor_of_log", "_swapped", "base_offsets", "path", "snapshots")
 
     def __init__(self, path: str, *, log_start_offset: int = 0) -> None:
         """List a log.
@@ -67,14 +69,33 @@ class LogOnDisk:
         self._floor_of_log = log_start_offset
         self.base_offsets: list[int] = []
         self.snapshots: list[int] = []
+        # Of those segments that have no other name than `.swap`.
+        self._swapped: frozenset[int] = frozenset()
         self.list_again()
 
     def list_again(self) -> None:
         """Look which segments and snapshots of producers there are."""
-        names = self._files.list_directory(self.path)
-        self.base_offsets = segment_base_offsets(names)
+        names = self._names()
+        named = segment_base_offsets(names)
+        swapped = segment_base_offsets(
+            name.removesuffix(SWAP_SUFFIX) for name in names if name.endswith(SWAP_SUFFIX)
+        )
+        self._swapped = frozenset(swapped) - frozenset(named)
+        self.base_offsets = sorted({*named, *swapped})
         offsets = (snapshot_offset(name) for name in names if name.endswith(SNAPSHOT_SUFFIX))
         self.snapshots = sorted(each for each in offsets if each is not None)
+
+    def _names(self) -> list[str]:
+        """List the directory; anew while files in it are given other names."""
+        names = sorted(self._files.list_directory(self.path))
+        for _ in range(_TRIES):
+            before = names
+            if not any(name.endswith(LEFTOVERS) for name in names):
+                break
+            names = sorted(self._files.list_directory(self.path))
+            if names == before:
+                break
+        return names
 
     @property
     def start_offset(self) -> int:
@@ -96,6 +117,7 @@ class LogOnDisk:
             base_offset = self.base_offsets[-1]
             segment = self._segment(base_offset)
             try:
+                segment.log.read_at(0, 1)  # a name that has gone is told here
                 size = segment.log.size()
                 entry = segment.offset_index.last_entry()
                 found = _end_from(segment, entry.position, size) if entry.position else None
@@ -230,7 +252,11 @@ class LogOnDisk:
             )
 
     def _segment(self, base_offset: int) -> SegmentFiles:
-        return SegmentFiles(self._files, self.path, base_offset)
+        segment = SegmentFiles(self._files, self.path, base_offset)
+        if base_offset in self._swapped:
+            for file in segment.all_files():
+                file.path += SWAP_SUFFIX
+        return segment
 
 
 def _position_of(segment: SegmentFiles, offset: int) -> int:

@@ -23,7 +23,7 @@ Source: Kafka's LocalLog.replaceSegments, LogLoader.
 from __future__ import annotations
 
 import itertools
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from wirebroker.storage.compaction.segment import CLEANED_SUFFIX
 from wirebroker.storage.log.batch_scan import scan_headers
@@ -34,6 +34,7 @@ from wirebroker.storage.log.segment_files import (
     INDEX_SUFFIX,
     LOG_SUFFIX,
     SEGMENT_SUFFIXES,
+    SWAP_SUFFIX,
     TIME_INDEX_SUFFIX,
     segment_path,
 )
@@ -43,8 +44,6 @@ if TYPE_CHECKING:
 
     from wirebroker.storage.files import Files
     from wirebroker.storage.log.log import Log
-
-SWAP_SUFFIX: Final = ".swap"
 
 _numbers = itertools.count(1)
 

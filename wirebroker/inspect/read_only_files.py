@@ -33,6 +33,12 @@ class ReadOnlyFile(DataFile):
         self._cache.admit(self)
         return descriptor
 
+    def size(self) -> int:
+        """Return the length in bytes; of the open file, if it is, whatever has its name by now."""
+        if self._size < 0 and self.descriptor is not None:
+            self._size = os.fstat(self.descriptor.number).st_size
+        return super().size()
+
     def create(self) -> None:
         """Refuse."""
         _refuse(self.path)

@@ -22,7 +22,7 @@ from wirebroker.inspect.overlay_files import OverlayFiles
 from wirebroker.inspect.read_only_files import lock_holder
 from wirebroker.inspect.storage_warnings import storage_warnings
 from wirebroker.storage.log.log import Log
-from wirebroker.storage.log.segment_files import LOG_SUFFIX
+from wirebroker.storage.log.segment_files import LOG_SUFFIX, SWAP_SUFFIX
 from wirebroker.storage.log_directory import META_PROPERTIES, LogDirectory, LogDirectoryError
 from wirebroker.storage.meta_properties import parse_meta_properties
 
@@ -37,8 +37,6 @@ if TYPE_CHECKING:
     from wirebroker.storage.checkpoints import TopicPartition
     from wirebroker.storage.files import Files
     from wirebroker.storage.log_directory import PartitionDirectory
-
-_SWAP_SUFFIX = ".swap"
 
 
 class RepairError(Exception):
@@ -267,7 +265,7 @@ def _as_row(change: Change) -> Row:
     if change.before is None:
         action = "created"
     elif change.after is None:
-        action = "swapped" if change.path.endswith(_SWAP_SUFFIX) else "removed"
+        action = "swapped" if change.path.endswith(SWAP_SUFFIX) else "removed"
     else:
         is_shorter_log = change.path.endswith(LOG_SUFFIX) and change.after.size < change.before.size
         action = "cut" if is_shorter_log else "rewritten"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -17,13 +18,21 @@ from tests.unit.wirebroker.segments.segments_kit import (
     wish_for,
 )
 from wirebroker.codecs.errors import KafkaError
+from wirebroker.inspect.read_only_files import ReadOnlyFiles
 from wirebroker.segments.errors import DataLossError, OptionError
 from wirebroker.segments.log_on_disk import LogOnDisk
 from wirebroker.segments.row_scan import scan_rows
+from wirebroker.storage.compaction.segment_swap import (
+    begin_swap,
+    enter_swapped,
+    finish_swap,
+    old_segments,
+    set_aside_old,
+)
+from wirebroker.storage.files import Files
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from wirebroker.storage.log.log import Log
 
@@ -144,6 +153,50 @@ def test_segments_that_roll_while_they_are_read_are_found(log: Log, tmp_path: Pa
     fill(log, 17)
     found = [header.base_offset for header, _ in seen.batches(0, 20, fail_on_data_loss=True)]
     assert found == list(range(20))
+
+
+def test_segments_that_compaction_swaps_are_read_at_each_step(log: Log, tmp_path: Path) -> None:
+    fill(log, 20)
+    before = offsets_of(tmp_path)
+    files, segments = Files(), [each.base_offset for each in log.segments]
+    first = tmp_path / "topic-0" / f"{0:020d}"
+    for suffix in (".log", ".index", ".timeindex"):  # what is kept of it: all
+        copied = Path(f"{first}{suffix}").read_bytes()
+        Path(f"{first}{suffix}.cleaned").write_bytes(copied)
+    old = old_segments(log, (0,))
+    assert old is not None
+    assert offsets_of(tmp_path) == before
+    begin_swap(files, log.directory, 0)
+    assert offsets_of(tmp_path) == before
+    new = enter_swapped(log, files, old)
+    set_aside_old(log, old[0])
+    seen = LogOnDisk(str(tmp_path / "topic-0"))
+    assert seen.base_offsets == segments
+    assert offsets_of(tmp_path) == before
+    reading = seen.batches(0, 20, fail_on_data_loss=True)
+    next(reading)
+    finish_swap(log, files, new)
+    assert [header.base_offset for header, _ in reading] == list(range(1, 20))
+    assert offsets_of(tmp_path) == before
+
+
+def test_a_file_that_has_lost_its_name_is_as_long_as_it_was(tmp_path: Path) -> None:
+    path = tmp_path / "f"
+    path.write_bytes(b"four")
+    file = ReadOnlyFiles().data(str(path))
+    assert file.read_at(0, 1) == b"f"
+    path.rename(tmp_path / "g")
+    assert file.size() == 4
+    assert ReadOnlyFiles().data(str(path)).size() == 0
+
+
+def test_the_end_of_a_log_whose_last_segment_has_gone_is_looked_for_anew(
+    log: Log, tmp_path: Path
+) -> None:
+    fill(log, 3)
+    seen = LogOnDisk(str(tmp_path / "topic-0"))
+    seen.base_offsets.append(100)  # by an older listing
+    assert seen.find_end_offset() == 3
 
 
 def test_a_log_that_was_cut_is_told(log: Log, tmp_path: Path) -> None:
