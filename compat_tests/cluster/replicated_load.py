@@ -14,8 +14,8 @@ from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.support.background import InBackground
+from tests.support.batches import records_in
 from tests.support.waiting import eventually
-from wirebroker.codecs.records.batch import iterate_batches, iterate_records
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -187,11 +187,8 @@ def twice_in(records: bytes) -> list[tuple[int, bytes | None]]:
     either broker. librdkafka then takes a new epoch and sends in it again whatever of any partition
     was not answered, though a broker that died may have had it: no broker knows these for copies.
     """
-    view = memoryview(records)
     counts = Counter(
-        (header.producer_epoch, record.value)
-        for position, header in iterate_batches(view)
-        for record in iterate_records(view[position : position + header.size], header)
+        (header.producer_epoch, record.value) for header, record in records_in(records)
     )
     return [each for each, count in counts.items() if count > 1]
 

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Final
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.codecs.records.batch import batch_crc, iterate_records, read_batch_header
 from wirebroker.codecs.records.layout import HEADER_BYTES
-from wirebroker.inspect.file_kinds import LEFTOVERS
 from wirebroker.inspect.read_only_files import ReadOnlyFiles
 from wirebroker.segments.errors import DataLossError
 from wirebroker.segments.read_ahead import ReadAhead
@@ -86,13 +85,10 @@ class LogOnDisk:
         self.snapshots = sorted(each for each in offsets if each is not None)
 
     def _names(self) -> list[str]:
-        """List the directory; anew while files in it are given other names."""
+        """List the directory until two listings agree: one misses files that are renamed in it."""
         names = sorted(self._files.list_directory(self.path))
         for _ in range(_TRIES):
-            before = names
-            if not any(name.endswith(LEFTOVERS) for name in names):
-                break
-            names = sorted(self._files.list_directory(self.path))
+            before, names = names, sorted(self._files.list_directory(self.path))
             if names == before:
                 break
         return names
@@ -254,8 +250,7 @@ class LogOnDisk:
     def _segment(self, base_offset: int) -> SegmentFiles:
         segment = SegmentFiles(self._files, self.path, base_offset)
         if base_offset in self._swapped:
-            for file in segment.all_files():
-                file.path += SWAP_SUFFIX
+            segment.look_under(SWAP_SUFFIX)
         return segment
 
 

@@ -83,8 +83,7 @@ def enter_swapped(log: Log, files: Files, old: Sequence[Segment]) -> Segment:
         The new segment, for `finish_swap` when all old ones are set aside.
     """
     new = Segment(files, log.directory, old[0].base_offset, created_ms=old[0].created_ms)
-    for file in new.all_files():
-        file.path += SWAP_SUFFIX
+    new.look_under(SWAP_SUFFIX)
     log.segments.replace(old, new)
     log.mark_touched()
     return new

@@ -158,6 +158,11 @@ class SegmentFiles:
         for file in self._known_files():
             file.path = f"{directory}/{file.path.rpartition('/')[2]}"
 
+    def look_under(self, suffix: str) -> None:
+        """Take the files to have names with a suffix; nothing is renamed."""
+        for file in self.all_files():
+            file.path += suffix
+
     def mark_deleted(self, suffix: str = DELETED_SUFFIX) -> None:
         """Rename the files to `….deleted`: a restart removes what a crash leaves of them."""
         for file in self.all_files():

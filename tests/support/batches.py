@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from wirebroker.codecs.records.batch import build_batch, iterate_batches, iterate_records
 from wirebroker.codecs.records.compression import Codec
 from wirebroker.codecs.records.record import Record
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from wirebroker.codecs.records.batch import BatchHeader
 
 # What batches say unless a test cares: some time in 2023.
 TIMESTAMP_MS = 1_700_000_000_000
@@ -36,10 +41,13 @@ def batch(
 
 def values_in(records: bytes) -> list[bytes | None]:
     """Return the values of all whole batches, as a Fetch answered them."""
-    return [
-        record.value
-        for position, header in iterate_batches(memoryview(records))
-        for record in iterate_records(
-            memoryview(records)[position : position + header.size], header, max_bytes=1 << 30
-        )
-    ]
+    return [record.value for _, record in records_in(records)]
+
+
+def records_in(records: bytes) -> Iterator[tuple[BatchHeader, Record]]:
+    """Walk the records of all whole batches, each with its batch's header."""
+    view = memoryview(records)
+    for position, header in iterate_batches(view):
+        batch = view[position : position + header.size]
+        for record in iterate_records(batch, header, max_bytes=1 << 30):
+            yield header, record

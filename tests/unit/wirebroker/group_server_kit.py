@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from tests.support.batches import TIMESTAMP_MS
+from tests.support.batches import TIMESTAMP_MS, records_in
 from tests.support.clocks import HandClock
 from tests.unit.wirebroker.api_kit import CONNECTION, make_broker
 from wirebroker.api.registry import REGISTRY
@@ -23,7 +23,7 @@ from wirebroker.codecs.messages import (
     encode_request,
     encode_response,
 )
-from wirebroker.codecs.records.batch import build_batch, iterate_batches, iterate_records
+from wirebroker.codecs.records.batch import build_batch, iterate_batches
 from wirebroker.coordinator.groups.partitions import CONSUMER_OFFSETS
 from wirebroker.coordinator.groups.settings import GroupSettings
 from wirebroker.request import Request
@@ -57,10 +57,7 @@ class ListPartition:
 
     def records(self) -> list[tuple[bytes | None, bytes | None]]:
         return [
-            (record.key, record.value)
-            for batch in self.batches
-            for position, header in iterate_batches(batch)
-            for record in iterate_records(memoryview(batch)[position:], header)
+            (record.key, record.value) for batch in self.batches for _, record in records_in(batch)
         ]
 
     def _end(self) -> int:

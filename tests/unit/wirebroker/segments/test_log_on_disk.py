@@ -180,6 +180,20 @@ def test_segments_that_compaction_swaps_are_read_at_each_step(log: Log, tmp_path
     assert offsets_of(tmp_path) == before
 
 
+def test_a_listing_that_has_missed_a_file_is_made_anew(
+    log: Log, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(log, 20)
+    names = sorted(each.name for each in (tmp_path / "topic-0").iterdir())
+    listings = [[name for name in names if name != f"{0:020d}.log"]]
+
+    def list_directory(_files: Files, _path: str) -> list[str]:
+        return listings.pop() if listings else names
+
+    monkeypatch.setattr(ReadOnlyFiles, "list_directory", list_directory)
+    assert LogOnDisk(str(tmp_path / "topic-0")).start_offset == 0
+
+
 def test_a_file_that_has_lost_its_name_is_as_long_as_it_was(tmp_path: Path) -> None:
     path = tmp_path / "f"
     path.write_bytes(b"four")
