@@ -112,9 +112,14 @@ class BrokerImage(NamedTuple):
 
     @property
     def takes_replicas(self) -> bool:
-        """Tell whether new replicas may be placed on it, now or once it serves (KIP-1066)."""
+        """Tell whether new replicas may be placed on it, now or after its restart (KIP-1066).
+
+        The metadata log keeps a broker's controlled shutdown until the broker registers again, but
+        for Kafka's BrokerHeartbeatManager the shutdown ends with the fence.
+        """
+        is_stopping = self.in_controlled_shutdown and not self.fenced
         cordoned = self.cordoned_log_directories or ()
-        return not self.in_controlled_shutdown and (
+        return not is_stopping and (
             not self.log_directories or not set(self.log_directories) <= set(cordoned)
         )
 

@@ -165,7 +165,7 @@ class _Answer:
             topic = self._image.topics.get(name)
             yield topic or self._missing(name, missing)
         if missing:
-            self._broker.auto_creation.create(missing, self._request.session)
+            self._broker.auto_creation.create(missing, self._broker.config, self._request.session)
 
     def _fault(self, *, by_id: bool, is_nameless: bool) -> ErrorCode:
         """Return what makes the whole request void: how some of its topics are asked for."""

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from wirebroker.cluster.controller_channel import ControllerChannel
+    from wirebroker.config import Config
     from wirebroker.session import Session
 
 logger = logging.getLogger(__name__)
@@ -29,6 +30,7 @@ MAX_UNDER_CREATION = 1_000
 # In one request: the event loop is held while it and its answer are made, some 40 us for each.
 _MOST_AT_ONCE = 100
 _MOST_NAMES = 10  # in a line of the log
+_CONTROLLERS_DEFAULT = -1  # in a CreateTopics request
 
 
 class AutoCreation:
@@ -41,11 +43,13 @@ class AutoCreation:
         self._names: set[str] = set()
         self._tasks: set[asyncio.Task[None]] = set()
 
-    def create(self, names: Iterable[str], asker: Session) -> None:
-        """Begin to create topics of these (valid) names with the broker's defaults.
+    def create(self, names: Iterable[str], config: Config, asker: Session) -> None:
+        """Start creating topics with these (valid) names.
 
         Args:
             names: Of topics that do not exist.
+            config: The broker's; partitions and replicas that it sets apply to the topics. Where
+                it sets none, the controller's configuration applies.
             asker: Whose request it was: lines of what fails are bounded by his address.
         """
         wanted = [name for name in names if name not in self._names]
@@ -54,7 +58,7 @@ class AutoCreation:
             return
         self._names.update(wanted)
         task = asyncio.get_running_loop().create_task(
-            self._create(wanted, about(asker.peer, asker.listener_name))
+            self._create(wanted, _shape(config), about(asker.peer, asker.listener_name))
         )
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -70,11 +74,13 @@ class AutoCreation:
         await asyncio.wait(tuple(self._tasks), timeout=timeout_s)
         return True
 
-    async def _create(self, names: list[str], bounds: Mapping[str, object]) -> None:
+    async def _create(
+        self, names: list[str], shape: Mapping[str, int], bounds: Mapping[str, object]
+    ) -> None:
         begun = 0
         try:
             for begun in range(0, len(names), _MOST_AT_ONCE):
-                await self._create_some(names[begun : begun + _MOST_AT_ONCE], bounds)
+                await self._create_some(names[begun : begun + _MOST_AT_ONCE], shape, bounds)
                 await next_turn()
         except KafkaError as error:
             failed = few_of(names[begun:], _MOST_NAMES)
@@ -82,8 +88,10 @@ class AutoCreation:
         finally:
             self._names.difference_update(names)
 
-    async def _create_some(self, names: list[str], bounds: Mapping[str, object]) -> None:
-        topics = [{"name": name, "num_partitions": -1, "replication_factor": -1} for name in names]
+    async def _create_some(
+        self, names: list[str], shape: Mapping[str, int], bounds: Mapping[str, object]
+    ) -> None:
+        topics = [{"name": name, **shape} for name in names]
         answer = await self._controller.ask(ApiKey.CREATE_TOPICS, {"topics": topics})
         for result in answer.topics:
             code = ErrorCode(result.error_code)
@@ -92,3 +100,15 @@ class AutoCreation:
             elif code != ErrorCode.TOPIC_ALREADY_EXISTS:
                 failed = result.name, code.name
                 logger.warning("auto-creation of %s failed: %s", *failed, extra=bounds)
+
+
+def _shape(config: Config) -> dict[str, int]:
+    """Return the partition count and the replication factor that a CreateTopics request names."""
+    fields = {
+        "num_partitions": "num.partitions",
+        "replication_factor": "default.replication.factor",
+    }
+    return {
+        field: config.int(name) if config.is_set(name) else _CONTROLLERS_DEFAULT
+        for field, name in fields.items()
+    }

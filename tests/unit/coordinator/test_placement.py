@@ -92,6 +92,15 @@ def test_nothing_is_placed_on_who_stops_or_has_all_directories_cordoned():
         Placer(without(alone, 1, log_directories=places), replication_factor=1)
 
 
+def test_a_broker_that_has_stopped_cleanly_takes_replicas():
+    image = cluster({1: "a", 2: "b", 3: "c"})
+    stopped = without(image, 2, fenced=True, in_controlled_shutdown=True)
+    for each in placed(stopped, 4, replication_factor=3):
+        assert set(each.replicas) == {1, 2, 3}
+        assert set(each.isr) == {1, 3}
+        assert each.leader != 2
+
+
 def test_too_few_brokers_are_refused():
     with pytest.raises(KafkaError, match="only 2 broker"):
         Placer(cluster({1: "a", 2: "b"}), replication_factor=3)

@@ -1,0 +1,50 @@
+"""An auto-created topic has the shape that the broker sets, else the controller's defaults."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.unit.coordinator.kit import request
+from tests.unit.wirebroker.api_kit import CONNECTION
+from wirebroker.cluster.auto_creation import AutoCreation
+from wirebroker.config import Config
+
+PARTITIONS, REPLICAS = "num.partitions", "default.replication.factor"
+
+
+class RecordingChannel:
+    """A controller that creates every topic and keeps the requests."""
+
+    def __init__(self) -> None:
+        self.topics: list[dict[str, Any]] = []
+
+    async def ask(self, key: Any, body: Any) -> Any:
+        self.topics += body["topics"]
+        results = [request(name=each["name"], error_code=0) for each in body["topics"]]  # type: ignore[arg-type]
+        return request(topics=results)
+
+
+@pytest.mark.parametrize(
+    ("static", "cluster_wide", "shape"),
+    [
+        ({}, {}, (-1, -1)),
+        ({PARTITIONS: "5", REPLICAS: "2"}, {}, (5, 2)),
+        ({PARTITIONS: "1"}, {}, (1, -1)),
+        ({REPLICAS: "1"}, {}, (-1, 1)),
+        ({}, {PARTITIONS: "7"}, (7, -1)),
+    ],
+)
+async def test_only_explicit_broker_settings_are_sent_to_the_controller(
+    static, cluster_wide, shape
+):
+    channel = RecordingChannel()
+    creation = AutoCreation(channel)  # type: ignore[arg-type]
+    creation.create(["a", "b"], Config(static, cluster_wide=cluster_wide), CONNECTION)
+    assert await creation.until_made(timeout_s=10)
+    sent = [
+        (each["name"], each["num_partitions"], each["replication_factor"])
+        for each in channel.topics
+    ]
+    assert sent == [("a", *shape), ("b", *shape)]
