@@ -4,12 +4,11 @@ After a crash every batch from the recovery point on is checked (length, CRC-32C
 the log is cut at the first bad one and what follows is deleted, its indexes are built anew, leader
 epochs and producers are replayed from the newest usable snapshot below.
 
-Laws: what is kept is a prefix of what was written; producer state equals a replay of it. A gap
-between two segments is a cut too, unless the topic is compacted or the earlier segment has gaps
-inside (it was): there a power loss may leave a hole where a segment was not flushed, as in Kafka
-(not with `wirebroker.durability=fsync`). Gaps inside a segment are left alone: base offset and
-leader epoch are outside of the CRC, but what has a good CRC is data that somebody may have been
-promised.
+Laws: only damage ends a log; producer state equals a replay of the stored batches. Missing offsets
+are no damage, within a segment or between two: compaction leaves gaps that outlive a change of
+cleanup.policy, a follower gets gaps from its leader, a copy from what retention deleted meanwhile.
+So a power loss may leave a hole where a closed segment was not flushed yet, as in Kafka (not with
+`wirebroker.durability=fsync`).
 
 Source: Kafka's LogLoader, UnifiedLog.rebuildProducerState, LogSegment.recover.
 """
@@ -325,18 +324,20 @@ class _Recovery:
             keep_up_to=self._recovery_point,
         )
         _replay(log, end)
-        was_compacted = False
         for index, segment in enumerate(unflushed):
-            may_have_gaps = was_compacted or log.settings.is_compacted
             is_flushed = segment.base_offset <= self._recovery_point
-            if index and segment.base_offset != end and not (may_have_gaps or is_flushed):
-                _log.warning("%s does not follow offset %d: deleted", segment.log.path, end)
+            if segment.base_offset < end and index and not is_flushed:
+                _log.warning(
+                    "%s begins below offset %d, where the segment before it ends: deleted",
+                    segment.log.path,
+                    end,
+                )
                 self._drop(unflushed[index:])
                 break
             if index or end == segment.base_offset:
                 state.end_offset = segment.base_offset
                 state.take_snapshot()
-            end, was_cut, was_compacted = self._recover_segment(
+            end, was_cut = self._recover_segment(
                 segment,
                 from_the_first(segment.base_offset) if index else start,
                 is_active=segment is unflushed[-1],
@@ -399,11 +400,11 @@ class _Recovery:
 
     def _recover_segment(
         self, segment: Segment, start: CheckStart, *, is_active: bool
-    ) -> tuple[int, bool, bool]:
-        """Check one segment, replaying it.
+    ) -> tuple[int, bool]:
+        """Check one segment and replay it.
 
         Returns:
-            The offset behind it, whether anything was cut, whether compaction has been at it.
+            The offset after it, and whether anything was cut.
         """
         log = self._log
         state, epochs = log.producer_state, log.leader_epochs
@@ -448,7 +449,7 @@ class _Recovery:
                 result.reason,
                 result.next_offset,
             )
-        return result.next_offset, bool(result.cut_bytes), result.has_gaps
+        return result.next_offset, bool(result.cut_bytes)
 
     def _cut_false_old_format(self) -> bool:
         """Cut a torn batch that looks like one of magic 0 or 1 (a header whose end is zeros).

@@ -63,7 +63,6 @@ class SegmentRecovery(NamedTuple):
     cut_bytes: int
     next_offset: int  # one after the last record; the base offset if nothing is left
     reason: str | None  # why bytes must be cut
-    has_gaps: bool  # offsets are missing in what was checked: compaction has been at it
 
 
 class CheckedLog(NamedTuple):
@@ -137,7 +136,6 @@ def check_log(  # noqa: C901
     max_timestamp, timestamp_offset, indexed_timestamp, bytes_since_entry = start.tail
     offset_entries, time_entries = bytearray(), bytearray()
     reason: str | None = None
-    has_gaps = False
     last_epoch: int | None = None
     last_possible = base_offset + MAX_RELATIVE_OFFSET
     position, end = start.position, log.size()
@@ -145,10 +143,8 @@ def check_log(  # noqa: C901
         for fields, batch in _good_batches(log, position, end):
             first_offset = fields[0]
             last_offset = first_offset + fields[6]
-            if first_offset != next_offset or fields[12] <= fields[6]:
-                if first_offset < next_offset or fields[6] < 0:
-                    raise _corrupt(f"{first_offset} to {last_offset} are not from {next_offset}")
-                has_gaps = True
+            if first_offset < next_offset or fields[6] < 0:
+                raise _corrupt(f"{first_offset} to {last_offset} are not from {next_offset}")
             if last_offset > last_possible:
                 raise _corrupt(f"offset {last_offset} is too far from the base offset")
             if recent is None or fields[2] != last_epoch or fields[5] & TELLING_FLAGS:
@@ -174,7 +170,7 @@ def check_log(  # noqa: C901
         if error.code is ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT:
             raise
         reason = f"at position {position}: {error}"
-    recovery = SegmentRecovery(position, end - position, next_offset, reason, has_gaps)
+    recovery = SegmentRecovery(position, end - position, next_offset, reason)
     tail = IndexTail(max_timestamp, timestamp_offset, indexed_timestamp, bytes_since_entry)
     return CheckedLog(recovery, tail, bytes(offset_entries), bytes(time_entries))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -17,7 +18,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from random import Random
 
+    from tests.simulation.disk import Disk
     from wirebroker.codecs.records.record import Record
+    from wirebroker.config.topic import TopicSettings
     from wirebroker.storage.log.log import Log
     from wirebroker.storage.log.producer_snapshot import SnapshotRow
 
@@ -30,6 +33,11 @@ class CompactionRun(LogRun):
 
     def _new_workload(self) -> CompactionWorkload:
         return CompactionWorkload(self.seed)
+
+    def _settings_of_start(self, disk: Disk) -> TopicSettings:
+        """Return settings that may no longer be those under which the log was compacted."""
+        policies = (self.workload.settings.cleanup_policy, ("delete",))
+        return replace(self.workload.settings, cleanup_policy=policies[len(disk.nodes) % 2])
 
     def _check(
         self, log: Log, before: Facts, after: Facts, random: Random, *, loses_power: bool

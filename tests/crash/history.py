@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from wirebroker.codecs.records.batch import iterate_batches, read_batch_header
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from wirebroker.storage.log.log import Log
 
 
@@ -49,6 +52,8 @@ class Promise(NamedTuple):
     lowest_start: int
     highest_start: int
     known_from: int  # epochs
+    gaps: frozenset[tuple[int, int]]  # that were written: where a batch ends, where the next begins
+    hole_from: int | None  # a power loss may take closed segments beyond it; None: nothing
 
 
 def promise(before: Facts, after: Facts, *, loses_power: bool) -> Promise:
@@ -75,7 +80,16 @@ def promise(before: Facts, after: Facts, *, loses_power: bool) -> Promise:
         min(before.flushed_start, after.flushed_start),
         max(before.log_start_offset, after.log_start_offset),
         max(before.deleted_to, after.deleted_to),
+        frozenset({*gaps_in(before.lineage), *gaps_in(after.lineage)}),
+        flushed if loses_power else None,
     )
+
+
+def gaps_in(batches: Sequence[bytes]) -> Iterator[tuple[int, int]]:
+    """Yield where offsets are missing: the end of one batch and the base of the next."""
+    for first, second in pairwise(batches):
+        if end_of(first) != base_of(second):
+            yield end_of(first), base_of(second)
 
 
 def stored_batches(log: Log) -> list[bytes]:

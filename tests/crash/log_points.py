@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from tests.crash.cutting import Point
     from tests.crash.log_workload import Moment
     from tests.simulation.disk import Disk, Event
+    from wirebroker.config.topic import TopicSettings
     from wirebroker.storage.log.log import Log
 
 # How far a start gets before it dies too.
@@ -113,13 +114,18 @@ class LogRun:
             possible=frozenset(stored),
         )
 
+    def _settings_of_start(self, disk: Disk) -> TopicSettings:
+        """Return the settings of the topic at a start after the crash."""
+        del disk
+        return self.workload.settings
+
     def _start(self, disk: Disk, *, dies_at_write: int | None = None) -> Store | None:
         clock = HandClock()
         clock.passed_ms = self.workload.clock.passed_ms
         try:
             store = Store(
                 disk,
-                self.workload.settings,
+                self._settings_of_start(disk),
                 clock=clock,
                 partitions=PARTITIONS,
                 dies_at_write=dies_at_write,

@@ -6,6 +6,7 @@ after each, the facts of every log are noted together with how many events the d
 
 from __future__ import annotations
 
+import struct
 from random import Random
 from typing import TYPE_CHECKING, NamedTuple, Self
 
@@ -80,6 +81,7 @@ class LogWorkload:
         return [
             (10, self.append),
             (3, self.append_several),
+            (1.5, self.append_after_gap),
             (3, self.append_in_transaction),
             (2, self.end_transaction),
             (1, self.delete_old_segments),
@@ -149,6 +151,16 @@ class LogWorkload:
             origin=AppendOrigin.COORDINATOR,
         )
         self._take_appended(partition, log, result.base_offset)
+
+    def append_after_gap(self, partition: int, log: Log) -> None:
+        """Append as a follower or a copier whose source has deleted or compacted some records."""
+        base_offset = log.log_end_offset + self.random.randrange(1, 20)
+        batch = bytearray(self._batch(partition, producer_id=-1))
+        # Neither is covered by the batch's checksum.
+        struct.pack_into(">q", batch, 0, base_offset)
+        struct.pack_into(">i", batch, 12, self.leader_epoch)
+        log.append_as_follower(batch, now_ms=self.clock.now_ms())
+        self._take_appended(partition, log, base_offset)
 
     def append_in_transaction(self, partition: int, log: Log) -> None:
         """Begin a transaction or go on with it."""

@@ -63,6 +63,23 @@ def test_a_bad_batch_that_is_kept_is_found(monkeypatch: pytest.MonkeyPatch) -> N
     assert is_found(LogRun)
 
 
+@pytest.mark.parametrize("make", [LogRun, CompactionRun])
+def test_a_gap_that_ends_a_log_is_found(monkeypatch: pytest.MonkeyPatch, make: Any) -> None:
+    """Delete what follows a gap between segments, unless the topic is compacted at present."""
+    whole = log_recovery._Recovery._recover_segment
+
+    def recover(recovery: Any, segment: Any, start: Any, *, is_active: bool) -> tuple[int, bool]:
+        end, was_cut = whole(recovery, segment, start, is_active=is_active)
+        later = recovery._log.segments.since(end)
+        has_gap = (
+            not is_active and later[-1].base_offset > end not in recovery._log.segments.base_offsets
+        )
+        return end, was_cut or (has_gap and not recovery._log.settings.is_compacted)
+
+    monkeypatch.setattr(log_recovery._Recovery, "_recover_segment", recover)
+    assert is_found(make)
+
+
 def test_a_swap_that_sets_the_old_segments_aside_first_is_found(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -6,9 +6,9 @@ Of producers: sequences without a hole, epochs that never fall, a new epoch from
 Of transactions: nothing else of a producer while one is open, markers of no older epoch and of no
 older coordinator.
 
-What compaction may do is no fault: batches of a compacted topic may lack records and sequences.
-Missing offsets are gaps, told apart: retention and compaction make them, and who made one can't be
-seen here.
+What compaction may do is no fault, whatever the topic's policy is at present: batches may lack
+records. Missing offsets are gaps and counted apart. Retention and compaction leave them; which of
+the two it was cannot be seen here.
 
 Source: KIP-98, KIP-360, KIP-890; Kafka's ProducerAppendInfo.
 """
@@ -139,6 +139,9 @@ class Audit:
         # Whose batches were in it, nobody knows: their sequences begin anew.
         self._producers.clear()
         self._known = _nobody
+        self._count_gap(first, behind)
+
+    def _count_gap(self, first: int, behind: int) -> None:
         self.gap_count += 1
         if len(self.gaps) < MOST_KEPT:
             self.gaps.append((first, behind))
@@ -160,11 +163,16 @@ class Audit:
             if header.is_control:
                 control = decode_control_record(record.key, record.value)
                 marker = control if isinstance(control, EndTransactionMarker) else marker
-        if not self._is_compacted and count != header.last_offset_delta + 1:
-            self._fault(
-                header, f"it has {count} records for {header.last_offset_delta + 1} offsets"
-            )
+        self._check_count(header, count)
         return marker
+
+    def _check_count(self, header: BatchHeader, count: int) -> None:
+        """Note a batch that lacks records: the topic may have been compacted at some time."""
+        offsets = header.last_offset_delta + 1
+        if count > offsets:
+            self._fault(header, f"it has {count} records for {offsets} offsets")
+        elif count < offsets and not self._is_compacted:
+            self._count_gap(header.base_offset, header.last_offset + 1)
 
     # -- producers -------------------------------------------------------------------------
 

@@ -301,14 +301,32 @@ def test_segments_that_a_compaction_thinned_out_are_kept(open_log, tmp_path):
     assert read_batch_header(found.read()).base_offset == 2
 
 
-def test_without_compaction_a_hole_between_segments_ends_the_log(open_log, tmp_path):
+@pytest.mark.parametrize("policy", [("delete",), ("compact",), ("compact", "delete")])
+@pytest.mark.parametrize("recovery_point", [0, 1, 2, 3])
+def test_gaps_between_segments_are_kept_under_any_policy(
+    open_log, tmp_path, policy, recovery_point
+):
+    log = open_log(segment_bytes=200)
+    for _ in range(7):
+        append(log)
+    log.close(clean=False)
+    (tmp_path / f"{0:020d}.log").write_bytes(batch())
+    for name in tmp_path.glob(f"{2:020d}.*"):
+        name.unlink()
+    again = open_log(cleanup_policy=policy, recovery_point=recovery_point)
+    assert again.log_end_offset == 7
+    assert bases(again) == [0, 4, 6]
+
+
+def test_a_segment_that_begins_below_the_end_of_the_one_before_is_deleted(open_log, tmp_path):
     log = open_log(segment_bytes=200)
     for _ in range(4):
         append(log)
-    path = tmp_path / f"{0:020d}.log"
-    path.write_bytes(path.read_bytes()[: len(batch())])
+    log.close(clean=False)
+    first = tmp_path / f"{0:020d}.log"
+    first.write_bytes(b"".join(each.read_bytes() for each in sorted(tmp_path.glob("*.log"))))
     again = open_log()
-    assert again.log_end_offset == 1
+    assert again.log_end_offset == 4
     assert bases(again) == [0]
 
 

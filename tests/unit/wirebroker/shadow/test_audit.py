@@ -85,12 +85,15 @@ def test_records_that_cannot_be_read_are_a_fault():
     assert fault.startswith("the batch at 0: its records cannot be read: ")
 
 
-def test_fewer_records_than_offsets_are_for_compacted_topics_alone():
+def test_fewer_records_than_offsets_are_a_gap_and_more_are_a_fault():
     records = bytearray(batch(b"a", b"b"))
     records[23:27] = (5).to_bytes(4)  # last_offset_delta
-    wrong = "the batch at 0: it has 2 records for 6 offsets"
-    assert Checked()._take(bytes(records), None, 0) == [wrong]
-    assert Checked(is_compacted=True)._take(bytes(records), None, 0) == []
+    once_compacted = Checked()
+    assert once_compacted._take(bytes(records), None, 0) == []
+    assert once_compacted.audit.gaps == [(0, 6)]
+    compacted = Checked(is_compacted=True)
+    assert compacted._take(bytes(records), None, 0) == []
+    assert compacted.audit.gap_count == 0
 
 
 def test_sequences_of_a_producer_have_no_hole():

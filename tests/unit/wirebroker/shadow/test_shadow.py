@@ -194,6 +194,24 @@ def test_a_copy_that_is_killed_goes_on_where_it_was(
     assert cli.run(["verify", str(shadows.folder)]) == 0
 
 
+def test_a_killed_copy_keeps_what_follows_a_gap(verbs: Verbs, shadows: Shadows) -> None:
+    verbs.do("topic", "create", "gapped", "-c", "internal.segment.bytes=100")
+    for value in "abc":
+        fill(verbs, "gapped", value)
+    shadows.run("gapped")
+    for value in "defghi":
+        fill(verbs, "gapped", value)
+    verbs.do("topic", "trim", "gapped", "--before-offset", "5", "--yes")
+    assert row_of(shadows.run("gapped"), "gapped")["gaps"] == [[3, 5]]
+    before = shadows.stored("gapped-0")
+    # As kill -9 leaves it: not stopped cleanly, and nothing known to be flushed.
+    (shadows.folder / ".kafka_cleanshutdown").unlink()
+    (shadows.folder / "recovery-point-offset-checkpoint").write_text("0\n0\n")
+    row = row_of(shadows.run("gapped"), "gapped")
+    assert (row["log_end_offset"], row["copied_records"], row["fault_count"]) == (9, 0, 0)
+    assert shadows.stored("gapped-0") == before
+
+
 def test_a_shadow_that_is_stopped_tells_its_report(verbs: Verbs, shadows: Shadows) -> None:
     verbs.do("topic", "create", "stopped")
     fill(verbs, "stopped", "a")
