@@ -106,7 +106,7 @@ def find_start(
 
 
 # Flat: 1.4 us for a batch, benchmarks/recovery.py.
-def check_log(  # noqa: C901
+def check_log(
     log: DataFile,
     on_batch: Callable[[BatchHeader, memoryview], None],
     start: CheckStart,
