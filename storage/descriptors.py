@@ -92,6 +92,23 @@ class DirectoryLock:
         """Return the lock files that this process holds, by their real paths."""
         return frozenset(cls._held)
 
+    def is_in_place(self) -> bool:
+        """Tell whether the directory's path still leads to the file that is locked.
+
+        It does not when the directory was moved, deleted, replaced or unmounted: what is written
+        by open descriptors is then lost to the next start.
+
+        Raises:
+            OSError: The disk does not tell.
+        """
+        if self._descriptor is None:
+            return False
+        try:
+            found = os.stat(self._path)
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        return os.path.samestat(found, os.fstat(self._descriptor.number))
+
     def release(self) -> None:
         """Free the lock; the second call does nothing. The `.lock` file stays, as Kafka's does."""
         if self._descriptor is not None:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 from contextlib import AbstractContextManager, suppress
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -25,7 +26,9 @@ from wirebroker.storage.descriptors import (
     tells_all_errors,
 )
 from wirebroker.storage.file_cache import CachedFile, FileCache
+from wirebroker.storage.listing import names_by_kind, subdirectories
 from wirebroker.storage.system_calls import (
+    AT_ONCE,
     OPENED,
     cool,
     expect,
@@ -53,6 +56,8 @@ _MAX_BUFFERS = 1024
 _RWF_NOWAIT: int = getattr(os, "RWF_NOWAIT", 0)
 # What a file system says that does not know it.
 _UNKNOWN_FLAG = frozenset({errno.EOPNOTSUPP, errno.EINVAL})
+# What opening a loop of links, or a socket, says.
+_NO_FILE = frozenset({errno.ELOOP, errno.ENXIO, errno.ENODEV})
 _probe_byte = bytearray(1)
 
 
@@ -396,16 +401,27 @@ class Files:
             os.stat(path)
         except (FileNotFoundError, NotADirectoryError, PermissionError):
             return False
+        except OSError as error:
+            if error.errno == errno.ELOOP:
+                return False
+            raise
         return True
 
     def list_directory(self, path: str) -> list[str]:
         """Return the names in a directory, in no particular order."""
         return os.listdir(path)
 
+    def list_files(self, path: str) -> list[str]:
+        """Return the names of the regular files in a directory, in no particular order."""
+        return self.list_by_kind(path)[0]
+
+    def list_by_kind(self, path: str) -> tuple[list[str], list[str]]:
+        """Return the names of the regular files in a directory, and the others (see listing.py)."""
+        return names_by_kind(path)
+
     def list_subdirectories(self, path: str) -> list[str]:
         """Return the names of the directories in a directory, in no particular order."""
-        with os.scandir(path) as entries:
-            return [entry.name for entry in entries if entry.is_dir()]
+        return subdirectories(path)
 
     def make_directory(self, path: str) -> None:
         """Create a directory and its parents; one that exists is left as it is."""
@@ -418,9 +434,23 @@ class Files:
             os.makedirs(path, exist_ok=True)
 
     def read_whole(self, path: str) -> bytes:
-        """Return the contents of a small file."""
-        descriptor = Descriptor(os.open(path, os.O_RDONLY | OPENED))
-        size = os.fstat(descriptor.number).st_size
+        """Return the contents of a small file.
+
+        Raises:
+            FileNotFoundError: There is none, or no regular file.
+            OSError: It cannot be read.
+        """
+        try:
+            # Opening a pipe would wait for a writer.
+            descriptor = Descriptor(os.open(path, os.O_RDONLY | AT_ONCE | OPENED))
+        except OSError as error:
+            if error.errno in _NO_FILE:
+                raise FileNotFoundError(errno.ENOENT, "it is no regular file", path) from error
+            raise
+        status = os.fstat(descriptor.number)
+        if not stat.S_ISREG(status.st_mode):
+            raise FileNotFoundError(errno.ENOENT, "it is no regular file", path)
+        size = status.st_size
         content = pread(descriptor.number, size, 0)
         assert len(content) == size, "small files are read at once"
         return content
@@ -435,9 +465,7 @@ class Files:
                 leave the file empty.
         """
         temporary = path + ".tmp"
-        descriptor = Descriptor(
-            os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | OPENED, 0o644)
-        )
+        descriptor = _create(temporary)
         try:
             _write_fully(descriptor.number, 0, [content])
             if sync:
@@ -449,6 +477,21 @@ class Files:
             raise
         if sync:
             self.sync_directory(os.path.dirname(path))
+
+    def make_way(self, path: str) -> None:
+        """Remove what has the name of a file that is to be created; a directory that is empty too.
+
+        A file that was left there, or a link, would otherwise be written to.
+
+        Raises:
+            OSError: A directory that is not empty, or the disk.
+        """
+        try:
+            os.unlink(path)
+        except FileNotFoundError:
+            pass
+        except (IsADirectoryError, PermissionError):  # by the system: EISDIR or EPERM
+            os.rmdir(path)
 
     def rename(self, old_path: str, new_path: str) -> None:
         """Rename a file or a directory."""
@@ -511,6 +554,16 @@ class Files:
 def warm_by(descriptor: Descriptor, position: int, length: int) -> None:
     """Read a range into the page cache by a descriptor that `ahead` has returned. Blocks."""
     warm(descriptor.number, position, length)
+
+
+def _create(path: str) -> Descriptor:
+    """Create a file; what a crash left under its name, or a link, is removed and not followed."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | OPENED
+    try:
+        return Descriptor(os.open(path, flags, 0o644))
+    except FileExistsError:
+        os.unlink(path)
+        return Descriptor(os.open(path, flags, 0o644))
 
 
 def _size_of(path: str) -> int:

@@ -14,6 +14,7 @@ Source: Kafka's LogManager, LocalLog (names), PartitionMetadataFile, CleanShutdo
 
 from __future__ import annotations
 
+import errno
 import json
 import re
 from typing import TYPE_CHECKING, NamedTuple, cast
@@ -28,6 +29,7 @@ from wirebroker.storage.checkpoints import (
     read_offsets,
     write_offsets,
 )
+from wirebroker.storage.file_names import partition_of
 from wirebroker.storage.meta_properties import (
     MetaProperties,
     format_meta_properties,
@@ -51,8 +53,6 @@ FUTURE_SUFFIX = "-future"
 # What a file system allows for a name; longer ones lose letters of their topic, as Kafka's do.
 _MAX_NAME_BYTES = 255
 _MOST_NAMES_SHOWN = 3
-_PARTITION_NAME = re.compile(r"(\S+)-(\d+)")
-_SUFFIXED_NAME = re.compile(r"(\S+)-(\d+)\.(\S+)(-delete|-stray|-future)")
 _TOPIC_ID_LINE = re.compile(rb"^topic_id: *(\S+)\s*$", re.MULTILINE)
 
 
@@ -292,6 +292,21 @@ class LogDirectory:
         # that was killed right here has left that to this one.
         self._files.sync_directory(self.path)
 
+    def check_in_place(self) -> None:
+        """Check that the directory still has its path. Blocks for the disk.
+
+        Raises:
+            FileNotFoundError: It was moved, deleted, replaced or unmounted while it is in use.
+            OSError: The disk does not tell.
+        """
+        if self._lock is not None and not self._lock.is_in_place():
+            raise FileNotFoundError(
+                errno.ENOENT,
+                "it was moved, deleted or replaced while the broker uses it: stop the broker, put"
+                " the directory back and start again",
+                self.path,
+            )
+
     def free_bytes(self) -> int:
         """Return how many bytes may still be written."""
         return self._files.free_bytes(self.path)
@@ -338,19 +353,17 @@ class LogDirectory:
     def _list_partitions(self) -> None:
         for name in self._files.list_subdirectories(self.path):
             path = f"{self.path}/{name}"
-            if match := _PARTITION_NAME.fullmatch(name):
-                topic_id = self._read_topic_id(path)
-                partition = PartitionDirectory(match[1], int(match[2]), path, topic_id)
-                self.partitions.append(partition)
-            elif match := _SUFFIXED_NAME.fullmatch(name):
-                if match[4] == FUTURE_SUFFIX:
-                    topic_id = self._read_topic_id(path)
-                    future = PartitionDirectory(match[1], int(match[2]), path, topic_id)
-                    self.futures.append(future)
-                else:
-                    (self.to_delete if match[4] == DELETE_SUFFIX else self.strays).append(path)
-            else:
+            found = partition_of(name)
+            if found is None:
                 self.foreign.append(name)
+            elif found.aside == "delete":
+                self.to_delete.append(path)
+            elif found.aside == "stray":
+                self.strays.append(path)
+            else:
+                topic_id = self._read_topic_id(path)
+                partition = PartitionDirectory(found.topic, found.partition, path, topic_id)
+                (self.futures if found.aside else self.partitions).append(partition)
 
     def _read_topic_id(self, partition_path: str) -> bytes | None:
         path = f"{partition_path}/{PARTITION_METADATA}"
@@ -384,9 +397,7 @@ def _check_is_ours(path: str, files: Files) -> None:
     if files.exists(f"{path}/{META_PROPERTIES}"):
         return
     taken = [
-        name
-        for name in sorted(files.list_subdirectories(path))
-        if _PARTITION_NAME.fullmatch(name) or _SUFFIXED_NAME.fullmatch(name)
+        name for name in sorted(files.list_subdirectories(path)) if partition_of(name) is not None
     ]
     if taken:
         raise LogDirectoryError(
@@ -401,7 +412,11 @@ def _identify(path: str, files: Files, *, node_id: int, cluster_id: str | None) 
     file = f"{path}/{META_PROPERTIES}"
     try:
         properties = parse_meta_properties(files.read_whole(file).decode())
-    except FileNotFoundError:
+    except FileNotFoundError as error:
+        if files.exists(file):
+            raise DamagedDirectoryError(
+                f"{file} is no regular file; restore it, or choose another data directory"
+            ) from error
         properties = MetaProperties(cluster_id or uuid_text(random_uuid()), node_id, random_uuid())
         files.write_whole(file, format_meta_properties(properties).encode())
         return properties

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 # Of every file that is opened: not for children, no translation of line ends.
 OPENED: Final[int] = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+# Opening a pipe does not wait for its other end.
+AT_ONCE: Final[int] = getattr(os, "O_NONBLOCK", 0)
 FOLDER: Final[int] = getattr(os, "O_DIRECTORY", 0)
 # struct flock of 64-bit Linux.
 _FLOCK: Final = struct.Struct("hhqqi4x")

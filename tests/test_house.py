@@ -77,6 +77,7 @@ MAY_IMPORT = {
     "storage/files.py": OS_MODULES,  # the one door to the operating system's file calls
     "storage/system_calls.py": OS_MODULES | {"threading"},  # a part of it
     "storage/descriptors.py": OS_MODULES,  # what it holds open
+    "storage/listing.py": OS_MODULES,  # another part of it
     "storage/file_cache.py": {"threading"},  # files are synced and warmed in threads
     "codecs/primitives.py": {"os"},  # os.urandom, for ids
 }

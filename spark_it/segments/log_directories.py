@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from wirebroker.inspect.file_kinds import METADATA_TOPIC, partition_of
+from wirebroker.inspect.file_kinds import METADATA_TOPIC
 from wirebroker.inspect.read_only_files import ReadOnlyFiles
 from wirebroker.segments.errors import DataLossError, OptionError
 from wirebroker.segments.log_on_disk import LogOnDisk
@@ -20,6 +20,7 @@ from wirebroker.storage.checkpoints import (
     LOG_START_CHECKPOINT,
     read_offsets,
 )
+from wirebroker.storage.file_names import partition_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable

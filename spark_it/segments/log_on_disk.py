@@ -86,9 +86,9 @@ class LogOnDisk:
 
     def _names(self) -> list[str]:
         """List the directory until two listings agree: one misses files that are renamed in it."""
-        names = sorted(self._files.list_directory(self.path))
+        names = sorted(self._files.list_files(self.path))
         for _ in range(_TRIES):
-            before, names = names, sorted(self._files.list_directory(self.path))
+            before, names = names, sorted(self._files.list_files(self.path))
             if names == before:
                 break
         return names

@@ -26,6 +26,7 @@ import itertools
 from typing import TYPE_CHECKING
 
 from wirebroker.storage.compaction.segment import CLEANED_SUFFIX
+from wirebroker.storage.file_names import offset_of
 from wirebroker.storage.log.batch_scan import scan_headers
 from wirebroker.storage.log.offset_index import OffsetIndex
 from wirebroker.storage.log.segment import Segment
@@ -145,7 +146,7 @@ def undo_swap(files: Files, directory: str, base_offset: int) -> None:
 
 def discard_cleaned(files: Files, directory: str) -> None:
     """Remove what an unfinished compaction has left in a partition's directory."""
-    for name in files.list_directory(directory):
+    for name in files.list_files(directory):
         if name.endswith(CLEANED_SUFFIX):
             files.unlink(f"{directory}/{name}")
 
@@ -201,8 +202,8 @@ def recover_swap(files: Files, directory: str, names: Iterable[str]) -> bool:
 
 def _base_offset(name: str) -> int:
     """Return the number that a file's name begins with; -1 if it is another kind of name."""
-    stem = name.partition(".")[0]
-    return int(stem) if stem.isascii() and stem.isdigit() else -1
+    offset = offset_of(name.partition(".")[0])
+    return -1 if offset is None else offset
 
 
 def _end_offset(files: Files, directory: str, base_offset: int) -> int:

@@ -304,7 +304,6 @@ class AppendableLog(ReadableLog):
         state.end_offset = start
         state.take_snapshot()
         segment = Segment(self._files, self.directory, start, created_ms=now_ms)
-        segment.delete()  # what a crash may have left under these names
         segment.create(self.settings)
         self.segments.add(segment)
         self.mark_touched()

@@ -17,6 +17,7 @@ import struct
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from wirebroker.codecs.records.checksum import crc32c
+from wirebroker.storage.file_names import offset_before
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -52,8 +53,7 @@ def snapshot_name(offset: int) -> str:
 
 def snapshot_offset(name: str) -> int | None:
     """Return the offset that a file name speaks of, None if it is no snapshot's."""
-    digits = name.removesuffix(SUFFIX)
-    return int(digits) if digits != name and len(digits) == 20 and digits.isdecimal() else None
+    return offset_before(name, SUFFIX)
 
 
 def encode_snapshot(rows: Iterable[SnapshotRow]) -> bytes:

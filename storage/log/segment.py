@@ -20,7 +20,11 @@ from wirebroker.storage.files import FileSlice
 from wirebroker.storage.log.batch_scan import scan_batches, scan_headers
 from wirebroker.storage.log.index_tail import IndexTail, empty_tail, index_batches
 from wirebroker.storage.log.offset_index import OFFSET_ENTRY, OffsetIndex
-from wirebroker.storage.log.segment_files import SegmentFiles
+from wirebroker.storage.log.segment_files import (
+    SEGMENT_SUFFIXES,
+    SegmentFiles,
+    segment_path,
+)
 from wirebroker.storage.log.time_index import TIME_ENTRY, TimeIndex
 from wirebroker.storage.recovery.segment_recovery import (
     check_log,
@@ -111,10 +115,14 @@ class Segment(SegmentFiles):
     def create(self, settings: TopicSettings | None = None) -> None:
         """Create the log file, empty: from now on a listing of the directory shows the segment.
 
+        What a crash or somebody else has left under the names of its files is removed.
+
         Args:
             settings: Of its topic; with `preallocate` the file is as long as a full segment until
                 nothing more is appended to it. What a crash leaves of that, recovery cuts.
         """
+        for suffix in SEGMENT_SUFFIXES:
+            self._files.make_way(segment_path(self._directory, self.base_offset, suffix))
         if settings is not None and settings.preallocate:
             self.log.reserve(settings.segment_bytes)
         else:

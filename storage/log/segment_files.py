@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from wirebroker.storage.file_names import offset_before
 from wirebroker.storage.log.offset_index import OffsetIndex
 from wirebroker.storage.log.producer_snapshot import snapshot_name
 from wirebroker.storage.log.time_index import TimeIndex
@@ -39,8 +40,8 @@ def segment_path(directory: str, base_offset: int, suffix: str) -> str:
 
 def segment_base_offsets(names: Iterable[str]) -> list[int]:
     """Return the base offsets of the segments among a directory's file names, ascending."""
-    stems = (name.removesuffix(LOG_SUFFIX) for name in names if name.endswith(LOG_SUFFIX))
-    return sorted(int(stem) for stem in stems if stem.isascii() and stem.isdigit())
+    offsets = (offset_before(name, LOG_SUFFIX) for name in names)
+    return sorted(offset for offset in offsets if offset is not None)
 
 
 class SegmentFiles:

@@ -66,9 +66,11 @@ def load_log(
     log_start_offset: int,
 ) -> LoadedOffsets:
     """Fill `log` from its directory; see Log.load."""
-    names = set(files.list_directory(log.directory))
+    regular, others = files.list_by_kind(log.directory)
+    names = set(regular)
+    _remove_odd_indexes(log, files, others)
     if recover_swap(files, log.directory, names):
-        names = set(files.list_directory(log.directory))
+        names = set(files.list_files(log.directory))
         log.mark_touched()
     _remove_leftovers(log, files, names)
     for base_offset in segment_base_offsets(list(names)):
@@ -131,6 +133,18 @@ def _begin(log: Log, files: Files, offset: int, now_ms: int) -> None:
     log.segments.add(segment)
     log.leader_epochs.truncate_from_end(offset)
     log.mark_touched()
+
+
+def _remove_odd_indexes(log: Log, files: Files, others: list[str]) -> None:
+    """Remove what has the name of an index and is no regular file: the index is built from the log.
+
+    Raises:
+        OSError: It is a directory that is not empty.
+    """
+    for name in others:
+        if name.endswith((INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX)):
+            _log.warning("%s/%s is no regular file: removed", log.directory, name)
+            files.make_way(f"{log.directory}/{name}")
 
 
 def _remove_leftovers(log: Log, files: Files, names: set[str]) -> None:

@@ -87,6 +87,17 @@ class SimulatedFiles(Files):
     def list_directory(self, path: str) -> list[str]:
         return list(self.disk.directory(path).names)
 
+    def list_by_kind(self, path: str) -> tuple[list[str], list[str]]:
+        regular: list[str] = []
+        others: list[str] = []
+        for name, node in self.disk.directory(path).names.items():
+            (others if isinstance(node, Directory) else regular).append(name)
+        return regular, others
+
+    def make_way(self, path: str) -> None:
+        if self.exists(path):
+            self.unlink(path)
+
     def list_subdirectories(self, path: str) -> list[str]:
         names = self.disk.directory(path).names
         return [name for name, node in names.items() if isinstance(node, Directory)]
@@ -180,6 +191,9 @@ class _SimulatedLock(DirectoryLock):
         files.disk.locks.add(path)
         self._files = files
         self._name = path
+
+    def is_in_place(self) -> bool:
+        return True
 
     def release(self) -> None:
         if not self._files.is_dead:

@@ -245,6 +245,8 @@ class DataDirectory:
             OSError: The disk failed; the next start recovers.
         """
         is_clean = self.is_online
+        if is_clean:
+            self.files.check_in_place()
         # Some 8 ms for each log that is synced; one sync of the volume takes no longer than 20.
         syncs_volume = self.volume is not None and len(self.partitions) >= _MANY_LOGS
         with ThreadPoolExecutor(_CLOSING_THREADS) as pool:

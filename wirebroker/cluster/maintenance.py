@@ -15,7 +15,7 @@ from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
 from wirebroker.clock import Slices, pause
-from wirebroker.cluster.data_directory import Checkpoint, is_shortage
+from wirebroker.cluster.data_directory import Checkpoint, is_disk_failure, is_shortage
 from wirebroker.cluster.retention import Retention
 from wirebroker.codecs.errors import KafkaError
 from wirebroker.threads import Work, in_thread
@@ -163,9 +163,21 @@ class Maintenance:
     async def small_duties(self) -> None:
         """Do what costs next to nothing unless there is something to do."""
         self.retention.look_at_clocks()
+        await self.check_directories()
         await self.remove_deleted()
         await self.flush_rolled()
         await self.look_for_room()
+
+    async def check_directories(self) -> None:
+        """Take directories offline that no longer have their paths: a start would not find them."""
+        replicas = self._broker.replicas
+        for directory in replicas.directories:
+            if directory.is_online:
+                try:
+                    await in_thread(Work.UPKEEP, directory.files.check_in_place)
+                except OSError as error:
+                    if is_disk_failure(error):
+                        replicas.directory_failed(directory, error)
 
     async def remove_deleted(self) -> None:
         """Remove the files of deleted partitions and segments."""

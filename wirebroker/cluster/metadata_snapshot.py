@@ -35,6 +35,7 @@ from wirebroker.codecs.records.control import (
 )
 from wirebroker.coordinator.controller.cluster_image import ClusterImage, to_records
 from wirebroker.coordinator.controller.feature_control import new_cluster_levels
+from wirebroker.storage.file_names import offset_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -63,7 +64,11 @@ class SnapshotId(NamedTuple):
 def snapshot_ids(names: Iterable[str]) -> list[SnapshotId]:
     """Return the snapshots among a directory's file names, oldest first."""
     matches = (_NAME.fullmatch(name) for name in names)
-    return sorted(SnapshotId(int(match[1]), int(match[2])) for match in matches if match)
+    return sorted(
+        SnapshotId(offset, int(match[2]))
+        for match in matches
+        if match and (offset := offset_of(match[1])) is not None and int(match[2]) < 1 << 31
+    )
 
 
 async def encode_snapshot(

@@ -102,14 +102,14 @@ class MetadataStore:
         if not files.exists(f"{directory}/partition.metadata"):
             text = f"version: 0\ntopic_id: {uuid_text(TOPIC_ID)}"
             files.write_whole(f"{directory}/partition.metadata", text.encode())
-        names = files.list_directory(directory)
+        names = files.list_files(directory)
         self.snapshots = snapshot_ids(names)
         for base_offset in segment_base_offsets(names):
             self._segments.append(self._segment(base_offset))
 
     def remove_leftovers(self) -> None:
         """Remove what a crash left half-done."""
-        for name in self._files.list_directory(self._directory):
+        for name in self._files.list_files(self._directory):
             if name.endswith(_LEFTOVERS):
                 self._files.unlink(f"{self._directory}/{name}")
 

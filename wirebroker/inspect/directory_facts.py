@@ -9,9 +9,7 @@ from wirebroker.inspect.file_kinds import (
     LEFTOVERS,
     OFFSET_CHECKPOINTS,
     FileKind,
-    PartitionName,
     kind_of,
-    partition_of,
 )
 from wirebroker.inspect.findings import FileReport
 from wirebroker.inspect.read_only_files import lock_holder
@@ -21,6 +19,7 @@ from wirebroker.storage.checkpoints import (
     LOG_START_CHECKPOINT,
     RECOVERY_POINT_CHECKPOINT,
 )
+from wirebroker.storage.file_names import PartitionName, partition_of
 from wirebroker.storage.log_directory import CLEAN_SHUTDOWN_MARKER, META_PROPERTIES
 
 if TYPE_CHECKING:

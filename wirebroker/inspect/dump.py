@@ -16,7 +16,6 @@ from wirebroker.inspect.file_kinds import (
     FileKind,
     base_offset_of,
     kind_of,
-    partition_of,
 )
 from wirebroker.inspect.index_rows import (
     offset_index_rows,
@@ -26,6 +25,7 @@ from wirebroker.inspect.index_rows import (
 )
 from wirebroker.inspect.rows import LogRows, OffsetRange, damage
 from wirebroker.inspect.small_file_rows import small_file_rows
+from wirebroker.storage.file_names import partition_of
 from wirebroker.storage.log.offset_index import OffsetIndex
 from wirebroker.storage.log.segment_files import INDEX_SUFFIX, LOG_SUFFIX
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from enum import Enum, auto
-from typing import NamedTuple
 
 from wirebroker.storage.checkpoints import (
     CLEANER_CHECKPOINT,
@@ -12,6 +11,7 @@ from wirebroker.storage.checkpoints import (
     LOG_START_CHECKPOINT,
     RECOVERY_POINT_CHECKPOINT,
 )
+from wirebroker.storage.file_names import offset_of
 from wirebroker.storage.log.leader_epochs import FILE_NAME as LEADER_EPOCHS
 from wirebroker.storage.log_directory import (
     CLEAN_SHUTDOWN_MARKER,
@@ -32,10 +32,8 @@ OFFSET_CHECKPOINTS = (
     CLEANER_CHECKPOINT,
 )
 
-_SEGMENT_FILE = re.compile(r"(\d{20})\.(log|index|timeindex|txnindex|snapshot)")
-_METADATA_SNAPSHOT = re.compile(r"(\d{20})-(\d{10})\.checkpoint")
-_PARTITION = re.compile(r"(\S+)-(\d+)")
-_ASIDE = re.compile(r"(\S+)-(\d+)\.(\S+)-(delete|stray|future)")
+_SEGMENT_FILE = re.compile(r"([0-9]{20})\.(log|index|timeindex|txnindex|snapshot)")
+_METADATA_SNAPSHOT = re.compile(r"([0-9]{20})-([0-9]{10})\.checkpoint")
 
 
 class FileKind(Enum):
@@ -81,7 +79,8 @@ def kind_of(name: str) -> FileKind | None:
     """Return what a file of this name is, None if that is not known; leftovers count as whole."""
     for leftover in LEFTOVERS:
         name = name.removesuffix(leftover)
-    if match := _SEGMENT_FILE.fullmatch(name):
+    match = _SEGMENT_FILE.fullmatch(name)
+    if match and base_offset_of(name) is not None:
         return _BY_SUFFIX[match[2]]
     if _METADATA_SNAPSHOT.fullmatch(name):
         return FileKind.METADATA_SNAPSHOT
@@ -90,22 +89,4 @@ def kind_of(name: str) -> FileKind | None:
 
 def base_offset_of(name: str) -> int | None:
     """Return the offset that a segment's file is named after, None if it is none."""
-    match = _SEGMENT_FILE.match(name)
-    return int(match[1]) if match else None
-
-
-class PartitionName(NamedTuple):
-    """Whose log a folder holds; `aside` says delete, stray or future if it was put aside."""
-
-    topic: str
-    partition: int
-    aside: str | None = None
-
-
-def partition_of(folder: str) -> PartitionName | None:
-    """Return which partition a folder's name stands for, None if it is none."""
-    if match := _ASIDE.fullmatch(folder):
-        return PartitionName(match[1], int(match[2]), match[4])
-    if match := _PARTITION.fullmatch(folder):
-        return PartitionName(match[1], int(match[2]))
-    return None
+    return offset_of(name.partition(".")[0]) if _SEGMENT_FILE.match(name) else None

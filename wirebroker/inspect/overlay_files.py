@@ -126,6 +126,14 @@ class OverlayFiles(ReadOnlyFiles):
         names |= {made.rpartition("/")[2] for made in self._made if made.rpartition("/")[0] == path}
         return list(names)
 
+    def list_by_kind(self, path: str) -> tuple[list[str], list[str]]:
+        """Return the names in a directory: of its regular files, and of the rest."""
+        regular, others = super().list_by_kind(path) if super().exists(path) else ([], [])
+        changed = {name: self._changed[f"{path}/{name}"] for name in self._names.get(path, ())}
+        there = {name for name, contents in changed.items() if contents is not None}
+        others = [name for name in others if name not in changed]
+        return [*(name for name in regular if name not in changed), *there], others
+
     def make_directory(self, path: str) -> None:
         """Create a directory."""
         if not super().exists(path):

@@ -23,9 +23,9 @@ from wirebroker.storage.log_directory import PARTITION_METADATA
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from wirebroker.inspect.file_kinds import PartitionName
     from wirebroker.inspect.findings import Finding
     from wirebroker.inspect.read_only_files import ReadOnlyFiles
+    from wirebroker.storage.file_names import PartitionName
 
 
 class PartitionFacts(NamedTuple):
@@ -77,7 +77,7 @@ class PartitionCheck:
     def run(self) -> LogCheck:
         """Check everything; return what was learnt of the log."""
         facts = self._facts
-        names = self._files.list_directory(facts.folder)
+        names = self._files.list_files(facts.folder)
         self._check_names(names)
         self._check_topic_id()
         epochs = self._epochs(names)

@@ -226,7 +226,7 @@ class Repair:
     @contextmanager
     def _counted(self, path: str) -> Generator[None]:
         """Count the bytes of a partition's segments once each, as they are read, the rest after."""
-        names = self._files.list_directory(path)
+        names = self._files.list_files(path)
         logs = [f"{path}/{name}" for name in names if name.endswith(LOG_SUFFIX)]
         self._uncounted_bytes = sum(self._files.data(each).size() for each in logs)
         yield

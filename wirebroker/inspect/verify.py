@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
     from wirebroker.clock import Clock
     from wirebroker.coordinator.controller.cluster_image import ClusterImage
-    from wirebroker.inspect.file_kinds import PartitionName
     from wirebroker.inspect.findings import Finding
     from wirebroker.inspect.read_only_files import ReadOnlyFiles
+    from wirebroker.storage.file_names import PartitionName
 
 _METADATA_TOPIC_ID = bytes(15) + b"\x01"
 
@@ -182,7 +182,7 @@ def size_of(files: ReadOnlyFiles, directories: list[str]) -> int:
         for folder in files.list_subdirectories(directory):
             path = f"{directory}/{folder}"
             with suppress(FileNotFoundError):
-                names = files.list_directory(path)
+                names = files.list_files(path)
                 logs = (name for name in names if name.endswith(LOG_SUFFIX))
                 total += sum(files.data(f"{path}/{name}").size() for name in logs)
     return total
