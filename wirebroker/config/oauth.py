@@ -39,6 +39,7 @@ _HANDLER: Final = "sasl.server.callback.handler.class"
 _VALIDATOR: Final = (
     "org.apache.kafka.common.security.oauthbearer.OAuthBearerValidatorCallbackHandler"
 )
+_MOST_BYTES: Final = "sasl.server.max.receive.size"
 _UNSECURED: Final = "unsecuredValidator"
 
 
@@ -59,6 +60,7 @@ class OAuthSettings:
         subject_claim: What names the user.
         scope_claim: What names the scopes.
         required_scopes: All of which they have.
+        most_bytes: Of a token.
     """
 
     keys_file: Path | None = None
@@ -73,6 +75,7 @@ class OAuthSettings:
     subject_claim: str = "sub"
     scope_claim: str = "scope"
     required_scopes: tuple[str, ...] = ()
+    most_bytes: int = 524_288
 
     @property
     def are_signed(self) -> bool:
@@ -98,7 +101,7 @@ def oauth_settings(config: Config, listener: str, options: Mapping[str, str]) ->
     if not url:
         if handler:
             raise ConfigError(f"{_KEYS} is missing: it names the keys that sign tokens")
-        return _unsecured(options)
+        return _unsecured(options, config.int(_MOST_BYTES))
     is_file = urlsplit(str(url)).scheme == "file"
     if not is_file:
         check_web_address(_KEYS, str(url), config.list(ALLOWED))
@@ -117,6 +120,7 @@ def oauth_settings(config: Config, listener: str, options: Mapping[str, str]) ->
         skew_ms=1000 * _number(config, listener, "sasl.oauthbearer.clock.skew.seconds"),
         subject_claim=_text(config, listener, "sasl.oauthbearer.sub.claim.name") or "sub",
         scope_claim=_text(config, listener, "sasl.oauthbearer.scope.claim.name") or "scope",
+        most_bytes=config.int(_MOST_BYTES),
     )
 
 
@@ -149,7 +153,7 @@ def check_web_address(name: str, url: str, allowed: tuple[str, ...] | None) -> N
         raise ConfigError(f"{name}={url} cannot be used: {ALLOWED} does not name it")
 
 
-def _unsecured(options: Mapping[str, str]) -> OAuthSettings:
+def _unsecured(options: Mapping[str, str], most_bytes: int) -> OAuthSettings:
     skew = options.get(f"{_UNSECURED}AllowableClockSkewMs", "0").strip() or "0"
     if not (skew.isascii() and skew.isdigit()):
         raise ConfigError(f"{_UNSECURED}AllowableClockSkewMs={skew} cannot be used: milliseconds")
@@ -158,6 +162,7 @@ def _unsecured(options: Mapping[str, str]) -> OAuthSettings:
         subject_claim=options.get(f"{_UNSECURED}PrincipalClaimName", "").strip() or "sub",
         scope_claim=options.get(f"{_UNSECURED}ScopeClaimName", "").strip() or "scope",
         required_scopes=tuple(options.get(f"{_UNSECURED}RequiredScope", "").split()),
+        most_bytes=most_bytes,
     )
 
 

@@ -24,6 +24,8 @@ import threading
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, cast
 
 from wirebroker.config import ConfigError
+from wirebroker.security.key_set import ALGORITHMS, PublicKey, select, usable_keys
+from wirebroker.security.strict_json import strict_object
 from wirebroker.security.web import Ending, WebAddress, WebError, ask
 
 if TYPE_CHECKING:
@@ -37,12 +39,14 @@ logger = logging.getLogger("wirebroker.security")
 
 # When it was written, how long it is, which file it is.
 _Look: TypeAlias = tuple[int, int, int]
-_ALGORITHMS: Final = (
-    *("RS256", "RS384", "RS512", "PS256", "PS384", "PS512"),
-    *("ES256", "ES384", "ES512", "EdDSA"),
-)
-# Tokens are a few kilobytes.
-_LONGEST_BYTES: Final = 64 << 10
+# What Java takes for blank at either end of a text (String.trim).
+_BLANKS: Final = "".join(map(chr, range(0x21)))
+# Contents of a token that are tokens themselves.
+_NESTED: Final = frozenset({"jwt", "application/jwt"})
+# Of header parameters that must be understood (RFC 7515, section 4.1.11), those that are.
+_UNDERSTOOD: Final = frozenset({"b64"})
+# Kafka counts a session's end in nanoseconds: one that does not fit is over before it begins.
+_LONGEST_LIFE_MS: Final = ((1 << 63) - 1) // 1_000_000
 # How long a server of keys may take to connect, and then to answer.
 _ANSWER_S: Final = 10.0
 _LONGEST_FILE_BYTES: Final = 1 << 20
@@ -88,8 +92,7 @@ class TokenChecks:
         self._clock = clock
         self._ending = Ending()
         self._jwt: Any = None
-        # By id; "" is the only one of a set whose keys have none.
-        self._keys: Mapping[str, Any] = {}
+        self._keys: tuple[PublicKey, ...] = ()
         # How the file looked before it was read last, and when (monotonic) that was.
         self._seen: tuple[_Look | None, float] = (None, float("-inf"))
         self._reading = threading.Lock()
@@ -136,7 +139,7 @@ class TokenChecks:
         Raises:
             BadTokenError: It is not believed.
         """
-        if len(token) > _LONGEST_BYTES:
+        if len(token) > self._settings.most_bytes:
             raise BadTokenError(f"a token of {len(token)} bytes")
         if not self._settings.are_signed:
             return self._checked(_unsecured_claims(token))
@@ -152,30 +155,54 @@ class TokenChecks:
     def _checked(self, claims: Mapping[str, Any]) -> TokenOwner:
         settings = self._settings
         expires_ms = self._end_of(claims)
-        if settings.issuer is not None and claims.get("iss") != settings.issuer:
-            raise BadTokenError("a token of another issuer")
-        if settings.audiences and not set(settings.audiences) & _words(claims.get("aud")):
-            raise BadTokenError("a token for another audience")
-        scopes = _words(claims.get(settings.scope_claim), cut=True)
+        if settings.are_signed:
+            self._check_addressees(claims)
+        scopes = _scopes(claims.get(settings.scope_claim), is_strict=settings.are_signed)
         if not set(settings.required_scopes) <= scopes:
             raise BadTokenError("a token without the scopes asked for", "insufficient_scope")
         subject = claims.get(settings.subject_claim)
-        if not isinstance(subject, str) or not subject.strip():
+        name = subject.strip(_BLANKS) if isinstance(subject, str) else ""
+        if not name:
             raise BadTokenError(f"a token without {settings.subject_claim}")
-        if any("\ud800" <= each <= "\udfff" for each in subject):  # JSON can have half a character
+        if any("\ud800" <= each <= "\udfff" for each in name):  # JSON can have half a character
             raise BadTokenError(f"a token whose {settings.subject_claim} is no text")
-        return TokenOwner(subject, expires_ms)
+        return TokenOwner(name, expires_ms)
+
+    def _check_addressees(self, claims: Mapping[str, Any]) -> None:
+        """Check who has made a signed token, and for whom.
+
+        A token for others is refused also where no audience is configured: an identity provider
+        makes tokens for many services.
+        """
+        settings, issuer, audience = self._settings, claims.get("iss"), claims.get("aud")
+        if not isinstance(issuer, str | None) or not isinstance(claims.get("jti"), str | None):
+            raise BadTokenError("a token whose iss or jti is no text")
+        if settings.issuer is not None and issuer != settings.issuer:
+            raise BadTokenError("a token of another issuer")
+        if audience is None and not settings.audiences:
+            return
+        named = [audience] if isinstance(audience, str) else audience
+        if not isinstance(named, list) or not all(
+            isinstance(each, str | None) for each in cast("list[object]", named)
+        ):
+            raise BadTokenError("a token whose aud is no text and no list of texts")
+        if not set(settings.audiences) & set(cast("list[str]", named)):
+            hint = "" if settings.audiences else " (sasl.oauthbearer.expected.audience is not set)"
+            raise BadTokenError(f"a token for another audience{hint}")
 
     def _end_of(self, claims: Mapping[str, Any]) -> int:
         """Return when a token ends, whose times hold now and fit each other."""
         now_ms, skew_ms = self._clock.now_ms(), self._settings.skew_ms
         are_signed = self._settings.are_signed
-        expires_ms = _milliseconds(claims, "exp")
-        issued_ms, begins_ms = _milliseconds(claims, "iat"), _milliseconds(claims, "nbf")
+        expires_ms = _milliseconds(claims, "exp", cut=are_signed)
+        issued_ms = _milliseconds(claims, "iat", cut=are_signed)
+        begins_ms = _milliseconds(claims, "nbf", cut=are_signed)
         if expires_ms is None:
             raise BadTokenError("a token without exp")
         if now_ms - skew_ms >= expires_ms:
             raise BadTokenError("a token that has expired")
+        if expires_ms - now_ms > _LONGEST_LIFE_MS:
+            raise BadTokenError("a token that is valid for more than 292 years")
         if begins_ms is not None and now_ms + skew_ms < begins_ms:
             raise BadTokenError("a token whose nbf is to come")
         if issued_ms is None:
@@ -183,6 +210,8 @@ class TokenChecks:
                 raise BadTokenError("a token without iat")
         elif not are_signed and now_ms + skew_ms < issued_ms:
             raise BadTokenError("a token whose iat is to come")
+        elif are_signed and issued_ms < 0:
+            raise BadTokenError("a token whose iat is negative")
         if expires_ms < max(issued_ms or expires_ms, begins_ms or expires_ms):
             raise BadTokenError("a token that ends before it begins")
         return expires_ms
@@ -191,25 +220,26 @@ class TokenChecks:
 
     def _signed_claims(self, token: str) -> Mapping[str, Any]:
         jwt = self._jwt
-        times = {"verify_exp": False, "verify_nbf": False, "verify_iat": False}
-        others = {"verify_aud": False, "verify_iss": False, "verify_sub": False}
+        parts = token.split(".")
+        if len(parts) != 3 or not all(parts):
+            raise BadTokenError("a token that has not three parts")
         try:
-            key = self._key(str(jwt.get_unverified_header(token).get("kid", "")))
-            claims = jwt.decode(
-                token, key, algorithms=_ALGORITHMS, options={**times, **others, "verify_jti": False}
-            )
+            algorithm, key_id = _signer(strict_object(_decoded(parts[0])))
+            key = self._key(algorithm, key_id)
+            payload = jwt.PyJWS().decode(token, key, algorithms=[algorithm])
+            return strict_object(payload)
         except (jwt.PyJWTError, ValueError, RecursionError) as error:
             raise BadTokenError(f"a token that cannot be checked: {error}") from None
-        found: Mapping[str, Any] = claims
-        return found
 
-    def _key(self, key_id: str) -> Any:
-        key = self._keys.get(key_id)
-        if key is None:
+    def _key(self, algorithm: str, key_id: str | None) -> Any:
+        found = select(self._keys, algorithm, key_id)
+        if found is None:
             if self.ask_again is not None:
                 self.ask_again()
             raise BadTokenError("a token signed by no key that is known")
-        return key
+        if not found.is_long_enough:
+            raise BadTokenError("a token signed by an RSA key of fewer than 2048 bits")
+        return found.key
 
     def _load_now(self) -> None:
         """Read the keys; those that there are stay if it fails."""
@@ -222,7 +252,7 @@ class TokenChecks:
         if self._jwt is None:
             raise BadTokenError("a token that nothing here can check")
 
-    def _read(self) -> Mapping[str, Any]:
+    def _read(self) -> tuple[PublicKey, ...]:
         """Return the keys of the file, or of the server.
 
         Raises:
@@ -236,32 +266,12 @@ class TokenChecks:
                     text = file.read(_LONGEST_FILE_BYTES)
             else:
                 text = _asked(settings, self._ending)
-            found = self._usable(json.loads(text)["keys"], str(path))
+            found = usable_keys(json.loads(text)["keys"], str(path), self._jwt)
         except (OSError, ValueError, TypeError, KeyError, RecursionError, WebError) as error:
             raise ConfigError(f"{path} has no JSON Web Keys: {error}") from None
         if not found:
             raise ConfigError(f"{path} has no public key that tokens could be signed by")
         return found
-
-    def _usable(self, rows: Any, path: str) -> Mapping[str, Any]:
-        """Return the keys of a set that tokens could be signed by; others take none with them."""
-        found: dict[str, Any] = {}
-        for number, row in enumerate(rows):
-            key = self._key_of(row)
-            key_id = "" if key is None or key.key_id is None else key.key_id
-            if key is not None and isinstance(key_id, str) and key.algorithm_name in _ALGORITHMS:
-                found[key_id] = key
-            else:  # what is wrong with it is not said: that would be the key
-                logger.info("key %d of %s is none that tokens could be signed by", number, path)
-        return found
-
-    def _key_of(self, row: object) -> Any:
-        """Return a JSON Web Key; None if it is none."""
-        wrong = (TypeError, ValueError, AttributeError, NotImplementedError, RecursionError)
-        try:
-            return self._jwt.PyJWK(row)
-        except (*wrong, self._jwt.PyJWTError):
-            return None
 
 
 def _look_of(path: Path) -> _Look | None:
@@ -299,37 +309,63 @@ def _unsecured_claims(token: str) -> Mapping[str, Any]:
     if len(parts) != 3 or parts[2]:
         raise BadTokenError("a token that is none, or is signed, where nobody signs")
     try:
-        header, claims = (json.loads(_decoded(part)) for part in parts[:2])
-    except (ValueError, RecursionError):
+        header, claims = (strict_object(_decoded(part)) for part in parts[:2])
+    except ValueError:
         raise BadTokenError("a token that is none") from None
-    if not isinstance(header, dict) or not isinstance(claims, dict):
-        raise BadTokenError("a token that is none")
-    if cast("dict[str, Any]", header).get("alg") != "none":
+    if header.get("alg") != "none":
         raise BadTokenError("a token that is not of an unsecured kind")
-    return cast("dict[str, Any]", claims)
+    return claims
 
 
 def _decoded(text: str) -> bytes:
     try:
         return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
-    except binascii.Error:
+    except (binascii.Error, ValueError):
         raise BadTokenError("a token that is not base64") from None
 
 
-def _milliseconds(claims: Mapping[str, Any], name: str) -> int | None:
+def _signer(header: Mapping[str, Any]) -> tuple[str, str | None]:
+    """Return the algorithm and the id of the key that a header names.
+
+    Raises:
+        BadTokenError: The token is of a kind that is not served.
+    """
+    algorithm, key_id, nested = header.get("alg"), header.get("kid"), header.get("cty")
+    must_know = header.get("crit", [])
+    if not isinstance(algorithm, str) or algorithm not in ALGORITHMS:
+        raise BadTokenError("a token signed by no algorithm that is served")
+    if not isinstance(key_id, str | None):
+        raise BadTokenError("a token whose kid is no text")
+    if isinstance(nested, str) and nested.lower() in _NESTED:
+        raise BadTokenError("a token within a token")
+    known = cast("frozenset[object]", _UNDERSTOOD)
+    if not isinstance(must_know, list) or not known.issuperset(cast("list[object]", must_know)):
+        raise BadTokenError("a token with header parameters that must be understood")
+    if header.get("b64", True) is not True:
+        raise BadTokenError("a token whose payload is not base64")
+    return algorithm, key_id
+
+
+def _milliseconds(claims: Mapping[str, Any], name: str, *, cut: bool) -> int | None:
+    """Return a time that a claim has in seconds; with `cut` without its fraction, as jose4j."""
     value = claims.get(name)
     if value is None:
         return None
-    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < 1e12:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < 1e16:
         raise BadTokenError(f"a token whose {name} is no time")
-    return int(value * 1000)
+    return int(value) * 1000 if cut else int(value * 1000)
 
 
-def _words(value: Any, *, cut: bool = False) -> set[str]:
-    """Return the texts of a claim that may be one, or a list."""
-    if isinstance(value, str):
-        return set(value.split()) if cut else {value}
-    if isinstance(value, list):
-        items = cast("list[object]", value)
-        return {each for each in items if isinstance(each, str)}
-    return set()
+def _scopes(value: Any, *, is_strict: bool) -> set[str]:
+    """Return the scopes of a claim that is a text, which is one scope, or a list of texts.
+
+    Raises:
+        BadTokenError: Kafka refuses signed tokens with such a list.
+    """
+    texts = cast("list[object]", [value] if isinstance(value, str) else value)
+    if not isinstance(texts, list):
+        return set()
+    found = [each.strip(_BLANKS) for each in texts if isinstance(each, str)]
+    if is_strict and (len(set(found) - {""}) != len(texts)):
+        raise BadTokenError("a token whose scopes are blank, no texts, or named twice")
+    return set(found) - {""}

@@ -1,0 +1,89 @@
+"""Which signed tokens are believed: 300 tokens, each with what Apache Kafka 4.3.1 said of it.
+
+`kafka_tokens.json` has the sets of public keys, the tokens, and for each the principal that
+Kafka's BrokerJwtValidator found, null if it refused the token. Kafka 4.4.0 reads tokens likewise,
+but does not start without an expected audience and issuer.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from wirebroker.clock import SystemClock
+from wirebroker.config import ConfigError
+from wirebroker.config.oauth import OAuthSettings
+from wirebroker.security.tokens import BadTokenError, TokenChecks
+
+RECORDED = json.loads((Path(__file__).parent / "kafka_tokens.json").read_text())
+# Refused here alone (docs/compatibility.md): what another reader could take for something else, or
+# what no maker of tokens writes.
+STRICTER = {
+    "kid is null",
+    "hs256 with an oct key",
+    'sub "\\ud800"',
+    "payload latin-1",
+    "payload invalid utf-8 elsewhere",
+    "payload overlong utf-8",
+    "payload surrogate utf-8",
+    "payload trailing comma",
+    "payload raw tab in text",
+    "payload raw newline in text",
+    "payload leading zero",
+    "payload hex escape",
+    "payload deeper",
+    "header crit=[]",
+    'header crit=["b64"]',
+    "form leading blank",
+    "form trailing blank",
+    "form signature with a star",
+    "form bits behind the end",
+    # Kafka believes the token, and closes the connection at the next request.
+    "exp 100000000000.0",
+    "exp 100000000000",
+    "exp 9000000000000000.0",
+    "exp 1000000000000000000",
+}
+
+
+class RecordingTime(SystemClock):
+    """The time at which Kafka judged the tokens."""
+
+    def now_ms(self) -> int:
+        return int(RECORDED["now_ms"])
+
+
+def judged(row: dict[str, Any], folder: Path) -> str | None:
+    """Return the principal that a token names, None if the token is refused."""
+    keys = folder / "keys.json"
+    keys.write_text(json.dumps({"keys": RECORDED["sets"][row["keys"]]}))
+    audience = row["audience"]
+    settings = OAuthSettings(
+        keys_file=keys,
+        issuer=row["issuer"],
+        audiences=tuple(audience.split(",")) if audience else (),
+        skew_ms=30_000,
+    )
+    checks = TokenChecks(settings, RecordingTime())
+    try:
+        checks.load()
+        return checks.owner(row["token"]).name
+    except (BadTokenError, ConfigError):
+        return None
+
+
+@pytest.mark.parametrize("row", RECORDED["rows"], ids=lambda row: row["case"])
+def test_tokens_are_judged_as_by_kafka(row: dict[str, Any], tmp_path: Path) -> None:
+    found = judged(row, tmp_path)
+    if row["case"] in STRICTER:
+        assert row["kafka"] is not None
+        assert found is None
+    else:
+        assert found == row["kafka"]
+
+
+def test_all_stricter_cases_were_recorded() -> None:
+    assert {row["case"] for row in RECORDED["rows"]} >= STRICTER
