@@ -19,8 +19,8 @@ import socket
 from typing import TYPE_CHECKING, Final
 
 from wirebroker.bound_sockets import bind_all
-from wirebroker.cluster.leader_balancing import LeaderBalancing
 from wirebroker.cluster.quorum_controller import QuorumController
+from wirebroker.cluster.regular_elections import RegularElections
 from wirebroker.cluster.token_removal import TokenRemoval
 from wirebroker.config.listeners import controller_listeners_of
 from wirebroker.controller_api.registry import CONTROLLER_REGISTRY
@@ -74,8 +74,8 @@ class ControllerNode:
     """
 
     __slots__ = (
-        "_balancing",
         "_clock",
+        "_elections",
         "_files",
         "_listeners",
         "_sasl",
@@ -98,7 +98,7 @@ class ControllerNode:
         self._tls = ListenerTls(self._settings)
         self._sasl = ListenerSasl(clock, token_secret=config.optional_str(SECRET_KEY))
         self._table: ConnectionTable | None = None
-        self._balancing: LeaderBalancing | None = None
+        self._elections: RegularElections | None = None
         self._token_removal: TokenRemoval | None = None
         self.controller: QuorumController | None = None
 
@@ -144,10 +144,10 @@ class ControllerNode:
             first_users=first_users,
         )
         self._token_removal = TokenRemoval(controller)
+        self._elections = RegularElections(controller, serves_others=bool(self._sockets))
         if self._sockets:
             await self._tls.open(self._wanted)
             self.serve(controller)
-            self._balancing = LeaderBalancing(controller)
             places = ", ".join(shown_address(each.host, each.port) for each in self.bound)
             logger.info("%s", _SINGLE.format(places))
         return controller
@@ -177,8 +177,8 @@ class ControllerNode:
     async def end_duties(self) -> None:
         """Do nothing more of its own accord."""
         self._sasl.close()
-        if self._balancing is not None:
-            await self._balancing.stop()
+        if self._elections is not None:
+            await self._elections.stop()
         if self._token_removal is not None:
             await self._token_removal.stop()
 

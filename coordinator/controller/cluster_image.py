@@ -67,6 +67,18 @@ class PartitionImage(NamedTuple):
     eligible_leader_replicas: tuple[int, ...] = ()
     last_known_elr: tuple[int, ...] = ()
 
+    def check(self) -> None:
+        """Assert what must hold of every partition."""
+        replicas, eligible = set(self.replicas), set(self.eligible_leader_replicas)
+        assert self.replicas
+        assert len(self.directories) == len(self.replicas)
+        for members in (self.isr, self.eligible_leader_replicas, self.adding_replicas):
+            assert len(set(members)) == len(members)
+            assert replicas.issuperset(members)
+        assert replicas.issuperset(self.removing_replicas)
+        assert not eligible & set(self.isr)
+        assert self.leader == NO_LEADER or self.leader in self.isr
+
 
 def directory_of(partition: PartitionImage, replica: int) -> bytes:
     """Return in which directory a replica lies, or one of the ids that stand for something else."""
@@ -227,8 +239,7 @@ class ClusterImage:
             assert self.topics_by_id[topic.topic_id] is topic
             for index, partition in topic.partitions.items():
                 assert partition.index == index
-                assert len(partition.directories) == len(partition.replicas)
-                assert partition.leader == NO_LEADER or partition.leader in partition.isr
+                partition.check()
         assert all(self.configs.values())
         assert all(self.client_quotas.values())
         assert all(self.scram_forms.values())

@@ -26,7 +26,12 @@ from wirebroker.coordinator.controller.cluster_image import (
     ResourceType,
     config_record,
 )
-from wirebroker.coordinator.controller.feature_control import has_cordoned_directories
+from wirebroker.coordinator.controller.feature_control import (
+    MIN_INSYNC_REPLICAS,
+    clear_elr_records,
+    has_cordoned_directories,
+    has_eligible_leader_replicas,
+)
 from wirebroker.coordinator.controller.operation import (
     ControllerResult,
     Operation,
@@ -119,6 +124,7 @@ def alter_configs(
             records.extend(changed)
         results.append(altered(resource, error))
         yield
+    records.extend(clear_elr_records(image, records.records))
     return ControllerResult(results, [] if request.validate_only else records.records)
 
 
@@ -267,9 +273,28 @@ def _broker_changes(
         raise KafkaError(
             ErrorCode.INVALID_CONFIG, "cordoned.log.dirs needs a metadata.version of 4.3-IV0."
         )
+    if MIN_INSYNC_REPLICAS in named and has_eligible_leader_replicas(image.features):
+        _check_one_minimum(name, after)
     if is_direct:
         _check_uncordoning(before, after)
     return [config_record(ResourceType.BROKER, name, each, after.get(each)) for each in named]
+
+
+def _check_one_minimum(name: str, after: Mapping[str, str]) -> None:
+    """Refuse that brokers count in-sync replicas otherwise than the controller, which knows one.
+
+    Raises:
+        KafkaError: INVALID_CONFIG.
+
+    Source: Kafka's ConfigurationControlManager (KIP-966); its texts.
+    """
+    if name:
+        text = f"Broker-level {MIN_INSYNC_REPLICAS} cannot be altered while ELR is enabled."
+    elif MIN_INSYNC_REPLICAS not in after:
+        text = f"Cluster-level {MIN_INSYNC_REPLICAS} cannot be removed while ELR is enabled."
+    else:
+        return
+    raise KafkaError(ErrorCode.INVALID_CONFIG, text)
 
 
 def _check_uncordoning(before: Mapping[str, str], after: Mapping[str, str]) -> None:

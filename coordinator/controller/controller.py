@@ -306,7 +306,11 @@ _OPERATIONS: dict[ApiKey, Callable[[_Case], Operation[Body]]] = {
         case.body, case.image, case.rules.config, version=case.version
     ),
     ApiKey.UPDATE_FEATURES: lambda case: update_features(
-        case.body, case.image, version=case.version
+        case.body,
+        case.image,
+        case.rules.config,
+        node_id=case.rules.node_id,
+        version=case.version,
     ),
     ApiKey.BROKER_REGISTRATION: _register_broker,
     ApiKey.BROKER_HEARTBEAT: _heartbeat,

@@ -1,10 +1,10 @@
 """Feature levels: what this broker can serve, and the records that begin a cluster.
 
-A new cluster finalizes metadata.version and transaction.version, the features that work; later ones
-are finalized when they are served. A directory that Apache Kafka has formatted names others in its
-bootstrap.checkpoint: a cluster begins with those, as it would there. They are kept and reported,
-and refused only beyond the levels of Kafka 4.3, because whatever such a level brought into the log
-could be misread here.
+A new cluster finalizes what Apache Kafka finalizes for one, but the features of groups that are not
+served here: group.version, share.version and streams.version. A directory that Apache Kafka has
+formatted names its levels in bootstrap.checkpoint: a cluster begins with those, as it would there.
+They are kept and reported, and refused only beyond the levels of Kafka 4.3, because whatever such a
+level brought into the log could be misread here.
 
 Source: KIP-584, KIP-778; Kafka's FeatureControlManager and ActivationRecordsGenerator.
 """
@@ -15,7 +15,11 @@ from typing import TYPE_CHECKING
 
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.codecs.metadata_records import RecordType, metadata_record
-from wirebroker.coordinator.controller.cluster_image import METADATA_VERSION
+from wirebroker.coordinator.controller.cluster_image import (
+    METADATA_VERSION,
+    ResourceType,
+    config_record,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -23,15 +27,19 @@ if TYPE_CHECKING:
     from wirebroker.codecs.metadata_records import MetadataRecord
     from wirebroker.coordinator.controller.cluster_image import ClusterImage
 
+MIN_INSYNC_REPLICAS = "min.insync.replicas"
 TRANSACTION_VERSION = "transaction.version"
-_ELIGIBLE_LEADER_REPLICAS = "eligible.leader.replicas.version"
-_BROKER_CONFIG = 4
+ELIGIBLE_LEADER_REPLICAS = "eligible.leader.replicas.version"
 _FIRST_WITH_DIRECTORIES = 17
 _FIRST_WITH_CORDONED = 30
 # 4.3-IV0; records are written at this level, whatever level a log from elsewhere has.
 METADATA_VERSION_LEVEL = 30
-# KIP-890: a new epoch with each transaction.
-_NEWEST_TRANSACTION_VERSION = 2
+# What a cluster begins with if nobody says otherwise, in the order of Kafka's records.
+_NEW_CLUSTER: dict[str, int] = {
+    METADATA_VERSION: METADATA_VERSION_LEVEL,
+    ELIGIBLE_LEADER_REPLICAS: 1,  # KIP-966
+    TRANSACTION_VERSION: 2,  # KIP-890: a new epoch with each transaction
+}
 # The levels of Apache Kafka 4.3 whose records can be replayed.
 READABLE_FEATURES: dict[str, tuple[int, int]] = {
     "metadata.version": (7, METADATA_VERSION_LEVEL),
@@ -40,13 +48,14 @@ READABLE_FEATURES: dict[str, tuple[int, int]] = {
     TRANSACTION_VERSION: (0, 2),
     "share.version": (0, 1),
     "streams.version": (0, 1),
-    _ELIGIBLE_LEADER_REPLICAS: (0, 1),
+    ELIGIBLE_LEADER_REPLICAS: (0, 1),
 }
 # What a registration says this broker supports.
 SERVED_FEATURES: dict[str, tuple[int, int]] = {
     "metadata.version": READABLE_FEATURES["metadata.version"],
     "kraft.version": READABLE_FEATURES["kraft.version"],
     TRANSACTION_VERSION: READABLE_FEATURES[TRANSACTION_VERSION],
+    ELIGIBLE_LEADER_REPLICAS: READABLE_FEATURES[ELIGIBLE_LEADER_REPLICAS],
 }
 
 
@@ -67,7 +76,7 @@ def has_cordoned_directories(features: Mapping[str, int]) -> bool:
 
 def has_eligible_leader_replicas(features: Mapping[str, int]) -> bool:
     """Tell whether a partition may be without any replica in sync (KIP-966)."""
-    return features.get(_ELIGIBLE_LEADER_REPLICAS, 0) > 0
+    return features.get(ELIGIBLE_LEADER_REPLICAS, 0) > 0
 
 
 def activation_records(
@@ -97,29 +106,62 @@ def activation_records(
         levels = bootstrap_levels(bootstrap)
         records.append(metadata_record(RecordType.BEGIN_TRANSACTION, name="Bootstrap records"))
         if not levels:
+            levels = _NEW_CLUSTER
             records += new_cluster_levels()
         elif METADATA_VERSION not in levels:
             records.append(feature_level(METADATA_VERSION, METADATA_VERSION_LEVEL))
         records += bootstrap
-        if levels.get(_ELIGIBLE_LEADER_REPLICAS):
-            records.append(
-                metadata_record(
-                    RecordType.CONFIG,
-                    resource_type=_BROKER_CONFIG,
-                    resource_name="",
-                    name="min.insync.replicas",
-                    value=str(min_insync_replicas),
-                )
-            )
+        if levels.get(ELIGIBLE_LEADER_REPLICAS):
+            records += elr_safety_records(image, min_insync_replicas)
         records.append(metadata_record(RecordType.END_TRANSACTION))
     return records
 
 
 def new_cluster_levels() -> list[MetadataRecord]:
     """Return the records of the levels that a cluster begins with if nobody says otherwise."""
+    return [feature_level(name, level) for name, level in _NEW_CLUSTER.items()]
+
+
+def elr_safety_records(image: ClusterImage, min_insync_replicas: int) -> list[MetadataRecord]:
+    """Return what makes eligible leader replicas safe: one min.insync.replicas for all brokers.
+
+    The controller counts by it which replicas are eligible, so it must not depend on the broker
+    that leads (KIP-966). What single brokers were given goes.
+
+    Args:
+        image: Before.
+        min_insync_replicas: The controller's static setting, for a cluster that has none.
+    """
+    cluster = ResourceType.BROKER
+    records: list[MetadataRecord] = []
+    if MIN_INSYNC_REPLICAS not in image.config(cluster, ""):
+        records.append(config_record(cluster, "", MIN_INSYNC_REPLICAS, str(min_insync_replicas)))
+    records += [
+        config_record(cluster, name, MIN_INSYNC_REPLICAS, None)
+        for (kind, name), configs in image.configs.items()
+        if kind == cluster and name and MIN_INSYNC_REPLICAS in configs
+    ]
+    return records
+
+
+def clear_elr_records(
+    image: ClusterImage, records: Sequence[MetadataRecord]
+) -> list[MetadataRecord]:
+    """Return what follows from records that change min.insync.replicas: nobody is eligible.
+
+    Who was eligible by another minimum may lack what was acknowledged under this one.
+    """
+    if not has_eligible_leader_replicas(image.features):
+        return []
     return [
-        feature_level(METADATA_VERSION, METADATA_VERSION_LEVEL),
-        feature_level(TRANSACTION_VERSION, _NEWEST_TRANSACTION_VERSION),
+        metadata_record(
+            RecordType.CLEAR_ELR,
+            topic_name=each.body.resource_name
+            if each.body.resource_type == ResourceType.TOPIC
+            else "",
+        )
+        for each in records
+        if each.type is RecordType.CONFIG and each.body.name == MIN_INSYNC_REPLICAS
     ]
 
 

@@ -35,14 +35,12 @@ if TYPE_CHECKING:
     from wirebroker.codecs.metadata_records import MetadataRecord
     from wirebroker.config import Config
     from wirebroker.coordinator.controller.operation import Operation
-    from wirebroker.coordinator.outcome import Moment
 
 PREFERRED = 0
 UNCLEAN = 1
 
 # Partitions looked at between two places where the operation may be interrupted.
 _SLICE = 512
-_MOST_GIVEN_BACK = 1_000
 
 
 class ElectionRules:
@@ -81,9 +79,13 @@ class ElectionRules:
         return self._config.bool(name) if value is None else value.strip().lower() == "true"
 
     def _setting(self, topic: str, name: str) -> str | None:
-        """Return a topic's own value or the cluster's; None: the configuration's counts."""
-        value = self._image.topic_config(topic).get(name)
-        return self._image.config(ResourceType.BROKER, "").get(name) if value is None else value
+        """Return the value of the topic, this node or the cluster; None: the configuration's."""
+        image = self._image
+        own = image.config(ResourceType.BROKER, str(self._config.int("node.id")))
+        for configs in (image.topic_config(topic), own, image.config(ResourceType.BROKER, "")):
+            if name in configs:
+                return configs[name]
+        return None
 
 
 def leave(
@@ -116,7 +118,7 @@ def leave(
             return None
         return leaving(topic, partition, rules, broker, is_unclean=is_unclean)
 
-    return _changes(image, draft)
+    return changes_of(image, draft)
 
 
 def leaving(
@@ -152,12 +154,13 @@ def join(
         of_topic = rules.of(topic.name)
         return PartitionDraft(topic.topic_id, partition, of_topic, rules.active.__contains__)
 
-    return _changes(image, draft)
+    return changes_of(image, draft)
 
 
-def _changes(
+def changes_of(
     image: ClusterImage, draft_of: Callable[[TopicImage, PartitionImage], PartitionDraft | None]
 ) -> Generator[None, None, list[MetadataRecord]]:
+    """Return what becomes of all partitions; a draft is None where nothing can change."""
     changes: list[MetadataRecord] = []
     looked_at = 0
     for topic in image.topics.values():
@@ -170,33 +173,6 @@ def _changes(
             if looked_at % _SLICE == 0:
                 yield
     return changes
-
-
-def give_back(config: Config, image: ClusterImage, _moment: Moment) -> Operation[int]:
-    """Have preferred replicas lead that are in sync; answers how many leaderships move.
-
-    At most 1,000 at a time, as in Kafka (auto.leader.rebalance.enable): what is left is for the
-    next time.
-    """
-    rules = ElectionRules(image, config)
-    moved = 0
-
-    def draft(topic: TopicImage, partition: PartitionImage) -> PartitionDraft | None:
-        nonlocal moved
-        preferred = partition.replicas[0]
-        if (
-            partition.leader == preferred
-            or preferred not in partition.isr
-            or preferred not in rules.active
-            or moved == _MOST_GIVEN_BACK
-        ):
-            return None
-        moved += 1
-        of_topic = rules.of(topic.name)._replace(election=Election.PREFERRED)
-        return PartitionDraft(topic.topic_id, partition, of_topic, rules.active.__contains__)
-
-    records = yield from _changes(image, draft)
-    return ControllerResult(moved, records)
 
 
 def elect_leaders(

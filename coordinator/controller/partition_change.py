@@ -5,9 +5,11 @@
     ONLINE     the present leader, any replica in sync
     UNCLEAN    as ONLINE, then any replica at all: records may be lost
 
-With eligible leader replicas (KIP-966) those that were in sync when fewer than min.insync.replicas
-were left may lead as well, and the last known leader when nobody else is known. Without them an
-ISR never becomes empty: its last member stays in it without leading.
+With eligible leader replicas (KIP-966) those that left the ISR while it held fewer than
+min.insync.replicas may lead once the ISR is empty, and the last known leader when nobody else is
+known. Without them an ISR never becomes empty: its last member stays in it without leading.
+
+In every state the ISR and the eligible replicas are replicas, and no replica is in both.
 
 Source: Kafka's PartitionChangeBuilder.
 """
@@ -73,10 +75,14 @@ class Assignment(NamedTuple):
     directories: Mapping[int, bytes] = {}
 
     def completed(self, isr: tuple[int, ...]) -> tuple[Assignment, tuple[int, ...]]:
-        """Return what is assigned and in sync once all that stay are in sync; till then, this."""
+        """Return what is assigned and in sync once those that come are in sync; till then, this.
+
+        Where more go than come, all that stay have to be in sync.
+        """
         replicas = tuple(each for each in self.replicas if each not in self.removing)
         in_sync = tuple(each for each in isr if each not in self.removing)
-        if not replicas or not set(replicas) <= set(in_sync):
+        awaited = replicas if len(self.adding) < len(self.removing) else self.adding
+        if not replicas or not in_sync or not set(awaited) <= set(in_sync):
             return self, isr
         return self._replace(replicas=replicas, removing=(), adding=()), in_sync
 
@@ -133,8 +139,9 @@ class PartitionDraft:
         before = self._partition
         assignment, isr = self._settled()
         replicas = before.replicas if assignment is None else assignment.replicas
+        isr = tuple([each for each in isr if each in replicas])
         has_elr = self._rules.has_elr
-        eligible = self._eligible(isr, replicas) if has_elr else ()
+        eligible = self._eligible(isr, replicas)
         recovery_state = self._recovery_state
         leader, is_unclean = self._elect(isr, eligible, replicas)
         fields: dict[str, Any] = {}
@@ -146,14 +153,16 @@ class PartitionDraft:
             elif leader in eligible:
                 isr = (leader,)
                 eligible = tuple(each for each in eligible if each != leader)
+        if isr and not has_elr:
+            eligible = ()  # of a time when the feature was finalized
         if assignment is not None:
             fields |= self._moved(assignment, leader)
         if isr != before.isr and (isr or has_elr):
             fields["isr"] = list(isr)
         if has_elr:
-            fields |= self._last_known(fields, leader)
-            if eligible != before.eligible_leader_replicas:
-                fields["eligible_leader_replicas"] = list(eligible)
+            fields |= self._last_known(fields)
+        if eligible != before.eligible_leader_replicas:
+            fields["eligible_leader_replicas"] = list(eligible)
         if recovery_state is not None and recovery_state != before.leader_recovery_state:
             fields["leader_recovery_state"] = recovery_state
         if not fields:
@@ -196,15 +205,21 @@ class PartitionDraft:
         return fields
 
     def _eligible(self, isr: tuple[int, ...], replicas: tuple[int, ...]) -> tuple[int, ...]:
-        """Return who may lead besides the ISR: whoever left it when it was small already."""
+        """Return who may lead once the ISR is empty: those that left it when it was small already.
+
+        Where the feature is not finalized those stay who were eligible while it was.
+        """
         before = self._partition
-        if len(isr) >= min(self._rules.min_isr, len(replicas)):
+        if not self._rules.has_elr:
+            candidates = set(before.eligible_leader_replicas)
+        elif len(isr) >= min(self._rules.min_isr, len(replicas)):
             return ()
-        candidates = dict.fromkeys((*before.eligible_leader_replicas, *before.isr))
+        else:
+            candidates = {*before.eligible_leader_replicas, *before.isr}
+        if not candidates:
+            return ()
         return tuple(
-            each
-            for each in candidates
-            if each not in isr and each in replicas and each != self._unclean_shutdown
+            sorted((candidates & set(replicas)).difference(isr, (self._unclean_shutdown,)))
         )
 
     def _elect(
@@ -213,16 +228,17 @@ class PartitionDraft:
         """Return who leads, or NO_LEADER, and whether that may lose records."""
         before = self._partition
         election, may_lead = self._rules.election, self._can_lead
-        in_sync = isr + eligible
+        complete = isr or eligible
         wishes = (before.leader, *replicas)
         if election is Election.PREFERRED:
             wishes = (replicas[0], *wishes)
         for each in wishes:
-            if each in in_sync and may_lead(each):
+            if each in complete and may_lead(each):
                 return each, False
-        last_known = before.last_known_elr
-        if self._rules.has_elr and not in_sync and len(last_known) == 1 and may_lead(last_known[0]):
-            return last_known[0], True
+        if self._rules.has_elr and not complete and len(before.last_known_elr) == 1:
+            [last_known] = before.last_known_elr
+            if last_known in replicas and may_lead(last_known):
+                return last_known, True
         if election is Election.UNCLEAN:
             for each in replicas:
                 if may_lead(each):
@@ -242,13 +258,13 @@ class PartitionDraft:
             return True
         return directory in online
 
-    def _last_known(self, fields: dict[str, Any], leader: int) -> dict[str, list[int]]:
-        """Keep the last leader's id from the moment on when nobody is left who may lead."""
+    def _last_known(self, fields: dict[str, Any]) -> dict[str, list[int]]:
+        """Keep the last leader's id while nobody leads."""
         before = self._partition
-        if fields.get("isr") == [] and before.leader != NO_LEADER:
-            return (
-                {}
-                if before.last_known_elr == (before.leader,)
-                else {"last_known_elr": [before.leader]}
-            )
-        return {"last_known_elr": []} if before.last_known_elr and leader != NO_LEADER else {}
+        if "leader" not in fields:
+            return {}
+        if fields["leader"] != NO_LEADER:
+            return {"last_known_elr": []} if before.last_known_elr else {}
+        if before.last_known_elr or before.leader == NO_LEADER:
+            return {}
+        return {"last_known_elr": [before.leader]}

@@ -112,11 +112,13 @@ class _Moves:
         rules = self._rules.of(name)
         if target.replicas is None:
             assignment, isr = _taken_back(partition)
-            if not isr and rules.election is not Election.UNCLEAN:
-                raise KafkaError(
-                    ErrorCode.INVALID_REPLICA_ASSIGNMENT,
-                    f"None of the replicas that {name}-{index} would go back to is in sync.",
-                )
+            if not isr:
+                if rules.election is not Election.UNCLEAN:
+                    raise KafkaError(
+                        ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+                        f"None of the replicas that {name}-{index} would go back to is in sync.",
+                    )
+                isr = assignment.replicas[:1]  # it may have missed records
         else:
             assignment, isr = self._wanted(name, partition, target.replicas), partition.isr
         record = PartitionDraft(
@@ -154,12 +156,17 @@ def _taken_back(partition: PartitionImage) -> tuple[Assignment, tuple[int, ...]]
     """Return a moving partition's assignment without those that come, and who of it is in sync.
 
     Raises:
-        KafkaError: NO_REASSIGNMENT_IN_PROGRESS.
+        KafkaError: NO_REASSIGNMENT_IN_PROGRESS; INVALID_REPLICA_ASSIGNMENT if none would be left.
     """
     if not _is_moving(partition):
         raise KafkaError(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS)
     adding = partition.adding_replicas
     replicas = tuple(each for each in partition.replicas if each not in adding)
+    if not replicas:
+        raise KafkaError(
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+            "The partition has only replicas that come, so it cannot go back.",
+        )
     isr = tuple(each for each in partition.isr if each not in adding)
     return Assignment(replicas), isr
 

@@ -23,6 +23,7 @@ from wirebroker.coordinator.controller.cluster_image import (
     partition_record,
 )
 from wirebroker.coordinator.controller.config_control import check_topic_overrides
+from wirebroker.coordinator.controller.feature_control import clear_elr_records
 from wirebroker.coordinator.controller.operation import (
     MAX_RECORDS,
     ControllerResult,
@@ -153,8 +154,11 @@ class _Creation:
         records = RecordsOfRequest()
         topic_id = next(self._topic_ids)
         records.add(metadata_record(RecordType.TOPIC, name=topic.name, topic_id=topic_id))
-        for name, value in overrides.items():
-            records.add(config_record(ResourceType.TOPIC, topic.name, name, value))
+        configs = [
+            config_record(ResourceType.TOPIC, topic.name, name, value)
+            for name, value in overrides.items()
+        ]
+        records.extend([*configs, *clear_elr_records(self._image, configs)])
         partitions = 0
         replication_factor = 0
         for partition in self._partitions(topic):

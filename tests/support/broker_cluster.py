@@ -111,11 +111,13 @@ class Member:
         """Register, open what is there, follow, and serve."""
         cluster = self.cluster
         config, clock = cluster.config, cluster.clock_of(self.node_id)
+        self.directory.remove_clean_shutdown_marker()
         await self.lifecycle.register(
             cluster_id=CLUSTER_ID,
             endpoints=[Endpoint(_LISTENER, f"node-{self.node_id}", 9092, 0)],
             log_directories=[self.directory.directory_id],
             rack=f"rack-{self.node_id}",
+            previous_broker_epoch=self.directory.previous_broker_epoch,
         )
         self.heard = cluster.image
         self.replicas = ReplicaManager(
@@ -182,6 +184,23 @@ class Member:
             link.drop()
         for task in self._tasks:
             task.cancel()
+
+    async def stop(self) -> None:
+        """End as by a clean stop: others lead first, and the next life says that nothing is lost.
+
+        Raises:
+            KafkaError: The controller has not let it go; nothing has ended then.
+        """
+        await self.lifecycle.shut_down()
+        self.kill()
+        self.broker.is_stopping = True
+        await self.replication.stop()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self.replicas.until_settled()
+        for each in self.replicas.directories:
+            each.close(broker_epoch=self.lifecycle.broker_epoch)
+        self.directory.close()
+        self.files.close_all()
 
     async def bury(self) -> None:
         """Let go of what a killed node held."""

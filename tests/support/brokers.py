@@ -246,9 +246,7 @@ class ApacheKafka(Broker):
     ) -> None:
         super().__init__(directory, settings)
         self.java_options = java_options
-        # The feature that writes min.insync.replicas as a dynamic config of the cluster; the
-        # levels that wirebroker finalizes are without it.
-        self.format_options = ["--feature", "eligible.leader.replicas.version=0"]
+        self.format_options: list[str] = []
         self.has_dynamic_voters = False
 
     @property

@@ -44,8 +44,10 @@ _NAMES: Final = {
     7: "DYNAMIC_CLIENT_METRICS_CONFIG",
     8: "DYNAMIC_GROUP_CONFIG",
 }
-# Those that AlterConfigs has set.
+# Those that AlterConfigs has set for a resource itself. Every topic has some of all brokers: a new
+# cluster sets min.insync.replicas for them.
 _SET_SOURCES: Final = frozenset({1, 2, 3, 6, 7, 8})
+_SET_SOURCES_OF_TOPIC: Final = frozenset({1})
 
 
 class ConfigSynonym(NamedTuple):
@@ -62,7 +64,7 @@ class ConfigEntry(NamedTuple):
     name: str
     value: str | None  # None where it is a secret
     source: str
-    is_set: bool  # by whoever altered it, not by a file or default
+    is_set: bool  # for it, by who altered it, not by a file or default
     is_read_only: bool
     is_sensitive: bool
     synonyms: tuple[ConfigSynonym, ...]  # none unless they were asked for
@@ -98,12 +100,13 @@ async def configs_of(
         f"the configs of {label(kind, name)} cannot be read",
         result.error_message,
     )
+    set_sources = _SET_SOURCES_OF_TOPIC if kind == TOPIC else _SET_SOURCES
     rows = [
         ConfigEntry(
             each.name,
             None if each.is_sensitive else each.value,
             _SOURCES.get(each.config_source, "unknown"),
-            each.config_source in _SET_SOURCES,
+            each.config_source in set_sources,
             each.read_only,
             each.is_sensitive,
             tuple(

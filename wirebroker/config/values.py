@@ -128,6 +128,10 @@ class Config:
         assert isinstance(value, _Int), f"{name} is not a whole number"
         return value
 
+    def static_int(self, name: _Str) -> _Int:
+        """Return a whole number as file, environment and flags set it, or its default."""
+        return Config(self._layers[2][1]).int(name)
+
     def float(self, name: _Str) -> _Float:
         """Return the value of a decimal config."""
         value = self.value(name)

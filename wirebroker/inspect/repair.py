@@ -77,6 +77,7 @@ class Repair:
         self._tell = tell
         self._on_bytes = on_bytes
         self._uncounted_bytes = 0  # of the log that is being opened
+        self._has_deleted = False  # records, in the directory that is repaired
         self._journal = Journal()
         self._journal.on_read = self._count
         self._files: Files = (
@@ -153,6 +154,7 @@ class Repair:
             dict(offsets) for offsets in (recovery_points, starts, high_watermarks)
         )
         is_whole = True
+        self._has_deleted = False
         for found in sorted(directory.partitions):
             log = self._log(found, image)
             if log is None:
@@ -177,7 +179,10 @@ class Repair:
             if new_watermarks != high_watermarks:
                 directory.write_high_watermarks(new_watermarks)
             if is_whole:
-                directory.mark_clean_shutdown(broker_epoch=directory.previous_broker_epoch)
+                # What was deleted may have been acknowledged: the controller must not take these
+                # replicas for such as have everything (KIP-966), as after a clean stop.
+                epoch = -1 if self._has_deleted else directory.previous_broker_epoch
+                directory.mark_clean_shutdown(broker_epoch=epoch)
 
     def _log(self, found: PartitionDirectory, image: ClusterImage) -> Log | None:
         """Return the log of a folder, not loaded; None if a start would not load it."""
@@ -245,7 +250,10 @@ class Repair:
         for reason in reasons:
             self._tell({"type": "reason", "path": path, "message": reason})
         for change in self._journal.take(self._files):
-            self._tell(_as_row(change))
+            row = _as_row(change)
+            is_log = change.path.endswith(LOG_SUFFIX)
+            self._has_deleted |= is_log and row["action"] in {"cut", "removed"}
+            self._tell(row)
 
 
 def as_text(row: Row) -> str:

@@ -60,8 +60,6 @@ if TYPE_CHECKING:
 
 LOGGER = logging.getLogger("wirebroker")
 
-# It says how controllers elect; a broker has only to replay its records.
-_OF_CONTROLLERS: Final = "eligible.leader.replicas.version"
 _ASK_AGAIN_S: Final = 0.25
 _FIND_S: Final = 2.0
 _TELL_AGAIN_S: Final = 5.0
@@ -155,7 +153,7 @@ def check_joinable(image: ClusterImage, config: Config) -> None:
     unserved = {
         name: level
         for name, level in image.features.items()
-        if name in READABLE_FEATURES and name not in {*SERVED_FEATURES, _OF_CONTROLLERS}
+        if name in READABLE_FEATURES and name not in SERVED_FEATURES
     }
     if unserved:
         LOGGER.info(

@@ -9,6 +9,7 @@ from wirebroker.client.leaders import TopicPartition
 from wirebroker.client.reassignments import list_reassignments
 from wirebroker.client.topic_details import topic_details
 from wirebroker.codecs.primitives import uuid_text
+from wirebroker.scripts.java_map import in_map_order
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -44,7 +45,9 @@ async def description_lines(client: KafkaClient, names: Sequence[str], shown: Sh
     for topic in await topic_details(client, names):
         configs = await configs_of(client, TOPIC, topic.name)
         set_here = ",".join(
-            f"{each.name}={each.value}" for each in configs if each.source != _DEFAULT
+            f"{each.name}={each.value}"
+            for each in in_map_order(configs, lambda config: config.name)
+            if each.source != _DEFAULT
         )
         if is_whole or (shown.overrides and set_here):
             replicas = topic.partitions[0].replicas

@@ -46,9 +46,13 @@ class InstantController:
         except KafkaError as error:
             self.records = []
             return refusal(request, error)
-        self.records = result.records
-        self.image = image_of(*result.records, base=self.image)
+        self.write(result.records)
         return result.response
+
+    def write(self, records: list[MetadataRecord]) -> None:
+        """Take over what an operation writes."""
+        self.records = records
+        self.image = image_of(*records, base=self.image)
 
     def register(self, node_id: int, **fields: Any) -> dict[str, Any]:
         """Register a broker that supports everything."""

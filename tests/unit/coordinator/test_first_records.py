@@ -12,6 +12,12 @@ from wirebroker.coordinator.controller.feature_control import (
     feature_level,
 )
 
+NEW_CLUSTER = {
+    "metadata.version": 30,
+    "eligible.leader.replicas.version": 1,
+    "transaction.version": 2,
+}
+
 
 def test_an_empty_log_begins_with_the_feature_levels_in_a_transaction():
     records = activation_records(ClusterImage())
@@ -19,10 +25,13 @@ def test_an_empty_log_begins_with_the_feature_levels_in_a_transaction():
         "BEGIN_TRANSACTION",
         "FEATURE_LEVEL",
         "FEATURE_LEVEL",
+        "FEATURE_LEVEL",
+        "CONFIG",
         "END_TRANSACTION",
     ]
     image = image_of(*records)
-    assert image.features == {"metadata.version": 30, "transaction.version": 2}
+    assert image.features == NEW_CLUSTER
+    assert image.configs == {(4, ""): {"min.insync.replicas": "1"}}
     assert activation_records(image) == []
 
 
@@ -31,8 +40,7 @@ def test_a_start_that_was_interrupted_begins_again():
     image = image_of(*records[:2])
     again = activation_records(image)
     assert again[0].type is RecordType.ABORT_TRANSACTION
-    features = {"metadata.version": 30, "transaction.version": 2}
-    assert image_of(*again, base=image).features == features
+    assert image_of(*again, base=image).features == NEW_CLUSTER
 
 
 @pytest.mark.parametrize(

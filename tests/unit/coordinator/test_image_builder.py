@@ -103,7 +103,8 @@ def test_a_partition_of_an_old_version_has_its_directories_migrating():
 
 
 def test_eligible_leaders_come_with_changes_and_go_with_clear_elr():
-    base = one_broker(*topic("a", 1), *topic("b", 2))
+    two = {"replicas": [1, 3], "directories": [DIRECTORY] * 2}
+    base = one_broker(*topic("a", 1, **two), *topic("b", 2, **two))
     fields = {"eligible_leader_replicas": [3], "last_known_elr": [4]}
     image = image_of(change(**fields), change(number=2, **fields), base=base)
     assert partition_of(image, "a").eligible_leader_replicas == (3,)

@@ -15,12 +15,16 @@ from tests.unit.coordinator.kit import (
     topic,
 )
 from wirebroker.codecs.errors import ErrorCode, KafkaError
-from wirebroker.coordinator.controller.cluster_image import NO_LEADER
+from wirebroker.coordinator.controller.cluster_image import (
+    NO_LEADER,
+    ResourceType,
+    config_record,
+)
+from wirebroker.coordinator.controller.leader_duties import elect_uncleanly, give_back
 from wirebroker.coordinator.controller.leader_election import (
     PREFERRED,
     UNCLEAN,
     elect_leaders,
-    give_back,
 )
 from wirebroker.coordinator.outcome import Moment
 
@@ -143,6 +147,42 @@ def test_a_leadership_goes_back_to_the_preferred_replica(fields, of_two, moves):
     if moves:
         assert partition_of(after, "t").leader == 2
         assert partition_of(after, "t").leader_epoch == 1
+
+
+UNCLEAN_NAME = "unclean.leader.election.enable"
+
+
+@pytest.mark.parametrize(
+    ("kind", "of"),
+    [(ResourceType.TOPIC, "t"), (ResourceType.BROKER, ""), (ResourceType.BROKER, "1")],
+    ids=["topic", "cluster", "node"],
+)
+def test_an_unclean_election_that_is_allowed_later_is_held(kind, of):
+    image = one_broker(*behind())
+    elected, _, records = run(elect_uncleanly(CONFIG, image, NOW), image)
+    assert not elected
+    assert not records
+    image = image_of(config_record(kind, of, UNCLEAN_NAME, "true"), base=image)
+    elected, after, _ = run(elect_uncleanly(CONFIG, image, NOW), image)
+    assert elected == 1
+    partition = partition_of(after, "t")
+    assert (partition.leader, partition.isr, partition.leader_recovery_state) == (1, (1,), 1)
+    assert run(elect_uncleanly(CONFIG, after, NOW), after)[0] == 0
+
+
+def test_what_a_topic_refuses_the_cluster_does_not_allow():
+    image = image_of(
+        config_record(ResourceType.BROKER, "", UNCLEAN_NAME, "true"),
+        config_record(ResourceType.TOPIC, "t", UNCLEAN_NAME, "false"),
+        base=one_broker(*behind()),
+    )
+    assert run(elect_uncleanly(CONFIG, image, NOW), image)[0] == 0
+
+
+def test_nobody_is_elected_uncleanly_while_all_replicas_are_away():
+    allowed = config_record(ResourceType.BROKER, "", UNCLEAN_NAME, "true")
+    image = image_of(broker(fenced=True), *behind(), allowed)
+    assert run(elect_uncleanly(CONFIG, image, NOW), image)[0] == 0
 
 
 def test_no_more_than_a_thousand_go_back_at_once():

@@ -124,3 +124,31 @@ def test_a_broker_that_goes_does_not_complete_a_move(controller: InstantControll
     controller.heartbeat(2, want_fence=True)
     moving = partition(controller)
     assert (moving.isr, moving.adding_replicas, moving.removing_replicas) == ((1,), (3,), (2,))
+
+
+@pytest.mark.parametrize("level", [0, 1])
+def test_an_unclean_cancel_leaves_an_isr_among_the_replicas_while_they_are_away(level: int) -> None:
+    controller = InstantController(
+        feature_level("metadata.version", 30),
+        feature_level("eligible.leader.replicas.version", level),
+    )
+    controller.serve(1, 2)
+    controller.create("t", [1])
+    reassign(controller, [2])
+    controller.heartbeat(1, want_fence=True)  # nobody leads
+    controller.ask(
+        ApiKey.ELECT_LEADERS,
+        election_type=1,
+        topic_partitions=[{"topic": "t", "partitions": [0]}],
+    )
+    assert partition(controller).isr == (2,)
+    assert reassign(controller, None) is ErrorCode.INVALID_REPLICA_ASSIGNMENT
+    setting = {"name": "unclean.leader.election.enable", "config_operation": 0, "value": "true"}
+    resource = {"resource_type": 2, "resource_name": "t", "configs": [setting]}
+    controller.ask(ApiKey.INCREMENTAL_ALTER_CONFIGS, resources=[resource])
+    assert reassign(controller, None) is ErrorCode.NONE
+    back = partition(controller)
+    assert (back.replicas, back.isr, back.leader) == ((1,), (1,), -1)
+    assert back.eligible_leader_replicas == ()
+    assert not controller.heartbeat(1)["is_fenced"]
+    assert partition(controller).leader == 1

@@ -28,7 +28,11 @@ async def test_a_new_log_begins_with_kafkas_files_and_an_active_broker(node):
     log = await node.start()
     image = log.follower.image
     await log.close()
-    assert image.features == {"metadata.version": 30, "transaction.version": 2}
+    assert image.features == {
+        "metadata.version": 30,
+        "eligible.leader.replicas.version": 1,
+        "transaction.version": 2,
+    }
     assert image.brokers[1].is_active
     assert image.epoch == 1
     names = set(Files().list_directory(node.log_directory))
@@ -64,7 +68,7 @@ async def test_the_first_batches_are_the_leader_and_the_bootstrap_transaction(no
     content = Files().read_whole(f"{node.log_directory}/00000000000000000000.log")
     headers = [header for _, header in iterate_batches(content)]
     assert [header.is_control for header in headers[:2]] == [True, False]
-    assert [header.record_count for header in headers[:2]] == [1, 4]
+    assert [header.record_count for header in headers[:2]] == [1, 6]
     assert [header.base_offset for header in headers[:2]] == [0, 1]
     assert {header.leader_epoch for header in headers} == {1}
 

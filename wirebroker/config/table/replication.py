@@ -36,6 +36,13 @@ ROWS: Final = (
         "How often it looks for leaderships to give back.",
         1,
     ),
+    long(
+        "unclean.leader.election.interval.ms",
+        300_000,
+        "How often a controller looks for partitions without a leader for which "
+        "unclean.leader.election.enable was set meanwhile, to elect any replica.",
+        1,
+    ),
     integer(
         "num.replica.fetchers",
         1,
@@ -138,6 +145,5 @@ ROWS: Final = (
         log.dir.failure.timeout.ms
         num.replica.alter.log.dirs.threads
         replica.socket.receive.buffer.bytes
-        unclean.leader.election.interval.ms
     """),
 )

@@ -6,6 +6,7 @@ else knows (`is_as_good`), and both runs of repair do the same.
 
 from __future__ import annotations
 
+import json
 import shutil
 
 import pytest
@@ -147,6 +148,8 @@ def test_everything_is_read_on_demand(data, capsys):
     _, done = rows(capsys, "repair", data, "--full")
     assert done[:-1] == dry[:-1]
     assert log.stat().st_size == 0
+    # Whether that was acknowledged nobody knows: the controller is not told of a clean stop.
+    assert json.loads((data / ".kafka_cleanshutdown").read_text())["brokerEpoch"] == -1
     assert sorted(path.name for path in (data / "plain-0").glob("*.log")) == [log.name]
     _, found = rows(capsys, "verify", data)
     assert not [row for row in found if row.get("severity") == "error"]

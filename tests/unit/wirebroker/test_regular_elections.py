@@ -1,11 +1,11 @@
-"""The controller's duty to give leaderships back."""
+"""Elections that the controller holds of its own accord."""
 
 from __future__ import annotations
 
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
-from wirebroker.cluster.leader_balancing import LeaderBalancing
+from wirebroker.cluster.regular_elections import RegularElections
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.config import Config
 
@@ -32,10 +32,10 @@ class Submitted:
 async def test_what_has_moved_is_said_and_a_refusal_too(caplog: pytest.LogCaptureFixture):
     caplog.set_level("INFO")
     controller = Submitted(3, KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "disk"), 0)
-    balancing = LeaderBalancing(controller)  # type: ignore[arg-type]
+    elections = RegularElections(controller)  # type: ignore[arg-type]
     for _ in range(3):
-        await balancing.balance()
-    await balancing.stop()
+        await elections.balance()
+    await elections.stop()
     assert controller.operations == ["give_back"] * 3
     said = [record.getMessage() for record in caplog.records]
     assert said[0] == "3 leadership(s) went back to preferred replicas"
@@ -45,7 +45,7 @@ async def test_what_has_moved_is_said_and_a_refusal_too(caplog: pytest.LogCaptur
 
 async def test_nothing_runs_where_it_is_switched_off():
     controller = Submitted(**{"auto.leader.rebalance.enable": "false"})
-    balancing = LeaderBalancing(controller)  # type: ignore[arg-type]
-    assert balancing._task is None
-    await balancing.stop()
+    elections = RegularElections(controller)  # type: ignore[arg-type]
+    assert len(elections._tasks) == 1  # unclean elections, which a topic's config may allow
+    await elections.stop()
     assert not controller.operations

@@ -1,0 +1,28 @@
+"""The order in which Java's HashMap keeps strings: Kafka's tools print configs in it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeVar
+
+from wirebroker.coordinator.groups.partitions import java_hash
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+Item = TypeVar("Item")
+
+_LEAST_BUCKETS = 16
+
+
+def in_map_order(items: Iterable[Item], key: Callable[[Item], str]) -> list[Item]:
+    """Return items as a HashMap by their keys lists them; those of one bucket keep their order."""
+    listed = list(items)
+    buckets = _LEAST_BUCKETS
+    while len(listed) * 4 > buckets * 3:  # the map grows when it is three quarters full
+        buckets *= 2
+
+    def bucket(item: Item) -> int:
+        code = java_hash(key(item)) & 0xFFFF_FFFF
+        return (code ^ code >> 16) & (buckets - 1)
+
+    return sorted(listed, key=bucket)
