@@ -108,6 +108,7 @@ def hold(ask: Ask) -> list[dict[str, Any]]:
                 "finalized": _features(ask)["finalized"],
             }
         )
+    change: dict[str, Any]
     for name, operation, value in _MINIMA:
         change = {"name": _MINIMUM, "config_operation": operation, "value": value}
         response = ask(ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, _resource(name, change))

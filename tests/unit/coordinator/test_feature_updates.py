@@ -1,6 +1,7 @@
 """UpdateFeatures: which levels may be finalized, and that all are or none."""
 
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -153,7 +154,7 @@ def set_minimum(controller, kind, name, value):
 
 def with_eligible_leaders():
     """Return a controller of two topics whose first replica is in sync and the other eligible."""
-    fields = {
+    fields: dict[str, Any] = {
         "replicas": [1, 2],
         "directories": [bytes(16)] * 2,
         "eligible_leader_replicas": [2],

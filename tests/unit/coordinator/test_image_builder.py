@@ -1,5 +1,7 @@
 """Records in, images out: what each kind of record does."""
 
+from typing import Any
+
 import pytest
 
 from tests.unit.coordinator.kit import (
@@ -103,7 +105,7 @@ def test_a_partition_of_an_old_version_has_its_directories_migrating():
 
 
 def test_eligible_leaders_come_with_changes_and_go_with_clear_elr():
-    two = {"replicas": [1, 3], "directories": [DIRECTORY] * 2}
+    two: dict[str, Any] = {"replicas": [1, 3], "directories": [DIRECTORY] * 2}
     base = one_broker(*topic("a", 1, **two), *topic("b", 2, **two))
     fields = {"eligible_leader_replicas": [3], "last_known_elr": [4]}
     image = image_of(change(**fields), change(number=2, **fields), base=base)
