@@ -29,7 +29,11 @@ if TYPE_CHECKING:
     from wirebroker.config.tls import TlsSettings
     from wirebroker.config.values import Config
 
-_LISTENER = re.compile(r"([^:/]+)://(?:\[([0-9a-fA-F:.%]*)\]|([^\[\]:/]*)):(-?[0-9]{1,6})")
+# Kafka's SocketServerConfigs.URI_PARSE_REGEXP, whose dot stands for no line end.
+_LISTENER = re.compile(
+    r"([^:/\n\r\x85\u2028\u2029]+)://"
+    r"(?:\[([0-9a-zA-Z\-%._:]*)\]|([0-9a-zA-Z\-%._]*)):(-?[0-9]{1,6})"
+)
 _EVERYWHERE: Final = ("", "0.0.0.0", "::")  # noqa: S104 - compared with, never bound by default
 
 
