@@ -153,7 +153,8 @@ def parse_addresses(config_name: str, items: tuple[str, ...]) -> dict[str, Addre
     for item in items:
         match = _LISTENER.fullmatch(item)
         if match is None:
-            raise ConfigError(f"{config_name}: {item} cannot be used: write NAME://host:port")
+            shown = item if item.isprintable() else ascii(item)
+            raise ConfigError(f"{config_name}: {shown} cannot be used: write NAME://host:port")
         name, port = match.group(1).upper(), int(match.group(4))
         if not 0 <= port <= 65535:
             raise ConfigError(f"{config_name}: {item} cannot be used: ports go from 0 to 65535")
