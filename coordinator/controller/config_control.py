@@ -159,8 +159,11 @@ def not_for_others(
     wanted = Counter((each.resource_type, each.resource_name) for each in request.resources)
     refused: dict[int, KafkaError] = {}
     for place, resource in enumerate(request.resources):
-        if resource.resource_type == ResourceType.BROKER and resource.resource_name:
+        if resource.resource_type == ResourceType.BROKER:
             try:
+                _check_placeholders(resource, config)
+                if not resource.resource_name:
+                    continue
                 _check_request(resource, wanted, is_incremental=is_incremental)
                 check_this_broker(resource.resource_name, node_id)
                 before = image.config(ResourceType.BROKER, resource.resource_name)
@@ -257,6 +260,7 @@ def _broker_changes(
     name = resource.resource_name
     if name:
         _check_registered(name, image)
+    _check_placeholders(resource, config)
     before = image.config(ResourceType.BROKER, name)
     after = edit(resource, before, _BROKER_KIND)
     # What another broker, or a newer one, has left and nothing can use is not held against this.
@@ -295,6 +299,17 @@ def _check_one_minimum(name: str, after: Mapping[str, str]) -> None:
     else:
         return
     raise KafkaError(ErrorCode.INVALID_CONFIG, text)
+
+
+def _check_placeholders(resource: Any, config: Config) -> None:
+    """Refuse values that config providers would resolve: no client may read the broker's files."""
+    for each in resource.configs:
+        found = config.placeholder_in(each.value or "")
+        if found is not None:
+            raise _refused(
+                f"{each.name}={found} cannot be set by a request: placeholders of config providers"
+                " are resolved in the broker's configuration file and environment only."
+            )
 
 
 def _check_uncordoning(before: Mapping[str, str], after: Mapping[str, str]) -> None:

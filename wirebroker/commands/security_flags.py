@@ -137,9 +137,11 @@ def _of_file(path: Path | str | None) -> dict[str, str]:
 
     from wirebroker.config.properties import parse_properties  # noqa: PLC0415 - likewise
     from wirebroker.config.row import ConfigError  # noqa: PLC0415 - likewise
+    from wirebroker.config.sources import without_placeholders  # noqa: PLC0415 - likewise
 
     try:
-        return dict(parse_properties(Path(path).read_text("latin-1")))
+        found = parse_properties(Path(path).read_text("latin-1"))
+        return without_placeholders(found, os.environ)
     except (OSError, ValueError, ConfigError) as error:
         why = (isinstance(error, OSError) and error.strerror) or error
         raise click.UsageError(f"--client-config {path} cannot be used: {why}") from None

@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Final, NamedTuple
 
 from wirebroker.config.lookup import base_name, is_of_a_listener, is_read_only, row_of
-from wirebroker.config.row import ConfigRow, ConfigSource, ConfigValue, Mutability
+from wirebroker.config.row import ConfigRow, ConfigSource, ConfigValue, Mutability, SecretText
 from wirebroker.config.table import BROKER_ROWS
 from wirebroker.config.texts import text_of
 from wirebroker.config.topic import TOPIC_ROWS
@@ -64,7 +64,9 @@ def describe_topic(
         synonyms = _synonyms(layers, row.synonyms[0], row.synonyms) if row.synonyms else ()
         if name in overrides:
             synonyms = (Synonym(name, text, ConfigSource.DYNAMIC_TOPIC_CONFIG), *synonyms)
-        described.append(_described(row, text, synonyms, read_only=False))
+        has_secret = name not in overrides and _is_secret(layers, row.synonyms)
+        shown = replace(row, has_secret=has_secret)
+        described.append(_described(shown, text, synonyms, read_only=False))
     return described
 
 
@@ -81,7 +83,8 @@ def describe_broker(layers: Layers, values: Mapping[str, ConfigValue]) -> list[D
             continue
         synonyms = _synonyms(layers, name, row.synonyms or (name,))
         read_only = row.mutability is Mutability.READ_ONLY
-        described.append(_described(row, text_of(values[name]), synonyms, read_only=read_only))
+        shown = replace(row, has_secret=_is_secret(layers, (name,)))
+        described.append(_described(shown, text_of(values[name]), synonyms, read_only=read_only))
     described += [_described_other(name, layers) for name in _other_names(layers)]
     return sorted(described)
 
@@ -119,10 +122,20 @@ def _described_other(name: str, layers: Layers, *, has_defaults: bool = True) ->
         return DescribedConfig(name, None, True, found[0], True, synonyms, _UNKNOWN_TYPE, None)
     names = (name,) if base == name else (name, base)
     synonyms = _synonyms(layers, name, names, has_defaults=has_defaults)
-    text = text_of(row.parse(synonyms[0].value or ""))
-    return _described(
-        replace(row, name=name), text, synonyms, read_only=base != name or is_read_only(name)
-    )
+    has_secret = _is_secret(layers, names)
+    text = None if has_secret else text_of(row.parse(synonyms[0].value or ""))
+    row = replace(row, name=name, has_secret=has_secret)
+    return _described(row, text, synonyms, read_only=base != name or is_read_only(name))
+
+
+def _is_secret(layers: Layers, names: Sequence[str]) -> bool:
+    """Tell whether the first of these settings, in the order of precedence, is a SecretText."""
+    texts = (layer[each] for _, layer in layers for each in names if each in layer)
+    return isinstance(next(texts, None), SecretText)
+
+
+def _shown(text: str) -> str | None:
+    return None if isinstance(text, SecretText) else text
 
 
 def _synonyms(
@@ -134,7 +147,7 @@ def _synonyms(
     retention.ms that comes from log.retention.hours has no synonyms and counts as a default.
     """
     found = [
-        Synonym(each, layer[each], source)
+        Synonym(each, _shown(layer[each]), source)
         for source, layer in layers
         for each in names
         if each in layer

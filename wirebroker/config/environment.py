@@ -1,8 +1,11 @@
-"""KAFKA_ variables: settings as containers are given them.
+r"""KAFKA_ variables: settings as containers are given them.
 
     KAFKA_LOG_RETENTION_HOURS=24      log.retention.hours=24
     KAFKA_LISTENER_NAME_A__B_X=1      listener.name.a_b.x=1
     KAFKA_A___B=1                     a-b=1
+
+Values are written as in a properties file: `\n`, `\u0041`, and a backslash at a line's end
+continues the line.
 
 A leaf.  Source: the rule by which Apache Kafka's container image turns its environment into
 server.properties.
@@ -11,6 +14,8 @@ server.properties.
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
+
+from wirebroker.config.row import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -45,6 +50,9 @@ def settings_from_environment(environment: Mapping[str, str]) -> dict[str, str]:
 
     KAFKA_ is dropped, letters become small, and `___` becomes `-`, `__` becomes `_`, `_` becomes
     `.`; CLUSTER_ID is the cluster id of a new data directory.
+
+    Raises:
+        ConfigError: A value has an escape that is none.
     """
     settings: dict[str, str] = {}
     for variable, value in environment.items():
@@ -52,7 +60,18 @@ def settings_from_environment(environment: Mapping[str, str]) -> dict[str, str]:
             name = variable[len(PREFIX) :].lower().replace("_", ".")
             name = name.replace("...", "-").replace("..", "_")
             if name:
-                settings[name] = value
+                settings[name] = _value(variable, value)
     if environment.get("CLUSTER_ID"):
         settings.setdefault("wirebroker.cluster.id", environment["CLUSTER_ID"])
     return settings
+
+
+def _value(variable: str, text: str) -> str:
+    if "\\" not in text:
+        return text
+    from wirebroker.config.properties import parse_value  # noqa: PLC0415 - few values need it
+
+    try:
+        return parse_value(text)
+    except ValueError as error:
+        raise ConfigError(f"{variable} cannot be used: {error}") from None

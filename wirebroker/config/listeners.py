@@ -29,7 +29,11 @@ if TYPE_CHECKING:
     from wirebroker.config.tls import TlsSettings
     from wirebroker.config.values import Config
 
-_LISTENER = re.compile(r"([^:/]+)://(?:\[([0-9a-fA-F:.%]*)\]|([^\[\]:/]*)):(-?[0-9]{1,6})")
+# Kafka's SocketServerConfigs.URI_PARSE_REGEXP, whose dot stands for no line end.
+_LISTENER = re.compile(
+    r"([^:/\n\r\x85\u2028\u2029]+)://"
+    r"(?:\[([0-9a-zA-Z\-%._:]*)\]|([0-9a-zA-Z\-%._]*)):(-?[0-9]{1,6})"
+)
 _EVERYWHERE: Final = ("", "0.0.0.0", "::")  # noqa: S104 - compared with, never bound by default
 
 
@@ -149,7 +153,8 @@ def parse_addresses(config_name: str, items: tuple[str, ...]) -> dict[str, Addre
     for item in items:
         match = _LISTENER.fullmatch(item)
         if match is None:
-            raise ConfigError(f"{config_name}: {item} cannot be used: write NAME://host:port")
+            shown = item if item.isprintable() else ascii(item)
+            raise ConfigError(f"{config_name}: {shown} cannot be used: write NAME://host:port")
         name, port = match.group(1).upper(), int(match.group(4))
         if not 0 <= port <= 65535:
             raise ConfigError(f"{config_name}: {item} cannot be used: ports go from 0 to 65535")

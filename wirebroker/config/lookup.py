@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 # Of a listener; where each stands is its number in registrations.
 PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+# Read when the broker starts, from its file and environment (providers.py).
+CONFIG_PROVIDERS: Final = "config.providers"
 # Configs of which a listener's own value is read here.
 READ_PER_LISTENER: Final = tuple(
     name for name, row in BROKER_ROWS.items() if row.of_listener is OfListener.CLUSTER_WIDE
@@ -99,6 +101,8 @@ def row_of(name: str) -> ConfigRow | None:
 
 def is_read(name: str) -> bool:
     """Tell whether some code here reads the config."""
+    if name == CONFIG_PROVIDERS or name.startswith(f"{CONFIG_PROVIDERS}."):
+        return True
     base = base_name(name)
     if is_of_a_listener(name):
         return base in (

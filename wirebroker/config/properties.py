@@ -36,7 +36,8 @@ _FOREIGN_KINDS: Final = {
 _NESTED = re.compile(
     r"^([ \t]*)[\w.\-]+[ \t]*:[ \t]*\r?\n(?:[ \t]*\r?\n)*\1[ \t]+[^\s#!]", re.MULTILINE
 )
-_ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.?)", re.DOTALL)
+# A line end behind a backslash takes the blanks of the next line with it.
+_ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|(?:\r\n|[\r\n])[ \t\f]*|.?)", re.DOTALL)
 
 
 def foreign_kind(text: str) -> str | None:
@@ -70,6 +71,17 @@ def parse_properties(text: str) -> dict[str, str]:
     return settings
 
 
+def parse_value(text: str) -> str:
+    r"""Read the text of one value, as it could stand after `name=` in a properties file.
+
+    Line ends that no backslash continues are part of the value: there is no next property.
+
+    Raises:
+        ValueError: A \u escape isn't followed by four hexadecimal digits.
+    """
+    return _unescape(text.lstrip(" \t\f"))
+
+
 def _logical_lines(text: str) -> Iterator[str]:
     """Join continued lines and drop blank ones and comments."""
     joined = ""
@@ -96,6 +108,8 @@ def _unescaped(match: re.Match[str]) -> str:
     escape = match.group(1)
     if escape == "u":
         raise ValueError("a \\u escape needs four hexadecimal digits")
+    if escape[:1] in {"\r", "\n"}:
+        return ""
     if len(escape) > 1:
         return chr(int(escape[1:], 16))
     return _ESCAPES.get(escape, escape)

@@ -47,6 +47,25 @@ class StartError(Exception):
         self.mend = mend
 
 
+class SecretText(str):
+    """The text of a setting that a config provider gave in part; it is never shown.
+
+    Attributes:
+        values: The values that stand for placeholders.
+    """
+
+    __slots__ = ("values",)
+
+    values: tuple[str, ...]
+
+    @classmethod
+    def of(cls, text: str, values: tuple[str, ...]) -> SecretText:
+        """Return a text that has these values in it."""
+        made = cls(text)
+        made.values = values
+        return made
+
+
 class ConfigType(Enum):
     """The type of a config; the value is its number in a DescribeConfigs response."""
 
@@ -129,6 +148,7 @@ class ConfigRow:
         synonyms: The broker configs that set the same thing, highest precedence first; empty if
             this one stands alone. Of a topic row: the broker configs that give its default.
         internal: Accepted, but shown by DescribeConfigs only when it is set.
+        has_secret: Whether the value in force is a SecretText, which is hidden whatever its type.
     """
 
     name: str
@@ -150,6 +170,7 @@ class ConfigRow:
     topic_name: str | None = None
     synonyms: tuple[str, ...] = ()
     internal: bool = False
+    has_secret: bool = False
 
     def parse(self, text: str) -> ConfigValue:
         """Read the text of a value.
@@ -157,6 +178,8 @@ class ConfigRow:
         Raises:
             ConfigError: The text is not of the row's type, or out of its range.
         """
+        if isinstance(text, SecretText):
+            return self._parse_secret(text)
         text = text.strip()
         value = self._read(text)
         wish = self._number_wish(value) or self._choice_wish(value)
@@ -166,6 +189,15 @@ class ConfigRow:
             raise ConfigError(f"{self.name}={self._shown(text)} cannot be used: {wish}")
         return value
 
+    def _parse_secret(self, text: SecretText) -> ConfigValue:
+        try:
+            return self.parse(str(text))
+        except ConfigError:
+            raise ConfigError(
+                f"{self.name} cannot be used: its value comes from a config provider and is not"
+                f" a valid {self.type.name.lower()}"
+            ) from None
+
     def default_value(self) -> ConfigValue:
         """Return the default as a value; None if the config is unset by default."""
         return None if self.default is None else self.parse(self.default)
@@ -173,7 +205,7 @@ class ConfigRow:
     @property
     def is_sensitive(self) -> bool:
         """Tell whether the value is never shown."""
-        return self.type is ConfigType.PASSWORD
+        return self.type is ConfigType.PASSWORD or self.has_secret
 
     def _shown(self, text: str) -> str:
         return "(hidden)" if self.is_sensitive else text

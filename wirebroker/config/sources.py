@@ -8,12 +8,15 @@ A leaf.
 
 from __future__ import annotations
 
+import os
 import re
+import stat
 from typing import TYPE_CHECKING, Final
 
 from wirebroker.config.environment import settings_from_environment
 from wirebroker.config.hints import is_known, with_hint
 from wirebroker.config.listeners import listeners_of, parse_addresses
+from wirebroker.config.lookup import CONFIG_PROVIDERS
 from wirebroker.config.row import ConfigError
 from wirebroker.config.table import BROKER_ROWS, ONE_NODE_PROFILE
 from wirebroker.config.values import Config
@@ -61,11 +64,68 @@ def load_config(
         settings = ONE_NODE_PROFILE | given
         if "log.dir" in given and "log.dirs" not in given:
             del settings["log.dirs"]
+    settings = without_placeholders(settings, environment)
+    try:
+        return _checked(settings, data_directory=data_directory, host=host, port=port)
+    except ConfigError as error:
+        if not settings.get(CONFIG_PROVIDERS):
+            raise
+        from wirebroker.config.providers import redacted  # noqa: PLC0415 - few have them
+
+        raise ConfigError(redacted(str(error), settings)) from None
+
+
+def without_placeholders(
+    settings: dict[str, str], environment: Mapping[str, str]
+) -> dict[str, str]:
+    """Return settings of a broker or a client with the values that config providers give.
+
+    Raises:
+        ConfigError: A placeholder of a configured provider cannot be resolved.
+    """
+    if not settings.get(CONFIG_PROVIDERS):
+        return settings
+    # A start without providers spares their module.
+    from wirebroker.config.providers import resolve  # noqa: PLC0415
+
+    return resolve(settings, environment=environment, files=LocalFiles())
+
+
+def _checked(
+    settings: dict[str, str], *, data_directory: str | None, host: str | None, port: int | None
+) -> Config:
     if host is not None or port is not None:
         settings |= _with_address(settings, host, port)
     config = Config(settings, data_directory=data_directory)
     listeners_of(config)
     return config
+
+
+class LocalFiles:
+    """The files of this machine, as config providers read them."""
+
+    def real_path(self, path: str) -> str:
+        """Return an absolute path without links; raise OSError if there is no such file."""
+        return os.path.realpath(path, strict=True)
+
+    def text(self, path: str) -> str:
+        """Return the text of a regular file, which is UTF-8.
+
+        Raises:
+            OSError: It cannot be opened.
+            ValueError: It is no regular file, is too long, or is not UTF-8.
+        """
+        from pathlib import Path  # noqa: PLC0415 - most starts read no such file
+
+        file = Path(path)
+        # Opening a FIFO would block the start.
+        if not stat.S_ISREG(file.stat().st_mode):
+            raise ValueError("not a regular file")
+        with file.open("rb") as opened:
+            found = opened.read(_MOST_BYTES + 1)
+        if len(found) > _MOST_BYTES:
+            raise ValueError(f"longer than {_MOST_BYTES} bytes")
+        return found.decode()
 
 
 def _check_names(given: Mapping[str, str], flags: Mapping[str, str]) -> None:

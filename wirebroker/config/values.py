@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from wirebroker.config import describe
 from wirebroker.config.hints import is_known, with_hint
-from wirebroker.config.lookup import is_read, listener_config, row_of
+from wirebroker.config.lookup import CONFIG_PROVIDERS, is_read, listener_config, row_of
 from wirebroker.config.protection import asking_names, unprotected_warning
 from wirebroker.config.row import (
     ConfigRow,
@@ -189,6 +189,15 @@ class Config:
     def is_set(self, name: _Str) -> _Bool:
         """Tell whether some layer sets the config (rather than its default)."""
         return any(name in layer for _, layer in self._layers)
+
+    def placeholder_in(self, text: _Str) -> _Str | None:
+        """Return the first placeholder of a configured config provider in a text, None without."""
+        static = self._layers[2][1]
+        if not static.get(CONFIG_PROVIDERS):
+            return None
+        from wirebroker.config.providers import placeholder_in  # noqa: PLC0415 - few have them
+
+        return placeholder_in(text, static)
 
     @property
     def node_id(self) -> _Int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 import click
@@ -27,12 +28,22 @@ def pairs_of(texts: tuple[str, ...]) -> dict[str, str]:
 
 
 def properties_in(file: Path | None) -> dict[str, str]:
-    """Return what stands in a file of properties, if there is one."""
+    """Return the properties in a file, with the values of config providers; none without a file.
+
+    Raises:
+        click.UsageError: A placeholder cannot be resolved.
+    """
     if file is None:
         return {}
     from wirebroker.config.properties import parse_properties  # noqa: PLC0415 - for those files
+    from wirebroker.config.row import ConfigError  # noqa: PLC0415 - likewise
+    from wirebroker.config.sources import without_placeholders  # noqa: PLC0415 - likewise
 
-    return parse_properties(file.read_text(encoding="utf-8"))
+    found = parse_properties(file.read_text(encoding="utf-8"))
+    try:
+        return without_placeholders(found, os.environ)
+    except ConfigError as error:
+        raise click.UsageError(f"{file} cannot be used: {error}") from None
 
 
 def is_true(properties: Mapping[str, str], name: str, *, otherwise: bool = False) -> bool:

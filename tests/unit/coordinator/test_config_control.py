@@ -210,3 +210,28 @@ def test_who_asks_a_controller_itself_may_take_cordoned_directories_back(before,
     assert bool(records) == (error == ErrorCode.NONE)
     [forwarded], _, _ = run(alter_configs(body, image, config, node_id=1), image)
     assert forwarded["error_code"] == ErrorCode.NONE
+
+
+PROVIDED = Config(
+    {
+        "log.dirs": "data",
+        "config.providers": "env",
+        "config.providers.env.class": (
+            "org.apache.kafka.common.config.provider.EnvVarConfigProvider"
+        ),
+    }
+)
+
+
+@pytest.mark.parametrize("name", ["1", ""])
+@pytest.mark.parametrize(("config", "is_refused"), [(PROVIDED, True), (CONFIG, False)])
+def test_a_request_cannot_set_a_placeholder_of_a_config_provider(name, config, is_refused):
+    change = resource(BROKER, name, ("metric.name", SET, "a ${env:HOME}"))
+    body = request(resources=[change], validate_only=False)
+    at_broker = not_for_others(body, BASE, config, node_id=1)
+    assert [each.code for each in at_broker.values()] == [ErrorCode.INVALID_REQUEST] * is_refused
+    [result], _, records = run(alter_configs(body, BASE, config, node_id=1), BASE)
+    assert bool(result["error_code"]) is is_refused
+    assert bool(records) is not is_refused
+    if is_refused:
+        assert "metric.name=${env:HOME} cannot be set by a request" in result["error_message"]

@@ -153,9 +153,15 @@ ROWS: Final = (
         """,
     ),
     *kept(
-        "No Java classes are loaded; metrics and providers of Kafka's are not served.",
+        "Names of config providers: FileConfigProvider, DirectoryConfigProvider and"
+        " EnvVarConfigProvider. Only the configuration file and the environment can name them.",
         """
         config.providers list "" - cluster-wide
+        """,
+    ),
+    *kept(
+        "No Java classes are loaded.",
+        """
         metric.reporters list org.apache.kafka.common.metrics.JmxReporter - cluster-wide class
         principal.builder.class class org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder - per-broker class asks
         """,  # noqa: E501 - the name of a class

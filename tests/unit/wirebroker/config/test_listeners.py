@@ -55,6 +55,10 @@ def test_one_port_may_serve_ipv4_and_ipv6():
     ("settings", "words"),
     [
         ({"listeners": "127.0.0.1:9092"}, "NAME://host:port"),
+        ({"listeners": "A\nB://:9092"}, "NAME://host:port"),
+        ({"listeners": "A\u2028://:9092"}, "NAME://host:port"),
+        ({"listeners": "PLAINTEXT://ho st:9092"}, "NAME://host:port"),
+        ({"listeners": "PLAINTEXT://höst:9092"}, "NAME://host:port"),
         ({"listeners": "PLAINTEXT://:99999"}, "65535"),
         ({"listeners": "PLAINTEXT://:-1"}, "65535"),
         ({"listeners": ""}, "at least one"),

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from wirebroker.config import ConfigError
 from wirebroker.config.environment import settings_from_environment
 from wirebroker.config.properties import foreign_kind, parse_properties
 
@@ -116,3 +117,27 @@ def test_variables_of_the_java_machine_and_of_others_set_nothing():
 def test_cluster_id_sets_the_cluster_of_a_new_directory():
     assert settings_from_environment({"CLUSTER_ID": "abc"}) == {"wirebroker.cluster.id": "abc"}
     assert settings_from_environment({"CLUSTER_ID": ""}) == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("a\\nb", "a\nb"),
+        ("\\u0041\\tB", "A\tB"),
+        ("a,\\\n    b", "a,b"),
+        ("a,\\\r\n\tb", "a,b"),
+        ("a\\\\\nb", "a\\\nb"),
+        ("C:\\\\data", "C:\\data"),
+        ("\\x", "x"),
+        ("a\nb", "a\nb"),
+        ("plain # no comment = :", "plain # no comment = :"),
+        ("end\\", "end"),
+    ],
+)
+def test_variables_are_written_as_values_of_a_properties_file(text, value):
+    assert settings_from_environment({"KAFKA_X": text}) == {"x": value}
+
+
+def test_a_variable_with_a_wrong_escape_is_refused_by_its_name():
+    with pytest.raises(ConfigError, match=r"KAFKA_X cannot be used: .* hexadecimal"):
+        settings_from_environment({"KAFKA_X": "\\u00"})

@@ -127,7 +127,6 @@ def test_a_misspelt_name_of_a_file_is_warned_of_with_what_was_meant(tmp_path):
         "controller.quorum.fetch.timeout.ms",
         "listener.name.inside.num.network.threads",
         "rlmm.config.remote.log.metadata.topic.replication.factor",
-        "config.providers.file.class",
         "ssl.keystore.filename",
     ],
 )

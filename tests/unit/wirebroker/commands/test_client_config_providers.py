@@ -1,0 +1,44 @@
+"""Client configs take values from config providers, in verbs and in Kafka's scripts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+import pytest
+
+from wirebroker.commands.security_flags import SecurityFlags, client_settings
+from wirebroker.scripts.properties import properties_in
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+FILE = (
+    "config.providers=env\n"
+    "config.providers.env.class=org.apache.kafka.common.config.provider.EnvVarConfigProvider\n"
+    "client.id=${env:NAME_OF_CLIENT}\n"
+)
+
+
+def settings_of_verb(file: Path) -> dict[str, str]:
+    flags = SecurityFlags(
+        client_config=file,
+        tls=False,
+        tls_ca=None,
+        tls_cert=None,
+        sasl_user=None,
+        sasl_mechanism=None,
+    )
+    return client_settings(flags)
+
+
+def test_client_configs_are_resolved(tmp_path, monkeypatch):
+    file = tmp_path / "client.properties"
+    file.write_text(FILE)
+    monkeypatch.setenv("NAME_OF_CLIENT", "c1")
+    assert properties_in(file)["client.id"] == "c1"
+    assert settings_of_verb(file)["client.id"] == "c1"
+    monkeypatch.delenv("NAME_OF_CLIENT")
+    for read in (properties_in, settings_of_verb):
+        with pytest.raises(click.UsageError, match="NAME_OF_CLIENT is not set"):
+            read(file)

@@ -1,0 +1,245 @@
+"""Config providers: `${provider:path:key}` in a setting becomes a value that is kept elsewhere.
+
+    config.providers=file,env
+    config.providers.file.class=org.apache.kafka.common.config.provider.FileConfigProvider
+    config.providers.env.class=org.apache.kafka.common.config.provider.EnvVarConfigProvider
+    ssl.key.password=${file:/run/secrets/tls.properties:password}
+    sasl.jaas.config=… password="${env:ADMIN_PASSWORD}";
+
+Placeholders of names that `config.providers` does not list stay as they are, as in Kafka. Those of
+a listed provider must resolve: the text of a placeholder is never used as a password.
+
+A leaf; files are read through what the caller passes.  Source: Kafka's ConfigTransformer,
+FileConfigProvider, DirectoryConfigProvider, EnvVarConfigProvider, AllowedPaths (KIP-297, 421, 887).
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from typing import TYPE_CHECKING, Final, Protocol
+
+from wirebroker.config.lookup import CONFIG_PROVIDERS
+from wirebroker.config.properties import parse_properties
+from wirebroker.config.row import ConfigError, SecretText
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_PACKAGE: Final = "org.apache.kafka.common.config.provider."
+# Kafka's ConfigTransformer.DEFAULT_PATTERN: provider, path (may be missing), key.
+_PLACEHOLDER: Final = re.compile(r"\$\{([^}]*?):(?:([^}]*?):)?([^}]*?)\}")
+
+
+class ProviderFiles(Protocol):
+    """The files that providers read."""
+
+    def real_path(self, path: str) -> str:
+        """Return an absolute path without links; raise OSError if there is no such file."""
+        ...
+
+    def text(self, path: str) -> str:
+        """Return the text of a regular file; raise OSError or ValueError if it cannot be read."""
+        ...
+
+
+class _Provider(Protocol):
+    def get(self, path: str, key: str) -> str:
+        """Return the value of a key.
+
+        Raises:
+            ConfigError: There is none, or it may not be read; the text ends a sentence.
+        """
+        ...
+
+
+def resolve(
+    settings: Mapping[str, str], *, environment: Mapping[str, str], files: ProviderFiles
+) -> dict[str, str]:
+    """Return the settings with the placeholders of all configured providers replaced.
+
+    Settings that had such a placeholder are SecretText.
+
+    Args:
+        settings: Settings by name, those of the providers among them.
+        environment: The process environment, for EnvVarConfigProvider.
+        files: The files that FileConfigProvider and DirectoryConfigProvider read.
+
+    Raises:
+        ConfigError: A provider is not supported, or a placeholder of one cannot be resolved.
+    """
+    providers = _providers(settings, environment, files)
+    return {
+        name: text if name.startswith(CONFIG_PROVIDERS) else _resolved(name, text, providers)
+        for name, text in settings.items()
+    }
+
+
+def _resolved(name: str, text: str, providers: Mapping[str, _Provider]) -> str:
+    values: list[str] = []
+
+    def value_of(found: re.Match[str]) -> str:
+        provider = providers.get(found[1])
+        if provider is None:
+            return found[0]
+        try:
+            values.append(provider.get(found[2] or "", found[3]))
+        except ConfigError as error:
+            raise ConfigError(f"{name}: cannot resolve {found[0]}: {error}") from None
+        return values[-1]
+
+    replaced = _PLACEHOLDER.sub(value_of, text) if "${" in text else text
+    return SecretText.of(replaced, tuple(values)) if values else text
+
+
+def placeholder_in(text: str, settings: Mapping[str, str]) -> str | None:
+    """Return the first placeholder of a configured provider in a value, None without one."""
+    names = _names(settings) if "${" in text else []
+    found = (each for each in _PLACEHOLDER.finditer(text) if each[1] in names)
+    return next((each[0] for each in found), None)
+
+
+def redacted(message: str, settings: Mapping[str, str]) -> str:
+    """Return a message with every value that a provider gave replaced by `(hidden)`."""
+    secrets = {
+        value.strip()
+        for text in settings.values()
+        if isinstance(text, SecretText)
+        for value in text.values
+    }
+    for secret in sorted(secrets - {""}, key=len, reverse=True):
+        message = message.replace(secret, "(hidden)")
+    return message
+
+
+def _names(settings: Mapping[str, str]) -> list[str]:
+    return [each.strip() for each in settings.get(CONFIG_PROVIDERS, "").split(",") if each.strip()]
+
+
+def _providers(
+    settings: Mapping[str, str], environment: Mapping[str, str], files: ProviderFiles
+) -> dict[str, _Provider]:
+    made: dict[str, _Provider] = {}
+    for name in _names(settings):
+        key = f"{CONFIG_PROVIDERS}.{name}.class"
+        class_name = settings.get(key, "").strip()
+        params = f"{CONFIG_PROVIDERS}.{name}.param."
+        match class_name.removeprefix(_PACKAGE):
+            case "FileConfigProvider":
+                made[name] = _Files(_AllowedPaths(settings, params, files), files)
+            case "DirectoryConfigProvider":
+                made[name] = _Directories(_AllowedPaths(settings, params, files), files)
+            case "EnvVarConfigProvider":
+                made[name] = _Variables(settings.get(f"{params}allowlist.pattern"), environment)
+            case "":
+                raise ConfigError(f"{key} is missing: config.providers names the provider {name}")
+            case _:
+                raise ConfigError(
+                    f"{key}={class_name} cannot be used: use FileConfigProvider,"
+                    f" DirectoryConfigProvider or EnvVarConfigProvider of {_PACKAGE[:-1]}"
+                )
+    return made
+
+
+class _AllowedPaths:
+    """The directories and files that a provider may read: `allowed.paths`, or all if it is unset.
+
+    Links are followed before paths are compared, as since Kafka 4.4.
+    """
+
+    def __init__(self, settings: Mapping[str, str], params: str, files: ProviderFiles) -> None:
+        name = f"{params}allowed.paths"
+        text = settings.get(name, "")
+        self._files = files
+        self._allowed = [self._allowed_path(name, each) for each in text.split(",")] if text else []
+
+    def _allowed_path(self, name: str, path: str) -> str:
+        if not posixpath.isabs(path):
+            raise ConfigError(f"{name}: {path} is not an absolute path")
+        try:
+            return self._files.real_path(path)
+        except OSError as error:
+            raise ConfigError(f"{name}: {path}: {_reason(error)}") from None
+
+    def check(self, path: str) -> str:
+        """Return the real path of a file or directory.
+
+        Raises:
+            ConfigError: The provider may not read it, or it does not exist.
+        """
+        if not path:
+            raise ConfigError("it has no path")
+        try:
+            real = self._files.real_path(path)
+        except (OSError, ValueError) as error:
+            raise ConfigError(f"{path}: {_reason(error)}") from None
+        if self._allowed and not any(_is_below(real, each) for each in self._allowed):
+            raise ConfigError(f"{path} is not below allowed.paths")
+        return real
+
+
+def _is_below(path: str, directory: str) -> bool:
+    return path == directory or path.startswith(directory.rstrip("/") + "/")
+
+
+class _Files:
+    """FileConfigProvider: a key of a properties file."""
+
+    def __init__(self, allowed: _AllowedPaths, files: ProviderFiles) -> None:
+        self._allowed = allowed
+        self._files = files
+
+    def get(self, path: str, key: str) -> str:
+        file = self._allowed.check(path)
+        try:
+            found = parse_properties(_text(self._files, file))
+        except ValueError as error:
+            raise ConfigError(f"{file} is no properties file: {error}") from None
+        if key not in found:
+            raise ConfigError(f"{file} has no key {key}")
+        return found[key]
+
+
+class _Directories:
+    """DirectoryConfigProvider: the text of a file in a directory."""
+
+    def __init__(self, allowed: _AllowedPaths, files: ProviderFiles) -> None:
+        self._allowed = allowed
+        self._files = files
+
+    def get(self, path: str, key: str) -> str:
+        directory = self._allowed.check(path)
+        if not key or "/" in key or key in {".", ".."}:
+            raise ConfigError(f"{key} is not the name of a file in {directory}")
+        return _text(self._files, f"{directory}/{key}")
+
+
+class _Variables:
+    """EnvVarConfigProvider: an environment variable."""
+
+    def __init__(self, pattern: str | None, environment: Mapping[str, str]) -> None:
+        try:
+            self._allowed = re.compile(pattern or ".*", re.ASCII | re.DOTALL)
+        except re.error as error:
+            raise ConfigError(f"allowlist.pattern={pattern} cannot be used: {error}") from None
+        self._environment = environment
+
+    def get(self, path: str, key: str) -> str:
+        if path:
+            raise ConfigError("a placeholder of EnvVarConfigProvider has no path")
+        if not self._allowed.fullmatch(key):
+            raise ConfigError(f"allowlist.pattern does not match {key}")
+        if key not in self._environment:
+            raise ConfigError(f"the environment variable {key} is not set")
+        return self._environment[key]
+
+
+def _text(files: ProviderFiles, path: str) -> str:
+    try:
+        return files.text(path)
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"{path} cannot be read: {_reason(error)}") from None
+
+
+def _reason(error: Exception) -> str:
+    return (error.strerror or "unreadable").lower() if isinstance(error, OSError) else str(error)
