@@ -37,7 +37,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 # The layers are linked into the package; a clone without symbolic links can't be worked in.
 LINKS := wirebroker/codecs wirebroker/storage wirebroker/coordinator wirebroker/pipelines wirebroker/segments
 
-.PHONY: help run modules test test-all test-nightly compiled test-compiled compat twin spark-suite bench lint format types house docs dist image test-image tools clean
+.PHONY: help run first-run modules test test-all test-nightly compiled test-compiled compat twin spark-suite bench lint format types house docs dist image test-image tools clean
 .DELETE_ON_ERROR:
 
 help:
@@ -60,6 +60,10 @@ run: modules
 	      echo "  $(BIN)/wirebroker topic list -b $$address --internal"; \
 	      address=; \
 	    fi; done)
+
+# Starts a broker as above, sends a record through it and stops it (.ci/run does so first).
+first-run: modules
+	@bash .ci/first-run
 
 test: .venv/.test-installed modules
 	@$(BIN)/python -m pytest -n $(WORKERS) $(ARGS)

@@ -28,6 +28,7 @@ import pytest
 
 from compiling.messages.build import COMMAND, are_current
 from tests.support.async_tests import pytest_pyfunc_call
+from tests.support.own_data import refuse_own_data
 from tests.support.run_times import RunTimes
 
 # Hooks that conftest.py has of other modules.
@@ -110,6 +111,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """Choose the seed, once for all processes; and set hypothesis up."""
     if not are_current():
         raise pytest.UsageError(f"codecs/generated is missing or stale: {COMMAND}")
+    refuse_own_data()
     config.option.long |= config.option.nightly
     given = getattr(config, "workerinput", {}).get("seed", config.option.seed)
     config.option.seed = random.SystemRandom().randrange(1 << 32) if given is None else given

@@ -146,6 +146,6 @@ def test_a_file_says_what_flags_do_not(tmp_path: Path):
         "127.0.0.1:9093", flags={}, file=file, node_id=2, data_directory=str(tmp_path / "a,b")
     )
     assert own.log_directories == (str(tmp_path / "a,b"),)
-    file.write_text("node.id=five\n")
+    file.write_text(f"node.id=five\nlog.dirs={tmp_path}/c\n")
     with pytest.raises(ConfigError, match=r"node\.id"):
         node_id_given({}, None, file)

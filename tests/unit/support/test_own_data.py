@@ -1,0 +1,25 @@
+"""A test that reads or writes the data of `make run` fails."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+
+
+@pytest.mark.parametrize("path", ["data", "./data/meta.properties", "tests/../data/x", "absolute"])
+def test_the_data_of_make_run_is_out_of_reach(path, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    target = str(ROOT / "data" / ".lock") if path == "absolute" else path
+    with pytest.raises(AssertionError, match="give it its own directory"):
+        os.open(target, os.O_RDONLY)
+    with pytest.raises(AssertionError, match="give it its own directory"):
+        os.scandir(target)
+
+
+def test_other_directories_of_that_name_are_free(tmp_path):
+    (tmp_path / "data").mkdir()
+    assert list((tmp_path / "data").iterdir()) == []
