@@ -47,12 +47,6 @@ AGREED: tuple[Agreed, ...] = (
     ),
     Agreed(
         _METADATA_LOG,
-        r"- CLEAR_ELR .*",
-        "A topic with its own min.insync.replicas begins with no eligible leaders in Kafka's log."
-        " Here a partition's one replica is always in sync, so there are none to forget.",
-    ),
-    Agreed(
-        _METADATA_LOG,
         rf"[-+] {_BATCH}",
         "Batches of the records above: what Apache Kafka sends in several requests is one batch"
         " here.",

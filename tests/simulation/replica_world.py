@@ -213,6 +213,9 @@ class ReplicaWorld:
         await pause(self.random.choice([0.0, 0.5, 5.0]))
         await self._start(node_id)
 
+    def note_states(self) -> None:
+        """Take notice of new metadata."""
+
     def upset(self, index: int, joined: Collection[int]) -> None:
         """Perhaps have somebody lead who has joined the ISR in this moment."""
         if joined and not self.is_over and self.random.random() < self.upset_rate:

@@ -146,6 +146,7 @@ class StormyCluster(Cluster):
         name = self._world.topic
         topics_before = self.image.topics
         super().write(*records)
+        self._world.note_states()
         topic = self.image.topics.get(name)
         for each in () if topic is None else topic.partitions.values():
             if each.leader >= 0:

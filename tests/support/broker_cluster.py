@@ -50,7 +50,7 @@ from wirebroker.storage.files import Files
 from wirebroker.storage.log_directory import LogDirectory
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Iterable, Mapping
+    from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
     from pathlib import Path
 
     from tests.support.memory_peers import Asked, Peer
@@ -69,6 +69,7 @@ QUICK = {
     "replica.lag.time.max.ms": "400",
 }
 _LISTENER = "PLAINTEXT"
+_EVERYTHING = 1 << 40  # an offset behind all metadata
 _SERVED = (ApiKey.FETCH, ApiKey.LIST_OFFSETS, ApiKey.PRODUCE, ApiKey.OFFSET_FOR_LEADER_EPOCH)
 
 for _module in ("fetch", "list_offsets", "produce", "offset_for_leader_epoch"):
@@ -112,13 +113,7 @@ class Member:
         cluster = self.cluster
         config, clock = cluster.config, cluster.clock_of(self.node_id)
         self.directory.remove_clean_shutdown_marker()
-        await self.lifecycle.register(
-            cluster_id=CLUSTER_ID,
-            endpoints=[Endpoint(_LISTENER, f"node-{self.node_id}", 9092, 0)],
-            log_directories=[self.directory.directory_id],
-            rack=f"rack-{self.node_id}",
-            previous_broker_epoch=self.directory.previous_broker_epoch,
-        )
+        await self.tell(self._register)
         self.heard = cluster.image
         self.replicas = ReplicaManager(
             [self.directory], self.files, config=config, clock=clock, node_id=self.node_id
@@ -154,8 +149,21 @@ class Member:
         self.begin()
         self.replication.start()
         cluster.members[self.node_id] = self
-        await self.lifecycle.unfence()
+        await self.tell(self.lifecycle.unfence)
         await self.hear()
+
+    async def tell(self, say: Callable[[], Awaitable[None]]) -> None:
+        """Say something to the controller; who does not hear it refuses this life."""
+        await say()
+
+    async def _register(self) -> None:
+        await self.lifecycle.register(
+            cluster_id=CLUSTER_ID,
+            endpoints=[Endpoint(_LISTENER, f"node-{self.node_id}", 9092, 0)],
+            log_directories=[self.directory.directory_id],
+            rack=f"rack-{self.node_id}",
+            previous_broker_epoch=self.directory.previous_broker_epoch,
+        )
 
     def begin(self) -> None:
         """Begin what stands on the replicas: `broker` has all else."""
@@ -377,6 +385,16 @@ class Cluster:
         """Fence a node: it leaves ISRs, and others lead."""
         self.write(*complete(fence_broker(self.image, self.config, node_id)).records)
         self.rules.sessions.begin(self.image, 0)  # none of it from now on
+
+    def hear_of_all(self) -> None:
+        """Have the controller know that all who live have followed it: they send no heartbeats."""
+        for node_id, member in self.members.items():
+            epoch = member.lifecycle.broker_epoch
+            self.rules.sessions.touch(node_id, epoch, 0, metadata_offset=_EVERYTHING)
+
+    def forget_sessions(self) -> None:
+        """Have the sessions of those who stopped be over."""
+        self.rules.sessions.begin(self.image, 0)
 
     async def handle(self, request: ControllerRequest) -> dict[str, Any]:
         """Carry out what a node asks for."""

@@ -113,12 +113,12 @@ def hold(ask: Ask) -> list[dict[str, Any]]:
         change = {"name": _MINIMUM, "config_operation": operation, "value": value}
         response = ask(ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, _resource(name, change))
         said.append(_config_step(name, change, response))
-    for name, change in (
+    for name, whole in (
         ("", {"name": "log.cleaner.threads", "value": "1"}),
         ("1", {"name": _MINIMUM, "value": "1"}),
     ):
-        response = ask(ApiKey.ALTER_CONFIGS, 2, _resource(name, change))
-        said.append(_config_step(name, change, response))
+        response = ask(ApiKey.ALTER_CONFIGS, 2, _resource(name, dict(whole)))
+        said.append(_config_step(name, dict(whole), response))
     return said
 
 

@@ -1,0 +1,76 @@
+"""Logs that lose their ends while others are restarted, in deterministic simulation.
+
+pytest tests/simulation/test_lost_tails.py --seed 7 --budget-scale 0     runs schedule 7 alone
+"""
+
+from __future__ import annotations
+
+from typing import Any
+from unittest import mock
+
+import pytest
+
+from tests.simulation.lost_tail_world import LostTailWorld, OldLostTailWorld
+from tests.simulation.schedules import LEAVES_COROUTINES, PLENTY
+from tests.support.budget import Budget
+from wirebroker.cluster.leader_role import LeaderRole
+from wirebroker.coordinator.controller import broker_registration
+from wirebroker.coordinator.controller.leader_election import leave
+
+SECONDS = 6
+
+pytestmark = LEAVES_COROUTINES
+
+
+@pytest.mark.timeout(7_200)
+def test_what_is_acknowledged_survives_lost_tails_in_every_schedule(
+    request: pytest.FixtureRequest, capsys: pytest.CaptureFixture[str]
+) -> None:
+    budget = Budget(request.config, seconds=SECONDS)
+    acknowledged = deaths = tails = number = 0
+    for number in budget.rounds():
+        world = LostTailWorld(budget.seed + number)
+        world.run()
+        acknowledged += len(world.acknowledged)
+        deaths += world.deaths
+        tails += world.lost_tails
+    assert acknowledged
+    with capsys.disabled():
+        print(  # noqa: T201
+            f"\n  lost tails: seed {budget.seed}, {number + 1} schedules, "
+            f"{acknowledged} records acknowledged, {deaths} deaths, {tails} of the last in sync"
+        )
+
+
+# -- what the simulation must see ------------------------------------------------------------
+
+
+def _first_failure(kind: type[LostTailWorld] = LostTailWorld) -> str:
+    for seed in range(PLENTY):
+        try:
+            kind(seed).run()
+        except AssertionError as error:
+            return str(error)
+    raise AssertionError("the mistake is not seen")
+
+
+def test_a_cluster_without_eligible_leaders_is_seen_to_lose_what_it_acknowledged() -> None:
+    failure = _first_failure(OldLostTailWorld)
+    assert any(words in failure for words in ("is lost", "has changed", "is gone again")), failure
+
+
+def test_a_controller_that_takes_every_stop_for_a_clean_one_is_seen() -> None:
+    def leave_cleanly(*args: Any, is_unclean: bool = False, **options: Any) -> Any:
+        del is_unclean
+        return leave(*args, **options)
+
+    with mock.patch.object(broker_registration, "leave", leave_cleanly):
+        assert _first_failure()
+
+
+def test_a_leader_that_commits_what_too_few_have_is_seen() -> None:
+    def of_any_isr(_role: LeaderRole, _min_insync_replicas: int) -> int:
+        return 1
+
+    with mock.patch.object(LeaderRole, "least_in_sync", of_any_isr):
+        assert _first_failure()
