@@ -1,7 +1,7 @@
 """What TLS has of its carrier, and its connection has not taken: decrypted when it is asked for.
 
-At most a piece waits to be decrypted, and a record that a look for the peer's end has found is kept
-as plain bytes.
+At most a piece waits to be decrypted, of which a call decrypts so many records, not only so many
+bytes; a record that a look for the peer's end has found is kept as plain bytes.
 """
 
 from __future__ import annotations
@@ -87,7 +87,8 @@ class TlsReceiving:
         total = 0 if engine.is_drained else engine.decrypt(buffer)
         for _ in range(_MOST_PIECES):
             room = len(buffer) - total
-            if not room or engine.is_at_end:
+            # Records that one call does not decrypt have to wait, and so has the carrier.
+            if not room or engine.is_at_end or not engine.is_drained:
                 break
             most_bytes = min(PIECE_BYTES, max(RECORD_BYTES, room))
             try:
@@ -121,7 +122,7 @@ class TlsReceiving:
             return not self._ahead
         look = memoryview(bytearray(RECORD_BYTES))
         count = 0 if engine.is_drained else engine.decrypt(look)
-        if not count and not engine.is_at_end:
+        if not count and not engine.is_at_end and engine.is_drained:
             with contextlib.suppress(BlockingIOError, InterruptedError):  # nothing has come
                 count = engine.receive(self.take(RECORD_BYTES), look)
         if engine.said_bytes:

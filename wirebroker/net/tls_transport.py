@@ -211,6 +211,8 @@ class TlsTransport(TlsReadiness):
             raise
         self._see_to_unsent()
         self._count()
+        if not self._engine.is_drained:
+            self._look()  # what waits here is nothing that the carrier tells of
         if not count and not self._engine.is_at_end:
             raise BlockingIOError
         return count
@@ -288,6 +290,8 @@ class TlsTransport(TlsReadiness):
             raise
         self._see_to_unsent()
         self._count()
+        if not self._engine.is_drained:
+            self._look()
         return is_at_end
 
     def fault(self) -> OSError | None:

@@ -90,6 +90,16 @@ async def test_requests_and_answers_of_any_size_pass(tmp_path: Path, version: st
             assert await client.receive() == (n, b"%d" % n)
 
 
+async def test_requests_in_many_small_records_are_all_served(tmp_path: Path) -> None:
+    async with serve_tls() as server:
+        client = await secured(server, client_side(tmp_path))
+        crumbs = b"".join(frame(METADATA, b"%d" % n, n) for n in range(50))
+        for start in range(0, len(crumbs), 2):  # a record each
+            client.writer.write(crumbs[start : start + 2])
+        for n in range(50):
+            assert await client.receive() == (n, b"%d" % n)
+
+
 async def test_what_came_with_another_request_is_served_when_that_is_answered(tmp_path) -> None:
     async with serve_tls() as server:
         client = await secured(server, client_side(tmp_path))
