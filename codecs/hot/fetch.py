@@ -108,7 +108,7 @@ def parse_fetch(frame: memoryview, position: int, version: int) -> FetchRequest:
         version: 4 to 18.
 
     Raises:
-        MalformedFrameError: The bytes are not exactly one such request.
+        MalformedFrameError: The bytes do not begin with one such request.
     """
     try:
         if version >= FIRST_FLEXIBLE:
@@ -117,8 +117,9 @@ def parse_fetch(frame: memoryview, position: int, version: int) -> FetchRequest:
             request, position = _parse_classic(frame, position, version)
     except (IndexError, struct.error):
         raise MalformedFrameError("the Fetch request ends beyond its frame") from None
-    if position != len(frame):
-        raise MalformedFrameError(f"{len(frame) - position} bytes follow the Fetch request")
+    # Kafka ignores what follows a request.
+    if position > len(frame):
+        raise MalformedFrameError("the Fetch request ends beyond its frame")
     return request
 
 

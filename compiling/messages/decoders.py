@@ -41,19 +41,17 @@ if TYPE_CHECKING:
     from compiling.messages.schema import Field, MessageSchema, StructSchema
 
 
-# Behind which stock clients send more (librdkafka 2.16: a byte), which Kafka passes over.
-_WITH_MORE_BEHIND = frozenset({"AlterUserScramCredentialsRequest"})
-
-
 def decoder_source(schema: MessageSchema, constants: dict[str, str], version: int) -> str:
     """Return the body of a function (data, pos, left) -> Struct for one version of a message."""
     is_flexible = version in schema.flexible_versions
     writer = SourceWriter(constants, version=version, is_flexible=is_flexible)
     writer.line("end = len(data)")
     value = _emit_struct(writer, schema.body, schema.name)
-    if schema.name not in _WITH_MORE_BEHIND:
-        with writer.block("if pos != end:"):
-            writer.line(f"raise malformed('{schema.name}: ' + str(end - pos) + ' bytes too many')")
+    # Some clients send more after a request (librdkafka, kafka-go), which Kafka ignores. A position
+    # beyond the end is that of a field that was cut off.
+    wrong = "pos > end" if schema.name.endswith("Request") else "pos != end"
+    with writer.block(f"if {wrong}:"):
+        writer.line(f"raise malformed('{schema.name}: ' + str(end - pos) + ' bytes too many')")
     writer.line(f"return {value}")
     return writer.text
 

@@ -19,6 +19,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any, Final
 
+from wirebroker.api.absent_partitions import absence
 from wirebroker.api.registry import handles
 from wirebroker.clock import Slices
 from wirebroker.cluster.data_directory import Checkpoint
@@ -62,7 +63,8 @@ async def delete_records(broker: Broker, request: Request, body: Any) -> dict[st
             partition = partitions.get(index)
             try:
                 if partition is None:
-                    raise KafkaError(missing)  # noqa: TRY301 - one place turns errors into codes
+                    absent = absence(broker, missing, index, name=name)
+                    raise KafkaError(absent)  # noqa: TRY301 - one place turns errors into codes
                 await partition.until_settled()
                 start_before = partition.log.log_start_offset
                 answer["low_watermark"] = low_watermark = _delete(partition, offset)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from wirebroker.api.absent_partitions import absence
 from wirebroker.api.registry import handles
 from wirebroker.clock import Slices
 from wirebroker.codecs.api_keys import ApiKey
@@ -36,8 +37,9 @@ async def describe_producers(broker: Broker, request: Request, body: Any) -> dic
                 check_topic_name(topic.name)
                 partition = partitions.get(index)
                 if partition is None:
-                    raise KafkaError(missing)  # noqa: TRY301 - one place turns errors into codes
-                partition.check_leader()
+                    absent = absence(broker, missing, index, name=topic.name)
+                    raise KafkaError(absent)  # noqa: TRY301 - one place turns errors into codes
+                partition.check_readable()
                 answer["active_producers"] = await _producers(partition, slices)
             except KafkaError as error:
                 answer["error_code"] = ErrorCode(error.code)

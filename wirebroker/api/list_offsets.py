@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from wirebroker.api.absent_partitions import absence
 from wirebroker.api.registry import handles
 from wirebroker.clock import Slices, finish
 from wirebroker.codecs.api_keys import ApiKey
@@ -148,7 +149,9 @@ class _Answer:
                     _check_timestamp(asked.timestamp, self._version)
                     partition = partitions.get(asked.partition_index)
                     if partition is None:
-                        raise KafkaError(missing)  # noqa: TRY301 - one place makes codes of errors
+                        index = asked.partition_index
+                        absent = absence(self._broker, missing, index, name=topic.name)
+                        raise KafkaError(absent)  # noqa: TRY301 - one place makes codes of errors
                     found = self._look_up(partition, asked, answer)
                 except KafkaError as error:
                     answer["error_code"] = error.code

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from wirebroker.api.absent_partitions import absence
 from wirebroker.api.registry import handles
 from wirebroker.clock import Slices
 from wirebroker.codecs.api_keys import ApiKey
@@ -34,7 +35,8 @@ async def offset_for_leader_epoch(broker: Broker, request: Request, body: Any) -
             try:
                 partition = partitions.get(asked.partition)
                 if partition is None:
-                    raise KafkaError(missing)  # noqa: TRY301 - one place turns errors into codes
+                    error = absence(broker, missing, asked.partition, name=topic.topic)
+                    raise KafkaError(error)  # noqa: TRY301 - one place turns errors into codes
                 partition.check_leader(asked.current_leader_epoch)
                 epoch, end_offset = partition.end_offset_for_epoch(asked.leader_epoch)
                 answer["leader_epoch"] = epoch

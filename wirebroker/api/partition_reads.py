@@ -21,9 +21,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from wirebroker.api.absent_partitions import absence
 from wirebroker.cluster.nearer_replica import nearer_replica
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.codecs.hot.fetch_response import FetchPartitionResult
+from wirebroker.codecs.primitives import ZERO_UUID
 from wirebroker.fetch_sessions import (
     TOPIC_ID_VERSION,
     Results,
@@ -154,6 +156,13 @@ class PartitionReads:
                 partition = find(asked.topic, b"", by_id=False)[0].get(asked.wanted.index)
                 missing = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
             if partition is None:
+                missing = absence(
+                    self._broker,
+                    missing,
+                    asked.wanted.index,
+                    name=asked.topic,
+                    topic_id=asked.topic_id if by_id else ZERO_UUID,
+                )
                 result = _failure(asked, missing)
                 result.aborted_transactions = ()
                 is_unnamed = missing == ErrorCode.UNKNOWN_TOPIC_ID

@@ -20,6 +20,7 @@ import asyncio
 from collections.abc import Awaitable, Mapping
 from typing import TYPE_CHECKING
 
+from wirebroker.api.absent_partitions import absence
 from wirebroker.api.delayed_produce import Appended, DelayedProduce, withdraw
 from wirebroker.api.leader_endpoints import leader_endpoints
 from wirebroker.api.owed_produce import LEADER_VERSION
@@ -261,7 +262,7 @@ class _Produce:
             answers, partitions, missing = self._begin(topic)
             for index, records in topic.partitions:
                 self._now_ms = self._broker.clock.now_ms()  # of a small request once is enough
-                answers.append(self._append(partitions.get(index), index, records, missing))
+                answers.append(self._append(topic, partitions.get(index), index, records, missing))
                 yield
 
     def _append_few(self, topics: list[ProduceTopic]) -> None:
@@ -270,7 +271,9 @@ class _Produce:
             if topic.partitions:
                 answers, partitions, missing = self._begin(topic)
                 for index, records in topic.partitions:
-                    answers.append(self._append(partitions.get(index), index, records, missing))
+                    answers.append(
+                        self._append(topic, partitions.get(index), index, records, missing)
+                    )
 
     def prepare_next(self) -> None:
         """Let the next request go the short way if it will be like this one and the one before."""
@@ -302,7 +305,7 @@ class _Produce:
     def _append_one(self, topic: ProduceTopic) -> None:
         answers, partitions, missing = self._begin(topic)
         index, records = topic.partitions[0]
-        answers.append(self._append(partitions.get(index), index, records, missing))
+        answers.append(self._append(topic, partitions.get(index), index, records, missing))
 
     def _begin(
         self, topic: ProduceTopic
@@ -316,6 +319,7 @@ class _Produce:
 
     def _append(
         self,
+        topic: ProduceTopic,
         partition: Partition | None,
         index: int,
         records: memoryview | None,
@@ -323,7 +327,9 @@ class _Produce:
     ) -> PartitionResult:
         result = PartitionResult(index)
         if partition is None:
-            result.error_code = missing
+            by_id = self._request.version >= _TOPIC_ID_VERSION
+            place = {"topic_id": topic.topic_id} if by_id else {"name": topic.name}
+            result.error_code = absence(self._broker, missing, index, **place)
             return result
         if self._begun is not None:
             begun = self._begun.get(index)
