@@ -210,6 +210,7 @@ class ControllerNode:
             dispatch=dispatcher,
             guards=self._sasl.guard,
             secure=self._tls.secure,
+            has_to_wait=self._tls.has_to_wait,
             clock=self._clock,
             settings=self._settings,
             max_sockets=_MOST_CONNECTIONS,

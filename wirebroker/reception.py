@@ -145,6 +145,7 @@ class Reception:
             dispatch=dispatcher,
             guards=self._sasl.guard,
             secure=self._tls.secure,
+            has_to_wait=self._tls.has_to_wait,
             on_disk_failure=broker.replicas.file_failed,
             clock=self._clock,
             settings=self.settings,

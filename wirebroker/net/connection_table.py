@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from wirebroker.net.transport import ConnectionTransport
 
     Secure = Callable[[ConnectionTransport, Session], ConnectionTransport]
+    HasToWait = Callable[[str, Callable[[], None]], bool]
 
 logger = logging.getLogger("wirebroker.net")
 
@@ -62,6 +63,8 @@ class ConnectionTable:
         guards: Makes by a listener's name what stands before the handlers of its connections.
         secure: Puts what a connection goes over between it and its transport (TLS); a
             ConnectionError refuses it.
+        has_to_wait: Told a listener's name, whether it may accept nobody for now; it calls back the
+            listener that has to wait.
         on_disk_failure: Told the path of a file that could not be sent because its disk failed.
         quotas: How many there may be.
         settings: Limits.
@@ -82,6 +85,7 @@ class ConnectionTable:
         "clock",
         "dispatch",
         "guards",
+        "has_to_wait",
         "loop",
         "metrics",
         "old_pages",
@@ -103,6 +107,7 @@ class ConnectionTable:
         on_disk_failure: Callable[[str, OSError], None] = lambda _path, _error: None,
         guards: Callable[[str], Guard | None] = lambda _listener_name: None,
         secure: Secure = lambda transport, _session: transport,
+        has_to_wait: HasToWait = lambda _listener_name, _go_on: False,
         metrics: Metrics | None = None,
     ) -> None:
         """Make an empty table; `max_sockets` is what the limit of open files leaves room for."""
@@ -117,6 +122,7 @@ class ConnectionTable:
         self.on_disk_failure = on_disk_failure
         self.guards = guards
         self.secure = secure
+        self.has_to_wait = has_to_wait
         self.settings = settings
         self.quotas = ConnectionQuotas(settings, max_sockets=max_sockets or 2**31 - 1)
         self.metrics = metrics or Metrics()

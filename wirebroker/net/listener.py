@@ -169,6 +169,9 @@ class Listener:
                 self._pause(f"{len(table)} connections are open")
                 table.when_there_is_room(self._go_on)
                 return
+            if table.has_to_wait(self.name, self._go_on):
+                table.sockets.remove_reader(self._socket.fileno())
+                return
             try:
                 sock, address = self._socket.accept()
             except (BlockingIOError, InterruptedError):

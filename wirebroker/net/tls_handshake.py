@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 # Of a client until it is through: chains of certificates seldom have 10.
 _MOST_BYTES: Final = 128 << 10
+# And so many times that something of it has come: a step each, however small.
+_MOST_STEPS: Final = 512
 _HANDSHAKE: Final = 0x16
 _HTTP_STARTS: Final = (b"GET ", b"POST", b"HEAD", b"PUT ", b"OPTI")
 
@@ -30,9 +32,10 @@ class TlsHandshake:
 
     Attributes:
         received_bytes: Of the peer, so far.
+        has_said: Whether the peer has been sent something, and so may have the last word.
     """
 
-    __slots__ = ("_deadline", "_engine", "_on_secured", "received_bytes")
+    __slots__ = ("_deadline", "_engine", "_on_secured", "_steps", "has_said", "received_bytes")
 
     def __init__(
         self,
@@ -51,10 +54,16 @@ class TlsHandshake:
         self._engine = engine
         self._on_secured = on_secured
         self._deadline = deadline
+        self._steps = 0
+        self.has_said = False
         self.received_bytes = 0
 
-    def take(self, area: memoryview) -> bool:
+    def take(self, area: memoryview, *, has_left: bool = False) -> bool:
         """Go on with what has arrived, nothing at the end; return whether it is done.
+
+        Args:
+            area: What has arrived.
+            has_left: Whether the end is behind it: nothing is computed for who will not read it.
 
         Raises:
             TlsFailedError: The two don't agree.
@@ -69,7 +78,14 @@ class TlsHandshake:
         self.received_bytes += len(area)
         if self.received_bytes > _MOST_BYTES:
             raise TlsFailedError(f"it sends more than {_MOST_BYTES} bytes")
-        return self._engine.shake_hands(area)
+        self._steps += 1
+        if self._steps > _MOST_STEPS:
+            raise TlsFailedError(f"it sends its handshake in more than {_MOST_STEPS} pieces")
+        if has_left:
+            raise ConnectionResetError("it has closed its connection before its turn")
+        is_done = self._engine.shake_hands(area)
+        self.has_said = self.has_said or self._engine.said_bytes > 0
+        return is_done
 
     def end(self) -> None:
         """Have the peer known.

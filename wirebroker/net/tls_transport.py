@@ -49,6 +49,7 @@ class TlsTransport(TlsReadiness):
     """The server's side of TLS."""
 
     __slots__ = (
+        "_address",
         "_budget",
         "_engine",
         "_handshake",
@@ -87,6 +88,7 @@ class TlsTransport(TlsReadiness):
         engine = TlsEngine(context)
         super().__init__(engine, carrier, turns)
         self._peer = peer
+        self._address = peer.rpartition(":")[0].strip("[]")
         self._listener_name = listener_name
         self._engine = engine
         deadline = turns.loop.call_later(deadline_s, self._on_deadline)
@@ -122,7 +124,8 @@ class TlsTransport(TlsReadiness):
             return
         # Nothing more is read until the step is done.
         self._carrier.sockets.remove_reader(self._carrier.descriptor)
-        self._turns.wait(self._shake_hands)
+        is_first = not self._handshake.has_said
+        self._turns.wait(self._shake_hands, address=self._address, is_first=is_first)
 
     def _on_carrier_writable(self) -> None:
         try:
@@ -141,15 +144,18 @@ class TlsTransport(TlsReadiness):
 
     # --- the handshake ---
 
-    def _shake_hands(self) -> None:
-        """Go on with what has arrived."""
+    def _shake_hands(self) -> bool:
+        """Go on with what has arrived; return whether something was computed."""
         handshake = self._handshake
         if self._is_closed or handshake is None:
-            return
-        is_done = False
+            return False
+        is_done = is_dear = False
         try:
             if self._fault is None:
-                is_done = handshake.take(self._receiving.take(RECORD_BYTES))
+                area = self._receiving.take(RECORD_BYTES)
+                has_left = bool(area) and not handshake.has_said and self._carrier.is_at_end()
+                is_dear = bool(area) and not has_left
+                is_done = handshake.take(area, has_left=has_left)
         except BlockingIOError:
             pass  # it was none of the peer's bytes that woke us
         except TlsFailedError as error:
@@ -157,6 +163,7 @@ class TlsTransport(TlsReadiness):
         except OSError as fault:
             self._break(fault)
         self._after_step(handshake, is_done=is_done)
+        return is_dear
 
     def _after_step(self, handshake: TlsHandshake, *, is_done: bool) -> None:
         """Send our part, and go on to read."""

@@ -28,7 +28,7 @@ from wirebroker.threads import Work, in_thread
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from wirebroker.config.listeners import ListenerConfig
     from wirebroker.config.tls import TlsSettings
@@ -101,6 +101,13 @@ class TlsDoors:
         if before is not None:
             _check_replacement(before.certificate, side.certificate, settings)
         return side
+
+    def has_to_wait(self, listener_name: str, go_on: Callable[[], None]) -> bool:
+        """Tell whether a listener may accept nobody for now; then it is called back."""
+        if listener_name not in self._sides or not self._turns.is_full:
+            return False
+        self._turns.when_there_is_room(go_on)
+        return True
 
     def secure(self, transport: ConnectionTransport, session: Session) -> ConnectionTransport:
         """Return what a new connection of a listener goes over: TLS, if the listener has that.

@@ -56,6 +56,7 @@ async def serve_tls(
         listener = ListenerConfig("PLAINTEXT", "127.0.0.1", 0, "SSL", None, None, tls or settings())
         await doors.open([listener])
         server.table.secure = doors.secure
+        server.table.has_to_wait = doors.has_to_wait
         yield server
 
 
