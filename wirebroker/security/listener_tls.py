@@ -6,7 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from wirebroker.config.listeners import ListenerConfig
     from wirebroker.net.settings import NetworkSettings
@@ -57,6 +57,10 @@ class ListenerTls:
             ConnectionError: Its listener has no keys that can be used.
         """
         return transport if self._doors is None else self._doors.secure(transport, session)
+
+    def has_to_wait(self, listener_name: str, go_on: Callable[[], None]) -> bool:
+        """Tell whether a listener may accept nobody for now; then it is called back."""
+        return self._doors is not None and self._doors.has_to_wait(listener_name, go_on)
 
     def _doors_of(self, listeners: Sequence[ListenerConfig]) -> TlsDoors | None:
         if self._doors is None and any(each.tls is not None for each in listeners):
