@@ -240,7 +240,7 @@ async def test_partitions_are_made_where_there_is_room_and_later_where_there_was
         disk.fail(two / "u-", "write")
         await create_topic(client, "u", 2)
         result = await produce(client, "u", batch(b"a"))
-        assert result.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        assert result.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
         disk.broken.clear()
         await replicas.make_missing()
         for index in range(2):

@@ -317,19 +317,18 @@ async def test_the_controllers_duties_end_when_the_start_fails(tmp_path):
     settings = {"listeners": listeners, "controller.listener.names": "CONTROLLER"}
     async with running(tmp_path, settings=settings) as server, client_of(server) as client:
         await create_topic(client, "t")
-    log = tmp_path / "t-0" / f"{0:020}.log"
-    log.unlink(missing_ok=True)
-    log.mkdir()
+    metadata = tmp_path / "t-0" / "partition.metadata"
+    metadata.unlink()
+    metadata.mkdir()
     before = asyncio.all_tasks()
     with pytest.raises(StartError, match="cannot be read"):
-        async with running(tmp_path, settings=settings):
-            pass
+        await _start_and_stop(tmp_path, settings)
     duties = {"balance leaders", "remove expired tokens"}
     assert not duties & {each.get_name() for each in asyncio.all_tasks() - before}
 
 
-async def _start_and_stop(path: Path) -> None:
-    async with running(path):
+async def _start_and_stop(path: Path, settings: dict[str, str] | None = None) -> None:
+    async with running(path, settings=settings):
         pass
 
 
