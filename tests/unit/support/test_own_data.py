@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,11 @@ def test_the_data_of_make_run_is_out_of_reach(path, monkeypatch):
     monkeypatch.chdir(ROOT)
     target = str(ROOT / "data" / ".lock") if path == "absolute" else path
     with pytest.raises(AssertionError, match="give it its own directory"):
-        os.open(target, os.O_RDONLY)
+        os.open(target + "/t-0", os.O_RDONLY)
+    with pytest.raises(AssertionError, match="give it its own directory"):
+        Path(target).rmdir()
+    with pytest.raises(AssertionError, match="give it its own directory"):
+        Path(target).read_text()
     with pytest.raises(AssertionError, match="give it its own directory"):
         os.scandir(target)
 
@@ -23,3 +28,11 @@ def test_the_data_of_make_run_is_out_of_reach(path, monkeypatch):
 def test_other_directories_of_that_name_are_free(tmp_path):
     (tmp_path / "data").mkdir()
     assert list((tmp_path / "data").iterdir()) == []
+
+
+def test_a_tree_with_such_a_directory_can_be_removed(tmp_path, monkeypatch):
+    """What shutil.rmtree removes is named within the directory that it has opened."""
+    monkeypatch.chdir(ROOT)
+    (tmp_path / "tree" / "data" / "t-0").mkdir(parents=True)
+    shutil.rmtree(tmp_path / "tree")
+    assert not (tmp_path / "tree").exists()
