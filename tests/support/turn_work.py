@@ -1,0 +1,64 @@
+"""How much the event loop does in a turn: the calls of functions, Python's and C's.
+
+A machine that others use needs more time for the same work; it does no more of it. What a call of C
+does within is not seen: tests that care measure it in the benchmarks.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+from wirebroker.metric_field import Histogram
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from wirebroker.loop_watch import LoopWatch
+
+
+class _Turns(Histogram):
+    """In place of the histogram that a watched loop notes its turns in."""
+
+    __slots__ = ("_at_end",)
+
+    def __init__(self, at_end: Callable[[], None]) -> None:
+        super().__init__(())
+        self._at_end = at_end
+
+    def record(self, value: float) -> None:
+        self._at_end()
+
+
+class TurnWork:
+    """Counts the calls in each turn of a watched loop.
+
+    Attributes:
+        largest: The most in one turn since `begin`.
+        total: All of them.
+    """
+
+    def __init__(self, watch: LoopWatch) -> None:
+        self.largest = 0
+        self.total = 0
+        self._count = 0
+        watch.holds_ms = _Turns(self._end_turn)
+
+    async def begin(self) -> None:
+        """Count from now on; runs on the loop."""
+        self.largest = self.total = self._count = 0
+        sys.setprofile(self._note)
+
+    async def end(self) -> None:
+        """Count no more; runs on the loop."""
+        sys.setprofile(None)
+        self._end_turn()
+
+    def _note(self, _frame: Any, event: str, _called: object) -> None:
+        if event == "call" or event == "c_call":  # noqa: PLR1714 - no tuple is searched
+            self._count += 1
+
+    def _end_turn(self) -> None:
+        self.largest = max(self.largest, self._count)
+        self.total += self._count
+        self._count = 0
