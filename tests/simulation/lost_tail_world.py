@@ -4,7 +4,8 @@
     deaths    nodes are killed, and may lose all that was not synced, in sync or not; nodes are
               stopped cleanly and started again, several at a time. As long as one node has all that
               was acknowledged, and did not die since
-    promises  as in replica_world.py: nothing that was acknowledged or read is lost
+    promises  as in replica_world.py: nothing that was acknowledged or read is lost; and a topic
+              with a replica on each node can be created while one that was stopped is away
 
 Who has everything is known by the metadata's ISRs alone, not by what the controller makes of them:
 nothing is acknowledged while fewer than min.insync.replicas are in sync, so who leaves such an ISR
@@ -18,9 +19,12 @@ from typing import TYPE_CHECKING, ClassVar
 
 from tests.crash.crash_states import CrashKind, crash
 from tests.simulation.replica_world import ReplicaWorld
-from tests.support.broker_cluster import Member
+from tests.support.broker_cluster import Cluster, Member
 from wirebroker.clock import pause
+from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode, KafkaError
+from wirebroker.codecs.messages import decode_request, encode_request
+from wirebroker.coordinator.controller.controller import ControllerRequest
 from wirebroker.coordinator.controller.feature_control import (
     ELIGIBLE_LEADER_REPLICAS,
     feature_level,
@@ -54,6 +58,7 @@ class LostTailWorld(ReplicaWorld):
     Attributes:
         has_elr: Whether the cluster has eligible leader replicas.
         lost_tails: How often the last in sync lost the end of its log.
+        creations: How often a topic could be created while a node was away.
     """
 
     member_kind = PatientMember
@@ -63,6 +68,7 @@ class LostTailWorld(ReplicaWorld):
         super().__init__(seed)
         self.node_ids = range(1, 4)
         self.lost_tails = 0
+        self.creations = 0
         # Who died and has not registered since, and by partition who has all that counts.
         self._dead: set[int] = set()
         self._complete: dict[int, set[int]] = {}
@@ -84,6 +90,9 @@ class LostTailWorld(ReplicaWorld):
             self._complete[each.index] = in_sync
 
     def _misfortune(self) -> None:
+        for task in self._busy.values():
+            if task.done():
+                task.result()
         self._busy = {node: task for node, task in self._busy.items() if not task.done()}
         able = [each for each in self.node_ids if each not in self._busy]
         choice = self.random.random()
@@ -136,7 +145,29 @@ class LostTailWorld(ReplicaWorld):
         self._bury(node_id)
         self.cluster.forget_sessions()
         await pause(self.random.choice([0.1, 2.0, 6.0]))
-        await self._start(node_id)
+        try:
+            if not self._leaving and any(e.is_active for e in self.cluster.image.brokers.values()):
+                await self._create_topic()
+        finally:
+            await self._start(node_id)
+
+    async def _create_topic(self) -> None:
+        """Have the controller say whether a topic with a replica on each node can be created."""
+        topic = {
+            "name": "new",
+            "num_partitions": 1,
+            "replication_factor": len(self.node_ids),
+            "assignments": [],
+            "configs": [],
+        }
+        body = {"topics": [topic], "timeout_ms": 1000, "validate_only": True}
+        frame = encode_request(ApiKey.CREATE_TOPICS, 7, body)
+        decoded = decode_request(ApiKey.CREATE_TOPICS, 7, frame)
+        asked = ControllerRequest(ApiKey.CREATE_TOPICS, 7, decoded)
+        answer = await Cluster.handle(self.cluster, asked)  # in good weather
+        (created,) = answer["topics"]
+        assert not created.get("error_code"), f"cannot be created: {created}"
+        self.creations += 1
 
     async def _stop(self, node_id: int) -> None:
         """Stop a node as soon as the controller lets it go."""

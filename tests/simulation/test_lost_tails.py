@@ -15,6 +15,7 @@ from tests.simulation.schedules import LEAVES_COROUTINES, PLENTY
 from tests.support.budget import Budget
 from wirebroker.cluster.leader_role import LeaderRole
 from wirebroker.coordinator.controller import broker_registration
+from wirebroker.coordinator.controller.cluster_image import BrokerImage
 from wirebroker.coordinator.controller.leader_election import leave
 
 SECONDS = 6
@@ -27,14 +28,16 @@ def test_what_is_acknowledged_survives_lost_tails_in_every_schedule(
     request: pytest.FixtureRequest, capsys: pytest.CaptureFixture[str]
 ) -> None:
     budget = Budget(request.config, seconds=SECONDS)
-    acknowledged = deaths = tails = number = 0
+    acknowledged = deaths = tails = creations = number = 0
     for number in budget.rounds():
         world = LostTailWorld(budget.seed + number)
         world.run()
         acknowledged += len(world.acknowledged)
         deaths += world.deaths
         tails += world.lost_tails
+        creations += world.creations
     assert acknowledged
+    assert creations
     with capsys.disabled():
         print(  # noqa: T201
             f"\n  lost tails: seed {budget.seed}, {number + 1} schedules, "
@@ -57,6 +60,14 @@ def _first_failure(kind: type[LostTailWorld] = LostTailWorld) -> str:
 def test_a_cluster_without_eligible_leaders_is_seen_to_lose_what_it_acknowledged() -> None:
     failure = _first_failure(OldLostTailWorld)
     assert any(words in failure for words in ("is lost", "has changed", "is gone again")), failure
+
+
+def test_a_controller_that_places_nothing_on_who_was_stopped_is_seen() -> None:
+    def takes_replicas(broker: BrokerImage) -> bool:
+        return not broker.in_controlled_shutdown
+
+    with mock.patch.object(BrokerImage, "takes_replicas", property(takes_replicas)):
+        assert "cannot be created" in _first_failure()
 
 
 def test_a_controller_that_takes_every_stop_for_a_clean_one_is_seen() -> None:
