@@ -35,6 +35,7 @@ class Cost(Enum):
 
     BOUNDED = "answered from memory at once, however large the cluster is"
     SLICES = "grows with what is asked or held; cut into slices on the loop"
+    READS = "likewise, and changes nothing: it is given up when its peer goes"
     LOG = "waits for a coordinator's append"
     THREADS = "reads or writes the disk in a thread"
     CONTROLLER = "waits for the controller (a controller mutation's quota, KIP-599)"

@@ -58,6 +58,8 @@ def alter_client_quotas(request: Any, image: ClusterImage) -> Operation[dict[str
     results: dict[QuotaEntity, KafkaError | None] = {}
     records = RecordsOfRequest()
     for count, entry in enumerate(request.entries, 1):
+        if count % _STEP == 0:
+            yield
         entity = _entity(entry)
         keys = [op.key for op in entry.ops]
         if entity in results or len(set(keys)) < len(keys):
@@ -70,11 +72,12 @@ def alter_client_quotas(request: Any, image: ClusterImage) -> Operation[dict[str
         else:
             records.extend(changes)
             results[entity] = None
+    entries: list[dict[str, Any]] = []
+    for count, (entity, refusal) in enumerate(results.items()):
         if count % _STEP == 0:
             yield
-    yield
-    response = {"entries": [_result(entity, error) for entity, error in results.items()]}
-    return ControllerResult(response, [] if request.validate_only else records.records)
+        entries.append(_result(entity, refusal))
+    return ControllerResult({"entries": entries}, [] if request.validate_only else records.records)
 
 
 def refused_quotas(request: Any, error: KafkaError) -> dict[str, Any]:

@@ -36,11 +36,13 @@ def alter_reassignments(
     """Begin or take back moves; each partition succeeds or fails by itself."""
     moves = _Moves(image, config, keeps_factor=not request.allow_replication_factor_change)
     responses: list[dict[str, Any]] = []
+    count = 0
     for topic in request.topics:
         answers: list[dict[str, Any]] = []
         for target in topic.partitions:
             answers.append(moves.begin(topic.name, target))
-            if len(answers) % _SLICE == 0:
+            count += 1
+            if count % _SLICE == 0:
                 yield
         responses.append({"name": topic.name, "partitions": answers})
     yield

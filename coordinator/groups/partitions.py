@@ -5,24 +5,48 @@ Source: Kafka's GroupCoordinatorService.partitionFor, Utils.abs; Java's String.h
 
 from __future__ import annotations
 
+import operator
+import sys
+from array import array
 from functools import lru_cache
+from typing import Final
 
 CONSUMER_OFFSETS = "__consumer_offsets"
 TRANSACTION_STATE = "__transaction_state"
 
 
+_UTF_16: Final = "utf-16-le" if sys.byteorder == "little" else "utf-16-be"
+# 31^0, 31^1, … modulo 2^32: what each UTF-16 unit counts for, the last one first.
+_MOST_UNITS: Final = 256
+_WEIGHTS: Final = tuple(pow(31, each, 1 << 32) for each in range(_MOST_UNITS))
+# Names that are remembered: some hundred bytes each, 2 MB in all at most.
+_MOST_NAMES: Final = 2_000
+_LONGEST_NAME: Final = 255
+
+
 def java_hash(text: str) -> int:
     """Return Java's hash code of a text: over its UTF-16 units, as a signed int32."""
-    encoded = text.encode("utf-16-be", "surrogatepass")
+    units = array("H", text.encode(_UTF_16, "surrogatepass"))
     value = 0
-    for high, low in zip(encoded[::2], encoded[1::2], strict=True):
-        value = (31 * value + (high << 8 | low)) & 0xFFFFFFFF
+    for begin in range(0, len(units), _MOST_UNITS):
+        part = units[begin : begin + _MOST_UNITS]
+        part.reverse()
+        shift = pow(31, len(part), 1 << 32)
+        value = (value * shift + sum(map(operator.mul, part, _WEIGHTS))) & 0xFFFFFFFF
     return value - (1 << 32) if value >> 31 else value
 
 
-@lru_cache(maxsize=10_000)
 def partition_for(name: str, partition_count: int) -> int:
     """Return the partition that a group, or a transactional id, is kept in."""
+    if len(name) > _LONGEST_NAME:
+        return _partition_for(name, partition_count)
+    return _remembered(name, partition_count)
+
+
+def _partition_for(name: str, partition_count: int) -> int:
     value = java_hash(name)
     # Java's smallest int has no absolute value.
     return 0 if value == -(1 << 31) else abs(value) % partition_count
+
+
+_remembered = lru_cache(_MOST_NAMES)(_partition_for)

@@ -1,4 +1,4 @@
-"""How much the event loop does in a turn: the calls of functions, Python's and C's.
+"""How much the event loop does in a turn: calls of functions, Python's and C's, or lines.
 
 A machine that others use needs more time for the same work; it does no more of it. What a call of C
 does within is not seen: tests that care measure it in the benchmarks.
@@ -49,10 +49,21 @@ class TurnWork:
         self.largest = self.total = self._count = 0
         sys.setprofile(self._note)
 
+    async def begin_lines(self) -> None:
+        """Count lines of Python instead from now on: loops that call nothing; runs on the loop."""
+        self.largest = self.total = self._count = 0
+        sys.settrace(self._trace)
+
     async def end(self) -> None:
         """Count no more; runs on the loop."""
         sys.setprofile(None)
+        sys.settrace(None)
         self._end_turn()
+
+    def _trace(self, _frame: Any, event: str, _value: object) -> Any:
+        if event == "line":
+            self._count += 1
+        return self._trace
 
     def _note(self, _frame: Any, event: str, _called: object) -> None:
         if event == "call" or event == "c_call":  # noqa: PLR1714 - no tuple is searched

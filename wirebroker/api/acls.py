@@ -40,7 +40,7 @@ async def delete_acls(broker: Broker, request: Request, body: Any) -> Any:
     return await forward(broker, request, body)
 
 
-@handles(ApiKey.DESCRIBE_ACLS, needs=(DESCRIBE_CLUSTER,), cost=Cost.SLICES)
+@handles(ApiKey.DESCRIBE_ACLS, needs=(DESCRIBE_CLUSTER,), cost=Cost.READS)
 async def describe_acls(broker: Broker, request: Request, body: Any) -> dict[str, Any]:
     """Answer from the committed image, by resource pattern."""
     del request

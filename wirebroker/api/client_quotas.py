@@ -37,7 +37,7 @@ async def alter_client_quotas(broker: Broker, request: Request, body: Any) -> An
     return await forward(broker, request, body)
 
 
-@handles(ApiKey.DESCRIBE_CLIENT_QUOTAS, needs=(DESCRIBE_CLUSTER_CONFIGS,), cost=Cost.SLICES)
+@handles(ApiKey.DESCRIBE_CLIENT_QUOTAS, needs=(DESCRIBE_CLUSTER_CONFIGS,), cost=Cost.READS)
 async def describe_client_quotas(broker: Broker, request: Request, body: Any) -> dict[str, Any]:
     """Describe the quotas of the entities that a filter lets through."""
     del request

@@ -60,7 +60,7 @@ async def expire_token(broker: Broker, request: Request, body: Any) -> Any:
 @handles(
     ApiKey.DESCRIBE_DELEGATION_TOKEN,
     needs=(DESCRIBE_DELEGATION_TOKEN, DESCRIBE_TOKENS_OF_USER),
-    cost=Cost.SLICES,
+    cost=Cost.READS,
 )
 async def describe_tokens(broker: Broker, request: Request, body: Any) -> dict[str, Any]:
     """Show what tokens there are, of some owners or of all, as far as they may be seen."""

@@ -29,9 +29,10 @@ from wirebroker.needs import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from wirebroker.broker import Broker
+    from wirebroker.clock import Steps
     from wirebroker.config import DescribedConfig
     from wirebroker.request import Reply, Request
 
@@ -43,7 +44,7 @@ _GROUP_CONFIG = 8
 @handles_raw(
     ApiKey.DESCRIBE_CONFIGS,
     needs=(DESCRIBE_TOPIC_CONFIGS, DESCRIBE_CLUSTER_CONFIGS, DESCRIBE_GROUP_CONFIGS),
-    cost=Cost.SLICES,
+    cost=Cost.READS,
 )
 async def describe_configs(broker: Broker, request: Request) -> Reply:
     """Describe each resource by itself; a resource of no known type refuses the whole request."""
@@ -54,10 +55,25 @@ async def describe_configs(broker: Broker, request: Request) -> Reply:
 
         asking = broker.authorization.asking_of(request)
         denied = await Slices(broker.clock).run(denied_configs(asking, body))
+    body.resources = await Slices(broker.clock).run(_each_once(body.resources))
     results = chain(_results(broker, body), denied)
     return await encode_sliced_answer(
         request.key, request.version, "results", results, broker.clock
     )
+
+
+def _each_once(resources: Iterable[Any]) -> Steps[list[Any]]:
+    """Merge resources that a request names repeatedly, with all configs that it names of each."""
+    merged: dict[tuple[int, str], Any] = {}
+    for each in resources:
+        first = merged.setdefault((each.resource_type, each.resource_name), each)
+        if first is not each and first.configuration_keys:
+            if each.configuration_keys:
+                first.configuration_keys.extend(each.configuration_keys)
+            else:
+                first.configuration_keys = None
+        yield
+    return list(merged.values())
 
 
 def _results(broker: Broker, body: Any) -> Iterator[dict[str, Any]]:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 FIRST_OPERATIONS_VERSION = 3
 
 
-@handles(ApiKey.DESCRIBE_GROUPS, needs=(DESCRIBE_GROUP,), cost=Cost.SLICES)
+@handles(ApiKey.DESCRIBE_GROUPS, needs=(DESCRIBE_GROUP,), cost=Cost.READS)
 async def describe_groups(broker: Broker, request: Request, body: Any) -> dict[str, Any]:
     """Describe each group that is asked for."""
     slices = Slices(broker.clock)

@@ -44,7 +44,7 @@ _RUN: Final = 2048
 _AT_ONCE: Final = 500
 
 
-@handles(ApiKey.DESCRIBE_TOPIC_PARTITIONS, needs=(DESCRIBE_TOPIC,), cost=Cost.SLICES)
+@handles(ApiKey.DESCRIBE_TOPIC_PARTITIONS, needs=(DESCRIBE_TOPIC,), cost=Cost.READS)
 def describe_topic_partitions(
     broker: Broker, request: Request, body: Any
 ) -> dict[str, Any] | Awaitable[dict[str, Any]]:

@@ -8,11 +8,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from wirebroker.api.registry import handles
+from wirebroker.clock import Slices
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import KafkaError
 from wirebroker.coordinator.transactions import admin as transaction_admin
 from wirebroker.handlers import Cost
 from wirebroker.needs import DESCRIBE_TOPIC, DESCRIBE_TRANSACTIONAL_ID
+from wirebroker.request import LargeResponse
 
 if TYPE_CHECKING:
     from wirebroker.broker import Broker
@@ -22,12 +24,19 @@ if TYPE_CHECKING:
 @handles(
     ApiKey.DESCRIBE_TRANSACTIONS,
     needs=(DESCRIBE_TRANSACTIONAL_ID, DESCRIBE_TOPIC),
-    cost=Cost.BOUNDED,
+    cost=Cost.READS,
 )
-def describe_transactions(broker: Broker, request: Request, body: Any) -> dict[str, Any]:
-    """Describe each transactional id that is named."""
+async def describe_transactions(broker: Broker, request: Request, body: Any) -> dict[str, Any]:
+    """Describe each transactional id that is named, once."""
     del request
-    return {"transaction_states": [_describe(broker, each) for each in body.transactional_ids]}
+    slices = Slices(broker.clock)
+    states: dict[str, dict[str, Any]] = {}
+    for each in body.transactional_ids:
+        if each not in states:
+            states[each] = _describe(broker, each)
+        await slices.turn()
+    answer = {"transaction_states": list(states.values())}
+    return LargeResponse(answer) if len(states) > 1 else answer
 
 
 def _describe(broker: Broker, transactional_id: str) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wirebroker.api.metadata import advertised
 from wirebroker.api.registry import handles
+from wirebroker.clock import Slices
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
 from wirebroker.codecs.primitives import uuid_from_text
@@ -21,6 +22,8 @@ from wirebroker.handlers import Cost
 from wirebroker.needs import CLUSTER_ACTION, DESCRIBE_GROUP, DESCRIBE_TRANSACTIONAL_ID
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Mapping
+
     from wirebroker.broker import Broker
     from wirebroker.request import Request
 
@@ -48,37 +51,60 @@ class _Found(NamedTuple):
 @handles(
     ApiKey.FIND_COORDINATOR,
     needs=(DESCRIBE_GROUP, DESCRIBE_TRANSACTIONAL_ID, CLUSTER_ACTION),
-    cost=Cost.BOUNDED,
+    cost=Cost.READS,
 )
-def find_coordinator(broker: Broker, request: Request, body: Any) -> dict[str, Any]:
+def find_coordinator(
+    broker: Broker, request: Request, body: Any
+) -> dict[str, Any] | Awaitable[dict[str, Any]]:
     """Look up one coordinator, or several."""
-    if request.version < FIRST_BATCH_VERSION:
-        found = _find(broker, request, body.key_type, body.key)
-        return {
+    if request.version >= FIRST_BATCH_VERSION:
+        return _find_several(broker, request, body)
+    nodes = _nodes(broker, request)
+    found = _find(broker, request, nodes, body.key_type, body.key)
+    return {
+        "error_code": found.error,
+        "error_message": _MESSAGES.get(found.error, "NONE"),
+        "node_id": found.node_id,
+        "host": found.host,
+        "port": found.port,
+    }
+
+
+async def _find_several(broker: Broker, request: Request, body: Any) -> dict[str, Any]:
+    """Look up each key once, however often it is named."""
+    slices = Slices(broker.clock)
+    is_known = body.key_type in {GROUP, TRANSACTION, SHARE}
+    nodes = _nodes(broker, request)
+    coordinators: dict[str, dict[str, Any]] = {}
+    for key in body.coordinator_keys:
+        await slices.turn()
+        if key in coordinators:
+            continue
+        found = _find(broker, request, nodes, body.key_type, key)
+        coordinators[key] = {
+            "key": key,
             "error_code": found.error,
-            "error_message": _MESSAGES.get(found.error, "NONE"),
+            "error_message": _MESSAGES[found.error] if not is_known else "",
             "node_id": found.node_id,
             "host": found.host,
             "port": found.port,
         }
-    is_known = body.key_type in {GROUP, TRANSACTION, SHARE}
-    coordinators: list[dict[str, Any]] = []
-    for key in body.coordinator_keys:
-        found = _find(broker, request, body.key_type, key)
-        coordinators.append(
-            {
-                "key": key,
-                "error_code": found.error,
-                "error_message": _MESSAGES[found.error] if not is_known else "",
-                "node_id": found.node_id,
-                "host": found.host,
-                "port": found.port,
-            }
-        )
-    return {"coordinators": coordinators}
+    return {"coordinators": list(coordinators.values())}
 
 
-def _find(broker: Broker, request: Request, key_type: int, key: str) -> _Found:
+def _nodes(broker: Broker, request: Request) -> dict[int, tuple[str, int]]:
+    """Return where each live broker is reached by the connection that asks."""
+    nodes = advertised(broker, request.session)
+    return {node_id: (host, port) for node_id, host, port, _ in nodes}
+
+
+def _find(
+    broker: Broker,
+    request: Request,
+    nodes: Mapping[int, tuple[str, int]],
+    key_type: int,
+    key: str,
+) -> _Found:
     if not _is_valid(request.version, key_type, key):
         return _Found(ErrorCode.INVALID_REQUEST)
     if key_type == SHARE:
@@ -92,13 +118,12 @@ def _find(broker: Broker, request: Request, key_type: int, key: str) -> _Found:
         coordinator.create_topic()
         return _Found(ErrorCode.COORDINATOR_NOT_AVAILABLE)
     partition = topic.partitions.get(coordinator.partition_for(key))
-    if partition is not None:
-        for node_id, host, port, _ in advertised(broker, request.session):
-            if node_id == partition.leader:
-                if is_group and node_id == broker.node_id:
-                    broker.groups.lookups.add(key, request.session, broker.clock.monotonic())
-                return _Found(ErrorCode.NONE, node_id, host, port)
-    return _Found(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    if partition is None or partition.leader not in nodes:
+        return _Found(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    node_id = partition.leader
+    if is_group and node_id == broker.node_id:
+        broker.groups.lookups.add(key, request.session, broker.clock.monotonic())
+    return _Found(ErrorCode.NONE, node_id, *nodes[node_id])
 
 
 def _is_valid(version: int, key_type: int, key: str) -> bool:

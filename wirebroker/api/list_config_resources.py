@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from wirebroker.request import Reply, Request
 
 
-@handles_raw(ApiKey.LIST_CONFIG_RESOURCES, needs=(DESCRIBE_CLUSTER_CONFIGS,), cost=Cost.SLICES)
+@handles_raw(ApiKey.LIST_CONFIG_RESOURCES, needs=(DESCRIBE_CLUSTER_CONFIGS,), cost=Cost.READS)
 async def list_config_resources(broker: Broker, request: Request) -> Reply:
     """Answer from the committed image."""
     key, version = request.key, request.version

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from wirebroker.request import Request
 
 
-@handles(ApiKey.LIST_GROUPS, needs=(DESCRIBE_CLUSTER, DESCRIBE_GROUP), cost=Cost.SLICES)
+@handles(ApiKey.LIST_GROUPS, needs=(DESCRIBE_CLUSTER, DESCRIBE_GROUP), cost=Cost.READS)
 async def list_groups(broker: Broker, request: Request, body: Any) -> dict[str, Any]:
     """Collect the groups of every partition; one that is being loaded is an error for all."""
     del request

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from wirebroker.request import Request
 
 
-@handles(ApiKey.LIST_TRANSACTIONS, needs=(DESCRIBE_TRANSACTIONAL_ID,), cost=Cost.SLICES)
+@handles(ApiKey.LIST_TRANSACTIONS, needs=(DESCRIBE_TRANSACTIONAL_ID,), cost=Cost.READS)
 async def handle_list_transactions(broker: Broker, request: Request, body: Any) -> dict[str, Any]:
     """List what the filters let pass."""
     del request

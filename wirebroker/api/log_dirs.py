@@ -40,7 +40,7 @@ _NO_TAGS: Final = b"\x00"
 _AFTER_TOPICS: Final = {1: 0, 2: 1, 3: 1, 4: 8 + 8 + 1, 5: 8 + 8 + 1 + 1}
 
 
-@handles_raw(ApiKey.DESCRIBE_LOG_DIRS, needs=(DESCRIBE_CLUSTER,), cost=Cost.SLICES)
+@handles_raw(ApiKey.DESCRIBE_LOG_DIRS, needs=(DESCRIBE_CLUSTER,), cost=Cost.READS)
 async def describe_log_dirs(broker: Broker, request: Request) -> Reply:
     """Describe every directory, with those of its partitions that were asked for."""
     version = request.version

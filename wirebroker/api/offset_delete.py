@@ -5,10 +5,13 @@ Source: Kafka's KafkaApis.handleOffsetDeleteRequest, GroupCoordinatorService.del
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from wirebroker.api.group_errors import error_only
+from wirebroker.api.commit_portions import commit_portions
+from wirebroker.api.group_errors import error_only, response_of
 from wirebroker.api.registry import handles
+from wirebroker.clock import Slices, next_turn
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
 from wirebroker.coordinator.groups import offsets as group_offsets
@@ -16,52 +19,67 @@ from wirebroker.handlers import Cost
 from wirebroker.needs import DELETE_GROUP, READ_TOPIC
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from wirebroker.broker import Broker
+    from wirebroker.clock import Steps
+    from wirebroker.coordinator.controller.cluster_image import ClusterImage
+    from wirebroker.coordinator.groups.shard import GroupShard
+    from wirebroker.coordinator.outcome import Moment, Outcome, Token
     from wirebroker.request import Request
 
 
 @handles(ApiKey.OFFSET_DELETE, needs=(DELETE_GROUP, READ_TOPIC), cost=Cost.LOG)
-def offset_delete(
-    broker: Broker, request: Request, body: Any
-) -> Mapping[str, Any] | Awaitable[Mapping[str, Any]]:
-    """Delete the offsets of those partitions that exist."""
+async def offset_delete(broker: Broker, request: Request, body: Any) -> Mapping[str, Any]:
+    """Delete the offsets of those partitions that exist; each is answered once."""
     del request
-    if not body.group_id:
+    group_id = body.group_id
+    if not group_id:
         return error_only(ErrorCode.INVALID_GROUP_ID)
-    image = broker.metadata.image
-    valid: list[tuple[str, list[int]]] = []
-    refused: dict[str, list[dict[str, Any]]] = {}
-    for asked in body.topics:
-        topic = image.topics.get(asked.name)
-        known: list[int] = []
-        for each in asked.partitions:
-            if topic is not None and each.partition_index in topic.partitions:
-                known.append(each.partition_index)
-            else:
-                refused.setdefault(asked.name, []).append(
-                    {
-                        "partition_index": each.partition_index,
-                        "error_code": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-                    }
-                )
-        if known:
-            valid.append((asked.name, known))
-
-    def finish(answer: dict[str, Any]) -> dict[str, Any]:
-        merged = dict(refused)
+    slices = Slices(broker.clock)
+    valid, answered = await slices.run(_sorted(broker.metadata.image, body.topics))
+    for part in commit_portions(valid) if valid else [[]]:
+        await next_turn()
+        answer = await response_of(
+            broker.groups.submit(
+                group_id,
+                partial(_delete, group_id, part),
+                on_error=error_only,
+            )
+        )
+        if answer.get("error_code"):
+            return answer
         for topic in answer["topics"]:
-            merged[topic["name"]] = [*merged.get(topic["name"], ()), *topic["partitions"]]
-        return {
-            "topics": [
-                {"name": name, "partitions": partitions} for name, partitions in merged.items()
-            ]
-        }
+            answered.setdefault(topic["name"], []).extend(topic["partitions"])
+    return {
+        "topics": [{"name": name, "partitions": found} for name, found in answered.items()],
+    }
 
-    return broker.groups.submit(
-        body.group_id,
-        lambda shard, token, _moment: group_offsets.delete(shard, body.group_id, valid, token),
-        on_error=error_only,
-        finish=finish,
-    )
+
+def _delete(
+    group_id: str, part: Sequence[tuple[Any, ...]], shard: GroupShard, token: Token, _moment: Moment
+) -> Outcome:
+    return group_offsets.delete(shard, group_id, part, token)
+
+
+def _sorted(
+    image: ClusterImage, topics: Iterable[Any]
+) -> Steps[tuple[list[tuple[str, list[int]]], dict[str, list[dict[str, Any]]]]]:
+    """Return what can be deleted, and the answer for partitions that do not exist; in steps."""
+    known: dict[str, dict[int, None]] = {}
+    refused: dict[str, dict[int, dict[str, Any]]] = {}
+    for asked in topics:
+        topic = image.topics.get(asked.name)
+        for each in asked.partitions:
+            index = each.partition_index
+            if topic is not None and index in topic.partitions:
+                known.setdefault(asked.name, {})[index] = None
+            else:
+                refused.setdefault(asked.name, {})[index] = {
+                    "partition_index": index,
+                    "error_code": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+                }
+            yield
+        yield
+    valid = [(name, list(indexes)) for name, indexes in known.items()]
+    return valid, {name: list(found.values()) for name, found in refused.items()}

@@ -15,11 +15,13 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from wirebroker.api.group_errors import response_of
 from wirebroker.api.registry import handles
+from wirebroker.clock import Slices
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
 from wirebroker.codecs.primitives import ZERO_UUID
 from wirebroker.coordinator.groups import offsets as group_offsets
 from wirebroker.coordinator.groups.offsets import DetachedOffsets
+from wirebroker.coordinator.groups.wishes import merged_groups, merged_topics
 from wirebroker.coordinator.outcome import Outcome
 from wirebroker.handlers import Cost
 from wirebroker.needs import DESCRIBE_GROUP, DESCRIBE_TOPIC
@@ -46,44 +48,73 @@ FIRST_GROUP_ERROR_VERSION = 2
 _AT_ONCE = 250
 _LOOK_UP = "look_up"
 
+# The most that an answer holds, some 150 MB while it is made; a group that begins behind them is
+# refused.
+MOST_PARTITIONS = 500_000
+
 Topics = list[dict[str, Any]]
 Result: TypeAlias = "Response | asyncio.Future[Response]"
 
 
-@handles(ApiKey.OFFSET_FETCH, needs=(DESCRIBE_GROUP, DESCRIBE_TOPIC), cost=Cost.SLICES)
+@handles(ApiKey.OFFSET_FETCH, needs=(DESCRIBE_GROUP, DESCRIBE_TOPIC), cost=Cost.READS)
 def offset_fetch(broker: Broker, request: Request, body: Any) -> Response | Awaitable[Response]:
-    """Look up the offsets of one group, or of several."""
-    if request.version < FIRST_GROUPS_VERSION:
-        respond = partial(_of_one_group, request.version, body.topics)
-        result = _fetch(
-            broker,
-            request.version,
-            body.group_id,
-            body.topics,
-            respond,
-            is_stable=body.require_stable,
-        )
-        return _resolve(result, respond) if _is_open(result) else result
-    results = [
-        _fetch(
-            broker,
-            request.version,
-            each.group_id,
-            each.topics,
-            _of_several_groups,
-            is_stable=body.require_stable,
-        )
-        for each in body.groups
-    ]
-    if any(_is_open(result) for result in results):
-        return _gather(results)
-    return {"groups": results}
+    """Look up the offsets of one group, or of several; of each group and partition once."""
+    version, is_stable = request.version, body.require_stable
+    if version >= FIRST_GROUPS_VERSION:
+        if len(body.groups) == 1 and _names_few(body.groups[0].topics):
+            (group,) = body.groups
+            result = _fetch(broker, version, group, _of_several_groups, is_stable=is_stable)
+            return _of_groups([result]) if _is_open(result) else {"groups": [result]}
+        return _fetch_groups(broker, version, body)
+    if not _names_few(body.topics):
+        return _fetch_once(broker, version, body)
+    respond = partial(_of_one_group, version, body.topics)
+    result = _fetch(broker, version, body, respond, is_stable=is_stable)
+    return _resolve(result, respond) if _is_open(result) else result
 
 
-async def _gather(results: Sequence[Result]) -> Response:
+def _names_few(topics: Sequence[Any] | None) -> bool:
+    """Tell whether so few partitions are named that it doesn't matter whether they are repeated."""
+    if topics is None:
+        return True
+    return len(topics) <= _AT_ONCE and sum(len(e.partition_indexes) for e in topics) <= _AT_ONCE
+
+
+async def _fetch_once(broker: Broker, version: int, body: Any) -> Response:
+    """Look up many partitions of one group."""
+    body.topics = await Slices(broker.clock).run(merged_topics(body.topics))
+    respond = partial(_of_one_group, version, body.topics)
+    result = _fetch(broker, version, body, respond, is_stable=body.require_stable)
+    return await _resolve(result, respond)
+
+
+async def _fetch_groups(broker: Broker, version: int, body: Any) -> Response:
+    """Look up many groups, or many partitions, up to so many that an answer may hold."""
+    slices = Slices(broker.clock)
+    groups: list[Response] = []
+    room = MOST_PARTITIONS
+    for each in await slices.run(merged_groups(body.groups)):
+        if room <= 0:
+            groups.append(_refused(each.group_id, ErrorCode.INVALID_REQUEST))
+        else:
+            result = _fetch(
+                broker, version, each, _of_several_groups, is_stable=body.require_stable
+            )
+            group = await _resolve(result, _of_several_groups)
+            groups.append(group)
+            room -= sum(len(topic["partitions"]) for topic in group["topics"])
+        await slices.turn()
+    return LargeResponse(groups=groups)
+
+
+async def _of_groups(results: Sequence[Result]) -> Response:
     groups = [await _resolve(result, _of_several_groups) for result in results]
     is_large = any(isinstance(group, LargeResponse) for group in groups)
     return LargeResponse(groups=groups) if is_large else {"groups": groups}
+
+
+def _refused(group_id: str, error: ErrorCode) -> dict[str, Any]:
+    return {"group_id": group_id, "topics": [], "error_code": error}
 
 
 def _is_open(result: Result) -> bool:
@@ -103,13 +134,21 @@ async def _resolve(result: Result, respond: Callable[[dict[str, Any]], Response]
 def _fetch(
     broker: Broker,
     version: int,
-    group_id: str,
-    topics: Sequence[Any] | None,
+    wish: Any,
     respond: Callable[[dict[str, Any]], Response],
     *,
     is_stable: bool,
 ) -> Result:
-    """Return what `respond` makes of a group of the response; see _LOOK_UP."""
+    """Return what `respond` makes of a group of the response; see _LOOK_UP.
+
+    Args:
+        broker: Where to look.
+        version: Of the request.
+        wish: What names a group, and its topics: an element of the request, or the whole of it.
+        respond: Makes the answer of a group.
+        is_stable: Give no offset that an open transaction may change.
+    """
+    group_id, topics = wish.group_id, wish.topics
     image = broker.metadata.image
     find = partial(group_offsets.fetch, is_stable=is_stable)
     by_id = version >= FIRST_TOPIC_ID_VERSION
@@ -140,7 +179,7 @@ def _fetch(
     return broker.groups.submit(
         group_id,
         operation,
-        on_error=lambda error: respond({"group_id": group_id, "topics": [], "error_code": error}),
+        on_error=lambda error: respond(_refused(group_id, error)),
         finish=finish,
     )
 

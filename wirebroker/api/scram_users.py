@@ -32,7 +32,7 @@ async def alter_scram_users(broker: Broker, request: Request, body: Any) -> Any:
     return await forward(broker, request, body)
 
 
-@handles(ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, needs=(DESCRIBE_CLUSTER,), cost=Cost.SLICES)
+@handles(ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, needs=(DESCRIBE_CLUSTER,), cost=Cost.READS)
 async def describe_scram_users(broker: Broker, request: Request, body: Any) -> dict[str, Any]:
     """Describe some users, or all."""
     del request

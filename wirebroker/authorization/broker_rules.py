@@ -9,6 +9,7 @@ Source: Kafka's KafkaApis, ConfigHelper; the error answers of its request classe
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from wirebroker.authorization import group_rules, transaction_rules
@@ -26,6 +27,7 @@ from wirebroker.authorization.ruling import (
     adding,
     failed_topics,
     indexes_of,
+    kept,
     named,
     of_cluster,
     split,
@@ -132,7 +134,6 @@ def find_coordinator(asked: AskedRequest) -> Steps[Ruling]:
     """Tell where groups and transactional ids are kept that may be described."""
     asking, body = asked.asking, asked.body
     several = asked.version >= _FIRST_FINDING_SEVERAL
-    keys = list(body.coordinator_keys) if several else [body.key]
     need, error = {
         _GROUP: (DESCRIBE_GROUP, GROUP_DENIED),
         _TRANSACTION: (DESCRIBE_TRANSACTIONAL_ID, TRANSACTIONAL_ID_DENIED),
@@ -141,27 +142,30 @@ def find_coordinator(asked: AskedRequest) -> Steps[Ruling]:
     if need is CLUSTER_ACTION:
         if body.key_type != _SHARE or asking.may(need):
             return SERVED
-        allowed = dict.fromkeys(keys, False)
+        is_allowed = None
     else:
-        allowed = {}
-        for count, key in enumerate(keys, 1):
-            allowed[key] = asking.may(need, key)
-            if count % STEP == 0:
-                yield
+        is_allowed = partial(asking.may, need)
+    # Each is answered once, however often it is named.
+    allowed: dict[str, bool] = {}
+    for count, key in enumerate(body.coordinator_keys if several else [body.key], 1):
+        if key not in allowed:
+            allowed[key] = is_allowed is not None and is_allowed(key)
+        if count % STEP == 0:
+            yield
     if all(allowed.values()):
         return SERVED
     if not several:
         return Ruling({**nowhere, "error_message": MESSAGES[error]})
-    body.coordinator_keys = [key for key in keys if allowed[key]]
+    body.coordinator_keys = yield from kept(allowed, allowed.__getitem__)
     # Kafka refuses a request about share groups as a whole, and that has a sentence.
     message = MESSAGES[error] if need is CLUSTER_ACTION else ""
 
     def merge(answer: Mapping[str, Any]) -> Steps[Mapping[str, Any]]:
         found = iter(answer["coordinators"])
         coordinators: list[Mapping[str, Any]] = []
-        for count, key in enumerate(keys, 1):
+        for count, (key, is_found) in enumerate(allowed.items(), 1):
             denied = {"key": key, "error_message": message, **nowhere}
-            coordinators.append(next(found) if allowed[key] else denied)
+            coordinators.append(next(found) if is_found else denied)
             if count % STEP == 0:
                 yield
         return with_field(answer, "coordinators", coordinators)

@@ -27,6 +27,7 @@ from wirebroker.authorization.ruling import (
     with_field,
 )
 from wirebroker.codecs.acls import Resource
+from wirebroker.coordinator.groups.wishes import merged_groups, merged_topics
 from wirebroker.needs import (
     DELETE_GROUP,
     DESCRIBE_CLUSTER,
@@ -177,7 +178,8 @@ def offset_fetch(asked: AskedRequest) -> Steps[Ruling]:
     if not asked.asking.may(DESCRIBE_GROUP, body.group_id):
         if asked.version >= _FIRST_GROUP_ERROR:
             return refused(GROUP_DENIED)
-        failures = yield from _of_fetch(body.topics or (), GROUP_DENIED)
+        topics = yield from merged_topics(body.topics or ())
+        failures = yield from _of_fetch(topics, GROUP_DENIED)
         return Ruling({"topics": (yield from told(failures, _without_id))})
     finish = yield from _described(asked, body)
 
@@ -194,7 +196,7 @@ def _without_id(topic: Mapping[str, Any]) -> Fields:
 
 def _fetch_of_groups(asked: AskedRequest) -> Steps[Ruling]:
     asking, body = asked.asking, asked.body
-    wanted = list(body.groups)
+    wanted = yield from merged_groups(body.groups)
     allowed: list[bool] = []
     finishes: list[_Finish] = []
     for group in wanted:

@@ -155,6 +155,16 @@ def kept(
     return found
 
 
+def once(names: Iterable[str]) -> Steps[list[str]]:
+    """Return names that may be repeated, each once; in steps."""
+    found: dict[str, None] = {}
+    for count, each in enumerate(names, 1):
+        found[each] = None
+        if count % STEP == 0:
+            yield
+    return list(found)
+
+
 def told(
     elements: Iterable[_Element], telling: Callable[[_Element], Fields]
 ) -> Steps[list[Fields]]:

@@ -23,6 +23,7 @@ from wirebroker.authorization.ruling import (
     keeping,
     kept,
     named,
+    once,
     refused,
     split,
     with_field,
@@ -159,7 +160,7 @@ def write_txn_markers(asked: AskedRequest) -> Steps[Ruling]:
 def describe_transactions(asked: AskedRequest) -> Steps[Ruling]:
     """Describe transactional ids that may be, with the topics that may."""
     asking, body = asked.asking, asked.body
-    ids = list(body.transactional_ids)
+    ids = yield from once(body.transactional_ids)
     body.transactional_ids, others = yield from split(asking, DESCRIBE_TRANSACTIONAL_ID, ids, str)
     hidden = set(others)
 

@@ -289,7 +289,10 @@ class Connection:
         if len(frame) > SMALL_FRAME_BYTES:
             self._pending_bytes = len(frame)
         # A task only for a coroutine: a handler that waits for one thing returns a future.
-        asyncio.ensure_future(pending.awaitable, loop=self._loop).add_done_callback(self._on_answer)
+        answer = asyncio.ensure_future(pending.awaitable, loop=self._loop)
+        answer.add_done_callback(self._on_answer)
+        if pending.ends_with_peer:
+            session.when_ended(answer.cancel)
 
     def _on_answer(self, future: asyncio.Future[object]) -> None:
         pending, self._pending = self._pending, None

@@ -23,6 +23,7 @@ from wirebroker.codecs.api_keys import FIRST_PRODUCE_VERSION, SPOKEN_VERSIONS, A
 from wirebroker.codecs.errors import ErrorCode, MalformedFrameError
 from wirebroker.codecs.frames import parse_request_header, response_header
 from wirebroker.gate import Gate
+from wirebroker.handlers import Cost
 from wirebroker.net.protocol import frame_answer
 from wirebroker.owed_answer import OwedAnswer
 from wirebroker.request import CloseConnectionError, LargeResponse, Request
@@ -111,6 +112,11 @@ class Pending:
         self.awaitable = awaitable
         self._is_whole = is_whole
         self._charge: Charge | None = None
+
+    @property
+    def ends_with_peer(self) -> bool:
+        """Tell whether nothing is lost but the answer if it is given up."""
+        return self._entry.handler.cost is Cost.READS
 
     def charge(self, charge: Charge) -> None:
         """Have it settled with the answer what the request is charged for."""

@@ -189,6 +189,8 @@ async def find_coordinator(broker: Any, version: int, *keys: str, **fields: Any)
     request = Request(key, version, 7, "client", frame, 0, CONNECTION)
     [handler] = [each for each in REGISTRY.handlers() if each.key is key]
     reply = handler.function(broker, request, decode_request(key, version, frame, 0))
+    if hasattr(reply, "__await__"):
+        reply = await reply
     return decode_response(key, version, encode_response(key, version, reply))
 
 

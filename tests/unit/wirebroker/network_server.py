@@ -8,7 +8,7 @@ import struct
 
 from wirebroker.clock import Clock, SystemClock, pause
 from wirebroker.codecs.api_keys import ApiKey
-from wirebroker.handlers import Registry
+from wirebroker.handlers import Cost, Registry
 from wirebroker.net.connection_table import ConnectionTable
 from wirebroker.net.dispatch import Dispatcher
 from wirebroker.net.listener import Listener, bind
@@ -17,7 +17,7 @@ from wirebroker.request import CloseConnectionError
 
 
 def frame(key: int, body: bytes = b"", correlation_id: int = 0) -> bytes:
-    version = {0: 3, 1: 4, 3: 1, 12: 0}[key]
+    version = {0: 3, 1: 4, 3: 1, 12: 0, 15: 0}[key]
     head = struct.pack(">hhih", key, version, correlation_id, -1)
     return struct.pack(">i", len(head) + len(body)) + head + body
 
@@ -73,6 +73,7 @@ class Server:
         self.registry.handles_raw(ApiKey.METADATA)(self._echo)
         self.registry.handles_raw(ApiKey.HEARTBEAT)(self._wait)
         self.registry.handles_raw(ApiKey.FETCH)(self.fetch)
+        self.registry.handles_raw(ApiKey.DESCRIBE_GROUPS, cost=Cost.READS)(self._wait)
         self.registry.handles_raw(ApiKey.PRODUCE)(self._produce)
         self.pieces: list = []
         self.table = ConnectionTable(

@@ -395,6 +395,19 @@ async def test_a_half_closed_peer_gets_the_answer_to_what_does_not_only_wait():
         assert peer.recv(100)[-4:] == b"done"
 
 
+@pytest.mark.parametrize("end", [ended_by_closing, ended_by_reset, ended_by_half])
+async def test_what_only_reads_is_given_up_with_its_peer(end, caplog):
+    caplog.set_level(logging.INFO)
+    async with serve() as server:
+        peer = server.peer()
+        peer.sendall(frame(15, b"reads", 1))
+        await server.until(lambda: server.waiting)
+        end(peer)
+        await server.until(lambda: len(server.table) == 0)
+        assert server.waiting[0].cancelled()
+    assert lines(caplog) == []
+
+
 async def test_more_requests_behind_one_that_waits_do_not_end_it():
     async with serve() as server:
         cancel_when_ended(server)

@@ -54,8 +54,17 @@ def test_each_version_is_answered_with_what_it_can_say(version):
 
 
 def test_without_keys_everything_is_described():
-    [nothing, empty] = describe((TOPIC, "a", None), (TOPIC, "a", []))
+    [nothing] = describe((TOPIC, "a", None))
+    [empty] = describe((TOPIC, "a", []))
     assert len(nothing.configs) == len(empty.configs) > 30
+
+
+def test_a_resource_that_is_named_repeatedly_is_described_once():
+    one, other = (TOPIC, "a", ["retention.ms"]), (TOPIC, "a", ["segment.bytes", "retention.ms"])
+    [both] = describe(one, other)
+    assert [each.name for each in both.configs] == ["retention.ms", "segment.bytes"]
+    [whole] = describe(one, (TOPIC, "a", None), other)
+    assert len(whole.configs) > 30
 
 
 def test_documentation_and_synonyms_come_only_if_they_are_asked_for():

@@ -1,0 +1,56 @@
+"""What an OffsetFetch request asks for, each group, topic and partition once.
+
+A request may name a group as often as it likes; each time costs as much as the group has committed.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Sequence
+
+# So many partition indexes of a topic are taken at once, in a fraction of a millisecond.
+_STEP: Final = 10_000
+
+
+def merged_groups(groups: Sequence[Any]) -> Generator[None, None, list[Any]]:
+    """Return the groups of a request, each once with all topics that are named of it; in steps.
+
+    Args:
+        groups: Of the decoded request; those that are returned are changed. Topics of None stand
+            for all.
+    """
+    merged: dict[str, Any] = {}
+    for each in groups:
+        first = merged.setdefault(each.group_id, each)
+        if first is not each and first.topics is not None:
+            if each.topics is None:
+                first.topics = None
+            else:
+                first.topics.extend(each.topics)
+        yield
+    for each in merged.values():
+        if each.topics is not None:
+            each.topics = yield from merged_topics(each.topics)
+    return list(merged.values())
+
+
+def merged_topics(topics: Sequence[Any]) -> Generator[None, None, list[Any]]:
+    """Return topics, each once with each partition that is named of it once; in steps."""
+    merged: dict[tuple[str, bytes], tuple[Any, dict[int, None]]] = {}
+    for each in topics:
+        _, indexes = merged.setdefault(_key_of(each), (each, {}))
+        for begin in range(0, len(each.partition_indexes), _STEP):
+            indexes.update(dict.fromkeys(each.partition_indexes[begin : begin + _STEP]))
+            yield
+        yield
+    for topic, indexes in merged.values():
+        topic.partition_indexes = list(indexes)
+        yield
+    return [topic for topic, _ in merged.values()]
+
+
+def _key_of(topic: Any) -> tuple[str, bytes]:
+    """Return the name and the id of a topic; before OffsetFetch v8 there is no id."""
+    return topic.name, getattr(topic, "topic_id", b"")

@@ -1,0 +1,219 @@
+"""What arrays of a request cost: names that are repeated, very many and very long ones.
+
+Every array of every request that is served, found in the protocol's schemas.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pytest
+
+from tests.property.message_values import versions_of
+from tests.support.raw_client import BlockingClient, answer_of, request_frame
+from tests.support.sample_requests import (
+    GROUP,
+    TOPIC,
+    TRANSACTIONAL_ID,
+    SampleRequests,
+    arrays_in,
+    at,
+    with_elements,
+)
+from tests.support.servers import ThreadedServer, broker_of, config_of, memory_directory, until
+from tests.support.transactional_producer import TransactionalProducer
+from tests.support.turn_work import TurnWork
+from wirebroker.api.modules import API_MODULES
+from wirebroker.api.registry import REGISTRY
+from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.codecs.errors import KafkaError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from wirebroker.broker import Broker
+
+PARTITIONS = 200
+REPEATED = 500
+MANY = 19_000
+LONG = 32_000
+
+# A slice of 5 ms (clock.Slices) is a sixth of it. What does not give way calls at most ten
+# functions for each element.
+MOST_CALLS = 10 * MANY
+MOST_LINES = 20_000
+
+# What they change others need; they come last.
+_LAST = (ApiKey.DELETE_RECORDS, ApiKey.OFFSET_DELETE, ApiKey.DELETE_GROUPS, ApiKey.DELETE_TOPICS)
+
+
+class Place(NamedTuple):
+    """An array of a request."""
+
+    key: ApiKey
+    version: int
+    path: tuple[str | int, ...]
+
+    def __str__(self) -> str:
+        names = ".".join(each for each in self.path if isinstance(each, str))
+        return f"{self.key.name} v{self.version} {names}"
+
+
+def places() -> list[Place]:
+    """Return all arrays, each in the last version that has it."""
+    found: dict[tuple[ApiKey, tuple[str | int, ...]], Place] = {}
+    for name in API_MODULES:
+        importlib.import_module(f"wirebroker.api.{name}")
+    served = sorted(REGISTRY.registered_keys(), key=lambda key: key in _LAST)
+    for key in served:
+        for version in versions_of(key):
+            for path in arrays_in(SampleRequests(bytes(16)).body(key, version)):
+                found[key, path] = Place(key, version, path)
+    return list(found.values())
+
+
+class Asker:
+    """A client of a broker that has a topic, a group's offsets and a transaction."""
+
+    def __init__(self, server: ThreadedServer) -> None:
+        self.server = server
+        self.client = BlockingClient(server.address)
+        self.work = TurnWork(server.watch)
+        self._fill()
+
+    def _fill(self) -> None:
+        self._ask(ApiKey.CREATE_TOPICS, 7, self._new_topics())
+        broker = broker_of(self.server.server)
+        topic = broker.metadata.image.topics[TOPIC]
+        self.samples = SampleRequests(topic.topic_id)
+        indexes = range(PARTITIONS)
+        committed = [
+            {"partition_index": index, "committed_offset": 7, "committed_metadata": ""}
+            for index in indexes
+        ]
+        offsets = [{"name": TOPIC, "partitions": committed}]
+        self.server.call(until(lambda: any(True for _ in broker.groups.shards())))
+        self._ask(ApiKey.OFFSET_COMMIT, 8, {"group_id": GROUP, "topics": offsets})
+        self.server.call(until(lambda: serves_transactions(broker)))
+        producer = TransactionalProducer(TRANSACTIONAL_ID)
+        producer.become(self._ask(*producer.init()))
+        self._ask(*producer.add_partitions(TOPIC, indexes))
+
+    def _new_topics(self) -> dict[str, Any]:
+        internal = {"__consumer_offsets": 1, "__transaction_state": 1}
+        topics = [
+            {"name": name, "num_partitions": count, "replication_factor": 1}
+            for name, count in {TOPIC: PARTITIONS, **internal}.items()
+        ]
+        return {"topics": topics, "timeout_ms": 10_000}
+
+    def _ask(self, key: ApiKey, version: int, body: dict[str, Any]) -> Any:
+        return answer_of(key, version, self.client.exchange(request_frame(key, version, body)))
+
+    def answer(self, place: Place, body: dict[str, Any]) -> bytes:
+        """Ask, and count the work of the broker's turns."""
+        frame = request_frame(place.key, place.version, body)
+        self.server.call(self.work.begin())
+        try:
+            answer = self._exchange(frame)
+        finally:
+            self.server.call(self.work.end())
+        return answer
+
+    def _exchange(self, frame: bytes) -> bytes:
+        """Ask on a connection of our own, which is the broker's to close."""
+        client = BlockingClient(self.server.address)
+        try:
+            return client.exchange(frame)
+        finally:
+            client.close()
+
+    def lines_of(self, place: Place, body: dict[str, Any]) -> int:
+        """Ask, and return how many lines the broker runs in its longest turn."""
+        frame = request_frame(place.key, place.version, body)
+        self.server.call(self.work.begin_lines())
+        self._exchange(frame)
+        self.server.call(self.work.end())
+        return self.work.largest
+
+
+def serves_transactions(broker: Broker) -> bool:
+    try:
+        return bool(broker.transactions.shards())
+    except KafkaError:
+        return False
+
+
+@pytest.fixture(scope="module")
+def asker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Asker]:
+    settings = {"group.initial.rebalance.delay.ms": "0"}
+    with (
+        memory_directory(tmp_path_factory.mktemp("data")) as directory,
+        ThreadedServer(config_of(directory, settings=settings)) as server,
+    ):
+        asker = Asker(server)
+        yield asker
+        asker.client.close()
+
+
+PLACES = places()
+
+
+@pytest.mark.parametrize("place", PLACES, ids=str)
+def test_a_name_that_is_repeated_is_answered_once(asker: Asker, place: Place) -> None:
+    """Or shortly: an answer does not hold a thing as often as the request names it."""
+    for names_all in (False, True):
+        body = asker.samples.body(place.key, place.version, names_all=names_all)
+        element = next(iter(at_or_none(body, place.path) or ()), None)
+        if element is None:
+            continue
+        once = asker.answer(place, body)
+        work_once = asker.work.total
+        often = asker.answer(place, with_elements(body, place.path, [element] * REPEATED))
+        assert len(often) <= len(once) + 120 * REPEATED
+        assert asker.work.total < work_once + 400 * REPEATED
+
+
+@pytest.mark.parametrize("place", PLACES, ids=str)
+def test_many_names_are_served_in_slices(asker: Asker, place: Place) -> None:
+    body = asker.samples.body(place.key, place.version)
+    element = at(body, place.path)[0]
+    # Produce may name 20,000 partitions, and topics without any count as well.
+    count = MANY // 2 if place.key is ApiKey.PRODUCE else MANY
+    elements = [renamed(element, number) for number in range(count)]
+    asker.answer(place, with_elements(body, place.path, elements))
+    assert asker.work.largest <= MOST_CALLS
+
+
+@pytest.mark.parametrize("place", PLACES, ids=str)
+def test_long_names_are_served_in_slices(asker: Asker, place: Place) -> None:
+    body = asker.samples.body(place.key, place.version)
+    element = at(body, place.path)[0]
+    elements = [renamed(element, number, length=LONG) for number in range(10)]
+    assert asker.lines_of(place, with_elements(body, place.path, elements)) < MOST_LINES
+
+
+def at_or_none(body: dict[str, Any], path: tuple[str | int, ...]) -> Any:
+    try:
+        return at(body, path)
+    except TypeError:  # there is null
+        return None
+
+
+def renamed(element: Any, number: int, *, length: int = 0) -> Any:
+    """Return an element of an array that is about something else."""
+    if isinstance(element, bool) or element is None:
+        return element
+    if isinstance(element, str):
+        return f"{element}-{number}".rjust(length, "n")
+    if isinstance(element, int):
+        return number % 128
+    if isinstance(element, bytes):
+        return number.to_bytes(16) if len(element) == 16 else element
+    changed = dict(element)
+    for name, value in element.items():
+        if isinstance(value, str | bytes) or name in {"partition_index", "partition"}:
+            changed[name] = renamed(value, number, length=length)
+            break
+    return changed
