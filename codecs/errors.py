@@ -7,6 +7,7 @@ where an error code is spelled as a number.
 from __future__ import annotations
 
 from enum import IntEnum
+from typing import Final
 
 
 class ErrorCode(IntEnum):
@@ -149,15 +150,29 @@ class ErrorCode(IntEnum):
     SHARE_SESSION_LIMIT_REACHED = 133
 
 
+# Four bytes each at most.
+_MOST_CHARACTERS: Final = 8_000
+
+
+def shortened(message: str) -> str:
+    """Return a sentence that an answer has room for: strings of the protocol end at 32,767 bytes."""
+    if len(message) <= _MOST_CHARACTERS:
+        return message
+    return message[:_MOST_CHARACTERS] + "…"
+
+
 class KafkaError(Exception):
     """A fault that the peer is told about: an error code and, where the API has room, a sentence.
 
     Raised for what the peer did or asked; our own mistakes are AssertionError, the disk's OSError.
+    A sentence that quotes a very long name is cut (`shortened`).
     """
 
     __slots__ = ("code", "message")
 
     def __init__(self, code: ErrorCode, message: str | None = None) -> None:
+        if message is not None:
+            message = shortened(message)
         super().__init__(code, message)
         self.code = code
         self.message = message

@@ -27,7 +27,7 @@ Source: Kafka's QuorumController and ControllerApis.
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.delegation_token import principal_text
@@ -393,6 +393,9 @@ def _failure(error: KafkaError) -> Body:
     return {"error_code": int(error.code), "error_message": error.message}
 
 
+# ElectLeaders v0 has errors of partitions alone.
+_FIRST_ELECTION_ERROR: Final = 1
+
 _REFUSALS: dict[ApiKey, Callable[[Any, KafkaError], Body]] = {
     ApiKey.CREATE_TOPICS: _refused_topics,
     ApiKey.DELETE_TOPICS: refused_deletions,
@@ -417,4 +420,7 @@ _REFUSALS: dict[ApiKey, Callable[[Any, KafkaError], Body]] = {
 
 def refusal(request: ControllerRequest, error: KafkaError) -> Body:
     """Return the answer to a request that is refused as a whole."""
-    return _REFUSALS.get(request.key, _refused)(request.body, error)
+    answer = _REFUSALS.get(request.key, _refused)(request.body, error)
+    if request.key is ApiKey.ELECT_LEADERS and request.version < _FIRST_ELECTION_ERROR:
+        del answer["error_code"]  # each partition has it
+    return answer

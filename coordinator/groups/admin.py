@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from wirebroker.codecs.coordinator_records import group_tombstone
-from wirebroker.codecs.errors import ErrorCode, KafkaError
+from wirebroker.codecs.errors import ErrorCode, KafkaError, shortened
 from wirebroker.coordinator.groups.classic_group import GroupState
 from wirebroker.coordinator.outcome import Outcome, Token
 
@@ -51,7 +51,7 @@ def describe(shard: GroupShard, group_id: str, *, version: int) -> dict[str, Any
             answer["error_code"] = ErrorCode.GROUP_ID_NOT_FOUND
             is_other = group_id in shard.groups
             what = "is not a classic group" if is_other else "not found"
-            answer["error_message"] = f"Group {group_id} {what}."
+            answer["error_message"] = shortened(f"Group {group_id} {what}.")
         return answer
     protocol = group.protocol if group.is_in(GroupState.STABLE) else None
     return {

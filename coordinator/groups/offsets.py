@@ -170,7 +170,7 @@ def commit(shard: GroupShard, request: Commit, token: Token, moment: Moment) -> 
     outcome = Outcome()
     answers: list[dict[str, Any]] = []
     retention_ms: int = body.retention_time_ms
-    expire_ms = NO_EXPIRY if retention_ms == NO_RETENTION else moment.wall_ms + retention_ms
+    expire_ms = NO_EXPIRY if retention_ms == NO_RETENTION else _int64(moment.wall_ms + retention_ms)
     for name, topic_id, partitions in request.topics:
         answered = add_commits(
             outcome,
@@ -275,6 +275,11 @@ def fetch_all(shard: HasOffsets, group_id: str, *, is_stable: bool = False) -> l
         {"name": topic, "topic_id": ZERO_UUID, "partitions": partitions}
         for topic, partitions in by_topic.items()
     ]
+
+
+def _int64(value: int) -> int:
+    """Return a sum as Java's long has it: beyond the largest comes the smallest."""
+    return (value + 2**63) % 2**64 - 2**63
 
 
 def _is_of_another(committed_for: bytes, asked_for: bytes) -> bool:

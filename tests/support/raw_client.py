@@ -143,6 +143,10 @@ class BlockingClient:
         """Return the next frame that comes, without its length."""
         return bytes(self._read(int.from_bytes(self._read(4))))
 
+    def peek(self) -> bytes:
+        """Return the first byte that comes, none if the connection is closed."""
+        return self._socket.recv(1, socket.MSG_PEEK)
+
     def close(self) -> None:
         """Close the connection."""
         self._socket.close()

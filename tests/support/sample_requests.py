@@ -54,6 +54,8 @@ _BY_NAME: dict[str, Any] = {
     "timestamp": -1,
     "current_leader_epoch": -1,
     "member_id": "",
+    "generation_id": -1,
+    "generation_id_or_member_epoch": -1,
     "session_timeout_ms": 10_000,
     "rebalance_timeout_ms": 10_000,
     "session_epoch": -1,

@@ -13,7 +13,7 @@ from wirebroker.api.forwarding import forward
 from wirebroker.api.registry import forwarded, handles
 from wirebroker.clock import Slices
 from wirebroker.codecs.api_keys import ApiKey
-from wirebroker.codecs.errors import ErrorCode
+from wirebroker.codecs.errors import ErrorCode, shortened
 from wirebroker.handlers import Cost
 from wirebroker.needs import ALTER_CLUSTER, DESCRIBE_CLUSTER
 
@@ -74,7 +74,12 @@ def _wanted(
 
 
 def _failed(name: str, code: ErrorCode, message: str) -> dict[str, Any]:
-    return {"user": name, "error_code": code, "error_message": message, "credential_infos": []}
+    return {
+        "user": name,
+        "error_code": code,
+        "error_message": shortened(message),
+        "credential_infos": [],
+    }
 
 
 def _described(name: str, credentials: Mapping[int, ScramKeys]) -> dict[str, Any]:

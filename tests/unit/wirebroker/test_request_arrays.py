@@ -5,34 +5,26 @@ Every array of every request that is served, found in the protocol's schemas.
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
 from tests.property.message_values import versions_of
-from tests.support.raw_client import BlockingClient, answer_of, request_frame
+from tests.support.furnished_broker import FurnishedBroker, furnished_broker
+from tests.support.raw_client import request_frame
 from tests.support.sample_requests import (
-    GROUP,
-    TOPIC,
-    TRANSACTIONAL_ID,
     SampleRequests,
     arrays_in,
     at,
     with_elements,
 )
-from tests.support.servers import ThreadedServer, broker_of, config_of, memory_directory, until
-from tests.support.transactional_producer import TransactionalProducer
+from tests.support.served_keys import served_keys
 from tests.support.turn_work import TurnWork
-from wirebroker.api.modules import API_MODULES
-from wirebroker.api.registry import REGISTRY
 from wirebroker.codecs.api_keys import ApiKey
-from wirebroker.codecs.errors import KafkaError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from wirebroker.broker import Broker
 
 PARTITIONS = 200
 REPEATED = 500
@@ -63,10 +55,7 @@ class Place(NamedTuple):
 def places() -> list[Place]:
     """Return all arrays, each in the last version that has it."""
     found: dict[tuple[ApiKey, tuple[str | int, ...]], Place] = {}
-    for name in API_MODULES:
-        importlib.import_module(f"wirebroker.api.{name}")
-    served = sorted(REGISTRY.registered_keys(), key=lambda key: key in _LAST)
-    for key in served:
+    for key in sorted(served_keys(), key=lambda key: key in _LAST):
         for version in versions_of(key):
             for path in arrays_in(SampleRequests(bytes(16)).body(key, version)):
                 found[key, path] = Place(key, version, path)
@@ -74,42 +63,13 @@ def places() -> list[Place]:
 
 
 class Asker:
-    """A client of a broker that has a topic, a group's offsets and a transaction."""
+    """A client of a broker whose turns' work is counted."""
 
-    def __init__(self, server: ThreadedServer) -> None:
-        self.server = server
-        self.client = BlockingClient(server.address)
-        self.work = TurnWork(server.watch)
-        self._fill()
-
-    def _fill(self) -> None:
-        self._ask(ApiKey.CREATE_TOPICS, 7, self._new_topics())
-        broker = broker_of(self.server.server)
-        topic = broker.metadata.image.topics[TOPIC]
-        self.samples = SampleRequests(topic.topic_id)
-        indexes = range(PARTITIONS)
-        committed = [
-            {"partition_index": index, "committed_offset": 7, "committed_metadata": ""}
-            for index in indexes
-        ]
-        offsets = [{"name": TOPIC, "partitions": committed}]
-        self.server.call(until(lambda: any(True for _ in broker.groups.shards())))
-        self._ask(ApiKey.OFFSET_COMMIT, 8, {"group_id": GROUP, "topics": offsets})
-        self.server.call(until(lambda: serves_transactions(broker)))
-        producer = TransactionalProducer(TRANSACTIONAL_ID)
-        producer.become(self._ask(*producer.init()))
-        self._ask(*producer.add_partitions(TOPIC, indexes))
-
-    def _new_topics(self) -> dict[str, Any]:
-        internal = {"__consumer_offsets": 1, "__transaction_state": 1}
-        topics = [
-            {"name": name, "num_partitions": count, "replication_factor": 1}
-            for name, count in {TOPIC: PARTITIONS, **internal}.items()
-        ]
-        return {"topics": topics, "timeout_ms": 10_000}
-
-    def _ask(self, key: ApiKey, version: int, body: dict[str, Any]) -> Any:
-        return answer_of(key, version, self.client.exchange(request_frame(key, version, body)))
+    def __init__(self, broker: FurnishedBroker) -> None:
+        self.server = broker.server
+        self.samples = broker.samples
+        self.work = TurnWork(broker.server.watch)
+        self._broker = broker
 
     def answer(self, place: Place, body: dict[str, Any]) -> bytes:
         """Ask, and count the work of the broker's turns."""
@@ -123,11 +83,8 @@ class Asker:
 
     def _exchange(self, frame: bytes) -> bytes:
         """Ask on a connection of our own, which is the broker's to close."""
-        client = BlockingClient(self.server.address)
-        try:
+        with self._broker.client() as client:
             return client.exchange(frame)
-        finally:
-            client.close()
 
     def lines_of(self, place: Place, body: dict[str, Any]) -> int:
         """Ask, and return how many lines the broker runs in its longest turn."""
@@ -138,23 +95,10 @@ class Asker:
         return self.work.largest
 
 
-def serves_transactions(broker: Broker) -> bool:
-    try:
-        return bool(broker.transactions.shards())
-    except KafkaError:
-        return False
-
-
 @pytest.fixture(scope="module")
 def asker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Asker]:
-    settings = {"group.initial.rebalance.delay.ms": "0"}
-    with (
-        memory_directory(tmp_path_factory.mktemp("data")) as directory,
-        ThreadedServer(config_of(directory, settings=settings)) as server,
-    ):
-        asker = Asker(server)
-        yield asker
-        asker.client.close()
+    with furnished_broker(tmp_path_factory.mktemp("data"), partitions=PARTITIONS) as broker:
+        yield Asker(broker)
 
 
 PLACES = places()
