@@ -155,7 +155,7 @@ _MOST_CHARACTERS: Final = 8_000
 
 
 def shortened(message: str) -> str:
-    """Return a sentence that an answer has room for: strings of the protocol end at 32,767 bytes."""
+    """Return a sentence that a string of the protocol, of 32,767 bytes at most, has room for."""
     if len(message) <= _MOST_CHARACTERS:
         return message
     return message[:_MOST_CHARACTERS] + "…"
