@@ -29,9 +29,14 @@ _KEYWORDS: Final = {
 _SEQUENCE: Final = 0x30
 _SET: Final = 0x31
 _OID: Final = 0x06
+_BOOLEAN: Final = 0x01
+_BIT_STRING: Final = 0x03
 _VERSION: Final = 0xA0
 _EXTENSIONS: Final = 0xA3
 _ALTERNATIVE_NAMES: Final = "2.5.29.17"
+_KEY_USAGE: Final = "2.5.29.15"
+# The first bit, behind the number of those that are unused.
+_DIGITAL_SIGNATURE: Final = 0x80
 _SPECIAL: Final = frozenset(',=+<>#;"\\')
 # UTF8String, PrintableString, T61String, IA5String, GeneralString, BMPString. Java reads the bytes
 # of all of them as UTF-8 here, and so do we: rules for names are written by what it shows.
@@ -117,22 +122,49 @@ def alternative_names_of(certificate: bytes) -> frozenset[bytes]:
     Raises:
         MalformedFrameError: It is none.
     """
+    _, value = _extensions_of(certificate).get(_ALTERNATIVE_NAMES, (False, None))
+    if value is None:
+        return frozenset()
+    found: set[bytes] = set()
+    names = _Der(_Der(value).take(_SEQUENCE))
+    while names:
+        found.add(names.take_whole()[2])
+    return frozenset(found)
+
+
+def fault_of_client(certificate: bytes) -> str | None:
+    """Return why Java takes a client's certificate (DER) for none, where OpenSSL does not.
+
+    Source: sun.security.validator.EndEntityChecker, X509CertInfo; RFC 5280, 4.1.2.6 and 4.2.1.3.
+
+    Raises:
+        MalformedFrameError: It is none.
+    """
+    extensions = _extensions_of(certificate)
+    if _KEY_USAGE in extensions:
+        bits = _Der(extensions[_KEY_USAGE][1]).take(_BIT_STRING)
+        if not (len(bits) > 1 and bits[1] & _DIGITAL_SIGNATURE):
+            return "its key may not be used for digital signatures"
+    if not subject_of(certificate):
+        is_critical, _ = extensions.get(_ALTERNATIVE_NAMES, (False, b""))
+        if not (is_critical and alternative_names_of(certificate)):
+            return "it has neither a name nor critical alternative ones"
+    return None
+
+
+def _extensions_of(certificate: bytes) -> dict[str, tuple[bool, bytes]]:
+    """Return by number whether each extension is critical, and its value."""
     fields = _Der(_Der(_Der(certificate).take(_SEQUENCE)).take(_SEQUENCE))
     while fields and fields.tag != _EXTENSIONS:
         fields.take()
     extensions = _Der(_Der(fields.take()).take(_SEQUENCE) if fields else b"")
-    found: set[bytes] = set()
+    found: dict[str, tuple[bool, bytes]] = {}
     while extensions:
         extension = _Der(extensions.take(_SEQUENCE))
-        if _number(extension.take(_OID)) != _ALTERNATIVE_NAMES:
-            continue
-        value = b""
-        while extension:  # whether it is critical may stand before it
-            value = extension.take()
-        names = _Der(_Der(value).take(_SEQUENCE))
-        while names:
-            found.add(names.take_whole()[2])
-    return frozenset(found)
+        number = _number(extension.take(_OID))
+        is_critical = extension.tag == _BOOLEAN and any(extension.take())
+        found[number] = is_critical, extension.take()
+    return found
 
 
 def _number(data: bytes) -> str:

@@ -16,6 +16,9 @@ from __future__ import annotations
 import re
 from typing import Final, NamedTuple
 
+from wirebroker.config.java.patterns import java_pattern
+from wirebroker.config.java.replacements import JavaReplacement
+
 # Texts: re compiles them at their first use and keeps them; most brokers have no rules.
 _NAME: Final = r"([^/@]*)(?:/([^/@]*))?@([^/@]*)"
 _RULE: Final = (
@@ -23,9 +26,6 @@ _RULE: Final = (
     r"(?:s/(?P<from>[^/]*)/(?P<to>[^/]*)/(?P<all>g)?)?/?(?P<letters>[LU])?"
 )
 _PART: Final = re.compile(r"([^$]*)(\$([0-9]*))?")
-_REFERENCE: Final = r"(?s)\\(.)|\$(?:([0-9]+)|\{([a-zA-Z][a-zA-Z0-9]*)\})|([\\$])"
-# Of a group, which Python writes with a P.
-_JAVAS_NAME: Final = r"(?<!\\)\(\?<(?=[a-zA-Z])"
 _MOST_PARTS: Final = 1 << 31
 
 
@@ -40,8 +40,7 @@ class KerberosRule(NamedTuple):
         parts: How many a principal has that this is about, without its realm; None: DEFAULT.
         form: What is made of them.
         fits: What has to fit that, whole; None: anything does.
-        pattern: What is replaced in it; None: nothing.
-        replacement: Texts, and numbers of the pattern's groups.
+        replacement: Replaces what a pattern finds in it; None: nothing does.
         replaces_all: Whether each place is replaced, or the first.
         letters: "L", "U", or "" for no change.
     """
@@ -49,8 +48,7 @@ class KerberosRule(NamedTuple):
     parts: int | None = None
     form: str = ""
     fits: re.Pattern[str] | None = None
-    pattern: re.Pattern[str] | None = None
-    replacement: tuple[str | int, ...] = ()
+    replacement: JavaReplacement | None = None
     replaces_all: bool = False
     letters: str = ""
 
@@ -97,54 +95,15 @@ def _rule(text: str) -> KerberosRule:
         return KerberosRule()
     if int(found["parts"]) >= _MOST_PARTS:
         raise ValueError(f"{text}: no principal has {found['parts']} parts")
-    pattern = None if found["from"] is None else _pattern(found["from"])
+    pattern = None if found["from"] is None else java_pattern(found["from"])
     return KerberosRule(
         int(found["parts"]),
         found["form"],
-        None if found["fits"] is None else _pattern(found["fits"]),
-        pattern,
-        () if pattern is None else _replacement(found["to"], pattern),
+        None if found["fits"] is None else java_pattern(found["fits"]),
+        None if pattern is None else JavaReplacement(found["to"], pattern),
         bool(found["all"]),
         found["letters"] or "",
     )
-
-
-def _pattern(text: str) -> re.Pattern[str]:
-    try:
-        return re.compile(re.sub(_JAVAS_NAME, "(?P<", text))
-    except re.error as error:
-        raise ValueError(f"{text} is no pattern: {error}") from None
-
-
-def _replacement(text: str, pattern: re.Pattern[str]) -> tuple[str | int, ...]:
-    """Read a replacement in Java's form: `$1`, `${name}`, a backslash before what counts itself."""
-    pieces: list[str | int] = []
-    position = 0
-    for found in re.finditer(_REFERENCE, text):
-        pieces.append(text[position : found.start()])
-        position = found.end()
-        escaped, digits, name, alone = found.groups()
-        if alone:
-            raise ValueError(f"{text}: {alone} stands alone")
-        if escaped is not None:
-            pieces.append(escaped)
-        elif name is not None:
-            if name not in pattern.groupindex:
-                raise ValueError(f"{text}: {pattern.pattern} has no group {name}")
-            pieces.append(pattern.groupindex[name])
-        else:
-            pieces.extend(_group(digits, pattern))
-    return tuple(each for each in (*pieces, text[position:]) if each != "")
-
-
-def _group(digits: str, pattern: re.Pattern[str]) -> tuple[int, str]:
-    """Return the group that digits name, as many of them as there is one for, and the rest."""
-    length = 1
-    while length < len(digits) and int(digits[: length + 1]) <= pattern.groups:
-        length += 1
-    if int(digits[:length]) > pattern.groups:
-        raise ValueError(f"{pattern.pattern} has no group {digits[:length]}")
-    return int(digits[:length]), digits[length:]
 
 
 def _applied(rule: KerberosRule, parts: list[str], default_realm: str) -> str | None:
@@ -168,15 +127,9 @@ def _formed(rule: KerberosRule, parts: list[str]) -> str | None:
     base = _filled(rule.form, parts)
     if rule.fits is not None and rule.fits.fullmatch(base) is None:
         return None
-    if rule.pattern is None:
+    if rule.replacement is None:
         return base
-
-    def replaced(found: re.Match[str]) -> str:
-        return "".join(
-            each if isinstance(each, str) else found[each] or "" for each in rule.replacement
-        )
-
-    return rule.pattern.sub(replaced, base, count=0 if rule.replaces_all else 1)
+    return rule.replacement.replace(base, only_first=not rule.replaces_all)
 
 
 def _filled(form: str, parts: list[str]) -> str:

@@ -2,9 +2,10 @@ r"""ssl.principal.mapping.rules: from the name in a client's certificate to that
 
     RULE:^CN=(.*?),OU=ServiceUsers.*$/$1/L,DEFAULT
 
-The first rule whose pattern fits the whole name gives the user's, with the pattern's groups in it;
-`L` and `U` make it small or capital letters, DEFAULT is the name as it is. If none fits, the client
-is refused.
+The first rule whose pattern fits the whole name gives the user's: the name in which every place
+that the pattern finds is replaced. That is all of it, or with a pattern as lazy as `CN=(.*?)/$1/`
+less than that: the rest stays. `L` and `U` make it small or capital letters, DEFAULT is the name as
+it is. If none fits, the client is refused.
 
 A leaf.  Source: Kafka's SslPrincipalMapper.
 """
@@ -12,14 +13,17 @@ A leaf.  Source: Kafka's SslPrincipalMapper.
 from __future__ import annotations
 
 import re
-from functools import partial
 from typing import Final, NamedTuple
+
+from wirebroker.config.java.patterns import java_pattern
+from wirebroker.config.java.replacements import JavaReplacement
 
 _RULE: Final = re.compile(
     r"\s*(?:(?P<default>DEFAULT)|RULE:(?P<pattern>(?:\\.|[^\\/])*)/(?P<replacement>(?:\\.|[^\\/])*)/"
-    r"(?P<letters>[LU]?))\s*(?:,|$)"
+    r"(?P<letters>[LU]?)|)\s*(?:,|$)"
 )
-_GROUP: Final = re.compile(r"\$(\d+)|\\(.)")
+# A group that a pattern does not have: Kafka takes it for text if the pattern has others.
+_GROUP: Final = re.compile(r"\$([1-9][0-9]*)")
 
 
 class PrincipalRule(NamedTuple):
@@ -27,12 +31,12 @@ class PrincipalRule(NamedTuple):
 
     Attributes:
         pattern: Has to fit the whole name.
-        replacement: In Java's form: `$1` is a group.
+        replacement: What takes the place of each part of the name that the pattern finds.
         letters: "L", "U", or "" for no change.
     """
 
     pattern: re.Pattern[str] | None = None
-    replacement: str = ""
+    replacement: JavaReplacement | None = None
     letters: str = ""
 
 
@@ -40,47 +44,51 @@ DEFAULT_RULES: Final = (PrincipalRule(),)
 
 
 def principal_rules(text: str) -> tuple[PrincipalRule, ...]:
-    """Read rules.
+    """Read rules; without any no name fits.
 
     Raises:
         ValueError: The text says why, as the end of a sentence.
     """
     rules: list[PrincipalRule] = []
     position = 0
-    while position < len(text.rstrip()):
+    text = text.strip()
+    while position < len(text):
         found = _RULE.match(text, position)
         if found is None:
             raise ValueError("write RULE:pattern/replacement/ with L, U or nothing, or DEFAULT")
         position = found.end()
         if found["default"]:
             rules.append(PrincipalRule())
-            continue
-        try:
-            pattern = re.compile(found["pattern"].replace("\\/", "/"))
-        except re.error as error:
-            raise ValueError(f"{found['pattern']} is no pattern: {error}") from None
-        for group in _GROUP.finditer(found["replacement"]):
-            if group[1] and int(group[1]) > pattern.groups:
-                raise ValueError(f"{found['pattern']} has no group {group[1]}")
-        rules.append(PrincipalRule(pattern, found["replacement"], found["letters"]))
-    return tuple(rules) or DEFAULT_RULES
+        elif found["pattern"] is not None:
+            pattern = java_pattern(found["pattern"])
+            replacement = _with_literal_groups(found["replacement"], pattern.groups)
+            rules.append(
+                PrincipalRule(pattern, JavaReplacement(replacement, pattern), found["letters"])
+            )
+    return tuple(rules)
 
 
 def principal_name(rules: tuple[PrincipalRule, ...], subject: str) -> str | None:
     """Return the name of the user to whom a certificate belongs; None if no rule fits."""
     for pattern, replacement, letters in rules:
-        if pattern is None:
+        if pattern is None or replacement is None:
             return subject
-        found = pattern.fullmatch(subject)
-        if found is None:
+        if pattern.fullmatch(subject) is None:
             continue
-        name = _GROUP.sub(partial(_filled, found), replacement)
+        name = replacement.replace(subject)
         if letters:
             return name.lower() if letters == "L" else name.upper()
         return name
     return None
 
 
-def _filled(found: re.Match[str], place: re.Match[str]) -> str:
-    """Return what stands for `$1`, or for an escaped character, in a replacement."""
-    return (found[int(place[1])] or "") if place[1] else place[2]
+def _with_literal_groups(replacement: str, groups: int) -> str:
+    """Return a replacement in which groups that the pattern does not have are text."""
+
+    def escaped(found: re.Match[str]) -> str:
+        number = int(found[1])
+        while number > groups and number >= 10:
+            number //= 10
+        return "\\" + found.group() if number > groups else found.group()
+
+    return _GROUP.sub(escaped, replacement) if groups else replacement

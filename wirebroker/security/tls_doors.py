@@ -16,7 +16,11 @@ import logging
 from functools import partial
 from typing import TYPE_CHECKING
 
-from wirebroker.codecs.distinguished_name import alternative_names_of, subject_of
+from wirebroker.codecs.distinguished_name import (
+    alternative_names_of,
+    fault_of_client,
+    subject_of,
+)
 from wirebroker.codecs.envelope import Principal
 from wirebroker.config.principal_rules import principal_name
 from wirebroker.config.row import ConfigError, StartError
@@ -129,7 +133,7 @@ class TlsDoors:
             listener_name=session.listener_name,
             deadline_s=self._deadline_s,
             # With SASL that says who a client is.
-            on_secured=_ignore if listener.sasl else partial(_know, listener.tls, session),
+            on_secured=_check if listener.sasl else partial(_know, listener.tls, session),
         )
 
 
@@ -152,8 +156,16 @@ def _check_replacement(before: bytes, after: bytes, settings: TlsSettings) -> No
         )
 
 
-def _ignore(_certificate: bytes | None) -> None:
-    pass
+def _check(certificate: bytes | None) -> None:
+    """Refuse a client's certificate that Java refuses.
+
+    Raises:
+        TlsFailedError: It is refused.
+        MalformedFrameError: It cannot be read.
+    """
+    fault = None if certificate is None else fault_of_client(certificate)
+    if fault is not None:
+        raise TlsFailedError(f"its certificate is refused: {fault}")
 
 
 def _know(settings: TlsSettings, session: Session, certificate: bytes | None) -> None:
@@ -163,6 +175,7 @@ def _know(settings: TlsSettings, session: Session, certificate: bytes | None) ->
         TlsFailedError: No rule says who that is.
         MalformedFrameError: The certificate has no name that can be read.
     """
+    _check(certificate)
     if certificate is None:
         return
     subject = subject_of(certificate)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import ssl
 from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
 
 import pytest
 from cryptography import x509
@@ -16,19 +17,36 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.tls_files import certificate, client_certificate
-from wirebroker.codecs.distinguished_name import alternative_names_of, subject_of
+from wirebroker.codecs.distinguished_name import (
+    alternative_names_of,
+    fault_of_client,
+    subject_of,
+)
 from wirebroker.codecs.errors import MalformedFrameError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 KEY = ec.generate_private_key(ec.SECP256R1())
 
 
-def of(*attributes: tuple[x509.ObjectIdentifier, str]) -> str:
+def made(
+    *attributes: tuple[x509.ObjectIdentifier, str],
+    extensions: Sequence[tuple[x509.ExtensionType, bool]] = (),
+) -> bytes:
+    """Return a certificate with extensions, which are critical or not."""
     name = x509.Name([x509.NameAttribute(oid, text) for oid, text in attributes])
     now = datetime(2026, 1, 1, tzinfo=UTC)
     builder = x509.CertificateBuilder().subject_name(name).issuer_name(name)
     builder = builder.public_key(KEY.public_key()).serial_number(7)
     builder = builder.not_valid_before(now).not_valid_after(now + timedelta(days=1))
-    return subject_of(builder.sign(KEY, SHA256()).public_bytes(Encoding.DER))
+    for extension, is_critical in extensions:
+        builder = builder.add_extension(extension, is_critical)
+    return builder.sign(KEY, SHA256()).public_bytes(Encoding.DER)
+
+
+def of(*attributes: tuple[x509.ObjectIdentifier, str]) -> str:
+    return subject_of(made(*attributes))
 
 
 def test_names_are_written_as_java_writes_them() -> None:
@@ -91,3 +109,42 @@ def test_hosts_are_told_apart() -> None:
     assert names("a.test") != names("b.test")
     assert len(names("a.test", "::1")) == 2
     assert names() == frozenset()
+
+
+ALICE = ((NameOID.COMMON_NAME, "alice"),)
+HOST = x509.SubjectAlternativeName([x509.DNSName("alice.example.org")])
+
+
+def uses(*, signs: bool, agrees: bool) -> x509.KeyUsage:
+    return x509.KeyUsage(
+        digital_signature=signs,
+        key_agreement=agrees,
+        content_commitment=False,
+        key_encipherment=False,
+        data_encipherment=False,
+        key_cert_sign=False,
+        crl_sign=False,
+        encipher_only=False,
+        decipher_only=False,
+    )
+
+
+def test_what_java_takes_for_a_clients_certificate_has_no_fault() -> None:
+    for extensions in (
+        [],
+        [(uses(signs=True, agrees=False), True)],
+        [(uses(signs=True, agrees=True), False), (HOST, False)],
+    ):
+        assert fault_of_client(made(*ALICE, extensions=extensions)) is None
+    assert fault_of_client(made(extensions=[(HOST, True)])) is None
+
+
+def test_a_key_that_may_not_sign_is_no_clients() -> None:
+    agrees = made(*ALICE, extensions=[(uses(signs=False, agrees=True), True)])
+    assert fault_of_client(agrees) == "its key may not be used for digital signatures"
+
+
+def test_a_certificate_without_any_name_is_nobodys() -> None:
+    for extensions in ([], [(HOST, False)]):
+        fault = fault_of_client(made(extensions=extensions))
+        assert fault == "it has neither a name nor critical alternative ones"

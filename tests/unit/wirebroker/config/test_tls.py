@@ -105,7 +105,7 @@ def test_suites_are_named_as_java_names_them() -> None:
         ("RULE:^CN=x$/y/", "CN=z", None),
         (r"RULE:^CN=a\/(.*)$/$1/", "CN=a/b", "b"),
         ("RULE:^CN=(a,b)$/$1/,DEFAULT", "CN=a,b", "a,b"),
-        ("", "CN=a", "CN=a"),
+        ("", "CN=a", None),
     ],
 )
 def test_rules_make_users_of_names(rules, subject, name) -> None:

@@ -1,0 +1,82 @@
+"""Names of users, as Apache Kafka 4.3.1 makes them of certificates' and Kerberos' names.
+
+kafka_names.json holds what its SslPrincipalMapper and KerberosShortNamer answered under Java 17:
+rules, a name, and the user; or null and, for certificates, the exception.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from wirebroker.config.java.patterns import java_pattern
+from wirebroker.config.java.replacements import JavaReplacement
+from wirebroker.config.kerberos_names import NoUserError, kerberos_rules, user_of
+from wirebroker.config.principal_rules import principal_name, principal_rules
+
+RECORDED: dict[str, Any] = json.loads(Path(__file__).with_name("kafka_names.json").read_text())
+
+
+def test_certificates_have_the_users_that_kafka_gives_them() -> None:
+    different: list[Any] = []
+    for rules, name, user, error in RECORDED["certificates"]:
+        try:
+            found = principal_name(principal_rules(rules), name)
+        except ValueError:
+            # Kafka starts with a replacement that fails each login; here it does not start.
+            is_same = error not in {None, "NoMatchingRule"} or "$" in rules
+            found = None
+        else:
+            is_same = error in {None, "NoMatchingRule"}
+        if not is_same or found != user:
+            different.append((rules, name, user, found))
+    assert different == []
+    assert len(RECORDED["certificates"]) > 700
+
+
+def test_kerberos_principals_have_the_users_that_kafka_gives_them() -> None:
+    different: list[Any] = []
+    for rule, name, user in RECORDED["kerberos"]:
+        try:
+            found: str | None = user_of(name, kerberos_rules((rule,)), "EXAMPLE.COM")
+        except NoUserError:
+            found = None
+        if found != user:
+            different.append((rule, name, user, found))
+    assert different == []
+
+
+@pytest.mark.parametrize(
+    ("pattern", "why"),
+    [
+        ("(a", r"no \)"),
+        ("a)", "too many"),
+        ("*a", "follows nothing"),
+        ("a{,3}", "follows nothing"),
+        ("[a", "too soon"),
+        ("[z-a]", "no right end"),
+        ("[a&&]", "beside nothing"),
+        (r"\1", "no group 1"),
+        (r"\k<n>", "unknown group name"),
+        (r"\p{IsAlphabetic}", "stands for one of"),
+        (r"\G", "not known here"),
+        ("(?m)a", "flags m"),
+        ("(?<=a+)b", "fixed-width"),
+        (r"\x{110000}", "no character"),
+        (r"\Qab\E+", r"follows \\E"),
+        ("a\\", "too soon"),
+    ],
+)
+def test_what_has_no_translation_is_refused(pattern: str, why: str) -> None:
+    with pytest.raises(ValueError, match=why):
+        java_pattern(pattern)
+
+
+def test_a_replacement_goes_on_behind_an_empty_match() -> None:
+    """Python's own `sub` would go on at the same place."""
+    replacement = JavaReplacement("<$1>", java_pattern("(x)?(.*?)"))
+    assert replacement.replace("xab") == "<x><>a<>b<>"
+    assert replacement.replace("xab", only_first=True) == "<x>ab"

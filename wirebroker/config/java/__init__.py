@@ -1,0 +1,1 @@
+"""Java's regular expressions and replacements, as Kafka's configs have them."""

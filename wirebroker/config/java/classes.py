@@ -1,0 +1,107 @@
+"""Sets of characters as Java's regular expressions name them, and as Python's write them.
+
+A set is a list of ranges of code points, both ends included, ascending and apart.
+
+Source: java.util.regex.Pattern of Java 17.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    Ranges: TypeAlias = list[tuple[int, int]]
+
+_LAST: Final = 0x10FFFF
+
+
+def _of(text: str) -> Ranges:
+    return united((ord(each), ord(each)) for each in text)
+
+
+def united(ranges: Iterable[tuple[int, int]]) -> Ranges:
+    """Return ranges in order; those that touch become one."""
+    found: Ranges = []
+    for first, last in sorted(ranges):
+        if found and first <= found[-1][1] + 1:
+            found[-1] = (found[-1][0], max(found[-1][1], last))
+        else:
+            found.append((first, last))
+    return found
+
+
+def complement(ranges: Ranges) -> Ranges:
+    """Return all other characters."""
+    found: Ranges = []
+    begin = 0
+    for first, last in ranges:
+        if first > begin:
+            found.append((begin, first - 1))
+        begin = last + 1
+    if begin <= _LAST:
+        found.append((begin, _LAST))
+    return found
+
+
+def intersection(one: Ranges, other: Ranges) -> Ranges:
+    """Return the characters of both."""
+    return complement(united([*complement(one), *complement(other)]))
+
+
+def caseless(ranges: Ranges) -> Ranges:
+    """Return characters and, of letters of ASCII, those of the other case."""
+    letters = intersection(ranges, _ALPHA)
+    return united([*ranges, *((first ^ 32, last ^ 32) for first, last in _split(letters))])
+
+
+def _split(letters: Ranges) -> Ranges:
+    """Return letters so that no range has large and small ones."""
+    return [*intersection(letters, _UPPER), *intersection(letters, _LOWER)]
+
+
+LINE_ENDS: Final = _of("\n\r\x85\u2028\u2029")
+_LOWER: Final = [(0x61, 0x7A)]
+_UPPER: Final = [(0x41, 0x5A)]
+_DIGIT: Final = [(0x30, 0x39)]
+_ALPHA: Final = united([*_LOWER, *_UPPER])
+_ALNUM: Final = united([*_ALPHA, *_DIGIT])
+_PUNCT: Final = intersection([(0x21, 0x7E)], complement(_ALNUM))
+_SPACE: Final = _of(" \t\n\x0b\f\r")
+
+# \d and its like; a capital letter is the complement.
+BY_LETTER: Final = {
+    "d": _DIGIT,
+    "w": united([*_ALNUM, *_of("_")]),
+    "s": _SPACE,
+    "h": united([*_of(" \t\xa0\u1680\u180e\u202f\u205f\u3000"), (0x2000, 0x200A)]),
+    "v": united([*_of("\x0b\f"), *LINE_ENDS]),
+}
+# \p{…}: those of ASCII; the other names are Unicode's.
+BY_NAME: Final = {
+    "Lower": _LOWER,
+    "Upper": _UPPER,
+    "ASCII": [(0, 0x7F)],
+    "Alpha": _ALPHA,
+    "Digit": _DIGIT,
+    "Alnum": _ALNUM,
+    "Punct": _PUNCT,
+    "Graph": united([*_ALNUM, *_PUNCT]),
+    "Print": [(0x20, 0x7E)],
+    "Blank": _of(" \t"),
+    "Cntrl": [(0, 0x1F), (0x7F, 0x7F)],
+    "XDigit": united([*_DIGIT, (0x41, 0x46), (0x61, 0x66)]),
+    "Space": _SPACE,
+}
+
+
+def written(ranges: Ranges) -> str:
+    """Return a set as Python's regular expressions have it."""
+    if not ranges:
+        return r"[^\x00-\U0010ffff]"
+    return "[" + "".join(f"{_escaped(first)}-{_escaped(last)}" for first, last in ranges) + "]"
+
+
+def _escaped(character: int) -> str:
+    return f"\\U{character:08x}"

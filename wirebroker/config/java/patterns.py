@@ -1,0 +1,329 @@
+r"""Regular expressions in Java's dialect, for Python's engine.
+
+    java_pattern(r"CN=(?<name>\w+),OU=[a-z&&[^x]]+$")
+
+In Java `\d`, `\w` and `\s` are ASCII, `.` is no line end of any kind, `$` comes before a last one,
+and classes of characters have unions and intersections. What has no translation is refused, so that
+no certificate is taken for another user's.
+
+A leaf.  Source: java.util.regex.Pattern of Java 17, which Kafka's rules for principals use.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from wirebroker.config.java.classes import (
+    BY_LETTER,
+    BY_NAME,
+    LINE_ENDS,
+    caseless,
+    complement,
+    intersection,
+    united,
+    written,
+)
+
+if TYPE_CHECKING:
+    from wirebroker.config.java.classes import Ranges
+
+_CONTROLS: Final = {"t": 9, "n": 10, "r": 13, "f": 12, "a": 7, "e": 27}
+_QUANTIFIER: Final = re.compile(r"(?:[?*+]|\{[0-9]+(?:,[0-9]*)?\})[?+]?")
+_GROUP_NAME: Final = re.compile(r"\?<([a-zA-Z][a-zA-Z0-9]*)>")
+_REFERENCE_NAME: Final = re.compile(r"<([a-zA-Z][a-zA-Z0-9]*)>")
+_FLAGS: Final = re.compile(r"\?([a-zA-Z]*)(?:-([a-zA-Z]*))?([:)])")
+_KEPT_GROUPS: Final = ("?:", "?=", "?!", "?>", "?<=", "?<!")
+_NO_LINE_END: Final = written(complement(LINE_ENDS))
+_ANY: Final = r"[\s\S]"
+_LINE_END: Final = f"(?>\\r\\n|{written(united([*LINE_ENDS, (0x0B, 0x0C)]))})"
+_LAST_LINE_END: Final = (
+    r"(?:(?=\r\n\Z)|(?=" + written(united([(13, 13), *LINE_ENDS[-2:]])) + r"\Z)|(?<!\r)(?=\n\Z)|\Z)"
+)
+
+_AS_IN_PYTHON: Final = {
+    **{letter: f"\\{letter}" for letter in "AbB"},
+    "z": r"\Z",
+    "Z": _LAST_LINE_END,
+    "R": _LINE_END,
+}
+
+
+def java_pattern(text: str) -> re.Pattern[str]:
+    """Compile an expression.
+
+    Raises:
+        ValueError: It is none, or has no translation; the text says why, as the end of a sentence.
+    """
+    translation = _Translation(text)
+    try:
+        return re.compile(translation.whole(), re.ASCII)
+    except (re.error, OverflowError) as error:
+        raise ValueError(f"{text} is no pattern: {error}") from None
+
+
+class _Translation:
+    """One expression, from left to right."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._position = 0
+        self._groups = 0
+        # Of `.`: whether it is any character (?s).
+        self._is_dot_all = False
+        # Whether letters of ASCII are large and small ones (?i).
+        self._is_caseless = False
+
+    def whole(self) -> str:
+        translated = self._alternatives()
+        if self._position < len(self._text):
+            raise self._refused("a ) is too many")
+        return translated
+
+    # --- texts ---
+
+    def _refused(self, why: str) -> ValueError:
+        return ValueError(f"{self._text} is no pattern that is served here: {why}")
+
+    def _peek(self, length: int = 1) -> str:
+        return self._text[self._position : self._position + length]
+
+    def _take(self, length: int = 1) -> str:
+        taken = self._peek(length)
+        if len(taken) < length:
+            raise self._refused("it ends too soon")
+        self._position += length
+        return taken
+
+    def _takes(self, text: str) -> bool:
+        if self._peek(len(text)) != text:
+            return False
+        self._position += len(text)
+        return True
+
+    def _match(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
+        found = pattern.match(self._text, self._position)
+        if found is not None:
+            self._position = found.end()
+        return found
+
+    # --- sequences and groups ---
+
+    def _alternatives(self) -> str:
+        """Translate up to the end, or the ) of the group."""
+        pieces: list[str] = []
+        while self._position < len(self._text) and self._peek() != ")":
+            if self._takes("|"):
+                pieces.append("|")
+            elif not self._takes_flags():
+                pieces.append(self._item())
+        return "".join(pieces)
+
+    def _takes_flags(self) -> bool:
+        """Take (?i), which is for the rest of its group, other alternatives included."""
+        found = _FLAGS.match(self._text, self._position + 1) if self._peek(2) == "(?" else None
+        if found is None or found[3] != ")":
+            return False
+        self._position = found.end()
+        self._set_flags(found[1], found[2] or "")
+        return True
+
+    def _set_flags(self, on: str, off: str) -> None:
+        if set(on + off) - {"i", "s"}:
+            raise self._refused(f"the flags {on}{off} are not known here")
+        if "s" in on + off:
+            self._is_dot_all = "s" not in off
+        if "i" in on + off:
+            self._is_caseless = "i" not in off
+
+    def _item(self) -> str:
+        """Translate one thing and its quantifier."""
+        item = self._group() if self._takes("(") else self._single()
+        found = self._match(_QUANTIFIER)
+        if found is None:
+            return item
+        return f"(?:{item}){found.group()}" if not item.startswith("(") else item + found.group()
+
+    def _group(self) -> str:
+        flags = self._is_dot_all, self._is_caseless
+        head = self._head()
+        inner = self._alternatives()
+        if not self._takes(")"):
+            raise self._refused("a ( has no )")
+        self._is_dot_all, self._is_caseless = flags
+        return f"{head}{inner})"
+
+    def _head(self) -> str:
+        for kept in _KEPT_GROUPS:
+            if self._takes(kept):
+                return f"({kept}"
+        name = self._match(_GROUP_NAME)
+        if name is not None:
+            self._groups += 1
+            return f"(?P<{name[1]}>"
+        flags = self._match(_FLAGS) if self._peek() == "?" else None
+        if flags is not None:
+            self._set_flags(flags[1], flags[2] or "")
+            return "(?:"
+        if self._peek() == "?":
+            raise self._refused("a group begins with an unknown (?")
+        self._groups += 1
+        return "("
+
+    def _single(self) -> str:
+        character = self._take()
+        if character == "\\":
+            return self._escape()
+        if character == "[":
+            return written(self._class())
+        if character == ".":
+            return _ANY if self._is_dot_all else _NO_LINE_END
+        if character == "^":
+            return r"\A"
+        if character == "$":
+            return _LAST_LINE_END
+        if character in "?*+{":
+            raise self._refused(f"a {character} follows nothing")
+        return self._literal(character)
+
+    def _literal(self, character: str) -> str:
+        if self._is_caseless and character.isascii() and character.isalpha():
+            return f"[{character.lower()}{character.upper()}]"
+        return re.escape(character)
+
+    # --- escapes ---
+
+    def _escape(self) -> str:
+        letter = self._take()
+        if letter in _AS_IN_PYTHON:
+            return _AS_IN_PYTHON[letter]
+        if letter == "Q":
+            return self._quoted()
+        if letter in "123456789":
+            return self._reference(letter)
+        if letter == "k":
+            found = self._match(_REFERENCE_NAME)
+            if found is None:
+                raise self._refused(r"\k has no name")
+            return self._same_as(f"(?P={found[1]})")
+        return written(self._set_of(letter))
+
+    def _quoted(self) -> str:
+        end = self._text.find("\\E", self._position)
+        stop = len(self._text) if end < 0 else end
+        quoted = "".join(map(self._literal, self._text[self._position : stop]))
+        self._position = stop if end < 0 else end + 2
+        # A quantifier is for the last character alone, and Java has it for the whole.
+        if self._match(_QUANTIFIER):
+            raise self._refused(r"a quantifier follows \E")
+        return f"(?:{quoted})"
+
+    def _reference(self, digits: str) -> str:
+        while self._peek().isdecimal() and int(digits + self._peek()) <= self._groups:
+            digits += self._take()
+        if int(digits) > self._groups:
+            raise self._refused(f"there is no group {digits} before \\{digits}")
+        return self._same_as(f"\\{digits}")
+
+    def _same_as(self, reference: str) -> str:
+        return f"(?i:{reference})" if self._is_caseless else f"(?:{reference})"
+
+    def _set_of(self, letter: str) -> Ranges:
+        """Return the characters that an escape stands for, one of them or many."""
+        if letter.lower() in BY_LETTER:
+            ranges = BY_LETTER[letter.lower()]
+            return ranges if letter.islower() else complement(ranges)
+        if letter in "pP":
+            return self._property(is_negated=letter == "P")
+        code = self._code_of(letter)
+        return self._cased([(code, code)])
+
+    def _cased(self, ranges: Ranges) -> Ranges:
+        """Return characters, letters of ASCII in both cases if it is so."""
+        return caseless(ranges) if self._is_caseless else ranges
+
+    def _property(self, *, is_negated: bool) -> Ranges:
+        found = self._match(re.compile(r"\{(\w+)\}"))
+        if found is None or found[1] not in BY_NAME:
+            raise self._refused(r"\p stands for one of " + ", ".join(BY_NAME))
+        ranges = self._cased(BY_NAME[found[1]])
+        return complement(ranges) if is_negated else ranges
+
+    def _code_of(self, letter: str) -> int:
+        """Return the character that an escape stands for."""
+        if letter in _CONTROLS:
+            return _CONTROLS[letter]
+        if letter == "c":
+            return ord(self._take()) ^ 64
+        if letter == "0":
+            return self._number(r"[0-3][0-7][0-7]|[0-7][0-7]?", 8)
+        if letter == "u":
+            return self._number(r"[0-9a-fA-F]{4}", 16)
+        if letter == "x":
+            return self._number(r"[0-9a-fA-F]{2}|\{[0-9a-fA-F]+\}", 16)
+        if letter.isascii() and letter.isalnum():
+            raise self._refused(f"\\{letter} is not known here")
+        return ord(letter)
+
+    def _number(self, pattern: str, base: int) -> int:
+        found = self._match(re.compile(pattern))
+        if found is None:
+            raise self._refused("an escape lacks its digits")
+        code = int(found.group().strip("{}"), base)
+        if code > 0x10FFFF:
+            raise self._refused(f"there is no character {code:x}")
+        return code
+
+    # --- classes of characters ---
+
+    def _class(self) -> Ranges:
+        """Return the characters of a class behind its [."""
+        is_negated = self._takes("^")
+        whole: Ranges | None = None
+        while True:
+            part, is_last = self._part(is_first=whole is None)
+            whole = part if whole is None else intersection(whole, part)
+            if is_last:
+                return complement(whole) if is_negated else whole
+
+    def _part(self, *, is_first: bool) -> tuple[Ranges, bool]:
+        """Return what stands before && or the class's ], and whether it is the ]."""
+        found: Ranges = []
+        is_empty = True
+        while True:
+            if self._takes("&&"):
+                if is_empty:
+                    raise self._refused("&& stands beside nothing")
+                return united(found), False
+            if self._peek() == "]" and not (is_first and is_empty):
+                if is_empty:
+                    raise self._refused("&& stands beside nothing")
+                self._position += 1
+                return united(found), True
+            found += self._class() if self._takes("[") else self._range()
+            is_empty = False
+
+    def _range(self) -> Ranges:
+        first = self._member()
+        if len(first) > 1 or first[0][0] != first[0][1]:
+            return first
+        following = self._peek(2)
+        if following[:1] != "-" or following[1:] in {"]", "[", ""}:
+            return self._cased(first)
+        self._position += 1
+        last = self._member()
+        if len(last) > 1 or last[0][0] != last[0][1] or last[0][0] < first[0][0]:
+            raise self._refused("a range of characters has no right end")
+        return self._cased([(first[0][0], last[0][0])])
+
+    def _member(self) -> Ranges:
+        """Return the characters of a letter, or of an escape; of a letter as it is written."""
+        character = self._take()
+        if character == "\\":
+            letter = self._take()
+            if letter in "QE":
+                raise self._refused(r"\Q stands in a class")
+            if letter.lower() in BY_LETTER or letter in "pP":
+                return self._set_of(letter)
+            character = chr(self._code_of(letter))
+        return [(ord(character), ord(character))]

@@ -1,0 +1,73 @@
+"""Replacements in Java's form: `$1`, `${name}`, a backslash before what counts itself.
+
+A leaf.  Source: java.util.regex.Matcher.appendReplacement.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+_REFERENCE: Final = re.compile(r"(?s)\\(.)|\$(?:([0-9]+)|\{([a-zA-Z][a-zA-Z0-9]*)\})|([\\$])")
+
+
+class JavaReplacement:
+    """What takes the place of what a pattern finds."""
+
+    __slots__ = ("_pattern", "_pieces")
+
+    def __init__(self, text: str, pattern: re.Pattern[str]) -> None:
+        """Read it.
+
+        Raises:
+            ValueError: The text says why, as the end of a sentence.
+        """
+        self._pattern = pattern
+        pieces: list[str | int] = []
+        position = 0
+        for found in _REFERENCE.finditer(text):
+            pieces.append(text[position : found.start()])
+            position = found.end()
+            escaped, digits, name, alone = found.groups()
+            if alone:
+                raise ValueError(f"{text}: {alone} stands alone")
+            if escaped is not None:
+                pieces.append(escaped)
+            elif name is not None:
+                if name not in pattern.groupindex:
+                    raise ValueError(f"{text}: the pattern has no group {name}")
+                pieces.append(pattern.groupindex[name])
+            else:
+                pieces.extend(_group(digits, pattern))
+        self._pieces = tuple(each for each in (*pieces, text[position:]) if each != "")
+
+    def replace(self, text: str, *, only_first: bool = False) -> str:
+        """Replace what the pattern finds, from left to right.
+
+        Behind an empty match Java looks on from the next character; Python's own `sub` would try
+        for a longer one at the same place.
+        """
+        done: list[str] = []
+        kept = begin = 0
+        while begin <= len(text) and (found := self._pattern.search(text, begin)) is not None:
+            done += text[kept : found.start()], self._filled(found)
+            kept = found.end()
+            begin = max(kept, found.start() + 1)
+            if only_first:
+                break
+        return "".join((*done, text[kept:]))
+
+    def _filled(self, found: re.Match[str]) -> str:
+        return "".join(
+            each if isinstance(each, str) else found[each] or "" for each in self._pieces
+        )
+
+
+def _group(digits: str, pattern: re.Pattern[str]) -> tuple[int, str]:
+    """Return the group that digits name, as many of them as there is one for, and the rest."""
+    length = 1
+    while length < len(digits) and int(digits[: length + 1]) <= pattern.groups:
+        length += 1
+    if int(digits[:length]) > pattern.groups:
+        raise ValueError(f"the pattern has no group {digits[:length]}")
+    return int(digits[:length]), digits[length:]
