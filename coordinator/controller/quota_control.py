@@ -8,12 +8,12 @@ Source: Kafka's ClientQuotaControlManager and QuotaConfig.
 
 from __future__ import annotations
 
-from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any, Final
 
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.coordinator.controller.cluster_image import quota_record
 from wirebroker.coordinator.controller.operation import ControllerResult, RecordsOfRequest
+from wirebroker.coordinator.quotas.addresses import normal_address
 from wirebroker.coordinator.quotas.quota_entity import (
     CLIENT_ID,
     CONNECTION_CREATION_RATE,
@@ -141,17 +141,10 @@ def _limits_of(entity: QuotaEntity) -> Mapping[str, int | None]:
         return _OF_CLIENTS
     if len(names) > 1:
         raise _invalid("An address goes neither with a user nor with a client id")
-    if names[IP] is not None and not _is_address(names[IP]):
-        raise _invalid(f"{names[IP]} is not a valid IP address")
+    address = names[IP]
+    if address is not None and normal_address(address) is None:
+        raise _invalid(f"{address} is not a valid IP address")
     return _OF_ADDRESSES
-
-
-def _is_address(text: str) -> bool:
-    try:
-        ip_address(text)
-    except ValueError:
-        return False
-    return True
 
 
 def _check(key: str, value: float, limits: Mapping[str, int | None]) -> None:

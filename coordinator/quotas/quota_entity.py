@@ -17,6 +17,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
+from wirebroker.coordinator.quotas.addresses import normal_address
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
@@ -76,10 +78,18 @@ def applied_quota(
     return None
 
 
-def connection_rate(quotas: ClientQuotas, address: str) -> float | None:
-    """Return how many connections a second an address may open; None: any number."""
-    for name in (address, None):
-        found = quotas.get(((IP, name),))
-        if found is not None and CONNECTION_CREATION_RATE in found:
-            return found[CONNECTION_CREATION_RATE]
-    return None
+def connection_rates(quotas: ClientQuotas) -> dict[str | None, float]:
+    """Return by address how many connections a second it may open, by None what others may.
+
+    An address that has quotas under several spellings has the lowest of them.
+    """
+    rates: dict[str | None, float] = {}
+    for entity, values in quotas.items():
+        if entity[0][0] != IP or CONNECTION_CREATION_RATE not in values:
+            continue
+        name = entity[0][1]
+        address = None if name is None else normal_address(name)
+        if name is None or address is not None:
+            rate = values[CONNECTION_CREATION_RATE]
+            rates[address] = min(rate, rates.get(address, rate))
+    return rates

@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections import Counter, OrderedDict
 from typing import TYPE_CHECKING, Final
 
-from wirebroker.coordinator.quotas.quota_entity import connection_rate
+from wirebroker.coordinator.quotas.quota_entity import connection_rates
 from wirebroker.coordinator.quotas.sampled_rate import SampledRate
 
 if TYPE_CHECKING:
@@ -71,8 +71,8 @@ class ConnectionQuotas:
         "_by_address",
         "_by_listener",
         "_max_sockets",
-        "_quotas",
         "_rate",
+        "_rate_of",
         "_rates",
         "_total",
         "settings",
@@ -89,13 +89,13 @@ class ConnectionQuotas:
         self._by_listener: Counter[str] = Counter()
         self._rate = CreationRate()
         self._rates: dict[str, CreationRate] = {}
-        self._quotas: ClientQuotas = {}
+        self._rate_of: dict[str | None, float] = {}
         # By address, which came longest ago first.
         self._address_rates: OrderedDict[str, CreationRate] = OrderedDict()
 
     def use_rates(self, quotas: ClientQuotas) -> None:
         """Go by these quotas of addresses from now on."""
-        self._quotas = quotas
+        self._rate_of = connection_rates(quotas)
 
     def address_delay_s(self, address: str, now: float) -> float:
         """Count a connection of an address; return when to close it; 0: it may be served.
@@ -104,7 +104,7 @@ class ConnectionQuotas:
             address: Whose it is.
             now: The monotonic time.
         """
-        limit = connection_rate(self._quotas, address) if self._quotas else None
+        limit = self._rate_of.get(address, self._rate_of.get(None))
         if limit is None:
             return 0.0
         rates = self._address_rates

@@ -7,11 +7,11 @@ behind it. So settings take what is known of their names, and are taken again wh
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import logging
 import socket
 from typing import TYPE_CHECKING, Final
 
+from wirebroker.coordinator.quotas.addresses import normal_address
 from wirebroker.threads import Work, in_thread
 
 if TYPE_CHECKING:
@@ -21,14 +21,6 @@ logger = logging.getLogger("wirebroker.net")
 
 # Who changed the setting waits so long for its names, so that a quick answer counts at once.
 PATIENCE_S: Final = 0.5
-
-
-def literal_address(host: str) -> str | None:
-    """Return an address as accepted sockets tell it, None if the text is a name."""
-    try:
-        return str(ipaddress.ip_address(host))
-    except ValueError:
-        return None
 
 
 class HostLookup:
@@ -52,7 +44,7 @@ class HostLookup:
             on_change: Called when the addresses are other ones.
         """
         self.close()
-        names = [host for host in hosts if literal_address(host) is None]
+        names = [host for host in hosts if normal_address(host) is None]
         if names:
             self._task = asyncio.create_task(self._run(names, on_change), name="host names")
             await asyncio.wait([self._task], timeout=PATIENCE_S)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from wirebroker.config.listeners import inter_broker_listener, listeners_of
 from wirebroker.config.texts import counts_by_host
-from wirebroker.net.host_lookup import literal_address
+from wirebroker.coordinator.quotas.addresses import normal_address
 from wirebroker.net.memory_budget import DEFAULT_BUDGET_BYTES
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ def _by_address(counts: Mapping[str, int], addresses: Mapping[str, str]) -> dict
     """Return counts by address; hosts whose address isn't known are left out."""
     found: dict[str, int] = {}
     for host, count in counts.items():
-        address = literal_address(host) or addresses.get(host)
+        address = normal_address(host) or addresses.get(host)
         if address is not None:
             found[address] = count
     return found

@@ -8,7 +8,7 @@ from wirebroker.coordinator.quotas.quota_entity import (
     AppliedQuota,
     ClientQuotas,
     applied_quota,
-    connection_rate,
+    connection_rates,
     entity_of,
 )
 
@@ -50,6 +50,5 @@ def test_whom_no_quota_names_has_none() -> None:
 def test_an_address_has_its_own_rate_or_the_default() -> None:
     rate = "connection_creation_rate"
     quotas: ClientQuotas = {(("ip", "10.0.0.1"),): {rate: 1.0}, (("ip", None),): {rate: 2.0}}
-    assert connection_rate(quotas, "10.0.0.1") == 1.0
-    assert connection_rate(quotas, "10.0.0.2") == 2.0
-    assert connection_rate({}, "10.0.0.1") is None
+    assert connection_rates(quotas) == {"10.0.0.1": 1.0, None: 2.0}
+    assert connection_rates({}) == {}

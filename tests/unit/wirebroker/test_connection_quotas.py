@@ -99,7 +99,13 @@ def test_a_listener_has_its_own_rate_and_all_of_them_one() -> None:
 
 @pytest.mark.parametrize(
     ("overrides", "host", "count"),
-    [("10.0.0.1:2", "10.0.0.1", 2), ("::1:2", "::1", 2), ("0:0::1:2", "::1", 2)],
+    [
+        ("10.0.0.1:2", "10.0.0.1", 2),
+        ("::1:2", "::1", 2),
+        ("0:0::1:2", "::1", 2),
+        ("[::1]:2", "::1", 2),
+        ("::ffff:10.0.0.1:2", "10.0.0.1", 2),
+    ],
 )
 def test_an_address_may_have_a_limit_of_its_own(overrides: str, host: str, count: int) -> None:
     q = quotas({"max.connections.per.ip": "1", "max.connections.per.ip.overrides": overrides})
@@ -119,6 +125,14 @@ def test_a_name_counts_as_soon_as_its_address_is_known() -> None:
     ):
         settings = NetworkSettings.from_config(config, addresses)
         assert settings.max_connections_per_ip_overrides == expected
+
+
+def test_an_address_has_the_rate_of_any_spelling() -> None:
+    for spelling in ("::1", "0:0:0:0:0:0:0:1", "::0001", "[::1]"):
+        q = quotas({})
+        q.use_rates({(("ip", spelling),): {"connection_creation_rate": 1.0}})
+        assert [q.address_delay_s("::1", 0.0) > 0 for _ in range(11)] == [False] * 10 + [True]
+        assert not any(q.address_delay_s("::2", 0.0) for _ in range(20))
 
 
 async def test_an_address_that_opens_too_many_takes_few_of_the_open_files() -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from tests.support.servers import PATIENCE_S
 from tests.unit.wirebroker.dynamic_config_kit import world
 from wirebroker.net import host_lookup
-from wirebroker.net.host_lookup import HostLookup, literal_address
+from wirebroker.net.host_lookup import HostLookup
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -17,11 +17,6 @@ if TYPE_CHECKING:
     import pytest
 
 LIMITS = "max.connections.per.ip.overrides"
-
-
-def test_addresses_are_told_as_sockets_tell_them() -> None:
-    found = [literal_address(host) for host in ("10.0.0.1", "0:0::1", "localhost", "::zz")]
-    assert found == ["10.0.0.1", "::1", None, None]
 
 
 async def test_names_are_looked_up_and_unknown_ones_left_out(
