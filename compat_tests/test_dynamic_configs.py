@@ -30,6 +30,8 @@ NODE, ALL = "1", ""
 _NOT_BY_ITS_DEFAULT = ("ssl.engine.factory.class", "listener.security.protocol.map")
 _NAMES = sorted(name for name in ROWS if not name.startswith("wirebroker."))
 MAP = "listener.security.protocol.map"
+# With eligible leader replicas it is set for all brokers and stays so (KIP-966).
+_OF_THE_CLUSTER = "min.insync.replicas"
 
 
 @pytest.fixture
@@ -54,6 +56,8 @@ def expected(name: str, of: str) -> ErrorCode:
     """Return what the rows say of setting a config."""
     row = row_of(name)
     # Only a listener's own can be set of some: its name comes before theirs.
+    if name == _OF_THE_CLUSTER and of == NODE:
+        return ErrorCode.INVALID_CONFIG
     is_refused = is_read_only(name) or ROWS[name].of_listener is OfListener.ONLY
     if of == ALL and row is not None and row.mutability is Mutability.PER_BROKER:
         is_refused = True
@@ -100,10 +104,10 @@ def test_what_can_be_changed_is_described_so(requests: Requests) -> None:
 
 @pytest.mark.parametrize("of", [NODE, ALL])
 def test_removing_what_is_not_set_is_nothing(requests: Requests, of: str) -> None:
-    wrong = [
+    refused = [
         name for name in _NAMES if change(requests, of, (name, DELETE, None)) is not ErrorCode.NONE
     ]
-    assert wrong == []
+    assert refused == [_OF_THE_CLUSTER]
 
 
 @pytest.fixture

@@ -70,7 +70,7 @@ def test_configs_are_set_and_unset(verbs: Verbs, name: str) -> None:
     eventually(lambda: configs(verbs, "topic", name) == {"retention.ms": "1000"})
     assert "INVALID_CONFIG" in verbs.run("config", "set", "topic", name, "retention.ms=x").err
     verbs.do("config", "set", "broker", "all", "log.retention.ms=7200000")
-    eventually(lambda: configs(verbs, "broker", "all") == {"log.retention.ms": "7200000"})
+    eventually(lambda: configs(verbs, "broker", "all").get("log.retention.ms") == "7200000")
     verbs.do("config", "unset", "broker", "all", "log.retention.ms")
     assert "log.dirs" in configs(verbs, "broker", "1")
 

@@ -36,8 +36,8 @@ def told(folder: Path, kind: str) -> list[dict[str, Any]]:
 
 def children_of(process_id: int) -> Iterator[int]:
     """Return the processes that a process has started and that still run."""
-    for path in Path(f"/proc/{process_id}/task").glob("*/children"):
-        with contextlib.suppress(OSError):
+    with contextlib.suppress(OSError):  # it has ended meanwhile
+        for path in Path(f"/proc/{process_id}/task").glob("*/children"):
             yield from map(int, path.read_text(encoding="utf-8").split())
 
 

@@ -78,6 +78,9 @@ class Creator:
                 self.created += 1
             except KafkaException as error:
                 code = error.args[0].code()
+                # The broker that was asked has stopped.
+                if code in {KafkaError._TRANSPORT, KafkaError._TIMED_OUT}:
+                    continue
                 is_legal = code == KafkaError.INVALID_REPLICATION_FACTOR
                 if not (is_legal and (was_stopping or self.stopping.is_set())):
                     self.refused.append(str(error))

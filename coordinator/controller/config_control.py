@@ -216,10 +216,16 @@ def _changes(
             return _topic_changes(resource, edit, image, config)
         case ResourceType.BROKER:
             return _broker_changes(resource, edit, image, config, node_id, is_direct=is_direct)
+        case ResourceType.BROKER_LOGGER if edit is _replace:
+            raise _unknown_type(resource)  # as Kafka: loggers came with IncrementalAlterConfigs
         case ResourceType.BROKER_LOGGER | ResourceType.CLIENT_METRICS | ResourceType.GROUP:
             raise _refused("Configs of loggers, client metrics and groups are not served here.")
         case _:
-            raise _refused(f"Unknown resource type {resource.resource_type}.")
+            raise _unknown_type(resource)
+
+
+def _unknown_type(resource: Any) -> KafkaError:
+    return _refused(f"Unknown resource type {resource.resource_type}")
 
 
 def _topic_changes(

@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.delegation_token import principal_text
 from wirebroker.codecs.envelope import Principal
-from wirebroker.codecs.errors import ErrorCode
+from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.codecs.primitives import random_uuid, uuid_text
 from wirebroker.coordinator.controller.acl_control import (
     create_acls,
@@ -74,9 +74,8 @@ from wirebroker.coordinator.quotas.mutation_quota import MutationCharge, Mutatio
 from wirebroker.coordinator.quotas.shared_meters import Owner  # noqa: TC001 - a tuple's field
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
-    from wirebroker.codecs.errors import KafkaError
     from wirebroker.config import Config
     from wirebroker.coordinator.controller.cluster_image import ClusterImage
 
@@ -152,6 +151,8 @@ class Controller:
         self, request: ControllerRequest, image: ClusterImage, moment: Moment
     ) -> Operation[Body]:
         key, version, body, asker, client, is_direct = request
+        if _has_no_time(key, body):
+            raise KafkaError(ErrorCode.REQUEST_TIMED_OUT)
         quotas = image.client_quotas
         charge = self.mutation_quotas.charge(key, version, asker, quotas, moment.monotonic_ms)
         principal = Principal() if client is None else client[0]
@@ -184,6 +185,26 @@ class Controller:
             return ControllerResult(False)
         result = yield from fence_broker(image, self.config, node_id)
         return ControllerResult(True, result.records)
+
+
+# What a request with a deadline is about. Nothing is done after it, nor if there is none left.
+_ABOUT: Final[Mapping[ApiKey, tuple[str, ...]]] = {
+    ApiKey.CREATE_TOPICS: ("topics",),
+    ApiKey.DELETE_TOPICS: ("topic_names", "topics"),
+    ApiKey.CREATE_PARTITIONS: ("topics",),
+    ApiKey.ELECT_LEADERS: ("topic_partitions",),
+    ApiKey.ALTER_PARTITION_REASSIGNMENTS: ("topics",),
+    ApiKey.UPDATE_FEATURES: ("feature_updates",),
+}
+
+
+def _has_no_time(key: ApiKey, body: Any) -> bool:
+    """Tell whether a request's time is over before it begins; one about nothing needs none."""
+    fields = _ABOUT.get(key)
+    if fields is None or body.timeout_ms > 0:
+        return False
+    # None is about everything.
+    return any(getattr(body, field) is None or getattr(body, field) for field in fields)
 
 
 class _Case(NamedTuple):

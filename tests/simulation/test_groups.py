@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from unittest import mock
 
 from tests.simulation.partial_loading import loading
-from tests.simulation.schedules import first_failure, run_schedules
+from tests.simulation.schedules import LEAVES_COROUTINES, first_failure, run_schedules
 from tests.simulation.traces import traces_of_processes
 from tests.simulation.world import World
 from wirebroker.coordinator.groups.classic_group import ClassicGroup
@@ -25,6 +25,8 @@ SECONDS = 8
 # How the keys of commits, and of the groups' own records, begin.
 _OFFSET_KIND = b"\x00\x01"
 _GROUP_KIND = b"\x00\x02"
+
+pytestmark = LEAVES_COROUTINES
 
 
 def test_groups_keep_their_promises_in_every_schedule(

@@ -70,7 +70,7 @@ def test_a_leader_epoch_that_never_rises_is_seen() -> None:
         return after._replace(leader_epoch=before.leader_epoch + step)
 
     with mock.patch.object(image_builder, "merge_partition", taking_the_epoch_back):
-        assert "another history" in first_failure(PowerLossWorld)
+        assert first_failure(PowerLossWorld, about="another history")
 
 
 def test_an_older_epoch_that_seems_to_go_on_is_seen() -> None:

@@ -8,6 +8,7 @@ stable with exactly those members that live, and everything must be processed an
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 from collections import deque
 from random import Random
@@ -30,7 +31,6 @@ from wirebroker.config import Config
 from wirebroker.coordinator.groups.classic_group import GroupState
 
 if TYPE_CHECKING:
-    import asyncio
     from collections.abc import Callable
 
 CALM_LIMIT_S = 300.0
@@ -41,6 +41,10 @@ _TAIL = 60
 
 class SimulationError(AssertionError):
     """A property does not hold; the notes tell how to see it again."""
+
+
+# Of a schedule, on its own clock; they take some hundred seconds.
+_LONGEST_S = 300.0
 
 
 class World:
@@ -142,7 +146,7 @@ class World:
             SimulationError: A property does not hold.
         """
         errors = BrokerErrors(self.loop, self.failed)
-        main = self.loop.create_task(self._run())
+        main = self.loop.create_task(self._run_to_rest())
         main.add_done_callback(lambda _: self.loop.stop())
         try:
             with seeded_ids(self.random):
@@ -168,6 +172,11 @@ class World:
             member.process.kill()
         self.host.process.kill()
         self.loop.close()
+
+    async def _run_to_rest(self) -> None:
+        """Run the schedule; whoever waits for something that never comes has failed."""
+        async with asyncio.timeout(_LONGEST_S):
+            await self._run()
 
     async def _run(self) -> None:
         random = self.random

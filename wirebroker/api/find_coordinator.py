@@ -71,25 +71,26 @@ def find_coordinator(
 
 
 async def _find_several(broker: Broker, request: Request, body: Any) -> dict[str, Any]:
-    """Look up each key once, however often it is named."""
+    """Look up each key once, however often it is named, and answer it as often."""
     slices = Slices(broker.clock)
     is_known = body.key_type in {GROUP, TRANSACTION, SHARE}
     nodes = _nodes(broker, request)
-    coordinators: dict[str, dict[str, Any]] = {}
+    known: dict[str, dict[str, Any]] = {}
+    coordinators: list[dict[str, Any]] = []
     for key in body.coordinator_keys:
+        if key not in known:
+            found = _find(broker, request, nodes, body.key_type, key)
+            known[key] = {
+                "key": key,
+                "error_code": found.error,
+                "error_message": _MESSAGES[found.error] if not is_known else "",
+                "node_id": found.node_id,
+                "host": found.host,
+                "port": found.port,
+            }
+        coordinators.append(known[key])
         await slices.turn()
-        if key in coordinators:
-            continue
-        found = _find(broker, request, nodes, body.key_type, key)
-        coordinators[key] = {
-            "key": key,
-            "error_code": found.error,
-            "error_message": _MESSAGES[found.error] if not is_known else "",
-            "node_id": found.node_id,
-            "host": found.host,
-            "port": found.port,
-        }
-    return {"coordinators": list(coordinators.values())}
+    return {"coordinators": coordinators}
 
 
 def _nodes(broker: Broker, request: Request) -> dict[int, tuple[str, int]]:

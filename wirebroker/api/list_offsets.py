@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from wirebroker.api.absent_partitions import absence
 from wirebroker.api.registry import handles
 from wirebroker.clock import Slices, finish
+from wirebroker.cluster.replica_role import UNKNOWN_EPOCH
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.handlers import Cost
@@ -56,6 +57,8 @@ _FIRST_VERSION = {
 
 _LEADER_EPOCH_VERSION = 4
 _CONSUMER_REPLICA_ID = -1
+# Tools that compare replicas ask each of them (kafka-replica-verification).
+_DEBUGGING_REPLICA_ID = -2
 _READ_COMMITTED = 1
 
 # More partitions are looked up in slices: one takes about 10 us.
@@ -195,10 +198,22 @@ def _check_end(partition: Partition, replica_id: int, version: int) -> None:
         raise KafkaError(ErrorCode.LEADER_NOT_AVAILABLE if late else ErrorCode.OFFSET_NOT_AVAILABLE)
 
 
+def _check_serves(partition: Partition, replica_id: int, epoch: int = UNKNOWN_EPOCH) -> None:
+    """Refuse who asks a follower, unless it is a tool that asks each replica.
+
+    Raises:
+        KafkaError: As Partition.check_leader.
+    """
+    if replica_id == _DEBUGGING_REPLICA_ID:
+        partition.check_readable(epoch)
+    else:
+        partition.check_leader(epoch)
+
+
 def _look_up(partition: Partition, asked: Any, body: Any, version: int) -> _Found | int:
     """Return what is known at once, or up to which offset there is to be searched."""
     timestamp: int = asked.timestamp
-    partition.check_leader(asked.current_leader_epoch)
+    _check_serves(partition, body.replica_id, asked.current_leader_epoch)
     log = partition.log
     if body.replica_id != _CONSUMER_REPLICA_ID:
         end = log.log_end_offset
@@ -228,7 +243,8 @@ async def _search(broker: Broker, search: _Search, version: int) -> None:
                 raise
             # Retention or compaction has removed segments meanwhile: what counts is there now.
             found = await _find_in_thread(search, broker.clock)
-        partition.check_leader()  # who leads now may have something else there
+        # Who leads now may have something else there.
+        _check_serves(partition, search.replica_id)
         if found is None:
             _check_end(partition, search.replica_id, version)
     except KafkaError as error:
@@ -236,7 +252,7 @@ async def _search(broker: Broker, search: _Search, version: int) -> None:
     except OSError as fault:
         try:
             # A deletion moves the files away under the search.
-            partition.check_leader()
+            _check_serves(partition, search.replica_id)
         except KafkaError as error:
             search.answer["error_code"] = error.code
         else:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 @handles(ApiKey.OFFSET_DELETE, needs=(DELETE_GROUP, READ_TOPIC), cost=Cost.LOG)
 async def offset_delete(broker: Broker, request: Request, body: Any) -> Mapping[str, Any]:
-    """Delete the offsets of those partitions that exist; each is answered once."""
+    """Delete the offsets of those partitions that exist."""
     del request
     group_id = body.group_id
     if not group_id:
@@ -66,20 +66,18 @@ def _sorted(
     image: ClusterImage, topics: Iterable[Any]
 ) -> Steps[tuple[list[tuple[str, list[int]]], dict[str, list[dict[str, Any]]]]]:
     """Return what can be deleted, and the answer for partitions that do not exist; in steps."""
-    known: dict[str, dict[int, None]] = {}
-    refused: dict[str, dict[int, dict[str, Any]]] = {}
+    known: dict[str, list[int]] = {}
+    refused: dict[str, list[dict[str, Any]]] = {}
     for asked in topics:
         topic = image.topics.get(asked.name)
         for each in asked.partitions:
             index = each.partition_index
             if topic is not None and index in topic.partitions:
-                known.setdefault(asked.name, {})[index] = None
+                known.setdefault(asked.name, []).append(index)
             else:
-                refused.setdefault(asked.name, {})[index] = {
-                    "partition_index": index,
-                    "error_code": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-                }
+                error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+                failed = {"partition_index": index, "error_code": error}
+                refused.setdefault(asked.name, []).append(failed)
             yield
         yield
-    valid = [(name, list(indexes)) for name, indexes in known.items()]
-    return valid, {name: list(found.values()) for name, found in refused.items()}
+    return list(known.items()), refused

@@ -328,8 +328,12 @@ class _Produce:
         result = PartitionResult(index)
         if partition is None:
             by_id = self._request.version >= _TOPIC_ID_VERSION
-            place = {"topic_id": topic.topic_id} if by_id else {"name": topic.name}
-            result.error_code = absence(self._broker, missing, index, **place)
+            broker = self._broker
+            result.error_code = (
+                absence(broker, missing, index, topic_id=topic.topic_id)
+                if by_id
+                else absence(broker, missing, index, name=topic.name)
+            )
             return result
         if self._begun is not None:
             begun = self._begun.get(index)

@@ -211,6 +211,11 @@ class Asking:
         """Who asks."""
         return self._access.principal
 
+    @property
+    def key(self) -> ApiKey:
+        """What is asked."""
+        return self._key
+
     def as_nobody(self) -> Asking:
         """Return what is asked where nothing is allowed any more, and that is told already."""
         return _Nobody(self._access, self._key)

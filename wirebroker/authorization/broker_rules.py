@@ -145,9 +145,9 @@ def find_coordinator(asked: AskedRequest) -> Steps[Ruling]:
         is_allowed = None
     else:
         is_allowed = partial(asking.may, need)
-    # Each is answered once, however often it is named.
+    keys = body.coordinator_keys if several else [body.key]
     allowed: dict[str, bool] = {}
-    for count, key in enumerate(body.coordinator_keys if several else [body.key], 1):
+    for count, key in enumerate(keys, 1):
         if key not in allowed:
             allowed[key] = is_allowed is not None and is_allowed(key)
         if count % STEP == 0:
@@ -156,16 +156,16 @@ def find_coordinator(asked: AskedRequest) -> Steps[Ruling]:
         return SERVED
     if not several:
         return Ruling({**nowhere, "error_message": MESSAGES[error]})
-    body.coordinator_keys = yield from kept(allowed, allowed.__getitem__)
+    body.coordinator_keys = yield from kept(keys, allowed.__getitem__)
     # Kafka refuses a request about share groups as a whole, and that has a sentence.
     message = MESSAGES[error] if need is CLUSTER_ACTION else ""
 
     def merge(answer: Mapping[str, Any]) -> Steps[Mapping[str, Any]]:
         found = iter(answer["coordinators"])
         coordinators: list[Mapping[str, Any]] = []
-        for count, (key, is_found) in enumerate(allowed.items(), 1):
+        for count, key in enumerate(keys, 1):
             denied = {"key": key, "error_message": message, **nowhere}
-            coordinators.append(next(found) if is_found else denied)
+            coordinators.append(next(found) if allowed[key] else denied)
             if count % STEP == 0:
                 yield
         return with_field(answer, "coordinators", coordinators)
@@ -221,7 +221,7 @@ BROKER_RULES: Final[dict[ApiKey, Rule]] = {
     ApiKey.JOIN_GROUP: group_rules.join_group,
     ApiKey.HEARTBEAT: group_rules.read_group,
     ApiKey.LEAVE_GROUP: group_rules.read_group,
-    ApiKey.SYNC_GROUP: group_rules.read_group,
+    ApiKey.SYNC_GROUP: group_rules.sync_group,
     ApiKey.DESCRIBE_GROUPS: group_rules.describe_groups,
     ApiKey.LIST_GROUPS: group_rules.list_groups,
     ApiKey.DELETE_GROUPS: group_rules.delete_groups,

@@ -167,18 +167,21 @@ def alter_configs(asked: AskedRequest) -> Steps[Ruling]:
     for count, each in enumerate(body.resources, 1):
         if count % STEP == 0:
             yield
-        need, error, name = _alter_need(each)
+        need, error, name = _alter_need(each, asked.asking.key)
         if need is None or asked.asking.may(need, *name):
             allowed.append(each)
-        else:
-            failures.append(denied_resource(each, error))
+            continue
+        failure = denied_resource(each, error)
+        if each.resource_type == ResourceType.BROKER_LOGGER:
+            failure["error_message"] = None  # as Kafka
+        failures.append(failure)
     if not failures:
         return SERVED
     body.resources = allowed
     return adding("responses", failures)
 
 
-def _alter_need(resource: Any) -> tuple[Need | None, Any, tuple[str, ...]]:
+def _alter_need(resource: Any, key: ApiKey) -> tuple[Need | None, Any, tuple[str, ...]]:
     kind, name = resource.resource_type, resource.resource_name
     if kind == ResourceType.TOPIC:
         return ALTER_TOPIC_CONFIGS, TOPIC_DENIED, (name,)
@@ -186,8 +189,8 @@ def _alter_need(resource: Any) -> tuple[Need | None, Any, tuple[str, ...]]:
         return ALTER_GROUP_CONFIGS, GROUP_DENIED, (name,)
     if kind in {ResourceType.BROKER, ResourceType.CLIENT_METRICS}:
         return ALTER_CLUSTER_CONFIGS, CLUSTER_DENIED, ()
-    if kind == ResourceType.BROKER_LOGGER:
-        return CLUSTER_ACTION, CLUSTER_DENIED, ()
+    if kind == ResourceType.BROKER_LOGGER and key is ApiKey.INCREMENTAL_ALTER_CONFIGS:
+        return ALTER_CLUSTER_CONFIGS, CLUSTER_DENIED, ()
     return None, None, ()  # unknown: refused for that
 
 

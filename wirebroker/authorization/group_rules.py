@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     _Finish = Callable[[Mapping[str, Any]], Steps[Mapping[str, Any]]]
 
 _FIRST_NULL_PROTOCOL: Final = 7
+_FIRST_SYNC_WITH_PROTOCOL: Final = 5
 _FIRST_COMMIT_BY_ID: Final = 10
 _FIRST_FETCH_OF_GROUPS: Final = 8
 _FIRST_FETCH_BY_ID: Final = 10
@@ -63,10 +64,19 @@ def join_group(asked: AskedRequest) -> Ruling:
 
 
 def read_group(asked: AskedRequest) -> Ruling:
-    """Refuse who may not read the group: SyncGroup, Heartbeat, LeaveGroup."""
+    """Refuse who may not read the group: Heartbeat, LeaveGroup."""
     if asked.asking.may(READ_GROUP, asked.body.group_id):
         return SERVED
     return refused(GROUP_DENIED)
+
+
+def sync_group(asked: AskedRequest) -> Ruling:
+    """Refuse who may not read the group; what lacks its protocol is refused for that first."""
+    body = asked.body
+    lacks_protocol = body.protocol_type is None or body.protocol_name is None
+    if asked.version >= _FIRST_SYNC_WITH_PROTOCOL and lacks_protocol:
+        return SERVED
+    return read_group(asked)
 
 
 def describe_groups(asked: AskedRequest) -> Steps[Ruling]:

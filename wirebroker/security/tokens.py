@@ -362,9 +362,9 @@ def _scopes(value: Any, *, is_strict: bool) -> set[str]:
     Raises:
         BadTokenError: Kafka refuses signed tokens with such a list.
     """
-    texts = cast("list[object]", [value] if isinstance(value, str) else value)
-    if not isinstance(texts, list):
+    if not isinstance(value, str | list):
         return set()
+    texts = cast("list[object]", [value] if isinstance(value, str) else value)
     found = [each.strip(_BLANKS) for each in texts if isinstance(each, str)]
     if is_strict and (len(set(found) - {""}) != len(texts)):
         raise BadTokenError("a token whose scopes are blank, no texts, or named twice")

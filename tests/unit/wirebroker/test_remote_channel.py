@@ -97,7 +97,7 @@ REQUESTS: list[tuple[ApiKey, dict[str, Any], Callable[[Any], Any], Any]] = [
     ),
     (
         ApiKey.CREATE_PARTITIONS,
-        {"topics": [{"name": "a", "count": 3, "assignments": None}]},
+        {"topics": [{"name": "a", "count": 3, "assignments": None}], "timeout_ms": 1000},
         lambda answer: [(each.name, each.error_code) for each in answer.results],
         [("a", 0)],
     ),
@@ -173,7 +173,7 @@ REQUESTS: list[tuple[ApiKey, dict[str, Any], Callable[[Any], Any], Any]] = [
     ),
     (
         ApiKey.DELETE_TOPICS,
-        {"topics": [{"name": "a", "topic_id": bytes(16)}]},
+        {"topics": [{"name": "a", "topic_id": bytes(16)}], "timeout_ms": 1000},
         lambda answer: [(each.name, each.error_code) for each in answer.responses],
         [("a", 0)],
     ),

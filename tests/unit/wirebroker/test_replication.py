@@ -237,6 +237,27 @@ async def test_consumers_read_from_followers_up_to_their_high_watermark(tmp_path
         assert values_in(found.records) == [b"b"]
 
 
+async def test_a_tool_that_asks_each_replica_is_told_each_ones_end(tmp_path):
+    """Replica id -2 (ListOffsetsRequest.DEBUGGING_REPLICA_ID); consumers are sent to the leader."""
+    async with Cluster(tmp_path, node_ids=(1, 2)) as cluster:
+        cluster.create_topic((1, 2))
+        await held(cluster, 1, 2)
+        assert await cluster[1].produce(b"a") == 0
+        await until_equal(cluster, 1, 2)
+
+        async def end_of(node_id: int, replica_id: int) -> tuple[int, int]:
+            partition = {"partition_index": 0, "current_leader_epoch": 0, "timestamp": -1}
+            topics = [{"name": "t", "partitions": [partition]}]
+            request = {"replica_id": replica_id, "isolation_level": 0, "topics": topics}
+            answer = await cluster[node_id].ask(ApiKey.LIST_OFFSETS, 7, request)
+            (found,) = answer.topics[0].partitions
+            return found.error_code, found.offset
+
+        assert await end_of(1, -1) == await end_of(1, -2) == (0, 1)
+        assert await end_of(2, -2) == (0, 1)
+        assert await end_of(2, -1) == (ErrorCode.NOT_LEADER_OR_FOLLOWER, -1)
+
+
 async def test_a_leader_names_the_replica_in_the_clients_rack(tmp_path):
     settings = {"replica.selector.class": RACK_AWARE}
     async with Cluster(tmp_path, settings=settings) as cluster:

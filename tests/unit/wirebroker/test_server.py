@@ -432,7 +432,7 @@ async def test_what_the_metadata_tell_while_the_logs_are_opened_is_followed(tmp_
             await create_topic(client, name)
 
     async def delete(controller):
-        body = SimpleNamespace(topic_names=["deleted"], topics=[])
+        body = SimpleNamespace(topic_names=["deleted"], topics=[], timeout_ms=1000)
         answer = await controller.handle(ControllerRequest(ApiKey.DELETE_TOPICS, 6, body))
         assert [each["error_code"] for each in answer["responses"]] == [0]
 
