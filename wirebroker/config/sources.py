@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import os
 import re
-import stat
 from typing import TYPE_CHECKING, Final
 
 from wirebroker.config.environment import settings_from_environment
@@ -112,20 +111,12 @@ class LocalFiles:
         """Return the text of a regular file, which is UTF-8.
 
         Raises:
-            OSError: It cannot be opened.
-            ValueError: It is no regular file, is too long, or is not UTF-8.
+            OSError: It cannot be opened, is no regular file, or is too long.
+            ValueError: It is not UTF-8.
         """
-        from pathlib import Path  # noqa: PLC0415 - most starts read no such file
+        from wirebroker.config.regular_file import read_regular  # noqa: PLC0415 - most starts read none
 
-        file = Path(path)
-        # Opening a FIFO would block the start.
-        if not stat.S_ISREG(file.stat().st_mode):
-            raise ValueError("not a regular file")
-        with file.open("rb") as opened:
-            found = opened.read(_MOST_BYTES + 1)
-        if len(found) > _MOST_BYTES:
-            raise ValueError(f"longer than {_MOST_BYTES} bytes")
-        return found.decode()
+        return read_regular(path, _MOST_BYTES).decode()
 
 
 def _check_names(given: Mapping[str, str], flags: Mapping[str, str]) -> None:

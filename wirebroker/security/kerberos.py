@@ -14,6 +14,7 @@ import itertools
 import re
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from wirebroker.config.regular_file import check_regular
 from wirebroker.config.row import ConfigError
 
 if TYPE_CHECKING:
@@ -75,6 +76,7 @@ class Acceptor:
         """
         keys, gssapi = self._keys, _library()
         name = gssapi.NameType.kerberos_principal
+        _check_keytab(keys.keytab)
         try:
             credentials = gssapi.Credentials(
                 name=gssapi.Name(keys.principal, name),
@@ -182,10 +184,13 @@ class Initiator:
         """
         gssapi = self._gssapi
         try:
+            _check_keytab(self._keys.keytab)
             target = gssapi.Name(
                 f"{self._keys.service_name}@{host}", gssapi.NameType.hostbased_service
             )
             return InitiatedContext(gssapi, self._credentials(), target)
+        except ConfigError as error:
+            raise KerberosError(str(error)) from None
         except gssapi.exceptions.GSSError as error:
             raise _refused(error) from None
 
@@ -276,6 +281,20 @@ def _refused(error: Any) -> KerberosError:
     # The library has it unsigned.
     signed = minor - (1 << 32) if minor >= 1 << 31 else minor
     return KerberosError(_said(error), passes=signed in _PASSING)
+
+
+def _check_keytab(keytab: str | None) -> None:
+    """Refuse what the library would wait for: it opens whatever stands there.
+
+    Raises:
+        ConfigError: It is no regular file, or cannot be read.
+    """
+    if keytab is None:
+        return
+    try:
+        check_regular(keytab)
+    except OSError as error:
+        raise ConfigError(f"the keytab {keytab} cannot be read: {error.strerror}") from None
 
 
 def _said(error: Any) -> str:

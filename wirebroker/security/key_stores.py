@@ -12,9 +12,9 @@ Source: Kafka's DefaultSslEngineFactory (KIP-651).
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from wirebroker.config.regular_file import read_regular
 from wirebroker.config.row import ConfigError
 
 if TYPE_CHECKING:
@@ -56,14 +56,11 @@ def read_store(store: StoreSettings) -> KeyMaterial:
     if not store.location:
         return _of_pem(store.certificates + "\n" + store.key, store, store.name)
     try:
-        with Path(store.location).open("rb") as file:
-            data = file.read(_MOST_BYTES + 1)
+        data = read_regular(store.location, _MOST_BYTES)
     except OSError as error:
         raise ConfigError(
             f"{store.name}.location: {store.location} cannot be read: {error.strerror}"
         ) from None
-    if len(data) > _MOST_BYTES:
-        raise ConfigError(f"{store.name}.location: {store.location} is too large for what it is")
     if store.type == "PEM":
         return _of_pem(data.decode("utf-8", "replace"), store, store.location)
     if data.startswith(_JKS_STARTS):

@@ -20,6 +20,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, cast
 from urllib.parse import quote_plus
 
+from wirebroker.config.regular_file import read_regular
 from wirebroker.security.web import Ending, WebAddress, WebError, ask
 from wirebroker.threads import Work, begin_in_thread, end_with_loop, in_thread
 
@@ -184,10 +185,10 @@ class OwnTokens:
 
 def _in_file(path: Path) -> str:
     try:
-        with path.open("rb") as file:
-            return _sound(file.read(_LONGEST_BYTES + 1), str(path))
+        found = read_regular(path, _LONGEST_BYTES)
     except OSError as error:
         raise NoTokenError(f"{path} cannot be read: {error.strerror or error}") from None
+    return _sound(found, str(path))
 
 
 def _sound(found: bytes, where: str) -> str:

@@ -59,7 +59,8 @@ def server_side(settings: TlsSettings) -> ServerSide:
     context.options |= ssl.OP_NO_RENEGOTIATION | ssl.OP_NO_COMPRESSION
     certificate = _use_key(context, settings.keystore)
     context.verify_mode = _CLIENT_AUTH[settings.client_auth]
-    if settings.client_auth != "none":
+    # It is refused if it cannot be used, although nobody may be asked to show a certificate.
+    if settings.client_auth != "none" or settings.truststore.is_there:
         _trust(context, settings.truststore, ssl.Purpose.CLIENT_AUTH)
     return ServerSide(context, certificate)
 

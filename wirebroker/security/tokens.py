@@ -24,6 +24,7 @@ import threading
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, cast
 
 from wirebroker.config import ConfigError
+from wirebroker.config.regular_file import read_regular
 from wirebroker.security.key_set import ALGORITHMS, PublicKey, select, usable_keys
 from wirebroker.security.strict_json import strict_object
 from wirebroker.security.web import Ending, WebAddress, WebError, ask
@@ -262,8 +263,7 @@ class TokenChecks:
         path = settings.keys_file or settings.keys_url
         try:
             if settings.keys_file is not None:
-                with settings.keys_file.open("rb") as file:
-                    text = file.read(_LONGEST_FILE_BYTES)
+                text = read_regular(settings.keys_file, _LONGEST_FILE_BYTES)
             else:
                 text = _asked(settings, self._ending)
             found = usable_keys(json.loads(text)["keys"], str(path), self._jwt)
@@ -278,7 +278,7 @@ def _look_of(path: Path) -> _Look | None:
     """Return what is another when a file is; None: nobody can look at it."""
     try:
         found = path.stat()
-    except OSError:
+    except (OSError, ValueError):  # a NUL is in its name
         return None
     return found.st_mtime_ns, found.st_size, found.st_ino
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 from typing import TYPE_CHECKING, Any
 
 from tests.support.ports import free_port
@@ -46,6 +47,21 @@ async def test_of_many_changes_at_once_the_last_is_in_force(tmp_path: Path) -> N
         told = str(broker_of(server).config.value(LOCATION))
         expected = ("first", "second")[paths.index(told) % 2]
         assert await shown_name(tmp_path, port) == expected
+
+
+async def test_what_is_no_regular_file_is_refused_and_holds_nobody_up(tmp_path: Path) -> None:
+    """Opening a FIFO would wait for a writer: in the thread that every other change needs."""
+    port = free_port()
+    settings = listeners(tmp_path / "tls", port)
+    os.mkfifo(tmp_path / "fifo")
+    good = write(tmp_path, "good", SECOND)
+    bad = [str(tmp_path / "fifo"), str(tmp_path), "/dev/zero", f"{good}\0", str(tmp_path / "no")]
+    async with running(tmp_path / "data", settings=settings) as server, client_of(server) as client:
+        for path in bad:
+            answer = await set_location(client, path)
+            assert answer.error_code == ErrorCode.INVALID_REQUEST, path
+        assert (await set_location(client, good)).error_code == 0
+        assert await shown_name(tmp_path, port) == "second"
 
 
 async def test_only_who_may_alter_configs_has_files_read(tmp_path: Path) -> None:

@@ -131,7 +131,7 @@ def test_what_keytool_writes(tmp_path: Path) -> None:
         (b"nothing", {"type": "PKCS12"}, "is no PKCS12"),
         (b"nothing", {"type": "PEM"}, "has no certificate in the form of PEM"),
         (authority().certificate.encode(), {"type": "PEM"}, "there is no private key"),
-        (bytes((4 << 20) + 1), {"type": "PEM"}, "too large"),
+        (bytes((4 << 20) + 1), {"type": "PEM"}, "longer than"),
     ],
 )
 def test_what_cannot_be_used_is_said(tmp_path: Path, text: bytes, store, words: str) -> None:

@@ -98,7 +98,7 @@ async def test_a_token_of_a_file_is_read_at_each_login(tmp_path: Path) -> None:
             await log_in(server, by)
         for nothing in ("", "two words", "\u00fc", "x" * 70_000):
             file.write_text(nothing)
-            with pytest.raises(AuthenticationFailedError, match="is no token"):
+            with pytest.raises(AuthenticationFailedError, match=r"is no token|longer than"):
                 await log_in(server, by)
 
 

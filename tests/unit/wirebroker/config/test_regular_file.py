@@ -1,0 +1,69 @@
+"""Files that settings name are read if they are regular files; nobody is waited for."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.support.tls_files import certificate, write
+from wirebroker.config.regular_file import check_regular, read_regular
+from wirebroker.config.row import ConfigError
+from wirebroker.config.tls import StoreSettings, TlsSettings
+from wirebroker.security.kerberos import _check_keytab
+from wirebroker.security.key_stores import read_store
+from wirebroker.security.tls_contexts import server_side
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture
+def places(tmp_path: Path) -> dict[str, str]:
+    """Return paths by what the error says of them."""
+    os.mkfifo(tmp_path / "fifo")
+    (tmp_path / "link").symlink_to(tmp_path / "fifo")
+    write(tmp_path, "long", "x" * 11)
+    return {
+        str(tmp_path / "fifo"): "not a regular file",
+        str(tmp_path / "link"): "not a regular file",
+        str(tmp_path): "not a regular file",
+        "/dev/zero": "not a regular file",
+        f"{tmp_path}/a\0b": "its name has a NUL",
+        str(tmp_path / "none"): "No such file",
+        str(tmp_path / "long"): "longer than 10 bytes",
+    }
+
+
+def test_what_is_no_regular_file_is_told(places: dict[str, str]) -> None:
+    for path, why in places.items():
+        with pytest.raises(OSError, match=why):
+            read_regular(path, 10)
+
+
+def test_a_regular_file_is_read_through_a_link(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(write(tmp_path, "file", "text"))
+    assert read_regular(tmp_path / "link", 4) == b"text"
+    check_regular(tmp_path / "link")
+
+
+def test_stores_and_keytabs_are_regular_files(places: dict[str, str]) -> None:
+    for path, why in places.items():
+        if "longer" in why:
+            continue
+        with pytest.raises(ConfigError, match=why):
+            read_store(StoreSettings(type="PEM", location=path, name="ssl.keystore"))
+        with pytest.raises(ConfigError, match=why):
+            _check_keytab(path)
+
+
+@pytest.mark.parametrize("client_auth", ["none", "requested", "required"])
+def test_a_truststore_that_cannot_be_used_is_refused(tmp_path: Path, client_auth: str) -> None:
+    """Also where no client is asked for a certificate."""
+    keys = StoreSettings(type="PEM", location=write(tmp_path, "k", certificate()), name="k")
+    trust = StoreSettings(
+        type="PEM", location=write(tmp_path, "t", "garbage"), name="ssl.truststore"
+    )
+    with pytest.raises(ConfigError, match="no certificate"):
+        server_side(TlsSettings(keystore=keys, truststore=trust, client_auth=client_auth))
