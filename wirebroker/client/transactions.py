@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from wirebroker.client.errors import PASSING, ClientError, check
 from wirebroker.codecs.api_keys import ApiKey
@@ -12,6 +12,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from wirebroker.client.kafka_client import KafkaClient
+
+
+# Later ones have fields for two-phase commit.
+_LAST_INIT_VERSION: Final = 4
 
 
 class ListedTransaction(NamedTuple):
@@ -100,6 +104,32 @@ async def describe_transaction(client: KafkaClient, transactional_id: str) -> De
                 return _described(answer, broker_id, what)
     check(answer.error_code, what)
     raise AssertionError("what has no error was returned")
+
+
+async def abort_transaction(client: KafkaClient, transactional_id: str) -> None:
+    """Abort the open transaction of a transactional id, and fence its producer.
+
+    It is asked for as by a producer of the same id that begins anew.
+
+    Raises:
+        ClientError: There is none of that id, or the user may not.
+    """
+    what = f"transaction {transactional_id} cannot be aborted"
+    found = await describe_transaction(client, transactional_id)
+    body = {
+        "transactional_id": transactional_id,
+        "transaction_timeout_ms": found.timeout_ms,
+        "producer_id": -1,
+        "producer_epoch": -1,
+    }
+    answer: Any = None
+    async for _ in client.tries():
+        answer = await client.request_of(
+            found.coordinator_id, ApiKey.INIT_PRODUCER_ID, body, at_most=_LAST_INIT_VERSION
+        )
+        if answer.error_code not in {*PASSING, ErrorCode.CONCURRENT_TRANSACTIONS}:
+            break
+    check(answer.error_code, what)
 
 
 def _described(answer: Any, broker_id: int, what: str) -> DescribedTransaction:

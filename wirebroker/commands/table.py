@@ -42,6 +42,11 @@ VERBS: Final = (
     Verb("config", "wirebroker.commands.config:config", "Read and change configs."),
     Verb("cluster", "wirebroker.commands.cluster:cluster", "Show a cluster and its brokers."),
     Verb(
+        "features",
+        "wirebroker.commands.features:features",
+        "Show and change the features of a cluster.",
+    ),
+    Verb(
         "quorum",
         "wirebroker.commands.quorum:quorum",
         "Show the quorum of controllers and who follows it.",
@@ -49,7 +54,7 @@ VERBS: Final = (
     Verb(
         "transaction",
         "wirebroker.commands.transaction:transaction",
-        "Show what transactional producers are at.",
+        "Show what transactional producers are at, and abort what hangs.",
     ),
     Verb(
         "certs",

@@ -6,8 +6,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from wirebroker.client.transactions import describe_transaction, list_transactions
+from wirebroker.client.transactions import (
+    abort_transaction,
+    describe_transaction,
+    list_transactions,
+)
 from wirebroker.clock import SystemClock
+from wirebroker.commands.flags import dry_run_hint, yes_flag
+from wirebroker.commands.output import tell
 from wirebroker.commands.running import ClusterFlags, cluster_flags, run_verb
 
 if TYPE_CHECKING:
@@ -19,7 +25,7 @@ if TYPE_CHECKING:
 
 @click.group()
 def transaction() -> None:
-    """Show what transactional producers are at.
+    """Show what transactional producers are at, and abort what hangs.
 
     A transaction that stays open keeps consumers from reading on.
     """
@@ -73,5 +79,22 @@ def describe(*, transactional_id: str, **flags: Unpack[ClusterFlags]) -> int:
             + ("" if open_ms is None else f", open for {open_ms / 1000:.1f} s"),
         ]
         out.show(data, [*lines, *(f"  {each}" for each in found.partitions)])
+
+    return run_verb(flags, work)
+
+
+@transaction.command()
+@click.argument("transactional_id", metavar="ID")
+@yes_flag
+@cluster_flags
+def abort(*, transactional_id: str, yes: bool, **flags: Unpack[ClusterFlags]) -> int:
+    """Abort a transaction that stays open, and fence its producer; without --yes say so only."""
+
+    async def work(client: KafkaClient, out: Output) -> None:
+        if not yes:
+            tell(dry_run_hint(f"aborts the transaction of {transactional_id}"))
+            return
+        await abort_transaction(client, transactional_id)
+        out.show({"transactional_id": transactional_id}, [f"{transactional_id} is aborted"])
 
     return run_verb(flags, work)

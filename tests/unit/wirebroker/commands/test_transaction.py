@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from confluent_kafka import Producer
+import pytest
+from confluent_kafka import KafkaException, Producer
 
 
 def begun(verbs, name):
@@ -36,6 +37,19 @@ def test_an_open_transaction_is_listed_and_described(verbs):
     producer.commit_transaction(30)
     assert "paying" not in states(verbs, "--state", "Ongoing")
     assert states(verbs)["paying"] in {"PrepareCommit", "CompleteCommit"}
+
+
+def test_a_transaction_that_hangs_is_aborted_with_yes_alone(verbs):
+    producer = begun(verbs, "hanging")
+    said = verbs.do("transaction", "abort", "hanging")
+    assert "nothing is changed: this aborts the transaction of hanging" in said.err
+    assert states(verbs)["hanging"] == "Ongoing"
+    assert verbs.do("transaction", "abort", "hanging", "--yes").lines == ["hanging is aborted"]
+    assert states(verbs)["hanging"] == "Empty"
+    with pytest.raises(KafkaException, match="fenced"):
+        producer.commit_transaction(30)
+    said = verbs.run("transaction", "abort", "nobody's", "--yes")
+    assert (said.status, "there is none of that id" in said.err) == (1, True)
 
 
 def test_what_is_not_there_is_said(verbs):

@@ -1,0 +1,76 @@
+"""Brokers of a cluster: what each has on its disks, and brokers that do not come back (KIP-631)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from wirebroker.client.errors import check, explained
+from wirebroker.codecs.api_keys import ApiKey
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from wirebroker.client.kafka_client import KafkaClient
+
+
+class LogDir(NamedTuple):
+    """A data directory of a broker.
+
+    Attributes:
+        broker_id: Whose it is.
+        path: Where it lies there.
+        error: Why it is not served; None if it is.
+        replica_count: How many replicas of partitions it has.
+        size_bytes: What their logs take.
+        total_bytes: The size of its disk; None if the broker does not say.
+        usable_bytes: What is free there; None likewise.
+    """
+
+    broker_id: int
+    path: str
+    error: str | None
+    replica_count: int
+    size_bytes: int
+    total_bytes: int | None
+    usable_bytes: int | None
+
+
+async def log_dirs_of(client: KafkaClient, broker_ids: Sequence[int] = ()) -> list[LogDir]:
+    """Return the data directories of brokers, of all that are running if none is named.
+
+    Raises:
+        ClientError: A broker may not tell, or is not there.
+    """
+    ids = list(broker_ids) or await client.broker_ids()
+    answers = await client.together(
+        *(client.request_of(each, ApiKey.DESCRIBE_LOG_DIRS, {"topics": None}) for each in ids)
+    )
+    found: list[LogDir] = []
+    for broker_id, answer in zip(ids, answers, strict=True):
+        check(getattr(answer, "error_code", 0), f"broker {broker_id} does not tell of its disks")
+        found += [_log_dir(broker_id, each) for each in answer.results]
+    return found
+
+
+def _log_dir(broker_id: int, result: Any) -> LogDir:
+    logs = [log for topic in result.topics for log in topic.partitions]
+    total, usable = getattr(result, "total_bytes", -1), getattr(result, "usable_bytes", -1)
+    return LogDir(
+        broker_id,
+        result.log_dir,
+        explained(result.error_code) if result.error_code else None,
+        len(logs),
+        sum(log.partition_size for log in logs),
+        None if total < 0 else total,
+        None if usable < 0 else usable,
+    )
+
+
+async def unregister_broker(client: KafkaClient, broker_id: int) -> None:
+    """Have the cluster forget a broker that is stopped and does not come back.
+
+    Raises:
+        ClientError: It is not registered, or the user may not.
+    """
+    answer = await client.request_of_controller(ApiKey.UNREGISTER_BROKER, {"broker_id": broker_id})
+    check(answer.error_code, f"broker {broker_id} cannot be unregistered", answer.error_message)
