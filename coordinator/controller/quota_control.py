@@ -11,6 +11,7 @@ from __future__ import annotations
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any, Final
 
+from wirebroker.clock import collected
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.coordinator.controller.cluster_image import quota_record
 from wirebroker.coordinator.controller.operation import ControllerResult, RecordsOfRequest
@@ -62,6 +63,7 @@ def alter_client_quotas(request: Any, image: ClusterImage) -> Operation[dict[str
         keys = [op.key for op in entry.ops]
         if entity in results or len(set(keys)) < len(keys):
             results[entity] = _invalid(f"{_shown(entity)}, or a quota of it, is there twice")
+            yield
             continue
         try:
             changes = _changes(entity, entry.ops, image)
@@ -72,9 +74,8 @@ def alter_client_quotas(request: Any, image: ClusterImage) -> Operation[dict[str
             results[entity] = None
         if count % _STEP == 0:
             yield
-    yield
-    response = {"entries": [_result(entity, error) for entity, error in results.items()]}
-    return ControllerResult(response, [] if request.validate_only else records.records)
+    entries = yield from collected(_result(entity, error) for entity, error in results.items())
+    return ControllerResult({"entries": entries}, [] if request.validate_only else records.records)
 
 
 def refused_quotas(request: Any, error: KafkaError) -> dict[str, Any]:

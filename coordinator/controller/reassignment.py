@@ -40,10 +40,9 @@ def alter_reassignments(
         answers: list[dict[str, Any]] = []
         for target in topic.partitions:
             answers.append(moves.begin(topic.name, target))
-            if len(answers) % _SLICE == 0:
-                yield
+            yield
         responses.append({"name": topic.name, "partitions": answers})
-    yield
+        yield
     # As Kafka: an answer to nothing has an empty message instead of none.
     response = {
         "allow_replication_factor_change": request.allow_replication_factor_change,

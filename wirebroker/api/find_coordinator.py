@@ -9,10 +9,11 @@ Source: Kafka's KafkaApis.handleFindCoordinatorRequest.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from wirebroker.api.metadata import advertised
 from wirebroker.api.registry import handles
+from wirebroker.clock import begun, collected
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
 from wirebroker.codecs.primitives import uuid_from_text
@@ -21,7 +22,10 @@ from wirebroker.handlers import Cost
 from wirebroker.needs import CLUSTER_ACTION, DESCRIBE_GROUP, DESCRIBE_TRANSACTIONAL_ID
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
     from wirebroker.broker import Broker
+    from wirebroker.clock import Steps
     from wirebroker.request import Request
 
 GROUP, TRANSACTION, SHARE = 0, 1, 2
@@ -44,61 +48,86 @@ class _Found(NamedTuple):
     host: str = ""
     port: int = -1
 
+    def fields(self) -> dict[str, Any]:
+        """Return what the response says of it."""
+        return {
+            "error_code": self.error,
+            "node_id": self.node_id,
+            "host": self.host,
+            "port": self.port,
+        }
+
+
+_NOT_AVAILABLE: Final = _Found(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+
 
 @handles(
     ApiKey.FIND_COORDINATOR,
     needs=(DESCRIBE_GROUP, DESCRIBE_TRANSACTIONAL_ID, CLUSTER_ACTION),
-    cost=Cost.BOUNDED,
+    cost=Cost.SLICES,
 )
-def find_coordinator(broker: Broker, request: Request, body: Any) -> dict[str, Any]:
+def find_coordinator(
+    broker: Broker, request: Request, body: Any
+) -> dict[str, Any] | Awaitable[dict[str, Any]]:
     """Look up one coordinator, or several."""
+    search = _Search(broker, request, body.key_type)
     if request.version < FIRST_BATCH_VERSION:
-        found = _find(broker, request, body.key_type, body.key)
-        return {
-            "error_code": found.error,
-            "error_message": _MESSAGES.get(found.error, "NONE"),
-            "node_id": found.node_id,
-            "host": found.host,
-            "port": found.port,
-        }
+        found = search.find(body.key)
+        return {"error_message": _MESSAGES.get(found.error, "NONE"), **found.fields()}
+    return begun(_answer(search, body), broker.clock)
+
+
+def _answer(search: _Search, body: Any) -> Steps[dict[str, Any]]:
     is_known = body.key_type in {GROUP, TRANSACTION, SHARE}
-    coordinators: list[dict[str, Any]] = []
-    for key in body.coordinator_keys:
-        found = _find(broker, request, body.key_type, key)
-        coordinators.append(
-            {
-                "key": key,
-                "error_code": found.error,
-                "error_message": _MESSAGES[found.error] if not is_known else "",
-                "node_id": found.node_id,
-                "host": found.host,
-                "port": found.port,
-            }
-        )
+    message = "" if is_known else _MESSAGES[ErrorCode.INVALID_REQUEST]
+    coordinators = yield from collected(
+        {"key": key, "error_message": message, **search.find(key).fields()}
+        for key in body.coordinator_keys
+    )
     return {"coordinators": coordinators}
 
 
-def _find(broker: Broker, request: Request, key_type: int, key: str) -> _Found:
-    if not _is_valid(request.version, key_type, key):
-        return _Found(ErrorCode.INVALID_REQUEST)
-    if key_type == SHARE:
-        # Their coordinator comes with share groups.
-        return _Found(ErrorCode.COORDINATOR_NOT_AVAILABLE)
-    is_group = key_type == GROUP
-    coordinator = broker.groups if is_group else broker.transactions
-    name = CONSUMER_OFFSETS if is_group else TRANSACTION_STATE
-    topic = broker.metadata.image.topics.get(name)
-    if topic is None:
-        coordinator.create_topic()
-        return _Found(ErrorCode.COORDINATOR_NOT_AVAILABLE)
-    partition = topic.partitions.get(coordinator.partition_for(key))
-    if partition is not None:
-        for node_id, host, port, _ in advertised(broker, request.session):
-            if node_id == partition.leader:
-                if is_group and node_id == broker.node_id:
-                    broker.groups.lookups.add(key, request.session, broker.clock.monotonic())
-                return _Found(ErrorCode.NONE, node_id, host, port)
-    return _Found(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+class _Search:
+    """What the keys of one request have in common: their kind, and whom the client can reach."""
+
+    __slots__ = ("_broker", "_key_type", "_reachable", "_request")
+
+    def __init__(self, broker: Broker, request: Request, key_type: int) -> None:
+        self._broker = broker
+        self._request = request
+        self._key_type = key_type
+        self._reachable: dict[int, _Found] | None = None
+
+    def find(self, key: str) -> _Found:
+        """Return the node that keeps a key."""
+        broker, key_type = self._broker, self._key_type
+        if not _is_valid(self._request.version, key_type, key):
+            return _Found(ErrorCode.INVALID_REQUEST)
+        if key_type == SHARE:
+            # Their coordinator comes with share groups.
+            return _NOT_AVAILABLE
+        is_group = key_type == GROUP
+        coordinator = broker.groups if is_group else broker.transactions
+        name = CONSUMER_OFFSETS if is_group else TRANSACTION_STATE
+        topic = broker.metadata.image.topics.get(name)
+        if topic is None:
+            coordinator.create_topic()
+            return _NOT_AVAILABLE
+        partition = topic.partitions.get(coordinator.partition_for(key))
+        found = None if partition is None else self._nodes().get(partition.leader)
+        if found is None:
+            return _NOT_AVAILABLE
+        if is_group and found.node_id == broker.node_id:
+            broker.groups.lookups.add(key, self._request.session, broker.clock.monotonic())
+        return found
+
+    def _nodes(self) -> dict[int, _Found]:
+        if self._reachable is None:
+            self._reachable = {
+                node_id: _Found(ErrorCode.NONE, node_id, host, port)
+                for node_id, host, port, _ in advertised(self._broker, self._request.session)
+            }
+        return self._reachable
 
 
 def _is_valid(version: int, key_type: int, key: str) -> bool:

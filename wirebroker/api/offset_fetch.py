@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from wirebroker.api.group_errors import response_of
 from wirebroker.api.registry import handles
+from wirebroker.clock import Slices
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
 from wirebroker.codecs.primitives import ZERO_UUID
@@ -64,26 +65,46 @@ def offset_fetch(broker: Broker, request: Request, body: Any) -> Response | Awai
             is_stable=body.require_stable,
         )
         return _resolve(result, respond) if _is_open(result) else result
-    results = [
-        _fetch(
-            broker,
-            request.version,
-            each.group_id,
-            each.topics,
-            _of_several_groups,
-            is_stable=body.require_stable,
-        )
-        for each in body.groups
-    ]
-    if any(_is_open(result) for result in results):
-        return _gather(results)
-    return {"groups": results}
+    if len(body.groups) > 1:
+        return _of_many_groups(broker, request.version, body)
+    groups: list[Response] = []
+    for each in body.groups:
+        result = _of_group(broker, request.version, each, is_stable=body.require_stable)
+        if isinstance(result, asyncio.Future) or _LOOK_UP in result:
+            return _of_many_groups(broker, request.version, body, result)
+        groups.append(result)
+    return {"groups": groups}
 
 
-async def _gather(results: Sequence[Result]) -> Response:
-    groups = [await _resolve(result, _of_several_groups) for result in results]
-    is_large = any(isinstance(group, LargeResponse) for group in groups)
+async def _of_many_groups(
+    broker: Broker, version: int, body: Any, begun: Result | None = None
+) -> Response:
+    """Look up one group after the other; others are served in between.
+
+    Args:
+        broker: The broker.
+        version: Of the request.
+        body: The request.
+        begun: What is already known of the first group.
+    """
+    slices = Slices(broker.clock)
+    groups: list[Response] = []
+    is_large = False
+    for each in body.groups:
+        result, begun = begun, None
+        if result is None:
+            result = _of_group(broker, version, each, is_stable=body.require_stable)
+        group = await _resolve(result, _of_several_groups)
+        is_large = is_large or isinstance(group, LargeResponse)
+        groups.append(group)
+        await slices.turn()
     return LargeResponse(groups=groups) if is_large else {"groups": groups}
+
+
+def _of_group(broker: Broker, version: int, group: Any, *, is_stable: bool) -> Result:
+    return _fetch(
+        broker, version, group.group_id, group.topics, _of_several_groups, is_stable=is_stable
+    )
 
 
 def _is_open(result: Result) -> bool:
