@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeAlias
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 from wirebroker.shared_block import keep, owned
 
@@ -72,3 +73,35 @@ class LargeResponse(dict[str, Any]):
     """A response that takes long to encode: a thread does it. Only awaitables may give one."""
 
     __slots__ = ()
+
+
+# Elements of a response that are encoded on the loop: some 3 us each.
+_FEW_ELEMENTS: Final = 500
+
+
+def holds_much(response: Any) -> bool:
+    """Tell whether a response, a mapping or a struct, takes long to encode: a thread does it."""
+    return _room_after(response, _FEW_ELEMENTS) < 0
+
+
+def _room_after(part: Any, room: int) -> int:
+    """Return how many elements fit besides those of a part; it stops where none does."""
+    fields = cast("Mapping[str, Any]", part) if isinstance(part, Mapping) else _fields_of(part)
+    for value in fields.values():
+        if value.__class__ is list:
+            room -= len(value)
+            if room < 0:
+                return room
+            if value and not isinstance(value[0], _PLAIN):
+                for each in value:
+                    room = _room_after(each, room)
+                    if room < 0:
+                        return room
+    return room
+
+
+def _fields_of(struct: Any) -> dict[str, Any]:
+    return {name: getattr(struct, name) for name in struct.FIELD_NAMES}
+
+
+_PLAIN: Final = (int, str, bytes)

@@ -92,6 +92,7 @@ def delete_acls(request: Any, image: ClusterImage, config: Config) -> Operation[
     """
     _check_authorizer(config)
     gone: set[bytes] = set()
+    matches = 0
     results: list[dict[str, Any]] = []
     for asked in request.filters:
         wanted = filter_of(asked)
@@ -100,7 +101,8 @@ def delete_acls(request: Any, image: ClusterImage, config: Config) -> Operation[
             if wanted.fits(entry):
                 matching.append({**entry._asdict(), "error_message": None})
                 gone.add(acl_id)
-                if len(gone) > MAX_RECORDS:
+                matches += 1  # one rule may be meant by many filters
+                if matches > MAX_RECORDS:
                     raise _invalid(
                         f"More than {MAX_RECORDS} ACLs would go with one request; split it."
                     )

@@ -42,6 +42,7 @@ from wirebroker.coordinator.controller.topic_names import check_topic_name
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from wirebroker.clock import Steps
     from wirebroker.codecs.metadata_records import MetadataRecord
     from wirebroker.config import Config
 
@@ -140,8 +141,8 @@ def altered(resource: Any, error: KafkaError | None) -> Result:
 
 def not_for_others(
     request: Any, image: ClusterImage, config: Config, *, node_id: int, is_incremental: bool = True
-) -> dict[int, KafkaError]:
-    """Find what the broker that is asked refuses without asking the controller.
+) -> Steps[dict[int, KafkaError]]:
+    """Find what the broker that is asked refuses without asking the controller; in steps.
 
     What its own configs would be it judges by its settings, which a controller elsewhere does not
     know.
@@ -159,6 +160,7 @@ def not_for_others(
     wanted = Counter((each.resource_type, each.resource_name) for each in request.resources)
     refused: dict[int, KafkaError] = {}
     for place, resource in enumerate(request.resources):
+        yield
         if resource.resource_type == ResourceType.BROKER:
             try:
                 _check_placeholders(resource, config)

@@ -232,7 +232,7 @@ def _as_field(field: str, operation: Operation[list[Body]]) -> Operation[Body]:
 
 
 def _create_topics(case: _Case) -> Operation[Body]:
-    ids = [case.rules.new_uuid() for _ in case.body.topics]
+    ids = (case.rules.new_uuid() for _ in case.body.topics)
     created = create_topics(
         case.body, case.image, case.rules.config, topic_ids=ids, charge=case.charge
     )

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from wirebroker.clock import collected
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.codecs.metadata_records import RecordType, metadata_record
 from wirebroker.codecs.scram import (
@@ -53,8 +54,7 @@ def alter_scram_users(request: Any, image: ClusterImage) -> Operation[dict[str, 
     for change in changes.values():
         if not isinstance(change, KafkaError):
             records.add(change)
-    yield
-    results = [_result(user, change) for user, change in changes.items()]
+    results = yield from collected(_result(user, change) for user, change in changes.items())
     return ControllerResult({"results": results}, records.records)
 
 

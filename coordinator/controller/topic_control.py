@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
+from wirebroker.clock import collected
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.codecs.metadata_records import RecordType, metadata_record
 from wirebroker.coordinator.controller.cluster_image import (
@@ -76,11 +77,12 @@ def create_topics(
     Raises:
         KafkaError: POLICY_VIOLATION if all together are too many records; nothing is created.
     """
-    names = Counter(topic.name for topic in request.topics)
     _check_total(request.topics, config.int("num.partitions"))
-    creation = _Creation(image, config, (name for name in names), iter(topic_ids), charge)
+    names = Counter(topic.name for topic in request.topics)
+    creation = _Creation(image, config, names, iter(topic_ids), charge)
     results: list[Result] = []
     for topic in request.topics:
+        yield
         if names[topic.name] > 1 or topic.name == CLUSTER_METADATA_TOPIC:
             continue
         try:
@@ -90,7 +92,6 @@ def create_topics(
                 raise
             result = _failure(error, name=topic.name)
         results.append(result)
-        yield
     for name, count in names.items():
         if count > 1:
             results.append(_failure(_invalid_request("Duplicate topic name."), name=name))
@@ -109,8 +110,8 @@ def _check_total(topics: Iterable[Any], default_partitions: int) -> None:
             total += len(topic.assignments)
         else:
             total += topic.num_partitions if topic.num_partitions > 0 else default_partitions
-    if total > MAX_RECORDS:
-        raise too_large()
+        if total > MAX_RECORDS:
+            raise too_large()
 
 
 class _Creation:
@@ -278,13 +279,14 @@ def create_partitions(
     UNKNOWN_SERVER_ERROR, and adds as many partitions as fit.)
     """
     names = Counter(topic.name for topic in request.topics)
-    results = [
+    results = yield from collected(
         _failure(_invalid_request("Duplicate topic name."), name=name)
         for name, count in names.items()
         if count > 1
-    ]
+    )
     records = RecordsOfRequest()
     for topic in request.topics:
+        yield
         if names[topic.name] > 1:
             continue
         try:
@@ -298,7 +300,6 @@ def create_partitions(
             results.append({"name": topic.name})
         except KafkaError as error:
             results.append(_failure(error, name=topic.name))
-        yield
     return ControllerResult(results, [] if request.validate_only else records.records)
 
 

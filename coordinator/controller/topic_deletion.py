@@ -5,9 +5,9 @@ Source: Kafka's ControllerApis.deleteTopics and ReplicationControlManager.delete
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import TYPE_CHECKING, Any
 
+from wirebroker.clock import collected
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.codecs.metadata_records import RecordType, metadata_record
 from wirebroker.codecs.primitives import ZERO_UUID
@@ -16,6 +16,7 @@ from wirebroker.coordinator.controller.operation import ControllerResult, Record
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from wirebroker.clock import Steps
     from wirebroker.config import Config
     from wirebroker.coordinator.controller.cluster_image import ClusterImage
     from wirebroker.coordinator.controller.operation import Operation
@@ -42,7 +43,8 @@ def delete_topics(
     if not config.bool("delete.topic.enable"):
         known = version >= _KNOWS_DISABLED
         raise KafkaError(ErrorCode.TOPIC_DELETION_DISABLED if known else ErrorCode.INVALID_REQUEST)
-    deletion = _Deletion(_wishes(request), image)
+    deletion = _Deletion(image)
+    yield from deletion.sort((yield from collected(_wishes(request))))
     records = RecordsOfRequest()
     for count, (topic_id, name) in enumerate(deletion.found.items(), 1):
         error: KafkaError | None = None
@@ -64,9 +66,11 @@ def refused_deletions(request: Any, error: KafkaError) -> dict[str, Any]:
     return {"responses": [_response(*wish, error) for wish in _wishes(request)]}
 
 
-def _wishes(request: Any) -> list[_Wish]:
-    wishes: list[_Wish] = [(name, ZERO_UUID) for name in request.topic_names]
-    return wishes + [(topic.name, topic.topic_id) for topic in request.topics]
+def _wishes(request: Any) -> Iterator[_Wish]:
+    for name in request.topic_names:
+        yield name, ZERO_UUID
+    for topic in request.topics:
+        yield topic.name, topic.topic_id
 
 
 class _Deletion:
@@ -74,32 +78,43 @@ class _Deletion:
 
     __slots__ = ("_image", "_refused_ids", "found", "responses")
 
-    def __init__(self, wishes: list[_Wish], image: ClusterImage) -> None:
+    def __init__(self, image: ClusterImage) -> None:
         self._image = image
+        self._refused_ids: set[bytes] = set()
         self.found: dict[bytes, str] = {}  # id -> name
         self.responses: list[dict[str, Any]] = []
-        counts = Counter(self._well_formed(wishes))
-        duplicates = [wish for wish, count in counts.items() if count > 1]
-        self._refused_ids = {topic_id for name, topic_id in duplicates if name is None}
-        for name, topic_id in duplicates:
-            what = "id" if name is None else "name"
-            self._refuse(name, topic_id, f"Duplicate topic {what}.")
-        singles = [wish for wish, count in counts.items() if count == 1]
-        for name, topic_id in singles:
-            if name is None:
-                self._find_id(topic_id)
-        for name, _ in singles:
-            if name is not None:
-                self._find_name(name)
 
-    def _well_formed(self, wishes: list[_Wish]) -> Iterator[_Wish]:
-        for name, topic_id in wishes:
-            if name is None and topic_id == ZERO_UUID:
-                self._refuse(None, ZERO_UUID, "A topic has neither name nor id.")
-            elif name is not None and topic_id != ZERO_UUID:
-                self._refuse(name, topic_id, "A topic has both name and id.")
-            else:
-                yield name, topic_id
+    def sort(self, wishes: list[_Wish]) -> Steps[None]:
+        """Sort what a request names: duplicates are refused first, then ids are looked up."""
+        counts: dict[_Wish, int] = {}
+        for wish in wishes:
+            if self._is_well_formed(*wish):
+                counts[wish] = counts.get(wish, 0) + 1
+            yield
+        for (name, topic_id), count in counts.items():
+            if count > 1:
+                if name is None:
+                    self._refused_ids.add(topic_id)
+                what = "id" if name is None else "name"
+                self._refuse(name, topic_id, f"Duplicate topic {what}.")
+            yield
+        for (name, topic_id), count in counts.items():
+            if count == 1 and name is None:
+                self._find_id(topic_id)
+            yield
+        for (name, _), count in counts.items():
+            if count == 1 and name is not None:
+                self._find_name(name)
+            yield
+
+    def _is_well_formed(self, name: str | None, topic_id: bytes) -> bool:
+        if name is None and topic_id == ZERO_UUID:
+            self._refuse(None, ZERO_UUID, "A topic has neither name nor id.")
+        elif name is not None and topic_id != ZERO_UUID:
+            self._refuse(name, topic_id, "A topic has both name and id.")
+        else:
+            return True
+        return False
 
     def _find_id(self, topic_id: bytes) -> None:
         topic = self._image.topics_by_id.get(topic_id)

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 NO_DURATION = -1
 
+# Partitions that are described between two steps.
+_STEP = 64
+
 
 class Pattern(Protocol):
     """A compiled regular expression."""
@@ -79,8 +82,10 @@ def list_transactions(
     return found
 
 
-def describe(shard: TransactionShard, transactional_id: str) -> dict[str, Any]:
-    """Return a transaction of a DescribeTransactions response.
+def describe(
+    shard: TransactionShard, transactional_id: str
+) -> Generator[None, None, dict[str, Any]]:
+    """Return a transaction of a DescribeTransactions response; in steps, as it may be large.
 
     Raises:
         KafkaError: TRANSACTIONAL_ID_NOT_FOUND.
@@ -90,8 +95,10 @@ def describe(shard: TransactionShard, transactional_id: str) -> dict[str, Any]:
         raise KafkaError(ErrorCode.TRANSACTIONAL_ID_NOT_FOUND)
     by_topic: dict[str, list[int]] = {}
     if found.state is not TransactionState.EMPTY:
-        for topic, index in sorted(found.partitions):
+        for count, (topic, index) in enumerate(sorted(found.partitions), 1):
             by_topic.setdefault(topic, []).append(index)
+            if count % _STEP == 0:
+                yield
     return {
         "transactional_id": transactional_id,
         "transaction_state": found.state.label,

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from wirebroker.api.forwarding import forward
 from wirebroker.api.registry import forwarded, handles
-from wirebroker.authorization.described_acls import check_numbers, describe_rules
+from wirebroker.authorization.described_acls import check_each, describe_rules
+from wirebroker.clock import Slices
 from wirebroker.codecs.acls import creation_of, filter_of
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.handlers import Cost
@@ -28,7 +29,8 @@ if TYPE_CHECKING:
 @handles(ApiKey.CREATE_ACLS, needs=(ALTER_CLUSTER,), cost=Cost.CONTROLLER)
 async def create_acls(broker: Broker, request: Request, body: Any) -> Any:
     """Add rules; they are in force when the answer leaves."""
-    check_numbers(creation_of(each) for each in body.creations)
+    steps = check_each(creation_of(each) for each in body.creations)
+    await Slices(broker.clock).run(steps)
     return await forward(broker, request, body)
 
 
@@ -36,7 +38,7 @@ async def create_acls(broker: Broker, request: Request, body: Any) -> Any:
 @handles(ApiKey.DELETE_ACLS, needs=(ALTER_CLUSTER,), cost=Cost.CONTROLLER)
 async def delete_acls(broker: Broker, request: Request, body: Any) -> Any:
     """Remove rules; they are in force no more when the answer leaves."""
-    check_numbers(filter_of(each) for each in body.filters)
+    await Slices(broker.clock).run(check_each(filter_of(each) for each in body.filters))
     return await forward(broker, request, body)
 
 

@@ -11,12 +11,13 @@ Source: Kafka's KafkaApis.handleAddPartitionsToTxnRequest.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from wirebroker.api.group_errors import response_of
 from wirebroker.api.registry import handles
 from wirebroker.api.transaction_errors import known_error
-from wirebroker.clock import next_turn
+from wirebroker.clock import Slices, collected, in_one_go, next_turn
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.coordinator.controller.topic_names import is_internal
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping
 
     from wirebroker.broker import Broker
+    from wirebroker.clock import Steps
     from wirebroker.coordinator.outcome import Moment, Outcome, Token
     from wirebroker.coordinator.transactions.shard import TransactionShard
     from wirebroker.request import Request
@@ -53,58 +55,62 @@ def add_partitions_to_txn(
     broker: Broker, request: Request, body: Any
 ) -> Response | Awaitable[Response]:
     """Add partitions to one transaction, or to several."""
-    version = request.version
-    if version >= FIRST_BATCH_VERSION:
+    if request.version >= FIRST_BATCH_VERSION:
         return _serve_batch(broker, body)
+    topics = body.v3_and_below_topics
+    if len(topics) > _AT_ONCE or sum(len(each.partitions) for each in topics) > _AT_ONCE:
+        return _serve_many(broker, request.version, body)
+    outcome = in_one_go(_begin(broker, body))
+    if not isinstance(outcome, Claim):
+        return outcome
+    failed = partial(_failed, request.version, topics)
+    return _add(broker, outcome, TV_0, lambda error: in_one_go(failed(error)))
+
+
+async def _serve_many(broker: Broker, version: int, body: Any) -> Response:
+    """Add many at once, but serve others while they are looked at and the response is made."""
+    slices = Slices(broker.clock)
+    outcome = await slices.run(_begin(broker, body))
+    if not isinstance(outcome, Claim):
+        return outcome
+    await next_turn()
+    added = await response_of(_add(broker, outcome, TV_0, lambda error: {"error": error}))
+    await next_turn()
+    return await slices.run(_failed(version, body.v3_and_below_topics, added["error"]))
+
+
+def _begin(broker: Broker, body: Any) -> Steps[Claim | Response]:
+    """Return what is to be added, or the response if some of it cannot be."""
     claim = Claim(
         body.v3_and_below_transactional_id,
         body.v3_and_below_producer_id,
         body.v3_and_below_producer_epoch,
-        _partitions(body.v3_and_below_topics),
+        (yield from _partitions(body.v3_and_below_topics)),
     )
-
-    def respond(error: ErrorCode) -> Response:
-        known = known_error(error, version=version, fenced_from=_FIRST_FENCED_VERSION)
-        return {"results_by_topic_v3_and_below": _same(body.v3_and_below_topics, known)}
-
-    wrong = _wrong(broker, claim, is_client=True)
-    if wrong:
-        return {"results_by_topic_v3_and_below": wrong}
-    if len(claim.partitions) > _AT_ONCE:
-        return _add_many(broker, claim, respond)
-    return _add(broker, claim, TV_0, respond)
+    wrong = yield from _wrong(broker, claim, is_client=True)
+    return {"results_by_topic_v3_and_below": wrong} if wrong else claim
 
 
-async def _add_many(
-    broker: Broker, claim: Claim, respond: Callable[[ErrorCode], Response]
-) -> Response:
-    """Add them at once, but serve others before that and before the answer is encoded."""
-    await next_turn()
-    response = await response_of(_add(broker, claim, TV_0, respond))
-    await next_turn()
-    return response
+def _failed(version: int, topics: Any, error: ErrorCode) -> Steps[Response]:
+    """Return one error, or none, for all that was named."""
+    known = known_error(error, version=version, fenced_from=_FIRST_FENCED_VERSION)
+    return {"results_by_topic_v3_and_below": (yield from _same(topics, known))}
 
 
 async def _serve_batch(broker: Broker, body: Any) -> Response:
+    slices = Slices(broker.clock)
     results: list[Response] = []
     for each in body.transactions:
-        claim = Claim(
-            each.transactional_id, each.producer_id, each.producer_epoch, _partitions(each.topics)
-        )
-
-        def respond(error: ErrorCode, each: Any = each) -> Response:
-            return {
-                "transactional_id": each.transactional_id,
-                "topic_results": _same(each.topics, error),
-            }
-
-        wrong = _wrong(broker, claim, is_client=False)
-        if wrong:
-            results.append({"transactional_id": claim.transactional_id, "topic_results": wrong})
-        elif each.verify_only:
-            results.append(_verify(broker, claim, respond))
-        else:
-            results.append(await response_of(_add(broker, claim, EPOCH_BUMP, respond)))
+        partitions = await slices.run(_partitions(each.topics))
+        claim = Claim(each.transactional_id, each.producer_id, each.producer_epoch, partitions)
+        found = await slices.run(_wrong(broker, claim, is_client=False))
+        if not found and each.verify_only:
+            found = await slices.run(_verified(broker, claim, each.topics))
+        elif not found:
+            answer = _add(broker, claim, EPOCH_BUMP, lambda error: {"error": error})
+            error = (await response_of(answer))["error"]
+            found = await slices.run(_same(each.topics, error))
+        results.append({"transactional_id": each.transactional_id, "topic_results": found})
         await next_turn()
     return {"results_by_transaction": results}
 
@@ -123,19 +129,16 @@ def _add(
     )
 
 
-def _verify(broker: Broker, claim: Claim, respond: Callable[[ErrorCode], Response]) -> Response:
+def _verified(broker: Broker, claim: Claim, topics: Iterable[Any]) -> Steps[Topics]:
     try:
         shard = broker.transactions.shard_of(claim.transactional_id)
         errors = transaction_partitions.verify(shard, claim)
     except KafkaError as error:
-        return respond(error.code)
-    return {
-        "transactional_id": claim.transactional_id,
-        "topic_results": _topics(claim, errors.__getitem__),
-    }
+        return (yield from _same(topics, error.code))
+    return (yield from _topics(claim, errors.__getitem__))
 
 
-def _wrong(broker: Broker, claim: Claim, *, is_client: bool) -> Topics:
+def _wrong(broker: Broker, claim: Claim, *, is_client: bool) -> Steps[Topics]:
     """Return the answer if some partitions cannot be added; nothing if all can."""
     topics = broker.metadata.image.topics
     wrong: dict[tuple[str, int], ErrorCode] = {}
@@ -144,33 +147,39 @@ def _wrong(broker: Broker, claim: Claim, *, is_client: bool) -> Topics:
             wrong[name, index] = ErrorCode.TOPIC_AUTHORIZATION_FAILED
         elif name not in topics or index not in topics[name].partitions:
             wrong[name, index] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        yield
     if not wrong:
         return []
-    return _topics(claim, lambda each: wrong.get(each, ErrorCode.OPERATION_NOT_ATTEMPTED))
+    not_tried = ErrorCode.OPERATION_NOT_ATTEMPTED
+    return (yield from _topics(claim, lambda each: wrong.get(each, not_tried)))
 
 
-def _partitions(topics: Iterable[Any]) -> frozenset[tuple[str, int]]:
-    return frozenset((topic.name, index) for topic in topics for index in topic.partitions)
+def _partitions(topics: Iterable[Any]) -> Steps[frozenset[tuple[str, int]]]:
+    partitions: set[tuple[str, int]] = set()
+    for topic in topics:
+        for index in topic.partitions:
+            partitions.add((topic.name, index))
+            yield
+    return frozenset(partitions)
 
 
-def _same(topics: Iterable[Any], error: ErrorCode) -> Topics:
+def _same(topics: Iterable[Any], error: ErrorCode) -> Steps[Topics]:
     """Return one error for all that was asked, as it was asked."""
-    return [
-        {
-            "name": topic.name,
-            "results_by_partition": [
-                {"partition_index": index, "partition_error_code": error}
-                for index in topic.partitions
-            ],
-        }
-        for topic in topics
-    ]
+    answered: Topics = []
+    for topic in topics:
+        results = yield from collected(
+            {"partition_index": index, "partition_error_code": error} for index in topic.partitions
+        )
+        answered.append({"name": topic.name, "results_by_partition": results})
+        yield
+    return answered
 
 
-def _topics(claim: Claim, error_of: Callable[[tuple[str, int]], ErrorCode]) -> Topics:
+def _topics(claim: Claim, error_of: Callable[[tuple[str, int]], ErrorCode]) -> Steps[Topics]:
     by_topic: dict[str, list[dict[str, Any]]] = {}
     for name, index in sorted(claim.partitions):
         by_topic.setdefault(name, []).append(
             {"partition_index": index, "partition_error_code": error_of((name, index))}
         )
+        yield
     return [{"name": name, "results_by_partition": results} for name, results in by_topic.items()]

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from wirebroker.api.config_trial import refuse_unusable_keys
 from wirebroker.api.forwarding import elements_of, forward
 from wirebroker.api.registry import forwarded, handles
+from wirebroker.clock import Slices, collected
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.coordinator.controller.config_control import altered, not_for_others
 from wirebroker.handlers import Cost
@@ -46,12 +47,15 @@ async def incremental_alter_configs(broker: Broker, request: Request, body: Any)
 async def _altered(broker: Broker, request: Request, body: Any, *, is_incremental: bool) -> Any:
     """Refuse what is another broker's own, and keys of no use; ask the controller for the rest."""
     refused = await refuse_unusable_keys(broker, request, body, is_incremental=is_incremental)
-    refused |= not_for_others(
-        body,
-        broker.metadata.image,
-        broker.config,
-        node_id=broker.node_id,
-        is_incremental=is_incremental,
+    slices = Slices(broker.clock)
+    refused |= await slices.run(
+        not_for_others(
+            body,
+            broker.metadata.image,
+            broker.config,
+            node_id=broker.node_id,
+            is_incremental=is_incremental,
+        )
     )
     if not refused:
         return await forward(broker, request, body)
@@ -59,9 +63,8 @@ async def _altered(broker: Broker, request: Request, body: Any, *, is_incrementa
     body.resources = [each for place, each in enumerate(wanted) if place not in refused]
     answer = await forward(broker, request, body)
     answered = iter(elements_of(answer, "responses"))
-    return {
-        "responses": [
-            altered(each, refused[place]) if place in refused else next(answered)
-            for place, each in enumerate(wanted)
-        ]
-    }
+    responses = collected(
+        altered(each, refused[place]) if place in refused else next(answered)
+        for place, each in enumerate(wanted)
+    )
+    return {"responses": await slices.run(responses)}

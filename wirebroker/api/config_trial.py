@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from wirebroker.clock import Slices
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.config.dynamic import usable
 from wirebroker.config.row import ConfigError
@@ -35,10 +36,13 @@ async def refuse_unusable_keys(
         The refusals, by the resources' places in the request.
     """
     refused: dict[int, KafkaError] = {}
+    slices = Slices(broker.clock)
+    own_name = str(broker.node_id)
     for place, resource in enumerate(body.resources):
+        await slices.turn()
         if (
             resource.resource_type == ResourceType.BROKER
-            and resource.resource_name == str(broker.node_id)
+            and resource.resource_name == own_name
             and any(_OF_KEYS in each.name for each in resource.configs)
             and _may_alter(broker, request)
         ):

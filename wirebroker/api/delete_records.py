@@ -47,10 +47,12 @@ async def delete_records(broker: Broker, request: Request, body: Any) -> dict[st
     del request
     slices = Slices(broker.clock)
     # A partition that is named twice is answered once, for the offset named last.
-    offsets = {
-        topic.name: {each.partition_index: each.offset for each in topic.partitions}
-        for topic in body.topics
-    }
+    offsets: dict[str, dict[int, int]] = {}
+    for topic in body.topics:
+        by_index = offsets[topic.name] = {}
+        for each in topic.partitions:
+            by_index[each.partition_index] = each.offset
+            await slices.turn()
     moved: dict[DataDirectory, list[dict[str, Any]]] = {}
     deleted: list[tuple[Partition, dict[str, Any]]] = []
     topics: list[dict[str, Any]] = []

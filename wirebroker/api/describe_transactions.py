@@ -33,15 +33,15 @@ async def describe_transactions(broker: Broker, request: Request, body: Any) -> 
     states: dict[str, dict[str, Any]] = {}
     for each in body.transactional_ids:
         if each not in states:
-            states[each] = _describe(broker, each)
+            states[each] = await _describe(broker, each, slices)
         await slices.turn()
     answer = {"transaction_states": list(states.values())}
     return LargeResponse(answer) if len(states) > 1 else answer
 
 
-def _describe(broker: Broker, transactional_id: str) -> dict[str, Any]:
+async def _describe(broker: Broker, transactional_id: str, slices: Slices) -> dict[str, Any]:
     try:
         shard = broker.transactions.shard_of(transactional_id)
-        return transaction_admin.describe(shard, transactional_id)
+        return await slices.run(transaction_admin.describe(shard, transactional_id))
     except KafkaError as error:
         return {"transactional_id": transactional_id, "error_code": error.code}

@@ -13,7 +13,6 @@ Source: Kafka's ListOffsetsHandler, Partition.fetchOffsetForTimestamp, UnifiedLo
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wirebroker.api.absent_partitions import absence
@@ -131,11 +130,12 @@ class _Answer:
 
     def steps(self) -> Steps[None]:
         """Look everything up that takes no time worth mentioning."""
-        times_asked = Counter(
-            (topic.name, partition.partition_index)
-            for topic in self._body.topics
-            for partition in topic.partitions
-        )
+        times_asked: dict[tuple[str, int], int] = {}
+        for topic in self._body.topics:
+            for partition in topic.partitions:
+                place = (topic.name, partition.partition_index)
+                times_asked[place] = times_asked.get(place, 0) + 1
+                yield
         for topic in self._body.topics:
             partitions, missing = self._broker.replicas.find(topic.name, b"", by_id=False)
             answers: list[dict[str, Any]] = []
@@ -144,6 +144,7 @@ class _Answer:
                 answer: dict[str, Any] = {"partition_index": asked.partition_index}
                 times = times_asked.pop((topic.name, asked.partition_index), 0)
                 if times == 0:
+                    yield
                     continue  # asked for several times, which was answered once
                 answers.append(answer)
                 try:

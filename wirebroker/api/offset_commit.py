@@ -11,10 +11,16 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from wirebroker.api.commit_portions import are_many, commit_portions
+from wirebroker.api.commit_portions import (
+    commit_portions,
+    failures,
+    merged,
+    names_many,
+    split_known,
+)
 from wirebroker.api.group_errors import response_of
 from wirebroker.api.registry import handles
-from wirebroker.clock import next_turn
+from wirebroker.clock import Slices, in_one_go, next_turn
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
 from wirebroker.coordinator.groups import offsets as group_offsets
@@ -23,9 +29,10 @@ from wirebroker.handlers import Cost
 from wirebroker.needs import READ_GROUP, READ_TOPIC
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+    from collections.abc import Awaitable, Iterable, Mapping, Sequence
 
     from wirebroker.broker import Broker
+    from wirebroker.clock import Steps
     from wirebroker.coordinator.groups.shard import GroupShard
     from wirebroker.coordinator.outcome import Moment, Outcome, Token
     from wirebroker.request import Request
@@ -42,53 +49,54 @@ def offset_commit(
 ) -> Mapping[str, Any] | Awaitable[Mapping[str, Any]]:
     """Store the offsets of those partitions that exist."""
     by_id = request.version >= FIRST_TOPIC_ID_VERSION
-    valid, refused = _sort(broker, body.topics, by_id=by_id)
+    if names_many(body.topics):
+        return _commit_in_parts(broker, request.version, body, by_id=by_id)
+    valid, refused = in_one_go(_sort(broker, body.topics, by_id=by_id))
     if not valid:
         return {"topics": refused}
-    finish = partial(_merge, refused, by_id)
-    if are_many(valid):
-        return _commit_in_parts(broker, request.version, body, valid, finish)
     commit = Commit(body, request.version, valid)
+
+    def finish(answer: Mapping[str, Any]) -> Mapping[str, Any]:
+        return in_one_go(_merge(refused, answer["topics"], by_id=by_id))
+
     return broker.groups.submit(
         body.group_id,
         partial(_commit, commit),
-        on_error=lambda error: finish(_refusal(valid, error)),
+        on_error=lambda error: finish(_refused(valid, error)),
         finish=finish,
     )
 
 
 async def _commit_in_parts(
-    broker: Broker,
-    version: int,
-    body: Any,
-    valid: Valid,
-    finish: Callable[[Mapping[str, Any]], dict[str, Any]],
+    broker: Broker, version: int, body: Any, *, by_id: bool
 ) -> Mapping[str, Any]:
     """Store many offsets part by part, so that others are served in between.
 
     Each partition has an error of its own: a rebalance meanwhile refuses those that come later.
     """
+    slices = Slices(broker.clock)
+    valid, refused = await slices.run(_sort(broker, body.topics, by_id=by_id))
     topics: Topics = []
     for part in commit_portions(valid):
         result = broker.groups.submit(
             body.group_id,
             partial(_commit, Commit(body, version, part)),
-            on_error=partial(_refusal, part),
+            on_error=partial(_refused, part),
         )
         topics += (await response_of(result))["topics"]
         await next_turn()
-    return finish({"topics": topics})
+    return await slices.run(_merge(refused, topics, by_id=by_id))
 
 
 def _commit(commit: Commit, shard: GroupShard, token: Token, moment: Moment) -> Outcome:
     return group_offsets.commit(shard, commit, token, moment)
 
 
-def _refusal(part: Valid, error: ErrorCode) -> dict[str, Any]:
-    return {"topics": _with_error(part, error)}
+def _refused(part: Valid, error: ErrorCode) -> dict[str, Any]:
+    return {"topics": in_one_go(_with_error(part, error))}
 
 
-def _sort(broker: Broker, topics: Iterable[Any], *, by_id: bool) -> tuple[Valid, Topics]:
+def _sort(broker: Broker, topics: Iterable[Any], *, by_id: bool) -> Steps[tuple[Valid, Topics]]:
     """Return what can be committed, and the answer for the partitions that do not exist."""
     image = broker.metadata.image
     valid: Valid = []
@@ -101,42 +109,28 @@ def _sort(broker: Broker, topics: Iterable[Any], *, by_id: bool) -> tuple[Valid,
             topic = image.topics.get(asked.name)
             error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         if topic is None:
-            refused += _with_error([(asked.name, asked.topic_id, asked.partitions)], error)
+            whole = (asked.name, asked.topic_id, asked.partitions)
+            refused += yield from _with_error([whole], error)
             continue
-        known = [each for each in asked.partitions if each.partition_index in topic.partitions]
-        if len(known) < len(asked.partitions):
-            unknown = [p for p in asked.partitions if p.partition_index not in topic.partitions]
+        known, unknown = yield from split_known(asked.partitions, topic.partitions)
+        if unknown:
             error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-            refused += _with_error([(topic.name, topic.topic_id, unknown)], error)
+            refused += yield from _with_error([(topic.name, topic.topic_id, unknown)], error)
         if known:
             valid.append((topic.name, topic.topic_id, known))
     return valid, refused
 
 
-def _with_error(topics: Valid, error: ErrorCode) -> Topics:
-    return [
-        {
-            "name": name,
-            "topic_id": topic_id,
-            "partitions": [
-                {"partition_index": each.partition_index, "error_code": error}
-                for each in partitions
-            ],
-        }
-        for name, topic_id, partitions in topics
-    ]
+def _with_error(topics: Valid, error: ErrorCode) -> Steps[Topics]:
+    answered: Topics = []
+    for name, topic_id, partitions in topics:
+        failed = yield from failures(partitions, error)
+        answered.append({"name": name, "topic_id": topic_id, "partitions": failed})
+    return answered
 
 
-def _merge(refused: Topics, by_id: bool, answer: Mapping[str, Any]) -> dict[str, Any]:
+def _merge(refused: Topics, stored: Topics, *, by_id: bool) -> Steps[dict[str, Any]]:
     """Put the refused partitions before the others, each topic once."""
-    if not refused and len(answer["topics"]) == 1:
-        return {"topics": answer["topics"]}
-    key = "topic_id" if by_id else "name"
-    merged = {topic[key]: topic for topic in refused}
-    for topic in answer["topics"]:
-        known = merged.get(topic[key])
-        if known is None:
-            merged[topic[key]] = topic
-        else:
-            known["partitions"] += topic["partitions"]
-    return {"topics": list(merged.values())}
+    if not refused and len(stored) == 1:
+        return {"topics": stored}
+    return {"topics": (yield from merged(refused, stored, "topic_id" if by_id else "name"))}

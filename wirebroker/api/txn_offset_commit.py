@@ -13,10 +13,17 @@ from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from wirebroker.api.commit_portions import are_many, commit_portions
+from wirebroker.api.commit_portions import (
+    are_many,
+    commit_portions,
+    failures,
+    merged,
+    names_many,
+    split_known,
+)
 from wirebroker.api.group_errors import response_of
 from wirebroker.api.registry import handles
-from wirebroker.clock import next_turn
+from wirebroker.clock import Slices, begun, in_one_go, next_turn
 from wirebroker.cluster.transaction_verifier import Support
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode, KafkaError
@@ -28,9 +35,10 @@ from wirebroker.handlers import Cost
 from wirebroker.needs import READ_GROUP, READ_TOPIC, WRITE_TRANSACTIONAL_ID
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Iterable
+    from collections.abc import Awaitable
 
     from wirebroker.broker import Broker
+    from wirebroker.clock import Steps
     from wirebroker.cluster.partition import Partition
     from wirebroker.coordinator.groups.shard import GroupShard
     from wirebroker.coordinator.outcome import Moment, Outcome, Token
@@ -62,7 +70,11 @@ def txn_offset_commit(
     broker: Broker, request: Request, body: Any
 ) -> Response | Awaitable[Response]:
     """Store the offsets of those partitions that exist, until the transaction ends."""
-    return _TxnOffsetCommit(broker, request.version, body).serve()
+    commit = _TxnOffsetCommit(broker, request.version, body)
+    if names_many(body.topics):
+        return commit.serve_later()
+    in_one_go(commit.sort())
+    return commit.serve()
 
 
 class _TxnOffsetCommit:
@@ -74,31 +86,51 @@ class _TxnOffsetCommit:
         self._broker = broker
         self._version = version
         self._body = body
-        self._valid, self._refused = _sort(broker, body.topics)
+        self._valid: list[tuple[str, list[Any]]] = []
+        self._refused: Topics = []
+
+    async def serve_later(self) -> Response:
+        """Serve a request that names much; others are served in between."""
+        await Slices(self._broker.clock).run(self.sort())
+        return await response_of(self.serve())
+
+    def sort(self) -> Steps[None]:
+        """Find what can be committed, and what the response says of what does not exist."""
+        image = self._broker.metadata.image
+        for asked in self._body.topics:
+            topic = image.topics.get(asked.name)
+            indexes = () if topic is None else topic.partitions
+            known, unknown = yield from split_known(asked.partitions, indexes)
+            if unknown:
+                error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+                failed = yield from failures(unknown, error)
+                self._refused.append({"name": asked.name, "partitions": failed})
+            if known:
+                self._valid.append((asked.name, known))
 
     def serve(self) -> Response | Awaitable[Response]:
         """Ask the transaction's coordinator if need be, then the group's."""
         if not self._valid:
             return {"topics": self._refused}
         if not self._body.group_id:
-            return self._fail(ErrorCode.INVALID_GROUP_ID)
+            return self._refuse(ErrorCode.INVALID_GROUP_ID)
         try:
             guard = self._begin()
         except KafkaError as error:
-            return self._fail(_AS_COORDINATOR_ERROR.get(error.code, error.code))
+            return self._refuse(_AS_COORDINATOR_ERROR.get(error.code, error.code))
         if guard is None:
             return self._commit(None)
         verdict = self._broker.transaction_verifier.ask(self._claim(), _support(self._version))
         if isinstance(verdict, Mapping):
             (found,) = verdict.values()
-            return self._commit(guard) if found is ErrorCode.NONE else self._fail(found)
+            return self._commit(guard) if found is ErrorCode.NONE else self._refuse(found)
         return self._commit_later(guard, verdict)
 
     async def _commit_later(self, guard: VerificationGuard, verdict: Awaitable[Any]) -> Response:
         errors: Mapping[Any, ErrorCode] = await verdict
         (error,) = errors.values()
         if error is not ErrorCode.NONE:
-            return self._fail(_AS_LOADING.get(error, error))
+            return await response_of(self._refuse(_AS_LOADING.get(error, error)))
         return await response_of(self._commit(guard))
 
     def _begin(self) -> VerificationGuard | None:
@@ -141,8 +173,8 @@ class _TxnOffsetCommit:
         return self._broker.groups.submit(
             self._body.group_id,
             partial(_operate, TxnCommit(self._body, self._valid)),
-            on_error=self._fail,
-            finish=self._merge,
+            on_error=lambda error: in_one_go(self._failed(error)),
+            finish=lambda answer: in_one_go(self._merged(answer["topics"])),
             guard=guard,
         )
 
@@ -161,28 +193,28 @@ class _TxnOffsetCommit:
             )
             stored = await response_of(answer)
             if "refused" in stored:
-                return self._fail(stored["refused"])
+                return await response_of(self._refuse(stored["refused"]))
             topics += stored["topics"]
             await next_turn()
-        return self._merge({"topics": topics})
+        return await Slices(self._broker.clock).run(self._merged(topics))
 
-    def _fail(self, error: ErrorCode) -> Response:
+    def _refuse(self, error: ErrorCode) -> Response | Awaitable[Response]:
+        """Refuse all of it, now or, where it names much, in slices."""
+        return begun(self._failed(error), self._broker.clock)
+
+    def _failed(self, error: ErrorCode) -> Steps[Response]:
         is_unknown = self._version < _FIRST_LOADING_VERSION
         if error is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS and is_unknown:
             error = ErrorCode.COORDINATOR_NOT_AVAILABLE
         # As in Kafka every partition says so, even one that does not exist.
-        topics = [(topic.name, topic.partitions) for topic in self._body.topics]
-        return {"topics": [_with_error(name, partitions, error) for name, partitions in topics]}
+        topics: Topics = []
+        for topic in self._body.topics:
+            failed = yield from failures(topic.partitions, error)
+            topics.append({"name": topic.name, "partitions": failed})
+        return {"topics": topics}
 
-    def _merge(self, answer: Response) -> Response:
-        merged = {topic["name"]: topic for topic in self._refused}
-        for topic in answer["topics"]:
-            known = merged.get(topic["name"])
-            if known is None:
-                merged[topic["name"]] = topic
-            else:
-                known["partitions"] += topic["partitions"]
-        return {"topics": list(merged.values())}
+    def _merged(self, stored: Topics) -> Steps[Response]:
+        return {"topics": (yield from merged(self._refused, stored, "name"))}
 
 
 def _operate(commit: TxnCommit, shard: GroupShard, token: Token, moment: Moment) -> Outcome:
@@ -193,30 +225,3 @@ def _support(version: int) -> Support:
     return Support.of_version(
         version, generic_error=_FIRST_GENERIC_ERROR_VERSION, add_partition=_FIRST_ADDING_VERSION
     )
-
-
-def _sort(broker: Broker, topics: Iterable[Any]) -> tuple[list[tuple[str, list[Any]]], Topics]:
-    """Return what can be committed, and the answer for the partitions that do not exist."""
-    image = broker.metadata.image
-    valid: list[tuple[str, list[Any]]] = []
-    refused: Topics = []
-    for asked in topics:
-        topic = image.topics.get(asked.name)
-        indexes = () if topic is None else topic.partitions
-        known = [each for each in asked.partitions if each.partition_index in indexes]
-        unknown = [each for each in asked.partitions if each.partition_index not in indexes]
-        if unknown:
-            error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-            refused.append(_with_error(asked.name, unknown, error))
-        if known:
-            valid.append((asked.name, known))
-    return valid, refused
-
-
-def _with_error(name: str, partitions: Iterable[Any], error: ErrorCode) -> dict[str, Any]:
-    return {
-        "name": name,
-        "partitions": [
-            {"partition_index": each.partition_index, "error_code": error} for each in partitions
-        ],
-    }

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from wirebroker.api.registry import handles
+from wirebroker.clock import Slices, collected
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
 from wirebroker.coordinator.outcome import Marker
@@ -17,7 +18,10 @@ from wirebroker.handlers import Cost
 from wirebroker.needs import ALTER_CLUSTER, CLUSTER_ACTION
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
     from wirebroker.broker import Broker
+    from wirebroker.clock import Steps
     from wirebroker.request import Request
 
 
@@ -27,6 +31,7 @@ async def write_txn_markers(broker: Broker, request: Request, body: Any) -> dict
     del request
     # Of one that cannot be a marker Kafka's whole request dies; a client must see the same.
     is_sound = all(each.producer_id >= 0 <= each.producer_epoch for each in body.markers)
+    slices = Slices(broker.clock)
     answers: list[dict[str, Any]] = []
     for wanted in body.markers:
         marker = Marker(
@@ -36,22 +41,30 @@ async def write_txn_markers(broker: Broker, request: Request, body: Any) -> dict
             wanted.transaction_result,
             wanted.transaction_version,
         )
-        partitions = [
-            (topic.name, index) for topic in wanted.topics for index in topic.partition_indexes
-        ]
+        partitions = await slices.run(collected(_partitions(wanted)))
         errors = dict.fromkeys(partitions, ErrorCode.UNKNOWN_SERVER_ERROR)
         if is_sound:
             written = await broker.transactions.markers.write(marker, partitions)
             errors = dict(zip(partitions, written, strict=True))
-        topics = [
-            {
-                "name": topic.name,
-                "partitions": [
-                    {"partition_index": index, "error_code": errors[topic.name, index]}
-                    for index in topic.partition_indexes
-                ],
-            }
-            for topic in wanted.topics
-        ]
+        topics = await slices.run(_told(wanted, errors))
         answers.append({"producer_id": wanted.producer_id, "topics": topics})
     return {"markers": answers}
+
+
+def _partitions(wanted: Any) -> Iterator[tuple[str, int]]:
+    for topic in wanted.topics:
+        for index in topic.partition_indexes:
+            yield topic.name, index
+
+
+def _told(wanted: Any, errors: Mapping[tuple[str, int], ErrorCode]) -> Steps[list[dict[str, Any]]]:
+    topics: list[dict[str, Any]] = []
+    for topic in wanted.topics:
+        name = topic.name
+        partitions = yield from collected(
+            {"partition_index": index, "error_code": errors[name, index]}
+            for index in topic.partition_indexes
+        )
+        topics.append({"name": name, "partitions": partitions})
+        yield
+    return topics

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from wirebroker.clock import Slices
+from wirebroker.clock import Slices, finish
 from wirebroker.codecs.acls import filter_of, has_unknown
 from wirebroker.codecs.errors import ErrorCode
 from wirebroker.coordinator.controller.acl_control import AUTHORIZER
@@ -16,7 +16,7 @@ from wirebroker.request import CloseConnectionError, LargeResponse
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from wirebroker.clock import Clock
+    from wirebroker.clock import Clock, Steps
     from wirebroker.codecs.acls import AclEntry, AclFilter
     from wirebroker.config import Config
     from wirebroker.coordinator.controller.cluster_image import ClusterImage
@@ -39,7 +39,7 @@ async def describe_rules(
         CloseConnectionError: The filter has an unknown number.
     """
     wanted = filter_of(body)
-    check_numbers([wanted])
+    finish(check_each([wanted]))
     if not config.optional_str(AUTHORIZER):
         message = "No Authorizer is configured on the broker"
         return {"error_code": int(ErrorCode.SECURITY_DISABLED), "error_message": message}
@@ -57,14 +57,16 @@ async def describe_rules(
     )
 
 
-def check_numbers(parts: Iterable[AclEntry | AclFilter]) -> None:
-    """Look whether rules or filters are of known kinds.
+def check_each(parts: Iterable[AclEntry | AclFilter]) -> Steps[None]:
+    """Look whether rules or filters are of known kinds; in steps.
 
     Raises:
         CloseConnectionError: One is not: as in Kafka that is no request.
     """
-    if any(map(has_unknown, parts)):
-        raise CloseConnectionError("an ACL or a filter of ACLs has an unknown number")
+    for part in parts:
+        if has_unknown(part):
+            raise CloseConnectionError("an ACL or a filter of ACLs has an unknown number")
+        yield
 
 
 def _pattern(entry: AclEntry) -> _Pattern:

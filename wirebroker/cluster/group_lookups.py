@@ -26,6 +26,8 @@ _SUSPICIOUSLY_OFTEN: Final = 3
 _WINDOW_S: Final = 60.0
 # Groups that are watched, and groups and connections of which it was said; the oldest go first.
 _MOST_KEPT: Final = 1_000
+# Groups with longer ids are not watched: a thousand of the longest would hold 30 MB.
+_LONGEST_ID: Final = 249
 
 
 class _Lookups(NamedTuple):
@@ -46,6 +48,8 @@ class GroupLookups:
 
     def add(self, group_id: str, connection: Session, now: float) -> None:
         """Note that a client was told the coordinator of a group, at `now` in seconds."""
+        if len(group_id) > _LONGEST_ID:
+            return
         before = self._watched.pop(group_id, None)
         if (
             before is None

@@ -250,7 +250,7 @@ class QuorumController:
 
     async def _carry_out(self, request: ControllerRequest) -> dict[str, Any]:
         if request.key is ApiKey.DESCRIBE_QUORUM:
-            return describe_quorum(request, self._quorum())
+            return await Slices(self._clock).run(describe_quorum(request, self._quorum()))
         return await self.submit(self.rules.operation(request))
 
     async def submit(

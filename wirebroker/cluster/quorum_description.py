@@ -8,14 +8,17 @@ Source: Kafka's KafkaRaftClient.handleDescribeQuorumRequest.
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from wirebroker.clock import collected
 from wirebroker.codecs.errors import ErrorCode
 from wirebroker.coordinator.controller.topic_names import CLUSTER_METADATA_TOPIC
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from wirebroker.clock import Steps
     from wirebroker.cluster.observers import Observer, ObserverId
     from wirebroker.coordinator.controller.cluster_image import Endpoint
     from wirebroker.coordinator.controller.controller import ControllerRequest
@@ -44,16 +47,16 @@ class QuorumView(NamedTuple):
     observers: Iterable[tuple[ObserverId, Observer]]
 
 
-def describe_quorum(request: ControllerRequest, view: QuorumView) -> dict[str, Any]:
-    """Describe partition 0 of the metadata log if that and nothing else is asked for."""
+def describe_quorum(request: ControllerRequest, view: QuorumView) -> Steps[dict[str, Any]]:
+    """Describe partition 0 of the metadata log if that and nothing else is asked for; in steps."""
     body = request.body
-    asked = [
+    asked = (
         (topic.topic_name, each.partition_index)
         for topic in body.topics
         for each in topic.partitions
-    ]
-    if asked != [(CLUSTER_METADATA_TOPIC, 0)]:
-        return _unknown(body)
+    )
+    if list(islice(asked, 2)) != [(CLUSTER_METADATA_TOPIC, 0)]:
+        return (yield from _unknown(body))
     return {
         "error_message": "",
         "topics": [
@@ -101,21 +104,16 @@ def _node(view: QuorumView) -> dict[str, Any]:
     return {"node_id": view.voter_id, "listeners": listeners}
 
 
-def _unknown(body: Any) -> dict[str, Any]:
-    return {
-        "error_message": "",
-        "topics": [
-            {
-                "topic_name": topic.topic_name,
-                "partitions": [
-                    {
-                        "partition_index": each.partition_index,
-                        "error_code": int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
-                        "error_message": "This is not the partition of the metadata log.",
-                    }
-                    for each in topic.partitions
-                ],
-            }
-            for topic in body.topics
-        ],
+def _unknown(body: Any) -> Steps[dict[str, Any]]:
+    failure = {
+        "error_code": int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+        "error_message": "This is not the partition of the metadata log.",
     }
+    topics: list[dict[str, Any]] = []
+    for topic in body.topics:
+        partitions = yield from collected(
+            {"partition_index": each.partition_index, **failure} for each in topic.partitions
+        )
+        topics.append({"topic_name": topic.topic_name, "partitions": partitions})
+        yield
+    return {"error_message": "", "topics": topics}

@@ -26,7 +26,7 @@ from wirebroker.gate import Gate
 from wirebroker.handlers import Cost
 from wirebroker.net.protocol import frame_answer
 from wirebroker.owed_answer import OwedAnswer
-from wirebroker.request import CloseConnectionError, LargeResponse, Request
+from wirebroker.request import CloseConnectionError, LargeResponse, Request, holds_much
 from wirebroker.shared_block import owned
 from wirebroker.threads import Work, coding, in_thread
 
@@ -302,13 +302,18 @@ class Dispatcher:
         outcome: Any = entry.function(self._broker, request, body)
         if hasattr(outcome, "__await__"):
             return self._encode_later(entry, outcome)
+        if holds_much(outcome):
+            return self._encode_in_thread(entry, outcome)
         return [encode(entry.key, entry.version, outcome)]
 
     async def _encode_later(self, entry: _Entry, outcome: Awaitable[Any]) -> list[Piece]:
         response = await outcome
+        if isinstance(response, LargeResponse) or holds_much(response):
+            return await self._encode_in_thread(entry, response)
+        return [self._codec()[1](entry.key, entry.version, response)]
+
+    async def _encode_in_thread(self, entry: _Entry, response: Any) -> list[Piece]:
         encode = self._codec()[1]
-        if not isinstance(response, LargeResponse):
-            return [encode(entry.key, entry.version, response)]
         return [await in_thread(Work.CODING, encode, entry.key, entry.version, response)]
 
     async def _serve_in_thread(self, entry: _Entry, request: Request) -> list[Piece]:

@@ -113,4 +113,4 @@ def new_topic(
 
 def request(*, validate_only: bool = False, **lists: list[Any]) -> Any:
     """Return a request with these lists."""
-    return SimpleNamespace(validate_only=validate_only, **lists)
+    return SimpleNamespace(validate_only=validate_only, timeout_ms=1000, **lists)

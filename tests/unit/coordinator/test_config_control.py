@@ -5,6 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from tests.unit.coordinator.kit import CONFIG, broker, one_broker, request, run, topic
+from wirebroker.clock import in_one_go
 from wirebroker.codecs.errors import ErrorCode
 from wirebroker.config import Config
 from wirebroker.coordinator.controller.cluster_image import ResourceType, config_record
@@ -152,7 +153,7 @@ def test_the_broker_that_is_asked_refuses_what_is_another_ones():
             resource(BROKER, "one", ("message.max.bytes", SET, "2000")),
         ]
     )
-    refused = not_for_others(asked, one_broker(), CONFIG, node_id=1)
+    refused = in_one_go(not_for_others(asked, one_broker(), CONFIG, node_id=1))
     assert list(refused) == [0, 4]
     assert {each.code for each in refused.values()} == {ErrorCode.INVALID_REQUEST}
 
@@ -161,9 +162,9 @@ def test_the_broker_that_is_asked_judges_its_own_by_its_settings_wherever_the_co
     config = Config({"num.io.threads": "2"})
     for threads, places in (("4", []), ("5", [0])):
         asked = request(resources=[resource(BROKER, "1", ("num.io.threads", SET, threads))])
-        assert list(not_for_others(asked, one_broker(), config, node_id=1)) == places
+        assert list(in_one_go(not_for_others(asked, one_broker(), config, node_id=1))) == places
     asked = request(resources=[resource(BROKER, "1", ("node.id", SET, "1"))])
-    assert list(not_for_others(asked, one_broker(), config, node_id=1)) == [0]
+    assert list(in_one_go(not_for_others(asked, one_broker(), config, node_id=1))) == [0]
 
 
 def test_another_broker_s_configs_are_changed_when_it_has_asked():
@@ -228,7 +229,7 @@ PROVIDED = Config(
 def test_a_request_cannot_set_a_placeholder_of_a_config_provider(name, config, is_refused):
     change = resource(BROKER, name, ("metric.name", SET, "a ${env:HOME}"))
     body = request(resources=[change], validate_only=False)
-    at_broker = not_for_others(body, BASE, config, node_id=1)
+    at_broker = in_one_go(not_for_others(body, BASE, config, node_id=1))
     assert [each.code for each in at_broker.values()] == [ErrorCode.INVALID_REQUEST] * is_refused
     [result], _, records = run(alter_configs(body, BASE, config, node_id=1), BASE)
     assert bool(result["error_code"]) is is_refused

@@ -40,7 +40,6 @@ def _decide(machine: ControllerMachine, operation: Any, now_ms: int = 0) -> Any:
 
 def _create(machine: ControllerMachine, name: str) -> Any:
     body = request(topics=[new_topic(name, 2)])
-    body.timeout_ms = 1000
     return machine.rules.operation(ControllerRequest(ApiKey.CREATE_TOPICS, 7, body))
 
 

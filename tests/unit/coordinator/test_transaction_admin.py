@@ -57,7 +57,7 @@ def test_names_that_are_no_states_are_told(transactions):
 
 
 def test_a_transaction_is_described(transactions):
-    assert describe(transactions.shard, "busy") == {
+    assert in_one_go(describe(transactions.shard, "busy")) == {
         "transactional_id": "busy",
         "transaction_state": "Ongoing",
         "transaction_timeout_ms": TIMEOUT_MS,
@@ -70,5 +70,5 @@ def test_a_transaction_is_described(transactions):
 
 def test_an_unknown_transactional_id_is_not_found(transactions):
     with pytest.raises(KafkaError) as raised:
-        describe(transactions.shard, "nobody")
+        in_one_go(describe(transactions.shard, "nobody"))
     assert raised.value.code is ErrorCode.TRANSACTIONAL_ID_NOT_FOUND

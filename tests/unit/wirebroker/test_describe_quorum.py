@@ -4,6 +4,7 @@ import pytest
 
 import wirebroker.api.describe_quorum  # noqa: F401 - registers the handler
 from tests.unit.wirebroker.api_kit import answer, make_broker
+from wirebroker.clock import in_one_go
 from wirebroker.cluster.observers import Observer, ObserverId
 from wirebroker.cluster.quorum_description import QuorumView, describe_quorum
 from wirebroker.codecs.api_keys import ApiKey
@@ -14,7 +15,7 @@ from wirebroker.coordinator.controller.cluster_image import Endpoint
 async def quorum(request):
     observers = [(ObserverId(2, bytes(15) + b"\x07"), Observer(6, 4, 3, 7))]
     view = QuorumView(1, 4, 7, 5, [Endpoint("CONTROLLER", "here", 9093, 0)], observers)
-    return describe_quorum(request, view)
+    return in_one_go(describe_quorum(request, view))
 
 
 def describe(version, *asked):

@@ -31,9 +31,10 @@ REPEATED = 500
 MANY = 19_000
 LONG = 32_000
 
-# A slice of 5 ms (clock.Slices) is a sixth of it. What does not give way calls at most ten
-# functions for each element.
-MOST_CALLS = 10 * MANY
+# A slice of 5 ms (clock.Slices) is a third of it. What does not give way calls at most five
+# functions for each element; a Produce of 20,000 partitions, more of which are refused, sixteen.
+MOST_CALLS = 5 * MANY
+MOST_CALLS_OF_PRODUCE = 16 * MANY
 MOST_LINES = 20_000
 
 # What they change others need; they come last.
@@ -127,7 +128,8 @@ def test_many_names_are_served_in_slices(asker: Asker, place: Place) -> None:
     count = MANY // 2 if place.key is ApiKey.PRODUCE else MANY
     elements = [renamed(element, number) for number in range(count)]
     asker.answer(place, with_elements(body, place.path, elements))
-    assert asker.work.largest <= MOST_CALLS
+    is_produce = place.key is ApiKey.PRODUCE
+    assert asker.work.largest <= (MOST_CALLS_OF_PRODUCE if is_produce else MOST_CALLS)
 
 
 @pytest.mark.parametrize("place", PLACES, ids=str)
