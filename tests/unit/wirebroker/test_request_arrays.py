@@ -31,9 +31,9 @@ REPEATED = 500
 MANY = 19_000
 LONG = 32_000
 
-# A slice of 5 ms (clock.Slices) is a third of it. What does not give way calls at most five
+# A slice of 5 ms (clock.Slices) is a quarter of it. What does not give way calls at most seven
 # functions for each element; a Produce of 20,000 partitions, more of which are refused, sixteen.
-MOST_CALLS = 5 * MANY
+MOST_CALLS = 7 * MANY
 MOST_CALLS_OF_PRODUCE = 16 * MANY
 MOST_LINES = 20_000
 
