@@ -25,10 +25,11 @@ SET, DELETE, APPEND, SUBTRACT = range(4)
 _WAIT_S = 30.0
 _FETCH_BYTES = 32 << 20
 _POLL_S = 0.05
-# Errors that pass: a log, a coordinator or a first block of producer ids that is not there yet.
+# Errors that pass: a leader, a log, a coordinator or producer ids that are not there yet.
 _NOT_YET = {
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
     ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.LEADER_NOT_AVAILABLE,
     ErrorCode.NOT_COORDINATOR,
     ErrorCode.NOT_LEADER_OR_FOLLOWER,
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,

@@ -46,7 +46,7 @@ class Contents(NamedTuple):
 def contents_of(requests: Requests) -> Contents:
     """Ask a broker for everything."""
     request = {"topics": None, "allow_auto_topic_creation": False}
-    answer = requests.ask(ApiKey.METADATA, 12, request)
+    answer = requests.ask_until_served(ApiKey.METADATA, 12, request)
     topics: dict[str, TopicContents] = {}
     for topic in answer.topics:
         if topic.is_internal:

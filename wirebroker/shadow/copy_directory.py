@@ -24,6 +24,10 @@ from wirebroker.coordinator.controller.cluster_image import (
     partition_record,
 )
 from wirebroker.coordinator.controller.controller import Controller
+from wirebroker.coordinator.controller.feature_control import (
+    ELIGIBLE_LEADER_REPLICAS,
+    feature_level,
+)
 from wirebroker.coordinator.controller.operation import MAX_RECORDS, ControllerResult
 from wirebroker.storage.log.log import Log
 from wirebroker.storage.log_directory import LogDirectory, LogDirectoryError
@@ -97,6 +101,11 @@ class CopyDirectory:
                 f"{path} was served by a broker since it was copied: its records may be others",
                 "copy into a new directory",
             )
+        if ELIGIBLE_LEADER_REPLICAS in controller.follower.image.features:
+            # A broker that registers for the first time counts as one that lost the ends of its
+            # logs: with eligible leaders it would lead none of the partitions that it finds.
+            without = feature_level(ELIGIBLE_LEADER_REPLICAS, 0)
+            await controller.submit(partial(_write, [without]))
         return copy
 
     @property

@@ -62,7 +62,7 @@ class WatchedBroker:
 
     def __init__(self, server: ThreadedServer, *, is_measured: bool) -> None:
         self.server = server
-        self.client = BlockingClient(server.address)
+        self.client = BlockingClient(server.address, timeout_s=300)
         self._work = None if is_measured else TurnWork(server.watch)
 
     def assert_short(self, work: Callable[[], Any]) -> None:
