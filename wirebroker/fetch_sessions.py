@@ -18,7 +18,7 @@ Source: KIP-227, Kafka's FetchSession (sizes, eviction and error codes are its r
 from __future__ import annotations
 
 from collections import OrderedDict
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from wirebroker.codecs.errors import ErrorCode
 from wirebroker.codecs.hot.fetch import FetchPartition  # noqa: TC001 - compiled tuples look for it
@@ -37,6 +37,9 @@ MAX_EPOCH = 0x7FFFFFFF
 
 # A session that nobody used for this long gives way to any new one (Kafka's figure).
 EVICTION_MS = 120_000
+
+# Partitions that all sessions remember together, 0.5 KB each; Kafka has no such bound.
+MOST_PARTITIONS = 200_000
 
 # The first version that names topics by id.
 TOPIC_ID_VERSION = 13
@@ -82,6 +85,15 @@ class _Cached:
         return news
 
 
+class Connected(Protocol):
+    """The connection that a session is used on."""
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether it has ended."""
+        ...
+
+
 class FetchSession:
     """One fetcher's partitions; the order is the order of service, so that none starves."""
 
@@ -89,18 +101,31 @@ class FetchSession:
         "created_ms",
         "epoch",
         "last_used_ms",
+        "owner",
         "partitions",
         "session_id",
         "uses_topic_ids",
     )
 
-    def __init__(self, session_id: int, now_ms: int, *, uses_topic_ids: bool) -> None:
+    def __init__(
+        self, session_id: int, now_ms: int, owner: Connected | None, *, uses_topic_ids: bool
+    ) -> None:
         self.session_id = session_id
+        self.owner = owner
         self.epoch = 1
         self.created_ms = now_ms
         self.last_used_ms = now_ms
         self.uses_topic_ids = uses_topic_ids
         self.partitions: OrderedDict[PartitionKey, _Cached] = OrderedDict()
+
+    def count_new(self, asked: Iterable[SessionPartition]) -> int:
+        """Return how many partitions a request would add."""
+        return sum(self._key(each) not in self.partitions for each in asked)
+
+    @property
+    def is_left(self) -> bool:
+        """Tell whether the connection that used it last has ended."""
+        return self.owner is not None and self.owner.has_ended
 
     def update(
         self, asked: Iterable[SessionPartition], forgotten: Iterable[PartitionKey]
@@ -158,6 +183,7 @@ class FetchContext:
 
     __slots__ = (
         "_epoch",
+        "_owner",
         "_session",
         "_sessions",
         "_wants_session",
@@ -175,7 +201,9 @@ class FetchContext:
         session: FetchSession | None = None,
         wants_session: bool = False,
         error: ErrorCode = ErrorCode.NONE,
+        owner: Connected | None = None,
     ) -> None:
+        self._owner = owner
         self._sessions = sessions
         self._wants_session = wants_session
         self._session = session
@@ -210,7 +238,10 @@ class FetchContext:
         if self._wants_session:
             self.chosen = results
             created = self._sessions.create(
-                now_ms, len(results), uses_topic_ids=version >= TOPIC_ID_VERSION
+                now_ms,
+                len(results),
+                uses_topic_ids=version >= TOPIC_ID_VERSION,
+                owner=self._owner,
             )
             if created is not None:
                 self.session_id = created.session_id
@@ -243,7 +274,13 @@ class FetchSessions:
         return sum(len(session.partitions) for session in self._sessions.values())
 
     def context(
-        self, request: FetchRequest, asked: list[SessionPartition], *, version: int, now_ms: int
+        self,
+        request: FetchRequest,
+        asked: list[SessionPartition],
+        *,
+        version: int,
+        now_ms: int,
+        owner: Connected | None = None,
     ) -> FetchContext:
         """Return what a request is to be served by: its session if it has one.
 
@@ -252,15 +289,22 @@ class FetchSessions:
             asked: The partitions that it names (`asked_partitions`).
             version: Of the request.
             now_ms: The time now.
+            owner: The connection that it came on.
         """
         if request.session_epoch in {INITIAL_EPOCH, FINAL_EPOCH}:
             self.close(request.session_id)
             wants_session = request.session_epoch == INITIAL_EPOCH
-            return FetchContext(self, asked, wants_session=wants_session)
+            return FetchContext(self, asked, wants_session=wants_session, owner=owner)
         session = self._sessions.get(request.session_id)
         error = _session_error(session, request.session_epoch, version)
         if session is None or error != ErrorCode.NONE:
             return FetchContext(self, [], error=error)
+        added = session.count_new(asked)
+        if added and not self._make_room(now_ms, added, session):
+            # Its client goes on with a full request, which opens no session then.
+            self.close(session.session_id)
+            return FetchContext(self, [], error=ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
+        session.owner = owner
         # First of all, so that the same request coming a second time is refused.
         session.epoch = session.epoch + 1 if session.epoch < MAX_EPOCH else 1
         session.last_used_ms = now_ms
@@ -271,24 +315,46 @@ class FetchSessions:
         """End a session, if there is one."""
         self._sessions.pop(session_id, None)
 
-    def create(self, now_ms: int, size: int, *, uses_topic_ids: bool) -> FetchSession | None:
-        """Open a session for `size` partitions, or return None if all slots hold better ones."""
+    def create(
+        self, now_ms: int, size: int, *, uses_topic_ids: bool, owner: Connected | None = None
+    ) -> FetchSession | None:
+        """Open a session for `size` partitions; None: slots or memory hold better ones."""
+        if not self._make_room(now_ms, size):
+            return None
         if len(self._sessions) >= self.slots and not self._evict(now_ms, size):
             return None
         session_id = self._random.randint(1, MAX_EPOCH)
         while session_id in self._sessions:
             session_id = self._random.randint(1, MAX_EPOCH)
-        session = FetchSession(session_id, now_ms, uses_topic_ids=uses_topic_ids)
+        session = FetchSession(session_id, now_ms, owner, uses_topic_ids=uses_topic_ids)
         self._sessions[session_id] = session
         return session
 
+    def _make_room(self, now_ms: int, size: int, growing: FetchSession | None = None) -> bool:
+        """Give up what nobody uses until `size` more partitions may be remembered."""
+        room = MOST_PARTITIONS - size - self.partition_count
+        while room < 0:
+            unused = self._unused(now_ms, growing)
+            if unused is None:
+                return False
+            room += len(unused.partitions)
+            del self._sessions[unused.session_id]
+        return True
+
+    def _unused(self, now_ms: int, growing: FetchSession | None = None) -> FetchSession | None:
+        """Return a session whose client has gone, or one that has not been used for long."""
+        for session in self._sessions.values():
+            if session is not growing and (
+                session.is_left or now_ms - session.last_used_ms > EVICTION_MS
+            ):
+                return session
+        return None
+
     def _evict(self, now_ms: int, size: int) -> bool:
-        """Give up a stale session, or the smallest old one if the newcomer is at least as large."""
-        if not self._sessions:
-            return False
-        oldest_id, oldest = next(iter(self._sessions.items()))
-        if now_ms - oldest.last_used_ms > EVICTION_MS:
-            del self._sessions[oldest_id]
+        """Give up an unused session, or the smallest old one if the newcomer is not smaller."""
+        unused = self._unused(now_ms)
+        if unused is not None:
+            del self._sessions[unused.session_id]
             return True
         evictable = [
             (len(session.partitions), session_id)

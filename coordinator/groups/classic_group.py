@@ -80,6 +80,7 @@ class ClassicGroup:
         "is_unrecorded",
         "leader",
         "members",
+        "metadata_bytes",
         "pending_joins",
         "pending_syncs",
         "previous_state",
@@ -113,6 +114,8 @@ class ClassicGroup:
         self.subscribed_topics: frozenset[str] | None = None
         # How many members know each protocol.
         self.protocol_counts: Counter[str] = Counter()
+        # Of all protocols of all members.
+        self.metadata_bytes = 0
         # Ids that were given out (KIP-394) and have not joined yet.
         self.pending_joins: set[str] = set()
         # Members of this generation that have not sent SyncGroup yet.
@@ -387,8 +390,12 @@ class ClassicGroup:
         return candidate is not None
 
     def _count_protocols(self, protocols: Protocols, by: int) -> None:
+        for name, metadata in protocols:
+            self.metadata_bytes += by * (len(name) + len(metadata))
         for name in {name for name, _ in protocols}:
             self.protocol_counts[name] += by
+            if not self.protocol_counts[name]:
+                del self.protocol_counts[name]
 
     # -- state -------------------------------------------------------------------------------
 
@@ -442,6 +449,7 @@ class ClassicGroup:
         self.members = {}
         self.static_members = {}
         self.protocol_counts.clear()
+        self.metadata_bytes = 0
         self._awaiting_join_count = 0
         self.generation = value.generation
         self.protocol_type = value.protocol_type or None

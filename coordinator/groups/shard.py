@@ -67,6 +67,15 @@ class GroupShard:
         self.offsets = GroupOffsets()
         self.timers = Timers()
 
+    @property
+    def metadata_bytes(self) -> int:
+        """Return how much the members of all classic groups say of themselves."""
+        return sum(
+            group.metadata_bytes
+            for group in self.groups.values()
+            if isinstance(group, ClassicGroup)
+        )
+
     def classic(self, group_id: str) -> ClassicGroup | None:
         """Return a classic group; None if there is none of this id, or one of another kind."""
         group = self.groups.get(group_id)

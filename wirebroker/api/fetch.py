@@ -68,7 +68,11 @@ def fetch(broker: Broker, request: Request) -> Reply | Awaitable[Reply]:
     wanted = parse_fetch(request.frame, request.position, version)
     asked = asked_partitions(wanted)
     context = broker.fetch_sessions.context(
-        wanted, asked, version=version, now_ms=broker.clock.now_ms()
+        wanted,
+        asked,
+        version=version,
+        now_ms=broker.clock.now_ms(),
+        owner=request.session,
     )
     if context.session_id:
         finish(context.resume(wanted, asked))
@@ -133,7 +137,11 @@ async def _fetch_long(broker: Broker, request: Request) -> Reply:
     work = coding(len(request.frame))
     wanted, asked = await in_thread(work, _parse, request.frame, request.position, version)
     context = broker.fetch_sessions.context(
-        wanted, asked, version=version, now_ms=broker.clock.now_ms()
+        wanted,
+        asked,
+        version=version,
+        now_ms=broker.clock.now_ms(),
+        owner=request.session,
     )
     await Slices(broker.clock).run(context.resume(wanted, asked))
     return await _fetch_many(broker, request, context, _reads(broker, request, wanted))

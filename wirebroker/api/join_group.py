@@ -28,6 +28,12 @@ if TYPE_CHECKING:
 # From this version on the protocol's name may be null, and is where it would be empty.
 FIRST_NULL_PROTOCOL_VERSION = 7
 
+# What a member says for all its protocols: up to the first it is not counted, the second is the
+# most of one, the third the most of all members of all groups of this node.
+FEW_METADATA_BYTES = 16 << 10
+MOST_METADATA_BYTES = 4 << 20
+MOST_METADATA_BYTES_OF_ALL = 64 << 20
+
 
 @handles(ApiKey.JOIN_GROUP, needs=(READ_GROUP,), cost=Cost.WAITS)
 def join_group(
@@ -42,6 +48,9 @@ def join_group(
     lowest, highest = limits.min_session_timeout_ms, limits.max_session_timeout_ms
     if not lowest <= body.session_timeout_ms <= highest:
         error = ErrorCode.INVALID_SESSION_TIMEOUT
+        return respond({"member_id": body.member_id, "error_code": error})
+    error = _lacks_memory(broker, body)
+    if error is not ErrorCode.NONE:
         return respond({"member_id": body.member_id, "error_code": error})
     answer = groups.submit(
         body.group_id,
@@ -58,6 +67,22 @@ def join_group(
         finish=respond,
     )
     return given_up_with_peer(request, answer)
+
+
+def _lacks_memory(broker: Broker, body: Any) -> ErrorCode:
+    """Return the error if what a member says of itself is more than is kept of members.
+
+    Kafka finds the first when the group's record does not fit into a batch, and has no bound for
+    all members together. Those are counted only where one says much.
+    """
+    size = sum(len(each.name) + len(each.metadata) for each in body.protocols)
+    if size <= FEW_METADATA_BYTES:
+        return ErrorCode.NONE
+    if size > MOST_METADATA_BYTES:
+        return ErrorCode.UNKNOWN_SERVER_ERROR
+    kept = sum(shard.metadata_bytes for shard in broker.groups.shards())
+    too_much = kept + size > MOST_METADATA_BYTES_OF_ALL
+    return ErrorCode.COORDINATOR_NOT_AVAILABLE if too_much else ErrorCode.NONE
 
 
 def _join(request: Join, shard: Any, token: Any, moment: Any) -> Any:

@@ -54,12 +54,15 @@ class Fetcher:
         self.sessions = sessions
         self.version = version
         self.now_ms = 0
+        self.owner: Connection | None = None
         # Fields of the next results, by partition.
         self.state: dict[int, dict] = {}
 
     def begin(self, wanted: FetchRequest) -> FetchContext:
         asked = asked_partitions(wanted)
-        context = self.sessions.context(wanted, asked, version=self.version, now_ms=self.now_ms)
+        context = self.sessions.context(
+            wanted, asked, version=self.version, now_ms=self.now_ms, owner=self.owner
+        )
         in_one_go(context.resume(wanted, asked))
         return context
 
@@ -277,3 +280,50 @@ def test_an_old_session_gives_way_to_a_larger_one():
 def test_without_slots_there_are_no_sessions():
     context, answered = Fetcher(FetchSessions(0, random.Random(7))).ask(0)
     assert (context.session_id, answered) == (0, [0])
+
+
+class Connection:
+    """A connection that ends."""
+
+    has_ended = False
+
+
+def open_session(sessions: FetchSessions, size: int, owner: Connection) -> int:
+    fetcher = Fetcher(sessions)
+    fetcher.owner = owner
+    context, _ = fetcher.ask(*range(size))
+    return context.session_id
+
+
+def test_all_sessions_together_have_a_bound(monkeypatch):
+    monkeypatch.setattr("wirebroker.fetch_sessions.MOST_PARTITIONS", 10)
+    sessions = FetchSessions(100, random.Random(7))
+    assert open_session(sessions, 8, Connection())
+    assert not open_session(sessions, 3, Connection())
+    assert open_session(sessions, 2, Connection())
+    assert sessions.partition_count == 10
+
+
+def test_sessions_give_way_whose_connection_has_ended(monkeypatch):
+    monkeypatch.setattr("wirebroker.fetch_sessions.MOST_PARTITIONS", 10)
+    sessions = FetchSessions(2, random.Random(7))
+    first, second = Connection(), Connection()
+    assert open_session(sessions, 8, first)
+    assert open_session(sessions, 1, second)
+    first.has_ended = True
+    assert open_session(sessions, 9, Connection())
+    second.has_ended = True
+    assert open_session(sessions, 1, Connection())
+    assert len(sessions) == 2
+
+
+def test_a_session_that_would_grow_beyond_the_bound_ends(monkeypatch):
+    monkeypatch.setattr("wirebroker.fetch_sessions.MOST_PARTITIONS", 10)
+    sessions = FetchSessions(2, random.Random(7))
+    fetcher = Fetcher(sessions)
+    session = fetcher.open(*range(8))
+    again, _ = fetcher.ask(0, 1, 2, session=(session, 1))
+    assert again.error == ErrorCode.NONE
+    context, _ = fetcher.ask(8, 9, 10, session=(session, 2))
+    assert context.error == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+    assert sessions.partition_count == 0

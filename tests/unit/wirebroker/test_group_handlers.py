@@ -375,3 +375,40 @@ async def test_groups_are_deleted_once_each(version):
         ("g", ErrorCode.NONE),
         ("other", ErrorCode.GROUP_ID_NOT_FOUND),
     ]
+
+
+def says_much(size, group_id):
+    protocols = [{"name": "range", "metadata": b"x" * size}]
+    return join_body(3, group_id=group_id, protocols=protocols)
+
+
+async def test_the_metadata_of_a_member_has_a_bound(monkeypatch):
+    monkeypatch.setattr("wirebroker.api.join_group.FEW_METADATA_BYTES", 10)
+    monkeypatch.setattr("wirebroker.api.join_group.MOST_METADATA_BYTES", 100)
+    broker = group_broker()
+    await turns()
+    for size, expected in ((90, ErrorCode.NONE), (100, ErrorCode.UNKNOWN_SERVER_ERROR)):
+        found = await answer_soon(broker, ApiKey.JOIN_GROUP, 3, **says_much(size, f"g-{size}"))
+        assert found.error_code == expected
+    assert {
+        group.group_id for shard in broker.groups.shards() for group in shard.groups.values()
+    } == {"g-90"}
+
+
+async def test_the_metadata_of_all_members_has_a_bound(monkeypatch):
+    monkeypatch.setattr("wirebroker.api.join_group.FEW_METADATA_BYTES", 10)
+    monkeypatch.setattr("wirebroker.api.join_group.MOST_METADATA_BYTES_OF_ALL", 200)
+    broker = group_broker()
+    await turns()
+    joined = await answer_soon(broker, ApiKey.JOIN_GROUP, 3, **says_much(150, "a"))
+    assert joined.error_code == ErrorCode.NONE
+    refused = await answer_soon(broker, ApiKey.JOIN_GROUP, 3, **says_much(60, "b"))
+    assert refused.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+    small = await answer_soon(broker, ApiKey.JOIN_GROUP, 3, **says_much(5, "c"))
+    assert small.error_code == ErrorCode.NONE
+    members = [{"member_id": joined.member_id}]
+    await answer_soon(broker, ApiKey.LEAVE_GROUP, 3, group_id="a", members=members)
+    (shard,) = broker.groups.shards()
+    assert shard.metadata_bytes == len("range") + 5
+    again = await answer_soon(broker, ApiKey.JOIN_GROUP, 3, **says_much(60, "b"))
+    assert again.error_code == ErrorCode.NONE
