@@ -28,6 +28,7 @@ CLEANER_CHECKPOINT = "cleaner-offset-checkpoint"
 TopicPartition = tuple[str, int]
 
 _VERSION = "0"
+_MOST_DIGITS = 19
 
 
 class CheckpointError(OSError):
@@ -89,9 +90,14 @@ def parse_rows(content: bytes, *, columns: int) -> list[list[str]]:
     if len(rows) != int(count):
         raise ValueError(f"is damaged: {count} rows declared, {len(rows)} there")
     for row in rows:
-        if len(row) != columns or not row[0] or not all(map(str.isdigit, row[columns - 2 :])):
+        if len(row) != columns or not row[0] or not all(map(_is_long, row[columns - 2 :])):
             raise ValueError(f"is damaged: {' '.join(row)!r}")
     return rows
+
+
+def _is_long(text: str) -> bool:
+    """Tell whether a text is a number of Java's long that is not negative."""
+    return text.isdigit() and len(text) <= _MOST_DIGITS and int(text) < 1 << 63
 
 
 def encode_rows(rows: Collection[str]) -> bytes:

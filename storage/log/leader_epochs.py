@@ -12,7 +12,8 @@ must come back from a clean stop without being read.
 An epoch that has no records yet (`begin`) is kept in memory only: whoever leads next begins another
 one at the same offset, which takes its place. So a start of 10,000 partitions writes none of these
 files, and whoever asks where an older epoch ended is told the truth. Epochs that have records are
-found again by recovery from the batches.
+found again in the batches, after a crash by recovery and else when the file is read: see
+stored_epochs.py.
 
 Source: KIP-101, KIP-279, Kafka's LeaderEpochFileCache and LeaderEpochCheckpointFile.
 """
@@ -28,6 +29,7 @@ from wirebroker.storage.checkpoints import encode_rows, parse_rows
 
 if TYPE_CHECKING:
     from wirebroker.storage.files import Files
+    from wirebroker.storage.log.stored_epochs import StoredEpochs
 
 UNDEFINED_EPOCH: Final = -1
 UNDEFINED_EPOCH_OFFSET: Final = -1
@@ -44,6 +46,7 @@ class LeaderEpochs:
         "_is_loaded",
         "_path",
         "_starts",
+        "_stored",
         "is_dirty",
         "was_unreadable",
     )
@@ -58,6 +61,7 @@ class LeaderEpochs:
         # The epoch in which this replica leads and where it began, until it has records. Once the
         # file is read, it is the last one above.
         self._begun: tuple[int, int] | None = None
+        self._stored: StoredEpochs | None = None
         self.is_dirty = False
         # The file held no checkpoint when it was read: recovery looks through all batches instead.
         self.was_unreadable = False
@@ -97,6 +101,12 @@ class LeaderEpochs:
             OSError: The disk failed.
         """
         self._load()
+
+    def compare_with(self, stored: StoredEpochs) -> None:
+        """Have the file compared with the batches of a loaded log when it is read."""
+        self._stored = stored
+        if self._is_loaded:
+            self._compare()
 
     def begin(self, epoch: int, start_offset: int) -> None:
         """Note that this replica leads in `epoch` from now on, and that its log ends here.
@@ -212,6 +222,21 @@ class LeaderEpochs:
         else:
             self._put(epoch, start_offset)
 
+    def _compare(self) -> None:
+        """Drop what begins behind the log's end, and add epochs of batches that are not known."""
+        stored, self._stored = self._stored, None
+        if stored is None:
+            return
+        self.truncate_from_end(stored.end_offset)
+        latest = self._epochs[-1] if self._epochs else UNDEFINED_EPOCH
+        if stored.latest() <= latest:
+            return
+        for epoch, offset in stored.since(self._starts[-1] if self._starts else 0):
+            if epoch > latest:
+                self._put(epoch, offset)
+                latest = epoch
+                self.is_dirty = True
+
     def _load(self) -> None:
         if self._is_loaded:
             return
@@ -221,6 +246,7 @@ class LeaderEpochs:
             self.was_unreadable = entries is None
             for epoch, start_offset in entries or ():
                 self._put(epoch, start_offset)
+        self._compare()
         if self._begun is not None:
             self._put_begun()
 

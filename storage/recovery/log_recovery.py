@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.storage.compaction.segment_swap import recover_swap
 from wirebroker.storage.log.batch_scan import scan_headers
+from wirebroker.storage.log.leader_epochs import FILE_NAME as LEADER_EPOCHS_NAME
 from wirebroker.storage.log.producer_replay import ProducerReplay, apply_batch
 from wirebroker.storage.log.producer_snapshot import SUFFIX as SNAPSHOT_SUFFIX
 from wirebroker.storage.log.producer_snapshot import snapshot_offset
@@ -34,6 +35,7 @@ from wirebroker.storage.log.segment_files import (
     TXN_INDEX_SUFFIX,
     segment_base_offsets,
 )
+from wirebroker.storage.log.stored_epochs import StoredEpochs
 from wirebroker.storage.recovery.segment_recovery import from_the_first
 
 if TYPE_CHECKING:
@@ -96,6 +98,9 @@ def load_log(
         log.truncate_fully(start, now_ms=now_ms)
         return LoadedOffsets(start, start, start)
     log.producer_state.snapshots.delete_strays(set(log.segments.base_offsets))
+    log.leader_epochs.compare_with(StoredEpochs(log.segments, end, name=log.directory))
+    if LEADER_EPOCHS_NAME not in names:
+        log.leader_epochs.load()  # here rather than where it is needed: all batches are looked at
     return LoadedOffsets(end, end if clean else min(recovery_point, end), start)
 
 
@@ -393,15 +398,19 @@ class _Recovery:
             rebuild_transaction_index(self._log, self._files, segment, self._now_ms)
 
     def _mend_epochs(self, first_unflushed: Segment, end_offset: int) -> None:
-        """Find the epochs of flushed batches again if the checkpoint is gone or torn.
+        """Find the epochs of flushed batches again if the checkpoint is gone, torn or older.
 
         Its file is replaced without a sync when an epoch gets its first batch, so a power loss may
         take the entries before that with it.
         """
         epochs = self._log.leader_epochs
+        begin = 0
         if epochs.latest_epoch >= 0 and not epochs.was_unreadable:
-            return
-        for segment in self._log.segments:
+            stored = StoredEpochs(self._log.segments, end_offset, name=self._log.directory)
+            if stored.latest() <= epochs.latest_epoch:
+                return
+            begin = epochs.entries[-1][1]
+        for segment in self._log.segments.since(begin):
             if segment.base_offset >= end_offset:
                 return
             for _, header in segment.iterate_headers():

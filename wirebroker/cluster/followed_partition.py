@@ -3,7 +3,8 @@
     answer                               what is done
     records                              appended as they are; the high watermark is taken over
     diverging epoch (KIP-595)            cut where this log leaves the leader's, then asked again
-    OFFSET_OUT_OF_RANGE                  the leader is asked where its log begins and ends
+    OFFSET_OUT_OF_RANGE                  the leader is asked where its log begins and ends; within
+                                         them it counts as any other error
     any other error                      asked again after a pause, which doubles
     a disk that failed, a fenced epoch   nothing until there is another role
 

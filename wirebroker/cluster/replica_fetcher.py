@@ -446,7 +446,9 @@ class ReplicaFetcher:
             elif start > followed.partition.log.log_end_offset:
                 await self._rebound(followed, start, is_start=True)
             else:
-                self._go_on(followed)
+                # It lies within them: the leader doesn't know this log's last epoch, or its bounds
+                # have moved meanwhile. To ask at once would be to ask for ever.
+                self._refused(followed, ErrorCode.OFFSET_OUT_OF_RANGE)
 
     async def _rebound(self, followed: FollowedPartition, offset: int, *, is_start: bool) -> None:
         """End a log where the leader's ends, or begin it anew where that begins."""

@@ -2,6 +2,10 @@
 
 What comes is appended as it is. A log that is empty begins where the source's does, which may be
 within a batch: then the batch is taken whole, and the log starts within it, as a follower's would.
+
+A source may go back to an older copy of its data and go on from there, in epochs that it had used
+before. So at first, and after anything that failed, the copy's last batch is asked for again and
+compared.
 """
 
 from __future__ import annotations
@@ -14,13 +18,17 @@ from wirebroker.codecs.errors import KafkaError
 from wirebroker.codecs.records.batch import read_batch_header
 from wirebroker.codecs.records.layout import HEADER_BYTES
 from wirebroker.shadow.audit import Audit
+from wirebroker.shadow.waits import Waits
 
 if TYPE_CHECKING:
     from wirebroker.clock import Clock
+    from wirebroker.codecs.records.batch import BatchHeader
     from wirebroker.storage.log.log import Log
 
 FOLLOWED: Final = "followed"
 DONE: Final = "done"
+# So often in a row a leader may refuse an offset that it has: its bounds change while it is asked.
+_MOST_REFUSALS: Final = 3
 
 
 class CopiedPartition:
@@ -38,12 +46,16 @@ class CopiedPartition:
         high_watermark: The source's, as far as it was told; -1 before.
         state: FOLLOWED, DONE, or a sentence about why it has ended before.
         leader_epoch: The highest that the metadata of the copy knows.
+        waits: Since when it has brought nothing.
     """
 
     __slots__ = (
         "_clock",
         "_copied_bytes",
         "_first_offset",
+        "_is_compared",
+        "_refusals",
+        "_silences",
         "_until",
         "audit",
         "high_watermark",
@@ -51,6 +63,7 @@ class CopiedPartition:
         "log",
         "place",
         "state",
+        "waits",
     )
 
     def __init__(self, log: Log, *, clock: Clock, leader_epoch: int, until: int | None) -> None:
@@ -69,7 +82,29 @@ class CopiedPartition:
             known=log.producer_state.producers.get,
         )
         self.state = FOLLOWED
+        self.waits = Waits()
+        self._refusals = 0
+        self._silences = 0
+        self._is_compared = not log.size_bytes
         self._note_progress()
+
+    @property
+    def fetch_offset(self) -> int:
+        """Where to read: what comes next, or the copy's last batch if it is to be compared."""
+        log = self.log
+        if self._is_compared or self.audit.next_offset != log.log_end_offset:
+            return self.audit.next_offset
+        return max(log.log_end_offset - 1, log.log_start_offset)
+
+    def compare_again(self) -> None:
+        """Have the last batch compared with the source's before anything is taken."""
+        self._is_compared = not self.log.size_bytes
+        self._silences = 0
+
+    def is_refused_within(self) -> bool:
+        """Count a refusal of an offset that the source has; say if that is once too often."""
+        self._refusals += 1
+        return self._refusals >= _MOST_REFUSALS
 
     @property
     def is_followed(self) -> bool:
@@ -94,19 +129,55 @@ class CopiedPartition:
     def begin_at(self, log_start_offset: int) -> None:
         """Note where the source begins: an empty log begins there, another has a gap before it."""
         log = self.log
-        if log_start_offset <= log.log_end_offset:
+        if log_start_offset < log.log_end_offset:
             return
-        if log.size_bytes == 0:
+        self._is_compared = True  # the source has nothing to compare with
+        if log.size_bytes == 0 and log_start_offset > log.log_end_offset:
             log.truncate_fully(log_start_offset, now_ms=self._clock.now_ms())
             self._first_offset = self.audit.next_offset = log_start_offset
         self.audit.skip_to(log_start_offset)
         self._note_progress()
+
+    def is_as_the_source(self, records: memoryview, *, turns: int) -> bool:
+        """Compare the copy's last batch with what was sent; if it differs, the partition ends.
+
+        A batch that the source has compacted counts as the same, and one that it has not any more.
+
+        Args:
+            records: What its leader has sent.
+            turns: So many answers in a row may have no room for this partition.
+        """
+        offset = self.fetch_offset
+        if self._is_compared or offset == self.audit.next_offset:
+            self._is_compared = True
+            return True
+        if len(records) < HEADER_BYTES:
+            self._silences += self.high_watermark > offset
+            self._is_compared = self._silences > turns  # the source has nothing there any more
+            return True
+        self._is_compared = True
+        theirs = read_batch_header(records)
+        own = self._header_at(offset)
+        if own is None or theirs.base_offset > offset or _is_same(own, theirs):
+            return True
+        self.state = (
+            f"the source went back: its batch at {theirs.base_offset} is another than the copy's"
+            f" at {own.base_offset}"
+        )
+        return False
+
+    def _header_at(self, offset: int) -> BatchHeader | None:
+        found = self.log.read(
+            offset, HEADER_BYTES, up_to_offset=self.log.log_end_offset, min_one=True
+        ).slice
+        return None if found is None else read_batch_header(found.read())
 
     def take(self, records: memoryview) -> int:
         """Verify and append what a leader has sent, and return how many bytes that were.
 
         A batch that cannot be trusted ends the partition.
         """
+        self._refusals = 0
         begin = end = 0
         position = 0
         try:
@@ -139,7 +210,9 @@ class CopiedPartition:
         self._copied_bytes += len(batches)
 
     def _note_progress(self) -> None:
-        if self.is_followed and self._until is not None and self.audit.next_offset >= self._until:
+        if not self.is_followed or self._until is None or not self._is_compared:
+            return
+        if self.audit.next_offset >= self._until:
             self.state = DONE
 
     def report(self) -> dict[str, Any]:
@@ -161,3 +234,15 @@ class CopiedPartition:
             "faults": audit.faults,
             "open_transactions": audit.open_transactions,
         }
+
+
+def _is_same(own: BatchHeader, theirs: BatchHeader) -> bool:
+    """Tell whether two batches are one, of which compaction may have removed records.
+
+    A batch that lost records, or has the time after which its tombstones go, has another checksum.
+    """
+    kept = ("base_offset", "last_offset_delta", "leader_epoch", "producer_id", "producer_epoch")
+    if any(getattr(own, name) != getattr(theirs, name) for name in kept):
+        return False
+    is_compacted = own.record_count != theirs.record_count or own.attributes != theirs.attributes
+    return is_compacted or own.crc == theirs.crc

@@ -1,8 +1,9 @@
 """Follows the partitions of a source: from all its leaders at once, by Fetch as a consumer.
 
 What moves is looked up again; what is new is taken on; what is gone, recreated, or has lost records
-that the copy has, ends with a sentence. A source that can't be reached is tried again: for as long
-as a request may take if the copy is to end, else for ever.
+that the copy has, ends with a sentence. What brings nothing is tried again after a pause: if the
+copy is to end, for as long as a request may take, else for ever. That goes for a source that can't
+be reached, and for a partition that has no leader or is refused.
 """
 
 from __future__ import annotations
@@ -90,6 +91,7 @@ class Following:
             try:
                 topics = await self._source.topics()
                 await self._take_on(topics)
+                self._give_up()
                 if self._is_once and not self._followed():
                     return
                 await self._follow(topics)
@@ -108,6 +110,16 @@ class Following:
         if self._failing_since is None:
             self._failing_since = now
         return not self._is_once or now - self._failing_since < self._source.client.timeout_s
+
+    def _give_up(self) -> None:
+        """End the partitions that have brought nothing for as long as a request may take."""
+        since = self._clock.monotonic() - self._source.client.timeout_s
+        for copied in self._followed():
+            if copied.waits.have_lasted_since(since):
+                if self._is_once:
+                    copied.state = copied.waits.reason
+                elif copied.waits.is_to_be_told():
+                    LOGGER.warning("%s-%d: %s", *copied.place, copied.waits.reason)
 
     # -- what there is ---------------------------------------------------------------------
 
@@ -185,7 +197,8 @@ class Following:
         by_leader: dict[int, list[CopiedPartition]] = defaultdict(list)
         for copied in self._followed():
             by_leader[leaders.get(copied.place, -1)].append(copied)
-        by_leader.pop(-1, None)
+        for copied in by_leader.pop(-1, ()):
+            copied.waits.begin("it has no leader", self._clock.monotonic())
         if not by_leader:
             await pause(_AGAIN_S if self._followed() else _LOOK_S)
             return
@@ -200,17 +213,26 @@ class Following:
             answer = await self._source.client.request_of(leader, ApiKey.FETCH, question)
             if answer.error_code:
                 raise ClientError(f"fetching is refused: {explained(answer.error_code)}")
-            names = {topic_id: name for name, topic_id in self._ids.items()}
-            for topic in answer.responses:
-                name = topic.topic or names.get(bytes(topic.topic_id), "")
-                for row in topic.partitions:
-                    copied = self.partitions[TopicPartition(name, row.partition_index)]
-                    if copied.is_followed and not await self._took(copied, row):
-                        await pause(_AGAIN_S)
-                        return
+            if not await self._took_all(answer):
+                for copied in copies:
+                    copied.compare_again()  # the source may be another one by now
+                await pause(_AGAIN_S)
+                return
             # Who stands first gets a batch of any size: each in turn.
             copies = [each for each in (*copies[1:], copies[0]) if each.is_followed]
             self._tell_once()
+
+    async def _took_all(self, answer: Any) -> bool:
+        """Take what a leader has answered; say whether it brought every partition on."""
+        names = {topic_id: name for name, topic_id in self._ids.items()}
+        is_all_taken = True
+        for topic in answer.responses:
+            name = topic.topic or names.get(bytes(topic.topic_id), "")
+            for row in topic.partitions:
+                copied = self.partitions.get(TopicPartition(name, row.partition_index))
+                if copied is not None and copied.is_followed:
+                    is_all_taken &= await self._took(copied, row)
+        return is_all_taken
 
     def _tell_once(self) -> None:
         behind = any(each.audit.next_offset < each.high_watermark for each in self._followed())
@@ -225,7 +247,7 @@ class Following:
                 {
                     "partition": copied.place.partition,
                     "current_leader_epoch": -1,
-                    "fetch_offset": copied.audit.next_offset,
+                    "fetch_offset": copied.fetch_offset,
                     # So that a source that has lost records says where it does.
                     "last_fetched_epoch": copied.latest_epoch,
                     "partition_max_bytes": _PARTITION_BYTES,
@@ -248,14 +270,15 @@ class Following:
         }
 
     async def _took(self, copied: CopiedPartition, row: Any) -> bool:
-        """Take what a leader has answered for a partition; say if it is another's by now."""
-        if row.error_code in _MOVED:
-            return False
+        """Take what a leader has answered for a partition; say whether that brought it on."""
         if row.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
-            await self._find_place(copied)
-            return True
+            return await self._find_place(copied)
         if row.error_code:
-            copied.state = f"fetching is refused: {explained(row.error_code)}"
+            reason = f"fetching is refused: {explained(row.error_code)}"
+            if row.error_code in _MOVED:
+                copied.waits.begin(reason, self._clock.monotonic())
+                return False
+            copied.state = reason
             return True
         diverging = getattr(row, "diverging_epoch", None)
         if diverging is not None and diverging.end_offset >= 0:
@@ -266,9 +289,24 @@ class Following:
             return True
         copied.high_watermark = row.high_watermark
         records = memoryview(row.records or b"")
+        if not copied.is_as_the_source(records, turns=len(self.partitions)):
+            return True
         await self._raise_epoch(copied, records)
         copied.take(records)
-        return True
+        return self._has_more(copied)
+
+    def _has_more(self, copied: CopiedPartition) -> bool:
+        """Say whether the source has what the copy waits for; what is new will come by itself."""
+        next_offset = copied.audit.next_offset
+        if copied.high_watermark >= next_offset or not copied.is_followed:
+            copied.waits.end()
+            return True
+        copied.waits.begin(
+            f"the source has lost records: they end at {copied.high_watermark}, and the copy goes"
+            f" on to {next_offset}",
+            self._clock.monotonic(),
+        )
+        return False
 
     async def _raise_epoch(self, copied: CopiedPartition, records: memoryview) -> None:
         epoch = copied.latest_epoch_in(records)
@@ -277,8 +315,13 @@ class Following:
             await self._directory.raise_epoch(topic_id, copied.place.partition, epoch)
             copied.leader_epoch = epoch
 
-    async def _find_place(self, copied: CopiedPartition) -> None:
-        """Go on where the source begins by now, if it has deleted what would come next."""
+    async def _find_place(self, copied: CopiedPartition) -> bool:
+        """Go on where the source begins by now, if it has deleted what would come next.
+
+        Within its bounds a leader refuses an offset if it doesn't know the epoch that the copy's
+        last batch was written in: it went back to what it was before (an older copy of its data).
+        Or its bounds have just changed, so it is asked again.
+        """
         place, client = copied.place, self._source.client
         start = (await offsets_at(client, {place: EARLIEST}))[place]
         end = (await offsets_at(client, {place: LATEST}))[place]
@@ -287,5 +330,13 @@ class Following:
                 f"the source has lost records: it ends at {end}, the copy at"
                 f" {copied.audit.next_offset}"
             )
-            return
-        copied.begin_at(start)
+        elif start > copied.fetch_offset:
+            copied.begin_at(start)  # or there is nothing to compare with any more
+        elif copied.is_refused_within():
+            copied.state = (
+                f"the source went back: it refuses offset {copied.fetch_offset} after epoch"
+                f" {copied.latest_epoch}, though it has offsets {start} to {end}"
+            )
+        else:
+            return False
+        return True

@@ -188,6 +188,28 @@ async def test_a_follower_that_is_ahead_of_an_unclean_leader_ends_where_that_end
         assert values_in(stored(cluster[1].partition())) == [b"a", b"c"]
 
 
+async def test_a_follower_whose_epoch_its_leader_does_not_know_asks_after_pauses(tmp_path, caplog):
+    """OFFSET_OUT_OF_RANGE between the leader's bounds: to ask again at once would never end."""
+    async with Cluster(tmp_path, node_ids=(1, 2)) as cluster:
+        cluster.create_topic((1, 2))
+        await held(cluster, 1, 2)
+        await cluster[1].produce(b"a")
+        await until_equal(cluster, 1, 2)
+        cluster[1].partition().log.leader_epochs.clear()
+
+        def refusals() -> int:
+            return sum("OFFSET_OUT_OF_RANGE" in each.message for each in caplog.records)
+
+        await until(lambda: refusals() >= 2)
+        times = [each.created for each in caplog.records if "OFFSET_OUT_OF_RANGE" in each.message]
+        assert times[1] - times[0] >= 0.01
+        cluster.elect(1)  # an epoch that it does know
+        await until(lambda: cluster[1].partition().leader_epoch == 1)
+        await cluster[1].produce(b"b")
+        follower = cluster[2].partition()
+        await until(lambda: values_in(stored(follower)) == [b"a", b"b"])
+
+
 async def test_what_a_follower_of_javas_is_told(tmp_path):
     """The order of checks: epoch, leader, replica, divergence before the range of offsets."""
     async with Cluster(tmp_path, node_ids=(1, 2)) as cluster:

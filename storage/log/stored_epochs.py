@@ -1,0 +1,79 @@
+"""The leader epochs that stand in the batches of a log, which its checkpoint is compared with.
+
+The batches are the truth: `leader-epoch-checkpoint` may be missing, damaged, or older than they are
+(a directory restored in part). What the file knows beyond them is kept, because an epoch begins at
+its first record, and compaction may have removed that one.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from wirebroker.codecs.errors import KafkaError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from wirebroker.storage.log.segment import Segment
+    from wirebroker.storage.log.segments import Segments
+
+_log = logging.getLogger(__name__)
+
+_NONE = -1
+
+
+class StoredEpochs:
+    """What a log's batches say of leader epochs, by their headers alone.
+
+    Args:
+        segments: All segments of the log.
+        end_offset: Where the log ends.
+        name: The log's directory, for warnings.
+    """
+
+    __slots__ = ("_name", "_segments", "end_offset")
+
+    def __init__(self, segments: Segments, end_offset: int, *, name: str) -> None:
+        self._segments = segments
+        self._name = name
+        self.end_offset = end_offset
+
+    def latest(self) -> int:
+        """Return the epoch of the last batch before the end; -1 if none can be read.
+
+        Raises:
+            OSError: The disk failed.
+        """
+        for segment in reversed(list(self._segments)):
+            if segment.base_offset >= self.end_offset or not segment.size:
+                continue
+            epoch = _NONE
+            try:
+                for _, header in segment.iterate_headers(self._near_end(segment)):
+                    if header.base_offset >= self.end_offset:
+                        break
+                    epoch = header.leader_epoch
+            except KafkaError as error:
+                if epoch == _NONE:
+                    _log.warning("%s: its last batch cannot be read: %s", self._name, error)
+            return epoch
+        return _NONE
+
+    def _near_end(self, segment: Segment) -> int:
+        """Return the position of a batch before the end; few follow it."""
+        return segment.offset_index.lookup(self.end_offset - 1).position
+
+    def since(self, offset: int) -> Iterator[tuple[int, int]]:
+        """Walk (epoch, base offset) of the batches from an offset on, up to one that is damaged.
+
+        Raises:
+            OSError: The disk failed.
+        """
+        try:
+            for segment in self._segments.since(offset):
+                for _, header in segment.iterate_headers():
+                    if header.base_offset >= offset:
+                        yield header.leader_epoch, header.base_offset
+        except KafkaError as error:
+            _log.warning("%s: its leader epochs are found only in part: %s", self._name, error)

@@ -1,0 +1,238 @@
+"""A source that is restored from an older copy of its data, or that answers with errors."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+import shutil
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from confluent_kafka import KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from tests.support.servers import ONE_NODE, ThreadedServer, config_of
+from wirebroker.client.addresses import addresses_of
+from wirebroker.client.kafka_client import KafkaClient
+from wirebroker.clock import SystemClock
+from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.codecs.errors import ErrorCode
+from wirebroker.net.client.transport import TcpDialer
+from wirebroker.shadow.copied_partition import DONE, FOLLOWED
+from wirebroker.shadow.shadowing import shadowed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from wirebroker.shadow.copied_partition import CopiedPartition
+
+TOPIC = "orders"
+PATIENCE_S = 60
+
+
+class Restored:
+    """A source whose data can be put back to what it was."""
+
+    def __init__(self, folder: Path) -> None:
+        self._data = folder / "source"
+        self._kept = folder / "kept"
+        self._copy = folder / "copy"
+
+    @contextlib.contextmanager
+    def running(self) -> Iterator[str]:
+        with ThreadedServer(config_of(self._data, settings=ONE_NODE)) as server:
+            yield "{}:{}".format(*server.address)
+
+    def write(self, *values: str) -> None:
+        """Start it, which begins a leader epoch, and produce one batch a value."""
+        with self.running() as address:
+            produce(address, [(0, each) for each in values])
+
+    def keep(self) -> None:
+        shutil.copytree(self._data, self._kept)
+
+    def restore(self) -> None:
+        shutil.rmtree(self._data)
+        shutil.copytree(self._kept, self._data)
+
+    def restart(self) -> None:
+        self.write("restarted")
+
+    def forget_epochs_of_the_copy(self) -> None:
+        (self._copy / f"{TOPIC}-0" / "leader-epoch-checkpoint").unlink()
+
+    def copy(self) -> CopiedPartition:
+        """Copy it once and return what became of its only partition."""
+        with self.running() as address:
+            (copied,) = asyncio.run(copy_once(address, self._copy))
+        return copied
+
+
+def produce(address: str, records: list[tuple[int, str]], *, partition_count: int = 1) -> None:
+    """Append records, one batch each in partition 0, to the topic, which is made if need be."""
+    server = {"bootstrap.servers": address}
+    admin = AdminClient(server)
+    made = admin.create_topics([NewTopic(TOPIC, partition_count)])[TOPIC]
+    failure = made.exception(PATIENCE_S)
+    if isinstance(failure, KafkaException):
+        assert failure.args[0].code() == KafkaError.TOPIC_ALREADY_EXISTS, failure
+    producer = Producer(server)
+    for partition, value in records:
+        producer.produce(TOPIC, value, partition=partition)
+        if partition == 0:
+            assert producer.flush(PATIENCE_S) == 0
+    assert producer.flush(PATIENCE_S) == 0
+
+
+async def copy_once(
+    address: str, path: Path, *, timeout_s: float = 2.0, stands_before: Any = None
+) -> list[CopiedPartition]:
+    async with KafkaClient(
+        addresses_of(address),
+        timeout_s=timeout_s,
+        dialer=TcpDialer(),
+        clock=SystemClock(),
+        random=random.Random(1),
+    ) as client:
+        asked = client if stands_before is None else stands_before(client)
+        work = shadowed(asked, lambda name, _: name == TOPIC, path=str(path), is_once=True)
+        async with work as following, asyncio.timeout(PATIENCE_S):
+            await following.run()
+        return list(following.partitions.values())
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Restored:
+    source = Restored(tmp_path)
+    source.write(*"abcde")
+    source.keep()
+    return source
+
+
+def test_one_that_is_shorter_than_its_copy_has_lost_records(source: Restored) -> None:
+    source.write(*"fghij")
+    assert source.copy().state == DONE
+    source.restore()
+    assert "the source has lost records" in source.copy().state
+
+
+def test_one_that_is_as_long_as_its_copy_is_compared(source: Restored) -> None:
+    source.write("f", "g")
+    assert source.copy().state == DONE
+    source.restore()
+    source.write("F", "G")
+    assert "the source went back: its batch at 6" in source.copy().state
+
+
+def test_one_whose_last_batch_is_gone_is_followed(source: Restored) -> None:
+    assert source.copy().state == DONE
+    with source.running() as address:
+        admin = AdminClient({"bootstrap.servers": address})
+        place = TopicPartition(TOPIC, 0, 5)
+        assert admin.delete_records([place])[place].result(PATIENCE_S).low_watermark == 5
+    assert source.copy().state == DONE
+    source.write("f")
+    copied = source.copy()
+    assert (copied.state, copied.log.log_end_offset) == (DONE, 6)
+
+
+def test_one_that_grew_again_in_the_same_epoch_is_another(source: Restored) -> None:
+    source.write("f", "g")
+    assert source.copy().state == DONE
+    source.restore()
+    source.write(*"FGHIJ")
+    copied = source.copy()
+    assert "the source went back: its batch at 6" in copied.state
+    assert copied.audit.records == 0
+
+
+def test_one_that_does_not_know_the_copys_epoch_went_back(source: Restored) -> None:
+    for _ in range(3):
+        source.restart()
+    assert source.copy().state == DONE
+    source.restore()
+    source.write(*"FGHIJKLM")
+    copied = source.copy()
+    assert "the source went back" in copied.state
+    assert copied.audit.records == 0
+
+
+@pytest.mark.parametrize("forgets", [False, True])
+def test_histories_are_not_mixed_with_or_without_a_checkpoint(
+    source: Restored, *, forgets: bool
+) -> None:
+    source.write("f", "g")
+    assert source.copy().state == DONE
+    if forgets:
+        source.forget_epochs_of_the_copy()
+    source.restore()
+    source.restart()
+    source.write(*"FGHIJ")  # as after an unclean election: a later epoch that begins before
+    copied = source.copy()
+    assert "the source" in copied.state
+    assert copied.audit.records == 0
+
+
+def test_one_that_went_on_is_followed(source: Restored) -> None:
+    assert source.copy().state == DONE
+    source.write("f")
+    source.restart()
+    copied = source.copy()
+    assert (copied.state, copied.log.log_end_offset) == (DONE, 7)
+
+
+def test_every_error_of_a_partition_ends_and_keeps_nobody_else_waiting(tmp_path: Path) -> None:
+    """A partition for each error code, which its leader answers for ever; the last has none."""
+    codes = [each for each in ErrorCode if each is not ErrorCode.NONE]
+    count = len(codes) + 1
+    with ThreadedServer(config_of(tmp_path / "source", settings=ONE_NODE)) as server:
+        address = "{}:{}".format(*server.address)
+        produce(address, [(index, "a") for index in range(count)], partition_count=count)
+        refusals = Refusals(codes)
+        found = asyncio.run(copy_once(address, tmp_path / "copy", stands_before=refusals.before))
+    states = {copied.place.partition: copied.state for copied in found}
+    assert states.pop(len(codes)) == DONE
+    assert not {FOLLOWED, DONE} & set(states.values())
+    assert len(states) == len(codes)
+    # It asks again after a pause, not as often as it can.
+    assert refusals.fetches < 60, refusals.fetches
+
+
+class Refusals:
+    """Stands between a client and its broker, and has Fetch refuse each partition its own way."""
+
+    def __init__(self, codes: Sequence[ErrorCode]) -> None:
+        self._codes = codes
+        self.fetches = 0
+
+    def before(self, client: KafkaClient) -> Refusals:
+        self._client = client
+        return self
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._client, name)
+
+    async def request_of(self, node: int, key: ApiKey, *arguments: Any, **more: Any) -> Any:
+        answer = await self._client.request_of(node, key, *arguments, **more)
+        return self._with_errors(answer) if key is ApiKey.FETCH else answer
+
+    def _with_errors(self, answer: Any) -> Any:
+        self.fetches += 1
+        topics = [
+            SimpleNamespace(
+                topic=each.topic,
+                topic_id=each.topic_id,
+                partitions=[self._row(row) for row in each.partitions],
+            )
+            for each in answer.responses
+        ]
+        return SimpleNamespace(error_code=0, responses=topics)
+
+    def _row(self, row: Any) -> Any:
+        index = row.partition_index
+        if index >= len(self._codes):
+            return row
+        return SimpleNamespace(partition_index=index, error_code=int(self._codes[index]))

@@ -1,0 +1,40 @@
+"""How long a partition of a source has brought nothing, and why."""
+
+from __future__ import annotations
+
+
+class Waits:
+    """What one partition is waited for.
+
+    Attributes:
+        reason: Why, as a sentence; "" while it is not waited for.
+    """
+
+    __slots__ = ("_is_told", "_since", "reason")
+
+    def __init__(self) -> None:
+        self.reason = ""
+        self._since: float | None = None
+        self._is_told = False
+
+    def begin(self, reason: str, now: float) -> None:
+        """Note that it brought nothing; counts from the first time."""
+        self.reason = reason
+        if self._since is None:
+            self._since = now
+
+    def end(self) -> None:
+        """Note that it went on."""
+        self.reason = ""
+        self._since = None
+        self._is_told = False
+
+    def have_lasted_since(self, moment: float) -> bool:
+        """Tell whether nothing has come since then; in monotonic seconds."""
+        return self._since is not None and self._since <= moment
+
+    def is_to_be_told(self) -> bool:
+        """Say True once for each time that it is waited for."""
+        is_new = not self._is_told
+        self._is_told = True
+        return is_new
