@@ -73,7 +73,7 @@ class Restored:
 
 def produce(address: str, records: list[tuple[int, str]], *, partition_count: int = 1) -> None:
     """Append records, one batch each in partition 0, to the topic, which is made if need be."""
-    server = {"bootstrap.servers": address}
+    server: dict[str, str | int | float | bool] = {"bootstrap.servers": address}
     admin = AdminClient(server)
     made = admin.create_topics([NewTopic(TOPIC, partition_count)])[TOPIC]
     failure = made.exception(PATIENCE_S)
