@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from wirebroker.client.errors import check, explained
+from wirebroker.client.errors import ClientError, check, explained
 from wirebroker.codecs.api_keys import ApiKey
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from wirebroker.client.kafka_client import KafkaClient
+
+
+# How long a broker may take to say which versions it serves.
+_PATIENCE_S: Final = 5.0
 
 
 class LogDir(NamedTuple):
@@ -33,6 +37,22 @@ class LogDir(NamedTuple):
     size_bytes: int
     total_bytes: int | None
     usable_bytes: int | None
+
+
+async def who_answers(client: KafkaClient, broker_ids: Iterable[int]) -> dict[int, bool]:
+    """Ask brokers for their versions, all at once; tell of each whether it answers."""
+    asked = list(broker_ids)
+    answers = await client.together(*(_answers(client, each) for each in asked))
+    return dict(zip(asked, answers, strict=True))
+
+
+async def _answers(client: KafkaClient, broker_id: int) -> bool:
+    timeout_s = min(client.timeout_s, _PATIENCE_S)
+    try:
+        await client.request_of(broker_id, ApiKey.API_VERSIONS, {}, timeout_s=timeout_s)
+    except ClientError:
+        return False
+    return True
 
 
 async def log_dirs_of(client: KafkaClient, broker_ids: Sequence[int] = ()) -> list[LogDir]:

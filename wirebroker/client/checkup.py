@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from wirebroker.client.configs import BROKER, TOPIC, configs_of
 from wirebroker.client.errors import ClientError, check
 from wirebroker.client.groups import describe_group, list_groups, progress_of
-from wirebroker.client.quorum import quorum_of
+from wirebroker.client.quorum import is_silence, quorum_of
 from wirebroker.client.reassignments import list_reassignments
 from wirebroker.client.sight import sight_of
 from wirebroker.client.transactions import describe_transaction, list_transactions
@@ -34,6 +34,7 @@ _LOOPBACK: Final = ("127.", "localhost", "::1", "0.0.0.0", "::")  # noqa: S104 -
 _MIN_ISR: Final = "min.insync.replicas"
 _THROTTLES: Final = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")
 _GIB: Final = 1 << 30
+_CONTROLLER_PATIENCE_S: Final = 5.0
 _ASK_OTHERWISE: Final = "ask as a user who may, or a newer broker"
 _PARTITIONS: Final = "partitions"
 # Of which questions an answer leaves out what the user may not describe, and what that is.
@@ -98,8 +99,14 @@ async def ask_all(client: KafkaClient, limits: CheckupLimits) -> dict[str, list[
         try:
             found[name] = [*await question(client, limits), *_unseen(name, sight)]
         except ClientError as error:
-            found[name] = [Symptom(Weight.OPEN, str(error), _ASK_OTHERWISE)]
+            found[name] = [Symptom(Weight.OPEN, str(error), _next_step(error))]
     return found
+
+
+def _next_step(error: ClientError) -> str:
+    if is_silence(error):
+        return "see whether all brokers and controllers run, and their logs"
+    return _ASK_OTHERWISE
 
 
 def _unseen(question: str, sight: Sight) -> list[Symptom]:
@@ -232,7 +239,14 @@ async def _disks(client: KafkaClient, limits: CheckupLimits) -> list[Symptom]:
 async def _quorum(client: KafkaClient, limits: CheckupLimits) -> list[Symptom]:
     """Look at the controllers, and at the leader's clock."""
     found: list[Symptom] = []
-    quorum = await quorum_of(client)
+    try:
+        quorum = await quorum_of(client.within(min(client.timeout_s, _CONTROLLER_PATIENCE_S)))
+    except ClientError as error:
+        if not is_silence(error):
+            raise
+        what = f"no controller responds: {error.told or error}"
+        step = "start it: until then nothing is created or altered, and nothing fails over"
+        return [Symptom(Weight.TROUBLE, what, step)]
     if quorum.leader_id < 0:
         step = "start a majority of the controllers"
         return [Symptom(Weight.TROUBLE, "the quorum has no leader", step)]

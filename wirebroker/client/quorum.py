@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from wirebroker.client.errors import check
+from wirebroker.client.errors import ClientError, UnservedError, check
 from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.codecs.errors import ErrorCode
 
 if TYPE_CHECKING:
     from wirebroker.client.kafka_client import KafkaClient
 
 _METADATA_TOPIC: Final = "__cluster_metadata"
 _UNKNOWN_TIME: Final = -1
+# How long is waited for a controller before the rest is shown without it.
+_PATIENCE_S: Final = 5.0
 
 
 class QuorumReplica(NamedTuple):
@@ -68,6 +71,45 @@ async def quorum_of(client: KafkaClient) -> DescribedQuorum:
         found,
         None if now_ms == _UNKNOWN_TIME else now_ms,
     )
+
+
+class ActiveNode(NamedTuple):
+    """Who the active controller is, as far as it can be told.
+
+    Attributes:
+        node_id: The controller; -1 if nobody can say.
+        problem: Why nobody can; None if somebody does.
+        is_silent: Whether no controller responds; else who asks may not know, say.
+    """
+
+    node_id: int
+    problem: str | None = None
+    is_silent: bool = False
+
+
+async def controller_of(client: KafkaClient, controller_id: int) -> ActiveNode:
+    """Return the active controller; with KRaft, brokers name any of themselves in its place.
+
+    Args:
+        client: The cluster.
+        controller_id: What its metadata says, which counts before KRaft.
+    """
+    patient = client.within(min(client.timeout_s, _PATIENCE_S))
+    try:
+        quorum = await quorum_of(patient)
+    except UnservedError:
+        return ActiveNode(controller_id)
+    except ClientError as error:
+        return ActiveNode(-1, error.told or str(error), is_silent=is_silence(error))
+    if quorum.leader_id < 0:
+        return ActiveNode(-1, "the quorum has no leader", is_silent=True)
+    return ActiveNode(quorum.leader_id)
+
+
+def is_silence(error: ClientError) -> bool:
+    """Tell whether a request to the controller failed because none responds."""
+    is_refused = error.code not in {0, ErrorCode.REQUEST_TIMED_OUT}
+    return not is_refused and not isinstance(error, UnservedError)
 
 
 def _replica_of(partition: Any, node_id: int) -> Any:

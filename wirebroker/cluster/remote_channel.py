@@ -22,6 +22,8 @@ from wirebroker.net.client.errors import PeerError, RequestTimedOutError, Unsupp
 from wirebroker.threads import coding, in_thread
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from wirebroker.cluster.controller_channel import Asking, Requester
     from wirebroker.net.client.active_controller import ActiveController
 
@@ -34,14 +36,20 @@ _CORRELATION_ID: Final = 0
 
 
 class RemoteChannel:
-    """The way to the active controller of a quorum; see controller_channel.ControllerChannel."""
+    """The way to the active controller of a quorum; see controller_channel.ControllerChannel.
 
-    __slots__ = ("_controllers", "_timeout_s")
+    Attributes:
+        silence: Says since when no controller answers, if none does. Who wants the quorum described
+            is told so at once: it is what this question is for.
+    """
+
+    __slots__ = ("_controllers", "_timeout_s", "silence")
 
     def __init__(self, controllers: ActiveController, *, timeout_s: float = TIMEOUT_S) -> None:
         """Take what finds the active controller; it is closed with this."""
         self._controllers = controllers
         self._timeout_s = timeout_s
+        self.silence: Callable[[], str | None] = _nothing
 
     async def ask(self, key: ApiKey, body: Asking) -> Any:
         """Send a request of this broker's own; return the decoded answer.
@@ -67,15 +75,22 @@ class RemoteChannel:
             "request_principal": encode_principal(principal),
             "client_host_address": encode_host(requester.host),
         }
+        request = ControllerRequest(key, version, body)
+        if key is ApiKey.DESCRIBE_QUORUM and (silence := self.silence()) is not None:
+            return refusal(request, KafkaError(ErrorCode.REQUEST_TIMED_OUT, silence))
         try:
             answer = check_answer(await self.ask(ApiKey.ENVELOPE, envelope))
             return await _decoded(key, version, answer.response_data)
         except KafkaError as error:
-            return refusal(ControllerRequest(key, version, body), error)
+            return refusal(request, error)
 
     async def close(self) -> None:
         """Close the connections."""
         await self._controllers.close()
+
+
+def _nothing() -> None:
+    return None
 
 
 async def _decoded(key: ApiKey, version: int, data: bytes | None) -> Any:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from wirebroker.client.brokers import log_dirs_of, unregister_broker
+from wirebroker.client.brokers import log_dirs_of, unregister_broker, who_answers
+from wirebroker.client.quorum import controller_of
 from wirebroker.commands.flags import dry_run_hint, yes_flag
 from wirebroker.commands.output import tell
 from wirebroker.commands.running import ClusterFlags, cluster_flags, run_verb
@@ -15,7 +16,12 @@ if TYPE_CHECKING:
     from typing import Unpack
 
     from wirebroker.client.kafka_client import KafkaClient
+    from wirebroker.client.quorum import ActiveNode
     from wirebroker.commands.output import Output
+
+_OUTDATED: Final = (
+    "what follows is as the controller said it last; brokers that died since are in it"
+)
 
 
 @click.group(invoke_without_command=True)
@@ -75,28 +81,49 @@ def unregister(*, broker_id: int, yes: bool, **flags: Unpack[ClusterFlags]) -> i
 def _show(flags: ClusterFlags) -> int:
     async def work(client: KafkaClient, out: Output) -> None:
         found = await client.metadata()
+        controller = await controller_of(client, found.controller_id)
         rows = [
             {"broker": each.node_id, "host": each.host, "port": each.port, "rack": each.rack}
             for each in sorted(found.brokers, key=lambda each: each.node_id)
         ]
-        partitions = [part for each in found.topics for part in each.partitions]
-        summary = {
-            "cluster_id": found.cluster_id,
-            "controller_id": found.controller_id,
-            "brokers": rows,
-            "topic_count": len(found.topics),
-            "partition_count": len(partitions),
-            "leaderless_count": sum(each.leader_id < 0 for each in partitions),
-            "under_replicated_count": sum(
-                len(each.isr_nodes) < len(each.replica_nodes) for each in partitions
-            ),
-        }
+        columns = ["broker", "host", "port", "rack"]
+        if controller.is_silent:
+            # Nobody takes a broker that died since from the list.
+            answers = await who_answers(client, [each["broker"] for each in rows])
+            rows = [{**each, "answers": answers[each["broker"]]} for each in rows]
+            columns.append("answers")
+        summary = _summary_of(found, controller, rows)
         lines = [
-            f"{out.title('cluster')} {found.cluster_id}, controller {found.controller_id}",
+            f"{out.title('cluster')} {found.cluster_id}, {_named(controller)}",
             f"{summary['topic_count']} topics, {summary['partition_count']} partitions:"
             f" {summary['leaderless_count']} without a leader,"
             f" {summary['under_replicated_count']} under-replicated",
         ]
-        out.show(summary, [*lines, *out.table(rows, ("broker", "host", "port", "rack"))])
+        if controller.is_silent:
+            lines.append(_OUTDATED)
+        out.show(summary, [*lines, *out.table(rows, columns)])
 
     return run_verb(flags, work)
+
+
+def _named(controller: ActiveNode) -> str:
+    if controller.problem is None:
+        return f"controller {controller.node_id}"
+    what = "no controller responds" if controller.is_silent else "its controller is not known"
+    return f"{what}: {controller.problem}"
+
+
+def _summary_of(found: Any, controller: ActiveNode, rows: list[dict[str, Any]]) -> dict[str, Any]:
+    partitions = [part for each in found.topics for part in each.partitions]
+    return {
+        "cluster_id": found.cluster_id,
+        "controller_id": controller.node_id,
+        "controller_problem": controller.problem,
+        "brokers": rows,
+        "topic_count": len(found.topics),
+        "partition_count": len(partitions),
+        "leaderless_count": sum(each.leader_id < 0 for each in partitions),
+        "under_replicated_count": sum(
+            len(each.isr_nodes) < len(each.replica_nodes) for each in partitions
+        ),
+    }

@@ -45,28 +45,31 @@ class HttpConversation:
     """The requests of one connection.
 
     Attributes:
-        waits_for_peer: Whether it is the peer's turn: to send a request, or to take an answer.
+        is_answering: Whether an answer is being made; else its peer is waited for, to send a
+            request or to take an answer, or it waits until others are answered.
     """
 
-    __slots__ = ("_answer_to", "_machine", "_reader", "_writer", "waits_for_peer")
+    __slots__ = ("_answer_to", "_machine", "_reader", "_writer", "is_answering")
 
     def __init__(
         self,
         reader: asyncio.StreamReader,
         writer: asyncio.StreamWriter,
-        answer_to: Callable[[HttpRequest], Awaitable[HttpAnswer]],
+        answer_to: Callable[[HttpConversation, HttpRequest], Awaitable[HttpAnswer]],
     ) -> None:
         """Take over a connection's streams.
 
         Args:
             reader: What the peer sends.
             writer: What it is sent.
-            answer_to: Answers; may raise HttpError.
+            answer_to: Answers, and sets `is_answering` meanwhile; may raise HttpError.
         """
         self._reader = reader
         self._writer = writer
         self._answer_to = answer_to
-        self.waits_for_peer = True
+        self.is_answering = False
+        # A peer that doesn't read is waited for once the system takes no more.
+        writer.transport.set_write_buffer_limits(0)
         self._machine = h11.Connection(h11.SERVER, max_incomplete_event_size=_MOST_HEAD_BYTES)
 
     async def run(self) -> None:
@@ -86,22 +89,19 @@ class HttpConversation:
 
     async def _serve_one(self) -> bool:
         """Serve one request; tell whether another may follow."""
-        self.waits_for_peer = True
         try:
             async with asyncio.timeout(_REQUEST_S):
                 request = await self._next_request()
             if request is None:
                 return False
-            self.waits_for_peer = False
             async with asyncio.timeout(_ANSWERING_S):
-                answer = await self._answer_to(request)
+                answer = await self._answer_to(self, request)
         except HttpError as error:
             answer = HttpAnswer.of_text(str(error), error.status)._replace(headers=error.headers)
         except h11.RemoteProtocolError as error:
             answer = HttpAnswer.of_text(str(error), error.error_status_hint)
         if self._machine.our_state not in {h11.IDLE, h11.SEND_RESPONSE}:
             return False
-        self.waits_for_peer = True
         async with asyncio.timeout(_TAKING_S):
             await self._send(answer)
         return self._is_over()

@@ -1,13 +1,16 @@
 """The HTTP server inside the broker's loop: listening sockets, few connections, routes.
 
 A door that nobody needs to do his work: what goes wrong with a connection costs that connection,
-and so many at once are served, no more. Of those, who has been connected longest and is waited for
-gives way to who comes: else silent peers could keep probes out, and a supervisor end the broker.
+and so many at once are served, no more. Of those, who has been connected longest and is not being
+answered gives way to who comes, and few are answered at once: else silent peers, or some that ask
+and ask, could keep probes out, and a supervisor end the broker. What is open to all (probes) waits
+for nobody.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -21,11 +24,14 @@ if TYPE_CHECKING:
 
     from wirebroker.http.access import Access
     from wirebroker.http.message import HttpRequest
+    from wirebroker.http.routes import Route
 
 logger = logging.getLogger("wirebroker.http")
 
 # Scrapers, probes and people; each holds 1 MiB of a body at most, and some 100 KiB besides.
 _MOST_CONNECTIONS: Final = 64
+# Of those; the others give way.
+_MOST_ANSWERS: Final = 16
 
 
 class HttpAddress(NamedTuple):
@@ -51,6 +57,7 @@ class HttpServer:
         self._sockets = sockets
         self._servers: list[asyncio.Server] = []
         self._tasks: dict[asyncio.Task[None], HttpConversation] = {}
+        self._turns = asyncio.Semaphore(_MOST_ANSWERS)
 
     async def start(self) -> None:
         """Begin to accept."""
@@ -79,9 +86,9 @@ class HttpServer:
         task.add_done_callback(self._ended)
 
     def _make_room(self) -> bool:
-        """Give up a connection whose peer is waited for; say whether there was one."""
+        """Give up a connection that is not being answered; say whether there was one."""
         for task, conversation in self._tasks.items():
-            if conversation.waits_for_peer:
+            if not conversation.is_answering:
                 del self._tasks[task]
                 conversation.abort()  # by itself: the task may not have begun
                 task.cancel()
@@ -104,9 +111,17 @@ class HttpServer:
             if not writer.is_closing():
                 writer.transport.abort()
 
-    async def _answer_to(self, request: HttpRequest) -> HttpAnswer:
+    async def _answer_to(self, conversation: HttpConversation, request: HttpRequest) -> HttpAnswer:
         route = self.routes.find(request.method, request.path)
         self._access.check(request, route)
+        async with contextlib.nullcontext() if route.is_open else self._turns:
+            conversation.is_answering = True
+            try:
+                return await self._answer_of(route, request)
+            finally:
+                conversation.is_answering = False
+
+    async def _answer_of(self, route: Route, request: HttpRequest) -> HttpAnswer:
         try:
             return await route.answering(request)
         except (HttpError, TimeoutError):

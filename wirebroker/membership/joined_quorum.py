@@ -268,11 +268,13 @@ class JoinedQuorum:
             self._new_way(),
             log,
             self.metadata,
+            clock=self._clock,
             cluster_id=cluster_id,
             node_id=self._config.node_id,
             directory_id=directory_id,
             on_failure=self._fail,
         )
+        self._channel.silence = self._fetcher.silence
         self._fetching = asyncio.create_task(self._fetcher.run(), name="metadata fetcher")
         await self._until_caught_up(self._fetcher)
         check_joinable(self.metadata.image, self._config)

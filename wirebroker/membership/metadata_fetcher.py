@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -32,6 +33,7 @@ from wirebroker.net.client.settings import PeerAddress
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
+    from wirebroker.clock import Clock
     from wirebroker.cluster.metadata_follower import MetadataFollower
     from wirebroker.codecs.metadata_records import MetadataRecord
     from wirebroker.coordinator.controller.cluster_image import ClusterImage
@@ -53,6 +55,8 @@ _TIMEOUT_S: Final = 2.0
 # A snapshot's piece may have to come from a disk that is busy.
 _SNAPSHOT_TIMEOUT_S: Final = 30.0
 _RETRY_S: Final = 0.1
+# A Fetch that waits is answered twice a second; so long without an answer is no election.
+_SILENT_S: Final = 3.0
 # Lines about the same trouble: one in so many attempts.
 _ATTEMPTS_PER_LINE: Final = 100
 # An election is no trouble: the first line comes after two seconds at least.
@@ -115,7 +119,9 @@ class MetadataFetcher:
     """
 
     __slots__ = (
+        "_answered_ms",
         "_attempts",
+        "_clock",
         "_cluster_id",
         "_controllers",
         "_directory_id",
@@ -134,6 +140,7 @@ class MetadataFetcher:
         log: FetchedLog,
         follower: MetadataFollower,
         *,
+        clock: Clock,
         cluster_id: str,
         node_id: int = -1,
         directory_id: bytes = bytes(16),
@@ -145,6 +152,7 @@ class MetadataFetcher:
             controllers: Closed with this.
             log: As far as it was fetched before.
             follower: Shows the image of what of it is applied.
+            clock: For when a controller answered last.
             cluster_id: Whose log it must be.
             node_id: This broker's; -1 for somebody who only looks.
             directory_id: Of the log directory that holds the copy.
@@ -159,6 +167,8 @@ class MetadataFetcher:
         self._on_failure = on_failure
         self._high_watermark = -1
         self._attempts = 0
+        self._clock = clock
+        self._answered_ms = clock.now_ms()
         self.leader_epoch = log.last_epoch
         self.caught_up = asyncio.Event()
 
@@ -189,16 +199,33 @@ class MetadataFetcher:
             problem = str(error)
         if problem is None:
             self._attempts = 0
+            self._answered_ms = self._clock.now_ms()
             return
         if node is not None:
             self._controllers.forget(node.address)
         self._note(problem)
         await pause(_RETRY_S)
 
+    def silence(self) -> str | None:
+        """Say since when no controller answers, and where they were asked; None while one does."""
+        silent_s = (self._clock.now_ms() - self._answered_ms) / 1000
+        if silent_s < _SILENT_S:
+            return None
+        since = datetime.fromtimestamp(self._answered_ms / 1000, UTC)
+        asked = ", ".join(dict.fromkeys(map(str, self._controllers.addresses)))
+        return (
+            f"no controller has answered for {silent_s:.0f} s, since"
+            f" {since.isoformat(timespec='seconds')}; asked at {asked}"
+        )
+
     def _note(self, problem: str) -> None:
         self._attempts += 1
         if self._attempts % _ATTEMPTS_PER_LINE == _FIRST_LINE:
-            LOGGER.warning("the controllers are not heard of: %s", problem)
+            LOGGER.warning(
+                "no controller answers: nothing is created or altered until one does, and what"
+                " other brokers lead has no other leader if they fail: %s",
+                problem,
+            )
 
     def _question(self, version: int) -> dict[str, Any]:
         partition: dict[str, Any] = {

@@ -96,7 +96,12 @@ async def read_image(
         raise
     follower = MetadataFollower(clock)
     fetcher = MetadataFetcher(
-        controllers, UnkeptLog(clock), follower, cluster_id=cluster_id, on_failure=failures.append
+        controllers,
+        UnkeptLog(clock),
+        follower,
+        clock=clock,
+        cluster_id=cluster_id,
+        on_failure=failures.append,
     )
     fetching = asyncio.create_task(fetcher.run(), name="a look at the metadata")
     caught_up = asyncio.create_task(fetcher.caught_up.wait())

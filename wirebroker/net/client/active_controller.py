@@ -216,6 +216,11 @@ class ActiveController:
             self._current = None
             self.controller_id = None
 
+    @property
+    def addresses(self) -> Sequence[PeerAddress]:
+        """Where controllers are, the one that was active last first."""
+        return self._controllers or self._bootstrap
+
     async def close(self) -> None:
         """Close all connections."""
         for node in list(self._nodes.values()):

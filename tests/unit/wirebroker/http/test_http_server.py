@@ -196,6 +196,38 @@ async def test_so_many_are_answered_at_once_and_no_more(monkeypatch):
         assert [reply.status for reply in await asyncio.gather(*held)] == [200, 200]
 
 
+async def test_peers_that_ask_and_do_not_read_keep_no_probe_out():
+    """Each sends many requests at once for a long page, which it never takes."""
+    pages = 0
+    may_answer = asyncio.Event()
+
+    async def page(_request: HttpRequest) -> HttpAnswer:
+        nonlocal pages
+        pages += 1
+        await may_answer.wait()
+        return HttpAnswer(bytes(200_000), content_type="text/plain")
+
+    async with serving() as (server, address), contextlib.AsyncExitStack() as stack:
+        server.routes.add("GET", "/page", page)
+        request = b"GET /page HTTP/1.1\r\nHost: localhost\r\n\r\n"
+        for _ in range(80):
+            peer = stack.enter_context(socket.create_connection(address))
+            peer.sendall(request * 300)
+        for _ in range(25):
+            assert (await ask_http(address, "/open")).status == 200
+        while pages < 16:
+            await next_turn()
+        assert pages == 16
+        may_answer.set()
+        before = 0
+        while before != pages:  # the system takes some MB of each, and no more is made
+            before = pages
+            for _ in range(200):
+                await next_turn()
+        assert pages < 80 * 100
+        assert (await ask_http(address, "/echo")).status == 200
+
+
 async def test_with_a_token_only_who_brings_it_is_answered():
     async with serving(token="secret") as (_, address):
         assert (await ask_http(address, "/echo")).status == 401

@@ -209,6 +209,7 @@ class Observer:
             controllers,
             self.log,
             self.follower,
+            clock=self.clock,
             cluster_id=cluster_id,
             node_id=2,
             directory_id=bytes([9]) * 16,
