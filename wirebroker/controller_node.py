@@ -50,6 +50,7 @@ logger = logging.getLogger("wirebroker")
 _API_MODULES: Final = (
     "acls",
     "describe_cluster",
+    "describe_configs",
     "envelope",
     "metadata_log",
     "requests",

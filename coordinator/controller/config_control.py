@@ -267,7 +267,7 @@ def _broker_changes(
     """
     name = resource.resource_name
     if name:
-        _check_registered(name, image)
+        _check_registered(name, image, node_id)
     _check_placeholders(resource, config)
     before = image.config(ResourceType.BROKER, name)
     after = edit(resource, before, _BROKER_KIND)
@@ -375,12 +375,12 @@ def own_configs_after(
         return None
 
 
-def _check_registered(name: str, image: ClusterImage) -> None:
+def _check_registered(name: str, image: ClusterImage, node_id: int) -> None:
     if not name.isdecimal():
         raise _refused(f"A broker is named by a whole number, not by '{name}'.")
-    if int(name) not in image.brokers:
+    if int(name) not in {node_id, *image.brokers, *image.controllers}:
         raise KafkaError(
-            ErrorCode.BROKER_ID_NOT_REGISTERED, f"There is no broker with the id {name}."
+            ErrorCode.BROKER_ID_NOT_REGISTERED, f"There is no node with the id {name}."
         )
 
 

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 
 from wirebroker.api.forwarding import elements_of, forward
 from wirebroker.api.registry import forwarded, handles_raw
-from wirebroker.api.sliced_answer import encode_sliced_answer
 from wirebroker.api.topic_log import log_topics
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.handlers import Cost
 from wirebroker.long_requests import decoded
 from wirebroker.needs import CREATE_IN_CLUSTER, CREATE_TOPIC, DESCRIBE_TOPIC_CONFIGS
+from wirebroker.sliced_answer import encode_sliced_answer
 
 if TYPE_CHECKING:
     from wirebroker.broker import Broker

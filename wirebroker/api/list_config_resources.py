@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from wirebroker.api.registry import handles_raw
-from wirebroker.api.sliced_answer import encode_sliced_answer
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
 from wirebroker.codecs.messages import encode_response
@@ -18,6 +17,7 @@ from wirebroker.coordinator.controller.cluster_image import ResourceType
 from wirebroker.handlers import Cost
 from wirebroker.long_requests import decoded
 from wirebroker.needs import DESCRIBE_CLUSTER_CONFIGS
+from wirebroker.sliced_answer import encode_sliced_answer
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

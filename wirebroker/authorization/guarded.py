@@ -12,6 +12,7 @@ from wirebroker.authorization.broker_rules import ASKING_THEMSELVES, BROKER_RULE
 from wirebroker.authorization.controller_rules import DECIDED_BY_CONTROLLER, LISTENER_RULES
 from wirebroker.authorization.ruling import AskedRequest, Ruling
 from wirebroker.clock import Slices
+from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.messages import encode_response
 from wirebroker.handlers import Registry
 from wirebroker.long_requests import decoded
@@ -63,7 +64,8 @@ def guarded_controller(registry: Registry, authorization: Authorization) -> Regi
     """Return the handlers of a controller listener, each behind its rule."""
     behind = Registry()
     for handler in registry.handlers():
-        if not handler.needs or handler.key in DECIDED_BY_CONTROLLER:
+        asks_itself = handler.key is ApiKey.DESCRIBE_CONFIGS
+        if not handler.needs or handler.key in DECIDED_BY_CONTROLLER or asks_itself:
             behind.add(handler)
         else:
             behind.add(_behind(handler, LISTENER_RULES[handler.key], authorization))
