@@ -379,9 +379,7 @@ def _check_registered(name: str, image: ClusterImage, node_id: int) -> None:
     if not name.isdecimal():
         raise _refused(f"A broker is named by a whole number, not by '{name}'.")
     if int(name) not in {node_id, *image.brokers, *image.controllers}:
-        raise KafkaError(
-            ErrorCode.BROKER_ID_NOT_REGISTERED, f"There is no node with the id {name}."
-        )
+        raise KafkaError(ErrorCode.BROKER_ID_NOT_REGISTERED, f"No node with id {name} found.")
 
 
 def _named(resource: Any, before: Mapping[str, str], after: Mapping[str, str]) -> list[str]:

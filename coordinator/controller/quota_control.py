@@ -45,6 +45,10 @@ _OF_CLIENTS: Final[Mapping[str, int | None]] = {
     CONTROLLER_MUTATION_RATE: None,
 }
 _OF_ADDRESSES: Final[Mapping[str, int | None]] = {CONNECTION_CREATION_RATE: 2**31 - 1}
+# As Kafka's tests and some tools compare it, with its missing space.
+_NO_COMBINATION: Final = (
+    "Invalid quota entity combination, IP entity shouldnot be combined with User or ClientId"
+)
 # What is that near to a whole number is one.
 _FRACTION: Final = 1e-6
 
@@ -140,10 +144,10 @@ def _limits_of(entity: QuotaEntity) -> Mapping[str, int | None]:
     if IP not in names:
         return _OF_CLIENTS
     if len(names) > 1:
-        raise _invalid("An address goes neither with a user nor with a client id")
+        raise _invalid(_NO_COMBINATION)
     address = names[IP]
     if address is not None and normal_address(address) is None:
-        raise _invalid(f"{address} is not a valid IP address")
+        raise _invalid(f"{address} is not a valid IP or resolvable host.")
     return _OF_ADDRESSES
 
 
@@ -156,7 +160,8 @@ def _check(key: str, value: float, limits: Mapping[str, int | None]) -> None:
     if most is None:
         return
     if value > most:
-        raise _invalid(f"Proposed value for {key} is too large, the most is {most}")
+        kind = "an INT" if most < 1 << 31 else "a LONG"
+        raise _invalid(f"Proposed value for {key} is too large for {kind}.")
     if abs(value % 1.0) > _FRACTION:
         raise _invalid(f"{key} cannot be a fractional value.")
 

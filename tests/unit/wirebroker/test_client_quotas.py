@@ -167,3 +167,45 @@ async def test_a_request_that_is_too_large_is_refused_as_a_whole() -> None:
     entries = [entry({"user": str(each)}, producer_byte_rate=1) for each in range(10_001)]
     assert set(await altered(broker, *entries)) == {ErrorCode.POLICY_VIOLATION}
     assert not broker.metadata.image.client_quotas
+
+
+@pytest.mark.parametrize(
+    ("entity", "values", "message"),
+    [
+        ({}, {}, "Invalid empty client quota entity"),
+        ({"planet": "x"}, {}, "Unhandled client quota entity type: planet"),
+        ({"user": ""}, {}, "Empty user not supported"),
+        (
+            {"ip": "10.0.0.1", "user": "a"},
+            {},
+            "Invalid quota entity combination, IP entity shouldnot be combined with User or"
+            " ClientId",
+        ),
+        ({"ip": "nowhere"}, {}, "nowhere is not a valid IP or resolvable host."),
+        ({"user": "a"}, {"planet": 1}, "Invalid configuration key planet"),
+        (
+            {"user": "a"},
+            {"producer_byte_rate": 0},
+            "Quota producer_byte_rate must be greater than 0",
+        ),
+        (
+            {"user": "a"},
+            {"producer_byte_rate": 1.5},
+            "producer_byte_rate cannot be a fractional value.",
+        ),
+        (
+            {"user": "a"},
+            {"producer_byte_rate": 2.0**64},
+            "Proposed value for producer_byte_rate is too large for a LONG.",
+        ),
+        (
+            {"ip": None},
+            {"connection_creation_rate": 2.0**31},
+            "Proposed value for connection_creation_rate is too large for an INT.",
+        ),
+    ],
+)
+async def test_a_refusal_has_kafkas_words(entity: Any, values: Any, message: str) -> None:
+    request = {"entries": [entry(entity, **values)], "validate_only": False}
+    found = await answer_soon(make_broker(), ApiKey.ALTER_CLIENT_QUOTAS, 1, **request)
+    assert [each.error_message for each in found.entries] == [message]
