@@ -236,6 +236,8 @@ class LeaderEpochs:
                 self._put(epoch, offset)
                 latest = epoch
                 self.is_dirty = True
+        if stored.start_offset:
+            self.truncate_from_start(stored.start_offset)
 
     def _load(self) -> None:
         if self._is_loaded:

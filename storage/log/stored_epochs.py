@@ -28,15 +28,19 @@ class StoredEpochs:
 
     Args:
         segments: All segments of the log.
+        start_offset: Where the log starts; what stands before counts as deleted.
         end_offset: Where the log ends.
         name: The log's directory, for warnings.
     """
 
-    __slots__ = ("_name", "_segments", "end_offset")
+    __slots__ = ("_name", "_segments", "end_offset", "start_offset")
 
-    def __init__(self, segments: Segments, end_offset: int, *, name: str) -> None:
+    def __init__(
+        self, segments: Segments, *, start_offset: int, end_offset: int, name: str
+    ) -> None:
         self._segments = segments
         self._name = name
+        self.start_offset = start_offset
         self.end_offset = end_offset
 
     def latest(self) -> int:

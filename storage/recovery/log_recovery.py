@@ -98,7 +98,9 @@ def load_log(
         log.truncate_fully(start, now_ms=now_ms)
         return LoadedOffsets(start, start, start)
     log.producer_state.snapshots.delete_strays(set(log.segments.base_offsets))
-    log.leader_epochs.compare_with(StoredEpochs(log.segments, end, name=log.directory))
+    log.leader_epochs.compare_with(
+        StoredEpochs(log.segments, start_offset=start, end_offset=end, name=log.directory)
+    )
     if LEADER_EPOCHS_NAME not in names:
         log.leader_epochs.load()  # here rather than where it is needed: all batches are looked at
     return LoadedOffsets(end, end if clean else min(recovery_point, end), start)
@@ -406,7 +408,12 @@ class _Recovery:
         epochs = self._log.leader_epochs
         begin = 0
         if epochs.latest_epoch >= 0 and not epochs.was_unreadable:
-            stored = StoredEpochs(self._log.segments, end_offset, name=self._log.directory)
+            stored = StoredEpochs(
+                self._log.segments,
+                start_offset=self._start,
+                end_offset=end_offset,
+                name=self._log.directory,
+            )
             if stored.latest() <= epochs.latest_epoch:
                 return
             begin = epochs.entries[-1][1]

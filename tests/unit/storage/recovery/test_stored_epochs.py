@@ -68,6 +68,30 @@ def test_an_epoch_whose_first_record_was_compacted_away_keeps_its_start(tmp_path
     assert log.leader_epochs.entries == [(0, 0), (1, 2), (4, 4)]
 
 
+@pytest.mark.parametrize("clean", [True, False], ids=["clean", "crashed"])
+@pytest.mark.parametrize("has_file", [True, False])
+@pytest.mark.parametrize(
+    ("start", "expected"),
+    [(2, [(0, 2), (1, 3), (4, 5)]), (4, [(1, 4), (4, 5)]), (7, [(4, 7)]), (10, [(4, 10)])],
+)
+def test_epochs_of_deleted_records_do_not_come_back(
+    tmp_path: Path, start: int, expected: list[tuple[int, int]], *, has_file: bool, clean: bool
+) -> None:
+    fill(tmp_path)
+    log = make_log(tmp_path, segment_bytes=200)
+    log.load(recovery_point=10, clean=True, now_ms=NOW)
+    log.set_high_watermark(10)
+    log.increment_log_start_offset(start)
+    log.close(clean=True)
+    if not has_file:
+        (tmp_path / FILE).unlink()
+    again = make_log(tmp_path, segment_bytes=200)
+    again.load(recovery_point=10, clean=clean, now_ms=NOW, log_start_offset=start)
+    assert again.leader_epochs.entries == expected
+    again.leader_epochs.begin(6, 10)
+    assert again.leader_epochs.earliest == ((6, 10) if start == 10 else expected[0])
+
+
 def test_damage_ends_the_search_and_no_more(tmp_path: Path) -> None:
     fill(tmp_path)
     (tmp_path / FILE).unlink()
