@@ -11,7 +11,7 @@ from wirebroker.codecs.errors import ErrorCode
 
 BROKERS: Final = 1
 CONTROLLERS: Final = 2
-_NAMES: Final = {BROKERS: "broker", CONTROLLERS: "controller"}
+_NAMES: Final = {BROKERS: "BROKER", CONTROLLERS: "CONTROLLER"}
 
 
 def wrong_endpoint(asked: int, version: int, *, served: int) -> dict[str, Any]:
@@ -24,8 +24,10 @@ def wrong_endpoint(asked: int, version: int, *, served: int) -> dict[str, Any]:
     """
     if asked in _NAMES:
         error = ErrorCode.MISMATCHED_ENDPOINT_TYPE
+        # Kafka's words: its tools' tests compare them.
         message = (
-            f"This is a {_NAMES[served]}'s endpoint; {_NAMES[asked]}s cannot be described here."
+            f"The request was sent to an endpoint of type {_NAMES[served]}, but we wanted an"
+            f" endpoint of type {_NAMES[asked]}"
         )
     else:
         error = ErrorCode.UNSUPPORTED_ENDPOINT_TYPE

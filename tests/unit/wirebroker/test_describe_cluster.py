@@ -55,3 +55,12 @@ def test_other_endpoint_types_are_refused(endpoint_type, code):
     reply = describe(2, endpoint_type=endpoint_type)
     assert (reply.error_code, reply.brokers, reply.cluster_id) == (code, [], "")
     assert reply.error_message
+
+
+def test_who_asks_for_controllers_is_told_so_in_kafkas_words():
+    reply = describe(1, endpoint_type=2)
+    assert (reply.error_code, reply.error_message) == (
+        ErrorCode.MISMATCHED_ENDPOINT_TYPE,
+        "The request was sent to an endpoint of type BROKER, but we wanted an endpoint of type"
+        " CONTROLLER",
+    )
