@@ -2,8 +2,8 @@
 
 v1 sources and synonyms (KIP-226), v3 types and documentation (KIP-569), v4 flexible.
 
-Of groups and client metrics only what was set is shown; loggers have no levels that could be set
-one by one. Configs stand in the order of their names (Kafka's order is a hash table's).
+Groups and client metrics show only configs that were set; loggers have no configs. Configs are
+sorted by name (Kafka's order is a hash table's).
 
 Source: Kafka's ConfigHelper.
 """
@@ -11,13 +11,19 @@ Source: Kafka's ConfigHelper.
 from __future__ import annotations
 
 from itertools import chain
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from wirebroker.clock import Slices
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.coordinator.controller.cluster_image import ResourceType
+from wirebroker.coordinator.controller.config_control import check_this_broker
 from wirebroker.coordinator.controller.topic_names import check_topic_name
 from wirebroker.long_requests import decoded
+from wirebroker.needs import (
+    DESCRIBE_CLUSTER_CONFIGS,
+    DESCRIBE_GROUP_CONFIGS,
+    DESCRIBE_TOPIC_CONFIGS,
+)
 from wirebroker.sliced_answer import encode_sliced_answer
 
 if TYPE_CHECKING:
@@ -29,6 +35,7 @@ if TYPE_CHECKING:
     from wirebroker.coordinator.controller.cluster_image import ClusterImage
     from wirebroker.request import Reply, Request
 
+NEEDS: Final = (DESCRIBE_TOPIC_CONFIGS, DESCRIBE_CLUSTER_CONFIGS, DESCRIBE_GROUP_CONFIGS)
 # DescribeConfigsResponse's ConfigSource of what config.py's rows do not have.
 _CLIENT_METRICS_CONFIG = 7
 _GROUP_CONFIG = 8
@@ -42,7 +49,7 @@ class DescribedNode(NamedTuple):
         config: In force there.
         image: The committed metadata.
         clock: Measures slices.
-        authorization: Who may do what; None: everybody everything.
+        authorization: The authorizer; None if everything is allowed.
     """
 
     node_id: int
@@ -120,7 +127,7 @@ def _configs(node: DescribedNode, resource: Any, body: Any) -> list[dict[str, An
         case ResourceType.BROKER_LOGGER:
             if not name:
                 raise _invalid("A broker has to be named.")
-            _check_broker(node, name)
+            check_this_broker(name, node.node_id)
             return []
         case ResourceType.CLIENT_METRICS:
             return _kept(node, resource, source=_CLIENT_METRICS_CONFIG)
@@ -140,17 +147,8 @@ def _topic(node: DescribedNode, name: str) -> list[DescribedConfig]:
 def _broker(node: DescribedNode, name: str) -> list[DescribedConfig]:
     if not name:
         return node.config.describe_cluster_default()
-    _check_broker(node, name)
+    check_this_broker(name, node.node_id)
     return node.config.describe_broker()
-
-
-def _check_broker(node: DescribedNode, name: str) -> None:
-    try:
-        asked = int(name)
-    except ValueError:
-        raise _invalid(f"A broker is named by a whole number, not by '{name}'.") from None
-    if asked != node.node_id:
-        raise _invalid(f"This is node {node.node_id}; node {name} cannot be asked here.")
 
 
 def _kept(node: DescribedNode, resource: Any, *, source: int) -> list[dict[str, Any]]:

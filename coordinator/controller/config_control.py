@@ -399,7 +399,7 @@ def check_this_broker(name: str, node_id: int) -> None:
     except ValueError:
         raise _refused(f"A broker is named by a whole number, not by '{name}'.") from None
     if asked != node_id:
-        raise _refused(f"This is broker {node_id}; broker {name} cannot be asked here.")
+        raise _refused(f"This is node {node_id}; node {name} cannot be asked here.")
 
 
 def _replace(resource: Any, before: Mapping[str, str], kind: _Kind) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""The leader epochs that stand in the batches of a log, which its checkpoint is compared with.
+"""The leader epochs in a log's batches, with which its checkpoint file is compared.
 
 The batches are the truth: `leader-epoch-checkpoint` may be missing, damaged, or older than they are
 (a directory restored in part). What the file knows beyond them is kept, because an epoch begins at

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from wirebroker.client.configs import BROKER, TOPIC, configs_of
 from wirebroker.client.errors import ClientError, check
 from wirebroker.client.groups import describe_group, list_groups, progress_of
-from wirebroker.client.quorum import is_silence, quorum_of
+from wirebroker.client.quorum import is_silence, quorum_soon
 from wirebroker.client.reassignments import list_reassignments
 from wirebroker.client.sight import sight_of
 from wirebroker.client.transactions import describe_transaction, list_transactions
@@ -34,7 +34,6 @@ _LOOPBACK: Final = ("127.", "localhost", "::1", "0.0.0.0", "::")  # noqa: S104 -
 _MIN_ISR: Final = "min.insync.replicas"
 _THROTTLES: Final = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")
 _GIB: Final = 1 << 30
-_CONTROLLER_PATIENCE_S: Final = 5.0
 _ASK_OTHERWISE: Final = "ask as a user who may, or a newer broker"
 _PARTITIONS: Final = "partitions"
 # Of which questions an answer leaves out what the user may not describe, and what that is.
@@ -240,7 +239,7 @@ async def _quorum(client: KafkaClient, limits: CheckupLimits) -> list[Symptom]:
     """Look at the controllers, and at the leader's clock."""
     found: list[Symptom] = []
     try:
-        quorum = await quorum_of(client.within(min(client.timeout_s, _CONTROLLER_PATIENCE_S)))
+        quorum = await quorum_soon(client)
     except ClientError as error:
         if not is_silence(error):
             raise

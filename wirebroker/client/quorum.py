@@ -73,13 +73,22 @@ async def quorum_of(client: KafkaClient) -> DescribedQuorum:
     )
 
 
+async def quorum_soon(client: KafkaClient) -> DescribedQuorum:
+    """Return the quorum, but wait 5 s at most: the rest can be shown without it.
+
+    Raises:
+        ClientError: As of `quorum_of`.
+    """
+    return await quorum_of(client.within(min(client.timeout_s, _PATIENCE_S)))
+
+
 class ActiveNode(NamedTuple):
     """Who the active controller is, as far as it can be told.
 
     Attributes:
-        node_id: The controller; -1 if nobody can say.
-        problem: Why nobody can; None if somebody does.
-        is_silent: Whether no controller responds; else who asks may not know, say.
+        node_id: The controller's id; -1 if it is unknown.
+        problem: Why it is unknown; None if it is known.
+        is_silent: Whether it is unknown because no controller responds.
     """
 
     node_id: int
@@ -94,9 +103,8 @@ async def controller_of(client: KafkaClient, controller_id: int) -> ActiveNode:
         client: The cluster.
         controller_id: What its metadata says, which counts before KRaft.
     """
-    patient = client.within(min(client.timeout_s, _PATIENCE_S))
     try:
-        quorum = await quorum_of(patient)
+        quorum = await quorum_soon(client)
     except UnservedError:
         return ActiveNode(controller_id)
     except ClientError as error:

@@ -39,8 +39,8 @@ class RemoteChannel:
     """The way to the active controller of a quorum; see controller_channel.ControllerChannel.
 
     Attributes:
-        silence: Says since when no controller answers, if none does. Who wants the quorum described
-            is told so at once: it is what this question is for.
+        silence: Returns a message if no controller answers, else None. DescribeQuorum is refused
+            with this message at once.
     """
 
     __slots__ = ("_controllers", "_timeout_s", "silence")

@@ -446,8 +446,8 @@ class ReplicaFetcher:
             elif start > followed.partition.log.log_end_offset:
                 await self._rebound(followed, start, is_start=True)
             else:
-                # It lies within them: the leader doesn't know this log's last epoch, or its bounds
-                # have moved meanwhile. To ask at once would be to ask for ever.
+                # The offset is within the leader's log: the leader doesn't know this log's last
+                # epoch, or its bounds have just changed. Retry after a pause.
                 self._refused(followed, ErrorCode.OFFSET_OUT_OF_RANGE)
 
     async def _rebound(self, followed: FollowedPartition, offset: int, *, is_start: bool) -> None:

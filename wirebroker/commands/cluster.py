@@ -88,7 +88,7 @@ def _show(flags: ClusterFlags) -> int:
         ]
         columns = ["broker", "host", "port", "rack"]
         if controller.is_silent:
-            # Nobody takes a broker that died since from the list.
+            # Brokers that died since then are still listed: only a controller removes them.
             answers = await who_answers(client, [each["broker"] for each in rows])
             rows = [{**each, "answers": answers[each["broker"]]} for each in rows]
             columns.append("answers")

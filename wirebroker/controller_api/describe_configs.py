@@ -9,26 +9,17 @@ from typing import TYPE_CHECKING
 
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.controller_api.registry import handles_raw
-from wirebroker.described_configs import DescribedNode, answer_described_configs
+from wirebroker.described_configs import NEEDS, DescribedNode, answer_described_configs
 from wirebroker.handlers import Cost
-from wirebroker.needs import (
-    DESCRIBE_CLUSTER_CONFIGS,
-    DESCRIBE_GROUP_CONFIGS,
-    DESCRIBE_TOPIC_CONFIGS,
-)
 
 if TYPE_CHECKING:
     from wirebroker.cluster.quorum_controller import QuorumController
     from wirebroker.request import Reply, Request
 
 
-@handles_raw(
-    ApiKey.DESCRIBE_CONFIGS,
-    needs=(DESCRIBE_TOPIC_CONFIGS, DESCRIBE_CLUSTER_CONFIGS, DESCRIBE_GROUP_CONFIGS),
-    cost=Cost.READS,
-)
+@handles_raw(ApiKey.DESCRIBE_CONFIGS, needs=NEEDS, cost=Cost.READS)
 async def describe_configs(controller: QuorumController, request: Request) -> Reply:
-    """Describe topics, this controller, and what is set for all nodes."""
+    """Describe configs of topics, this controller and the cluster default."""
     rules, image = controller.rules, controller.follower.image
     node = DescribedNode(
         rules.node_id, rules.config, image, controller.clock, controller.authorization

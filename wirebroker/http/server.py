@@ -1,10 +1,10 @@
 """The HTTP server inside the broker's loop: listening sockets, few connections, routes.
 
 A door that nobody needs to do his work: what goes wrong with a connection costs that connection,
-and so many at once are served, no more. Of those, who has been connected longest and is not being
-answered gives way to who comes, and few are answered at once: else silent peers, or some that ask
-and ask, could keep probes out, and a supervisor end the broker. What is open to all (probes) waits
-for nobody.
+and the number of connections is bounded. When all are taken, the oldest connection for which no
+answer is being made is closed for the new one, and few answers are made at once. Otherwise peers
+that are silent, or that send requests without reading, could keep probes out, and a supervisor
+would end the broker. Open routes (probes) never wait for other answers.
 """
 
 from __future__ import annotations

@@ -185,7 +185,7 @@ def test_one_that_went_on_is_followed(source: Restored) -> None:
 
 
 def test_every_error_of_a_partition_ends_and_keeps_nobody_else_waiting(tmp_path: Path) -> None:
-    """A partition for each error code, which its leader answers for ever; the last has none."""
+    """Each partition gets one error code in every answer; the last partition gets none."""
     codes = [each for each in ErrorCode if each is not ErrorCode.NONE]
     count = len(codes) + 1
     with ThreadedServer(config_of(tmp_path / "source", settings=ONE_NODE)) as server:
