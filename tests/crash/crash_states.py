@@ -21,7 +21,18 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
-from tests.simulation.disk import Directory, Inode, Truncate, Write, change_data, change_names
+from tests.simulation.disk import (
+    Directory,
+    Inode,
+    Sync,
+    SyncDirectory,
+    Truncate,
+    Unlink,
+    Write,
+    change_data,
+    change_names,
+)
+from wirebroker.storage.log.leader_epochs import FILE_NAME as EPOCHS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -77,6 +88,27 @@ def crash(disk: Disk, kind: CrashKind, random: Random) -> Disk:
             node.synced = bytes(node.data)
         node.pending.clear()
     return after
+
+
+def age_epochs(disk: Disk, random: Random) -> None:
+    """Take each log's leader-epoch-checkpoint away, or the newest of its rows.
+
+    As if a directory had been restored in part: the batches know what the file lacks.
+    """
+    for directory in [node for node in disk.nodes if isinstance(node, Directory)]:
+        file = directory.names.get(EPOCHS)
+        if not isinstance(file, Inode):
+            continue
+        lines = file.data.decode("latin-1").splitlines()
+        count = len(lines) - 2
+        if count > 0 and lines[:2] == ["0", str(count)] and random.random() < 0.7:
+            older = "\n".join(["0", str(count - 1), *lines[2:-1], ""])
+            disk.apply(Truncate(file.number, 0))
+            disk.apply(Write(file.number, 0, older.encode()))
+            disk.apply(Sync(file.number))
+        else:
+            disk.apply(Unlink(directory.number, EPOCHS))
+            disk.apply(SyncDirectory(directory.number))
 
 
 def _settle_names(directory: Directory, kind: CrashKind, moment: int, random: Random) -> None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from random import Random
 from typing import TYPE_CHECKING
 
-from tests.crash.crash_states import POWER_LOSSES, CrashKind, crash
+from tests.crash.crash_states import POWER_LOSSES, CrashKind, age_epochs, crash
 from tests.crash.cutting import disk_after, disks_at_events, shown
 from tests.crash.history import Facts, end_of, promise
 from tests.crash.log_checks import check_log
@@ -17,7 +18,6 @@ from tests.support.clocks import HandClock
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from random import Random
 
     from tests.crash.cutting import Point
     from tests.crash.log_workload import Moment
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 # How far a start gets before it dies too.
 _MOST_WRITES_OF_A_START = 25
+# At so many points the files of leader epochs are missing or older than their logs.
+_AGED_EPOCHS = 0.1
 
 
 class LogRun:
@@ -76,6 +78,10 @@ class LogRun:
         random = point.random
         loses_power = point.kind.loses_power
         disk = disk_after(disk, event, point, random)
+        # Of its own, so that points whose epochs are left alone are what they were.
+        of_epochs = Random(f"{point} epochs")
+        if of_epochs.random() < _AGED_EPOCHS:
+            age_epochs(disk, of_epochs)
         store = None
         if random.random() < 0.25:
             store = self._start(disk, dies_at_write=random.randint(1, _MOST_WRITES_OF_A_START))

@@ -19,6 +19,7 @@ from wirebroker.cluster.metadata_store import MetadataStore
 from wirebroker.storage.compaction.segment_swap import begin_swap, finish_swap
 from wirebroker.storage.log.flush import FlushTarget
 from wirebroker.storage.log.sparse_index import SparseIndex
+from wirebroker.storage.log.stored_epochs import StoredEpochs
 from wirebroker.storage.log_directory import LogDirectory
 from wirebroker.storage.recovery import log_recovery, segment_recovery
 
@@ -60,6 +61,12 @@ def test_a_flush_that_forgets_small_files_is_found(monkeypatch: pytest.MonkeyPat
 
 def test_a_bad_batch_that_is_kept_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(segment_recovery, "crc32c", lambda data: mock.ANY)
+    assert is_found(LogRun)
+
+
+def test_a_file_of_epochs_that_is_believed_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Believe leader-epoch-checkpoint although the batches know a later epoch."""
+    monkeypatch.setattr(StoredEpochs, "latest", lambda _: -1)
     assert is_found(LogRun)
 
 

@@ -2,6 +2,7 @@
 
 alice@TEST.LOCAL        is believed at once; `+` before it: after another message
 !why                    is refused; `~why`: is refused for now
+?alice@TEST.LOCAL       is believed once the acceptor may go on
 """
 
 from __future__ import annotations
@@ -34,6 +35,9 @@ class ScriptedAcceptor:
         self.keys = keys
         self.default_realm = REALM
         self.threads: set[str] = set()
+        self.asked: list[str] = []
+        # Clear: messages that begin with `?` wait until it is set.
+        self.may_go_on = threading.Event()
 
     def load(self) -> None:
         assert self.keys is not None
@@ -53,6 +57,10 @@ class ScriptedContext:
     def take(self, token: bytes) -> bytes | KerberosPeer:
         self._acceptor.threads.add(threading.current_thread().name)
         text = self._more or token.decode()
+        self._acceptor.asked.append(text)
+        if text[:1] == "?":
+            text = text[1:]
+            assert self._acceptor.may_go_on.wait(60)
         if text[:1] in {"!", "~"}:
             raise KerberosError(text[1:], passes=text[0] == "~")
         if text[:1] == "+":

@@ -95,9 +95,17 @@ class Pending:
 
     Attributes:
         awaitable: What to wait for.
+        ends_with_peer: Whether nothing is lost but the answer if it is given up.
     """
 
-    __slots__ = ("_charge", "_correlation_id", "_entry", "_is_whole", "awaitable")
+    __slots__ = (
+        "_charge",
+        "_correlation_id",
+        "_entry",
+        "_is_whole",
+        "awaitable",
+        "ends_with_peer",
+    )
 
     def __init__(
         self,
@@ -106,17 +114,14 @@ class Pending:
         awaitable: Awaitable[Any],
         *,
         is_whole: bool = False,
+        ends_with_peer: bool = False,
     ) -> None:
         self._entry = entry
         self._correlation_id = correlation_id
         self.awaitable = awaitable
         self._is_whole = is_whole
+        self.ends_with_peer = ends_with_peer or entry.handler.cost is Cost.READS
         self._charge: Charge | None = None
-
-    @property
-    def ends_with_peer(self) -> bool:
-        """Tell whether nothing is lost but the answer if it is given up."""
-        return self._entry.handler.cost is Cost.READS
 
     def charge(self, charge: Charge) -> None:
         """Have it settled with the answer what the request is charged for."""
@@ -271,7 +276,7 @@ class Dispatcher:
         return charge.settle(answer)
 
     def later(self, request: Request, body: Awaitable[Any], *, is_whole: bool = False) -> Pending:
-        """Return the later answer to a request that has come here past the handlers.
+        """Return the later answer to a message of a login, which is given up with its peer.
 
         Args:
             request: Of a key and version that are served.
@@ -279,7 +284,7 @@ class Dispatcher:
             is_whole: Whether what is awaited is all that is sent, its length too.
         """
         entry = self._entries[request.key << 16 | request.version]
-        return Pending(entry, request.correlation_id, body, is_whole=is_whole)
+        return Pending(entry, request.correlation_id, body, is_whole=is_whole, ends_with_peer=True)
 
     def _call(self, entry: _Entry, request: Request) -> Any:
         """Have a handler serve a request; the body of its answer in pieces, None or later."""

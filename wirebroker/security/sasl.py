@@ -15,6 +15,7 @@ Source: Kafka's SaslServerAuthenticator, KafkaChannel; KIP-43, KIP-152, KIP-368.
 from __future__ import annotations
 
 import logging
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from wirebroker.clock import pause
@@ -29,7 +30,6 @@ from wirebroker.request import CloseConnectionError, Request
 from wirebroker.security.mechanisms import NotProvedError, ScramMechanism
 from wirebroker.security.oauth_mechanism import OAuthMechanism
 from wirebroker.session import ANONYMOUS, ENDING
-from wirebroker.threads import Work, in_thread
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -236,7 +236,8 @@ class SaslGuard:
         self, mechanism: Mechanism, message: bytes, session: Session
     ) -> bytes:
         self._right_mechanism()
-        answer = await in_thread(Work.LOGINS, mechanism.step, message)
+        address = session.peer.rpartition(":")[0]
+        answer = await self._doors.logins.wait(address, partial(mechanism.step, message))
         return self._after_step(mechanism, answer, session)
 
     def _right_mechanism(self) -> Mechanism:

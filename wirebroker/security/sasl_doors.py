@@ -15,6 +15,7 @@ from wirebroker.codecs.scram import SCRAM_NUMBERS
 from wirebroker.security.gssapi_mechanism import GssapiMechanism
 from wirebroker.security.kerberos import Acceptor
 from wirebroker.security.key_refresh import KeyRefresh
+from wirebroker.security.login_line import LoginLine
 from wirebroker.security.mechanisms import PlainMechanism, ScramMechanism
 from wirebroker.security.oauth_mechanism import OAuthMechanism
 from wirebroker.security.salt_key import SaltKey
@@ -39,7 +40,14 @@ logger = logging.getLogger("wirebroker.security")
 
 
 class SaslDoors:
-    """How clients authenticate on all listeners."""
+    """How clients authenticate on all listeners.
+
+    Attributes:
+        dispatcher: Serves those who are known.
+        image: Has the users of SCRAM, and delegation tokens.
+        clock: Says when logins end.
+        logins: Steps that wait for a thread.
+    """
 
     __slots__ = (
         "_acceptors",
@@ -52,6 +60,7 @@ class SaslDoors:
         "clock",
         "dispatcher",
         "image",
+        "logins",
     )
 
     def __init__(
@@ -67,16 +76,17 @@ class SaslDoors:
         """Begin without listeners.
 
         Args:
-            dispatcher: Serves those who are known.
-            image: Has the users of SCRAM, and delegation tokens.
+            dispatcher: See above; so image and clock.
+            image: See above.
             cluster_id: Of the cluster that they are of.
-            clock: Says when logins end.
+            clock: See above.
             token_secret: The key of delegation tokens; None: nobody logs in by one.
             checks: What `read_keys` has read.
         """
         self.dispatcher = dispatcher
         self.image = image
         self.clock = clock
+        self.logins = LoginLine()
         self._key = os.urandom(32)
         self._salt_key = SaltKey(image, cluster_id)
         self._tokens = TokenLogins(token_secret, image, clock, salt_key=self._salt_key.find)

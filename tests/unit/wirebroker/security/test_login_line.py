@@ -1,0 +1,145 @@
+"""Logins that wait for a thread: addresses take turns, and nothing is done for peers that left."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.support.raw_client import RawClient
+from tests.support.sasl_clients import shake_hands
+from tests.support.scripted_kerberos import JAAS_LINE, ScriptedAcceptor, log_in_gssapi
+from tests.support.servers import client_of, running, until
+from wirebroker.clock import next_turn
+from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.security.login_line import LoginLine
+from wirebroker.threads import Work
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from wirebroker.server import Server
+
+THREADS = Work.LOGINS.most_threads
+SETTINGS = {
+    "listeners": "SASL_PLAINTEXT://127.0.0.1:0",
+    "sasl.enabled.mechanisms": "GSSAPI",
+    "listener.name.sasl_plaintext.gssapi.sasl.jaas.config": JAAS_LINE,
+}
+
+
+class Steps:
+    """Calls that wait until they may go on, and the order in which they were made."""
+
+    def __init__(self) -> None:
+        self.made: list[str] = []
+        self.may_go_on = threading.Event()
+
+    def call(self, name: str) -> Callable[[], bytes]:
+        def step() -> bytes:
+            self.made.append(name)
+            assert self.may_go_on.wait(60)
+            return name.encode()
+
+        return step
+
+
+async def occupied(line: LoginLine, steps: Steps) -> list[asyncio.Future[bytes]]:
+    """Have every thread begin a step."""
+    first = [line.wait("10.0.0.1", steps.call(f"first {n}")) for n in range(THREADS)]
+    await until(lambda: len(steps.made) == THREADS)
+    return first
+
+
+async def test_an_address_does_not_wait_behind_all_of_another() -> None:
+    line, steps = LoginLine(), Steps()
+    answers = await occupied(line, steps)
+    answers += [line.wait("10.0.0.1", steps.call(f"many {n}")) for n in range(50)]
+    answers.append(line.wait("10.0.0.2", steps.call("other")))
+    steps.may_go_on.set()
+    assert len(await asyncio.gather(*answers)) == THREADS + 51
+    # One of the first address may have its turn before, and one may be in each other thread.
+    assert steps.made.index("other") <= 2 * THREADS
+
+
+async def test_a_step_that_is_given_up_is_never_begun_and_frees_what_it_holds() -> None:
+    line, steps = LoginLine(), Steps()
+    answers = await occupied(line, steps)
+    left = [line.wait("10.0.0.1", steps.call(f"left {n}")) for n in range(50)]
+    last = line.wait("10.0.0.1", steps.call("last"))
+    for answer in left:
+        answer.cancel()
+    await next_turn()
+    assert [step.call for step in line._waiting._by_address["10.0.0.1"]][:-1] == [None] * 50
+    steps.may_go_on.set()
+    assert await last == b"last"
+    await asyncio.gather(*answers)
+    assert len(steps.made) == THREADS + 1
+
+
+async def test_a_step_that_is_given_up_while_it_runs_keeps_its_thread_until_it_ends() -> None:
+    line, steps = LoginLine(), Steps()
+    for answer in await occupied(line, steps):
+        answer.cancel()
+    next_one = line.wait("10.0.0.1", steps.call("next"))
+    await next_turn()
+    assert line._running == THREADS
+    assert "next" not in steps.made
+    steps.may_go_on.set()
+    assert await next_one == b"next"
+
+
+async def test_errors_are_the_callers() -> None:
+    def fail() -> bytes:
+        raise ValueError("no such file")
+
+    line = LoginLine()
+    with pytest.raises(ValueError, match="no such file"):
+        await line.wait("10.0.0.1", fail)
+    assert line._running == 0
+
+
+@pytest.mark.parametrize("version", [0, 1], ids=["bare messages", "SaslAuthenticate"])
+async def test_nothing_is_done_for_clients_that_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: int
+) -> None:
+    acceptors: list[ScriptedAcceptor] = []
+
+    def acceptor(keys: object) -> ScriptedAcceptor:
+        acceptors.append(ScriptedAcceptor(keys))  # type: ignore[arg-type]
+        return acceptors[-1]
+
+    def asked() -> list[str]:
+        return [text for each in acceptors for text in each.asked]
+
+    monkeypatch.setattr("wirebroker.security.sasl_doors.Acceptor", acceptor)
+    async with running(tmp_path, settings=SETTINGS) as server, client_of(server) as last:
+        assert server.reception.table is not None
+        staying = [await asking(server, f"?first{n}@TEST.LOCAL", version) for n in range(THREADS)]
+        await until(lambda: len(asked()) == THREADS)
+        leaving = [await asking(server, f"left{n}@TEST.LOCAL", version) for n in range(20)]
+        for client in leaving:
+            await client.close()
+        # They are gone, although every thread is still busy.
+        await until(lambda: len(server.reception.table or ()) == THREADS + 1)
+        for each in acceptors:
+            each.may_go_on.set()
+        assert (await log_in_gssapi(last, "alice@TEST.LOCAL")).error_code == 0
+        assert not [text for text in asked() if text.startswith("left")]
+        for client in staying:
+            await client.close()
+
+
+async def asking(server: Server, principal: str, version: int) -> RawClient:
+    """Connect and send the first message of a login, whose answer is not read."""
+    client = await RawClient.connect(server.address)
+    await shake_hands(client, "GSSAPI", version)
+    message = principal.encode()
+    if version:
+        await client.send(ApiKey.SASL_AUTHENTICATE, 2, {"auth_bytes": message})
+    else:
+        client._writer.write(len(message).to_bytes(4) + message)
+    return client

@@ -1,0 +1,75 @@
+"""Steps of logins that may wait for files run in threads, a few at a time.
+
+Addresses take turns, as in TLS handshakes (net/fair_line.py): many logins from one address do not
+keep another's waiting. A connection has one step in the line at most, and a step whose connection
+has ended is never begun.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+from typing import TYPE_CHECKING
+
+from wirebroker.net.fair_line import FairLine
+from wirebroker.threads import Work, begin_in_thread
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class _Step:
+    """One step; it holds neither its mechanism nor its message once its answer is given up."""
+
+    __slots__ = ("answer", "call")
+
+    def __init__(self, call: Callable[[], bytes]) -> None:
+        self.call: Callable[[], bytes] | None = call
+        self.answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+        self.answer.add_done_callback(self._forget)
+
+    def _forget(self, _answer: asyncio.Future[bytes]) -> None:
+        self.call = None
+
+
+class LoginLine:
+    """What waits for a thread of Work.LOGINS, on one event loop."""
+
+    __slots__ = ("_running", "_waiting")
+
+    # At most Work.LOGINS.most_threads steps run; fewer only if none waits.
+
+    def __init__(self) -> None:
+        self._waiting: FairLine[_Step] = FairLine()
+        self._running = 0
+
+    def wait(self, address: str, call: Callable[[], bytes]) -> asyncio.Future[bytes]:
+        """Have a thread make a call when it is the address's turn.
+
+        Returns:
+            What the call returns or raises. If it is cancelled before its turn, the call is not
+            made.
+        """
+        step = _Step(call)
+        self._waiting.add(address, step)
+        self._begin()
+        return step.answer
+
+    def _begin(self) -> None:
+        while self._running < Work.LOGINS.most_threads and self._waiting:
+            step = self._waiting.take()
+            if step.call is not None:
+                self._running += 1
+                work = begin_in_thread(Work.LOGINS, step.call)
+                work.add_done_callback(partial(self._end, step.answer))
+
+    def _end(self, answer: asyncio.Future[bytes], work: asyncio.Future[bytes]) -> None:
+        self._running -= 1
+        self._begin()
+        if work.cancelled():  # the process is stopping
+            answer.cancel()
+        elif (error := work.exception()) is not None:
+            if not answer.done():
+                answer.set_exception(error)
+        elif not answer.done():
+            answer.set_result(work.result())
