@@ -18,19 +18,18 @@ import logging
 import socket
 from typing import TYPE_CHECKING, Final
 
-from wirebroker.bound_sockets import bind_all
+from wirebroker.bound_sockets import bind_all, endpoint_of
 from wirebroker.cluster.quorum_controller import QuorumController
 from wirebroker.cluster.regular_elections import RegularElections
 from wirebroker.cluster.token_removal import TokenRemoval
-from wirebroker.config.listeners import controller_listeners_of
+from wirebroker.config.listeners import controller_listeners_of, is_wildcard
 from wirebroker.controller_api.registry import CONTROLLER_REGISTRY
-from wirebroker.coordinator.controller.cluster_image import Endpoint
 from wirebroker.coordinator.controller.token_control import SECRET_KEY
 from wirebroker.net.connection_table import ConnectionTable
 from wirebroker.net.dispatch import Dispatcher
 from wirebroker.net.listener import Listener
 from wirebroker.net.settings import NetworkSettings
-from wirebroker.ready_lines import BoundListener, is_everywhere, shown_address
+from wirebroker.ready_lines import BoundListener, shown_address
 from wirebroker.security.listener_sasl import ListenerSasl
 from wirebroker.security.listener_tls import ListenerTls
 
@@ -41,6 +40,7 @@ if TYPE_CHECKING:
     from wirebroker.codecs.metadata_records import MetadataRecord
     from wirebroker.config import Config
     from wirebroker.config.listeners import ListenerConfig
+    from wirebroker.coordinator.controller.cluster_image import Endpoint
     from wirebroker.coordinator.controller.controller import Controller
     from wirebroker.storage.files import Files
 
@@ -138,10 +138,7 @@ class ControllerNode:
             files=self._files,
             clock=self._clock,
             rules=rules,
-            endpoints=[
-                _endpoint(told, listener.protocol_number)
-                for told, (listener, _) in zip(self.bound, self._sockets, strict=True)
-            ],
+            endpoints=[_endpoint(listener, sock) for listener, sock in self._sockets],
             first_users=first_users,
         )
         self._token_removal = TokenRemoval(controller)
@@ -227,10 +224,10 @@ def _address(sock: socket.socket) -> tuple[str, int]:
     return host, port
 
 
-def _endpoint(listener: BoundListener, protocol: int) -> Endpoint:
-    """Return where others are told to reach a listener; for a wildcard, this machine's name."""
-    told = listener.advertised
-    if told is not None:
-        return Endpoint(listener.name, told.host, told.port or listener.port, protocol)
-    host = socket.gethostname() if is_everywhere(listener.host) else listener.host
-    return Endpoint(listener.name, host, listener.port, protocol)
+def _endpoint(listener: ListenerConfig, sock: socket.socket) -> Endpoint:
+    """Return where others are told to reach a listener; for a wildcard, this machine's name.
+
+    Source: Kafka's ListenerInfo.withWildcardHostnamesResolved.
+    """
+    told = endpoint_of(listener, sock)
+    return told._replace(host=socket.gethostname()) if is_wildcard(told.host) else told

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import socket
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -89,3 +90,21 @@ async def test_configs_are_described_to_who_may_see_them(tmp_path: Path) -> None
         result = await described(client, OWN)
         assert result.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
         assert result.configs == []
+
+
+@pytest.mark.parametrize(
+    ("settings", "host"),
+    [
+        ({"listeners": "CONTROLLER://localhost:0"}, "localhost"),
+        ({"listeners": "CONTROLLER://0.0.0.0:0"}, socket.gethostname()),
+        ({"advertised.listeners": "CONTROLLER://controller.example:0"}, "controller.example"),
+    ],
+    ids=["as configured", "every interface", "advertised"],
+)
+async def test_a_controller_is_listed_by_the_host_that_is_configured(
+    tmp_path: Path, settings: dict[str, str], host: str
+) -> None:
+    async with controller(tmp_path, **settings) as client:
+        described = await client.ask(ApiKey.DESCRIBE_CLUSTER, 1, {"endpoint_type": 2})
+    (node,) = described.brokers
+    assert (node.broker_id, node.host) == (CONTROLLER_ID, host)
