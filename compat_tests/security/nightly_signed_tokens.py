@@ -8,31 +8,38 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import hashlib
-import hmac
 import json
 import os
 import subprocess
 import sys
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import confluent_kafka
-import jwt
 import pytest
-from cryptography.hazmat.primitives import hashes
-from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa
-from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from compat_tests.clients import java
 from compat_tests.conftest import new_topic_name
 from compat_tests.security.secured import SecuredKafka, SecuredWirebroker
+from compat_tests.security.tokens_by_hand import (
+    AUDIENCE,
+    ELLIPTIC,
+    ISSUER,
+    STRANGER,
+    changed,
+    keys,
+    now,
+    own_key_within,
+    signed,
+    signed_as_it_is,
+    signed_with_the_public_key,
+    unsigned,
+)
 from tests.support import java_start
 from tests.support.ports import HOST
 from tests.support.raw_client import RawClient
 from tests.support.sasl_clients import send_token, shake_hands
 from tests.support.waiting import eventually
 from tests.support.web_server import WebServer, web_server
-from wirebroker.clock import SystemClock
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -45,72 +52,7 @@ pytestmark = pytest.mark.long
 PACKAGE: Final = "org.apache.kafka.common.security.oauthbearer."
 MODULE: Final = f"{PACKAGE}OAuthBearerLoginModule required"
 ALLOWED: Final = "org.apache.kafka.sasl.oauthbearer.allowed.urls"
-ISSUER, AUDIENCE = "https://identity.example.org", "kafka"
-RSA = rsa.generate_private_key(public_exponent=65537, key_size=2048)
-ELLIPTIC = ec.generate_private_key(ec.SECP256R1())
-STRANGER = rsa.generate_private_key(public_exponent=65537, key_size=2048)
 SKEW_S: Final = 30  # sasl.oauthbearer.clock.skew.seconds, as Kafka has it
-
-
-def now() -> int:
-    return SystemClock().now_ms() // 1000
-
-
-def claims(**others: Any) -> dict[str, Any]:
-    """Return what a token says; None leaves a claim out."""
-    said = {"iss": ISSUER, "aud": AUDIENCE, "sub": "alice", "iat": now(), "exp": now() + 300}
-    return {name: value for name, value in (said | others).items() if value is not None}
-
-
-def signed(
-    key: Any = RSA, algorithm: str = "RS256", header: dict[str, Any] | None = None, **said: Any
-) -> str:
-    return jwt.encode(claims(**said), key, algorithm, headers={"kid": "one", **(header or {})})
-
-
-def signed_as_it_is(**said: Any) -> str:
-    """Return a token of claims that no library would sign."""
-    parts = [encoded(json.dumps(each).encode()) for each in ({"alg": "RS256"}, claims(**said))]
-    mark = RSA.sign(".".join(parts).encode(), padding.PKCS1v15(), hashes.SHA256())
-    return ".".join([*parts, encoded(mark)])
-
-
-def encoded(part: bytes) -> str:
-    return base64.urlsafe_b64encode(part).decode().rstrip("=")
-
-
-def signed_with_the_public_key() -> str:
-    """Return a token whose secret is what everybody knows (CVE-2015-9235)."""
-    secret = RSA.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
-    parts = [encoded(json.dumps(each).encode()) for each in ({"alg": "HS256"}, claims())]
-    mark = hmac.new(secret, ".".join(parts).encode(), hashlib.sha256).digest()
-    return ".".join([*parts, encoded(mark)])
-
-
-def unsigned(algorithm: str) -> str:
-    parts = (json.dumps(each).encode() for each in ({"alg": algorithm}, claims()))
-    return ".".join(map(encoded, parts)) + "."
-
-
-def changed() -> str:
-    """Return a token of somebody else's signature."""
-    head, _, mark = signed().split(".")
-    return ".".join((head, encoded(json.dumps(claims(sub="admin")).encode()), mark))
-
-
-def own_key_within() -> str:
-    """Return a token that brings the key it is signed with."""
-    within = jwt.algorithms.RSAAlgorithm.to_jwk(STRANGER.public_key(), as_dict=True)
-    return signed(STRANGER, header={"jwk": within})
-
-
-def keys() -> bytes:
-    """Return the public keys, as the server of identities shows them."""
-    rows = [
-        {**jwt.algorithms.RSAAlgorithm.to_jwk(RSA.public_key(), as_dict=True), "kid": "one"},
-        {**jwt.algorithms.ECAlgorithm.to_jwk(ELLIPTIC.public_key(), as_dict=True), "kid": "two"},
-    ]
-    return json.dumps({"keys": rows}).encode()
 
 
 class Identities:

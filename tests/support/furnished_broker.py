@@ -7,16 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 from tests.support.raw_client import BlockingClient, answer_of, request_frame
 from tests.support.sample_requests import GROUP, TOPIC, TRANSACTIONAL_ID, SampleRequests
-from tests.support.servers import ThreadedServer, broker_of, config_of, memory_directory, until
+from tests.support.servers import ThreadedServer, config_of, memory_directory
 from tests.support.transactional_producer import TransactionalProducer
+from tests.support.waiting import eventually
 from wirebroker.codecs.api_keys import ApiKey
-from wirebroker.codecs.errors import KafkaError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
-
-    from wirebroker.broker import Broker
 
 _SETTINGS = {"group.initial.rebalance.delay.ms": "0"}
 
@@ -31,29 +29,8 @@ class FurnishedBroker:
 
     def __init__(self, server: ThreadedServer, partitions: int) -> None:
         self.server = server
-        self._furnish(partitions)
-        topic = broker_of(server.server).metadata.image.topics[TOPIC]
-        self.samples = SampleRequests(topic.topic_id)
-
-    def _furnish(self, partitions: int) -> None:
         with self.client() as client:
-            counts = {TOPIC: partitions, "__consumer_offsets": 1, "__transaction_state": 1}
-            topics = [
-                {"name": name, "num_partitions": count, "replication_factor": 1}
-                for name, count in counts.items()
-            ]
-            ask(client, ApiKey.CREATE_TOPICS, 7, {"topics": topics, "timeout_ms": 10_000})
-            broker = broker_of(self.server.server)
-            self.server.call(until(lambda: _coordinates(broker)))
-            committed = [
-                {"partition_index": index, "committed_offset": 7, "committed_metadata": ""}
-                for index in range(partitions)
-            ]
-            offsets = {"group_id": GROUP, "topics": [{"name": TOPIC, "partitions": committed}]}
-            ask(client, ApiKey.OFFSET_COMMIT, 8, offsets)
-            producer = TransactionalProducer(TRANSACTIONAL_ID)
-            producer.become(ask(client, *producer.init()))
-            ask(client, *producer.add_partitions(TOPIC, range(partitions)))
+            self.samples = furnish(client, partitions)
 
     @contextlib.contextmanager
     def client(self, *, patience_s: float = 60.0) -> Iterator[BlockingClient]:
@@ -80,8 +57,31 @@ def ask(client: BlockingClient, key: ApiKey, version: int, body: dict[str, Any])
     return answer_of(key, version, client.exchange(request_frame(key, version, body)))
 
 
-def _coordinates(broker: Broker) -> bool:
-    try:
-        return bool(broker.transactions.shards()) and any(True for _ in broker.groups.shards())
-    except KafkaError:
-        return False
+def furnish(client: BlockingClient, partitions: int) -> SampleRequests:
+    """Create what requests ask about, on a broker that has no topics; return such requests."""
+    counts = {TOPIC: partitions, "__consumer_offsets": 1, "__transaction_state": 1}
+    topics = [
+        {"name": name, "num_partitions": count, "replication_factor": 1}
+        for name, count in counts.items()
+    ]
+    created = ask(client, ApiKey.CREATE_TOPICS, 7, {"topics": topics, "timeout_ms": 10_000})
+    eventually(lambda: _has_coordinators(client))
+    committed = [
+        {"partition_index": index, "committed_offset": 7, "committed_metadata": ""}
+        for index in range(partitions)
+    ]
+    offsets = {"group_id": GROUP, "topics": [{"name": TOPIC, "partitions": committed}]}
+    ask(client, ApiKey.OFFSET_COMMIT, 8, offsets)
+    producer = TransactionalProducer(TRANSACTIONAL_ID)
+    producer.become(ask(client, *producer.init()))
+    ask(client, *producer.add_partitions(TOPIC, range(partitions)))
+    return SampleRequests(created.topics[0].topic_id)
+
+
+def _has_coordinators(client: BlockingClient) -> bool:
+    for key_type, name in enumerate((GROUP, TRANSACTIONAL_ID)):
+        body = {"key_type": key_type, "coordinator_keys": [name]}
+        (found,) = ask(client, ApiKey.FIND_COORDINATOR, 4, body).coordinators
+        if found.error_code:
+            return False
+    return True

@@ -5,20 +5,14 @@ Every array of every request that is served, found in the protocol's schemas.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.property.message_values import versions_of
 from tests.support.furnished_broker import FurnishedBroker, furnished_broker
 from tests.support.raw_client import request_frame
-from tests.support.sample_requests import (
-    SampleRequests,
-    arrays_in,
-    at,
-    with_elements,
-)
-from tests.support.served_keys import served_keys
+from tests.support.request_arrays import Place, at_or_none, places, renamed
+from tests.support.sample_requests import at, with_elements
 from tests.support.turn_work import TurnWork
 from wirebroker.codecs.api_keys import ApiKey
 
@@ -36,31 +30,6 @@ LONG = 32_000
 MOST_CALLS = 7 * MANY
 MOST_CALLS_OF_PRODUCE = 16 * MANY
 MOST_LINES = 20_000
-
-# What they change others need; they come last.
-_LAST = (ApiKey.DELETE_RECORDS, ApiKey.OFFSET_DELETE, ApiKey.DELETE_GROUPS, ApiKey.DELETE_TOPICS)
-
-
-class Place(NamedTuple):
-    """An array of a request."""
-
-    key: ApiKey
-    version: int
-    path: tuple[str | int, ...]
-
-    def __str__(self) -> str:
-        names = ".".join(each for each in self.path if isinstance(each, str))
-        return f"{self.key.name} v{self.version} {names}"
-
-
-def places() -> list[Place]:
-    """Return all arrays, each in the last version that has it."""
-    found: dict[tuple[ApiKey, tuple[str | int, ...]], Place] = {}
-    for key in sorted(served_keys(), key=lambda key: key in _LAST):
-        for version in versions_of(key):
-            for path in arrays_in(SampleRequests(bytes(16)).body(key, version)):
-                found[key, path] = Place(key, version, path)
-    return list(found.values())
 
 
 class Asker:
@@ -138,28 +107,3 @@ def test_long_names_are_served_in_slices(asker: Asker, place: Place) -> None:
     element = at(body, place.path)[0]
     elements = [renamed(element, number, length=LONG) for number in range(10)]
     assert asker.lines_of(place, with_elements(body, place.path, elements)) < MOST_LINES
-
-
-def at_or_none(body: dict[str, Any], path: tuple[str | int, ...]) -> Any:
-    try:
-        return at(body, path)
-    except TypeError:  # there is null
-        return None
-
-
-def renamed(element: Any, number: int, *, length: int = 0) -> Any:
-    """Return an element of an array that is about something else."""
-    if isinstance(element, bool) or element is None:
-        return element
-    if isinstance(element, str):
-        return f"{element}-{number}".rjust(length, "n")
-    if isinstance(element, int):
-        return number % 128
-    if isinstance(element, bytes):
-        return number.to_bytes(16) if len(element) == 16 else element
-    changed = dict(element)
-    for name, value in element.items():
-        if isinstance(value, str | bytes) or name in {"partition_index", "partition"}:
-            changed[name] = renamed(value, number, length=length)
-            break
-    return changed

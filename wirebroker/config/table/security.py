@@ -100,7 +100,7 @@ ROWS: Final = (
     items(
         "sasl.oauthbearer.expected.audience",
         None,
-        "For one of whom signed tokens must be (aud); unset: for anybody.",
+        "A signed token must name one of these in aud; unset: a token that names any is refused.",
     ),
     integer(
         "sasl.oauthbearer.clock.skew.seconds",

@@ -1,0 +1,479 @@
+"""What options of security mean where they are unset: a table that both brokers go by.
+
+A listener each, told as little as possible; where wirebroker differs on purpose the row says so,
+and docs/compatibility.md says why.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+import warnings
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
+
+import pytest
+
+from compat_tests.security.listeners import KafkaOfListeners, WirebrokerOfListeners, protocol_map
+from compat_tests.security.tokens_by_hand import claims, keys, now, signed, unsigned
+from tests.support import java_start
+from tests.support.brokers import BrokerError
+from tests.support.ports import HOST
+from tests.support.raw_client import RawClient
+from tests.support.sasl_clients import log_in_plain, log_in_scram, send_token, shake_hands
+from tests.support.tls_files import authority, certificate, client_certificate, client_side, write
+from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.codecs.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterator
+    from pathlib import Path
+
+    Guarded = KafkaOfListeners | WirebrokerOfListeners
+    Probe = Callable[["Place"], Awaitable[object]]
+
+_PACKAGE: Final = "org.apache.kafka.common.security."
+OAUTH: Final = f"{_PACKAGE}oauthbearer.OAuthBearerLoginModule required"
+PLAIN: Final = f"{_PACKAGE}plain.PlainLoginModule required"
+SCRAM: Final = f"{_PACKAGE}scram.ScramLoginModule required;"
+VALIDATOR: Final = f"{_PACKAGE}oauthbearer.OAuthBearerValidatorCallbackHandler"
+HANDLER: Final = "oauthbearer.sasl.server.callback.handler.class"
+URL: Final = "sasl.oauthbearer.jwks.endpoint.url"
+AUDIENCE: Final = "sasl.oauthbearer.expected.audience"
+ISSUER: Final = "sasl.oauthbearer.expected.issuer"
+MECHANISMS: Final = "sasl.enabled.mechanisms"
+KEY: Final = "ssl.keystore.location"
+TRUST: Final = "ssl.truststore.location"
+KEYS_FILE: Final = "the file of keys"
+TRUSTED: Final = {"ssl.truststore.type": "PEM", TRUST: "the authority"}
+INVALID: Final = (0, b'{"status":"invalid_token"}')
+BELIEVED: Final = (0, b"")
+
+
+class Place(NamedTuple):
+    """Where a probe goes, and what it has."""
+
+    port: int
+    folder: Path
+
+
+class ByKind(NamedTuple):
+    """What comes of a probe where the brokers differ."""
+
+    wirebroker: object
+    apache: object
+
+
+class Row(NamedTuple):
+    """A listener, and what is asked of it.
+
+    Attributes:
+        protocol: Its security protocol.
+        settings: Its own, without `listener.name.<listener>.`.
+        probes: What is tried, and what comes of it.
+    """
+
+    protocol: str
+    settings: dict[str, str]
+    probes: dict[str, tuple[Probe, object]]
+
+
+# --- probes ---
+
+
+def by_tls(
+    own: str | None = None, version: ssl.TLSVersion = ssl.TLSVersion.TLSv1_2
+) -> Callable[[Place], Awaitable[object]]:
+    """Connect by one version of TLS; return whom a delegation token is for, or "refused"."""
+
+    async def probe(place: Place) -> object:
+        context = client_side(place.folder, own)
+        with warnings.catch_warnings():  # old versions are deprecated
+            warnings.simplefilter("ignore", DeprecationWarning)
+            context.minimum_version = context.maximum_version = version
+        context.set_ciphers("ALL:@SECLEVEL=0")
+        try:
+            streams = await asyncio.open_connection(HOST, place.port, ssl=context)
+        except OSError:
+            return "refused"
+        return await _asked(RawClient(*streams))
+
+    return probe
+
+
+async def _asked(client: RawClient) -> object:
+    body: dict[str, Any] = {
+        "owner_principal_type": None,
+        "owner_principal_name": None,
+        "renewers": [],
+        "max_lifetime_ms": -1,
+    }
+    try:
+        answer = await client.ask(ApiKey.CREATE_DELEGATION_TOKEN, 3, body)
+    except (EOFError, OSError):
+        return "refused"
+    finally:
+        await client.close()
+    if answer.error_code == ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED:
+        return "ANONYMOUS"
+    return answer.principal_name
+
+
+def by_password(user: str, password: str, mechanism: str = "PLAIN") -> Probe:
+    """Log in; return (error, after how long the login ends)."""
+
+    async def probe(place: Place) -> object:
+        client = await RawClient.connect((HOST, place.port))
+        try:
+            if mechanism == "PLAIN":
+                answer = await log_in_plain(client, user, password)
+            else:
+                answer = await log_in_scram(client, mechanism, user, password)
+        finally:
+            await client.close()
+        return ErrorCode(answer.error_code).name, answer.session_lifetime_ms
+
+    return probe
+
+
+async def create_a_topic(place: Place) -> object:
+    """Log in as alice and create a topic; return the error."""
+    client = await RawClient.connect((HOST, place.port))
+    try:
+        await log_in_plain(client, "alice", "alice-secret")
+        topic = {"name": "of-alice", "num_partitions": 1, "replication_factor": 1}
+        body = {"topics": [topic], "timeout_ms": 10_000}
+        (created,) = (await client.ask(ApiKey.CREATE_TOPICS, 7, body)).topics
+    finally:
+        await client.close()
+    return ErrorCode(created.error_code).name
+
+
+def by_token(token: Callable[[], str]) -> Probe:
+    """Log in by a token; return (error, what is told)."""
+
+    async def probe(place: Place) -> object:
+        answer = await _token_answer(place, token())
+        return answer.error_code, answer.auth_bytes
+
+    return probe
+
+
+def ends_with_its_token(token: Callable[[], str]) -> Probe:
+    """Log in by a token of 300 s; return whether the login ends with it."""
+
+    async def probe(place: Place) -> object:
+        return 200_000 < (await _token_answer(place, token())).session_lifetime_ms <= 300_000
+
+    return probe
+
+
+async def _token_answer(place: Place, token: str) -> Any:
+    client = await RawClient.connect((HOST, place.port))
+    try:
+        await shake_hands(client, "OAUTHBEARER")
+        return await send_token(client, f"n,,\x01auth=Bearer {token}\x01\x01".encode())
+    finally:
+        await client.close()
+
+
+# --- the table ---
+
+
+def tokens(**settings: str) -> dict[str, str]:
+    """Return the settings of a listener whose tokens are signed; `_` stands for `.`."""
+    return {
+        MECHANISMS: "OAUTHBEARER",
+        "oauthbearer.sasl.jaas.config": f"{OAUTH};",
+        HANDLER: VALIDATOR,
+        URL: KEYS_FILE,
+        **settings,
+    }
+
+
+REFUSED_PLAIN: Final = ("SASL_AUTHENTICATION_FAILED", 0)
+ROWS: Final[dict[str, Row]] = {
+    "TLS": Row(
+        "SSL",
+        {},
+        {
+            "nobody is asked for a certificate": (by_tls(client_certificate()), "ANONYMOUS"),
+            "TLS 1.3": (by_tls(version=ssl.TLSVersion.TLSv1_3), "ANONYMOUS"),
+            "TLS 1.1": (by_tls(version=ssl.TLSVersion.TLSv1_1), "refused"),
+        },
+    ),
+    "NOTRUST": Row(
+        "SSL",
+        {"ssl.client.auth": "required"},
+        {
+            "whom nobody names is not believed": (by_tls(client_certificate()), "refused"),
+            "nor is who has none": (by_tls(), "refused"),
+        },
+    ),
+    "NAMES": Row(
+        "SSL",
+        {"ssl.client.auth": "required", **TRUSTED},
+        {"the whole name is the user's": (by_tls(client_certificate()), "CN=alice")},
+    ),
+    "ASKED": Row(
+        "SSL",
+        {"ssl.client.auth": "requested", **TRUSTED},
+        {
+            "without a certificate": (by_tls(), "ANONYMOUS"),
+            "a stranger's": (by_tls(client_certificate("eve", by="another authority")), "refused"),
+        },
+    ),
+    "NOUSERS": Row(
+        "SASL_PLAINTEXT",
+        {MECHANISMS: "PLAIN", "plain.sasl.jaas.config": f"{PLAIN};"},
+        {
+            "nobody logs in": (by_password("alice", "alice-secret"), REFUSED_PLAIN),
+            "nor without a password": (by_password("alice", ""), REFUSED_PLAIN),
+        },
+    ),
+    "USERS": Row(
+        "SASL_PLAINTEXT",
+        {
+            MECHANISMS: "PLAIN",
+            "plain.sasl.jaas.config": f'{PLAIN} user_alice="alice-secret" user_bob="";',
+        },
+        {
+            "logins do not end": (by_password("alice", "alice-secret"), ("NONE", 0)),
+            "an empty password is none": (by_password("bob", ""), REFUSED_PLAIN),
+            "who has no rule may do nothing": (create_a_topic, "TOPIC_AUTHORIZATION_FAILED"),
+        },
+    ),
+    "SCRAM": Row(
+        "SASL_PLAINTEXT",
+        {MECHANISMS: "SCRAM-SHA-512", "scram-sha-512.sasl.jaas.config": SCRAM},
+        {
+            "there are no users": (
+                by_password("alice", "alice-secret", "SCRAM-SHA-512"),
+                REFUSED_PLAIN,
+            )
+        },
+    ),
+    "TOKENS": Row(
+        "SASL_PLAINTEXT",
+        tokens(),
+        {
+            "of any audience": (by_token(lambda: signed(aud="zzz")), INVALID),
+            "of several": (by_token(lambda: signed(aud=["zzz", "kafka"])), INVALID),
+            "of none": (by_token(lambda: signed(aud=None)), BELIEVED),
+            "of any issuer": (by_token(lambda: signed(aud=None, iss="https://x")), BELIEVED),
+            "of no issuer": (by_token(lambda: signed(aud=None, iss=None)), BELIEVED),
+            "ended 10 s ago": (
+                by_token(lambda: signed(aud=None, iat=now() - 60, exp=now() - 10)),
+                BELIEVED,
+            ),
+            "ended a minute ago": (
+                by_token(lambda: signed(aud=None, iat=now() - 90, exp=now() - 60)),
+                INVALID,
+            ),
+            "without a scope": (by_token(lambda: signed(aud=None, scope=None)), BELIEVED),
+            "of a user in another claim": (
+                by_token(lambda: signed(aud=None, sub=None, name="alice")),
+                INVALID,
+            ),
+            "ends with its token": (ends_with_its_token(lambda: signed(aud=None)), True),
+            "not signed": (by_token(lambda: unsigned(aud=None)), INVALID),
+        },
+    ),
+    "AUDIENCE": Row(
+        "SASL_PLAINTEXT",
+        tokens(**{AUDIENCE: "kafka"}),
+        {
+            "of any issuer": (by_token(lambda: signed(iss="https://x")), BELIEVED),
+            "of no issuer": (by_token(lambda: signed(iss=None)), BELIEVED),
+            "of no audience": (by_token(lambda: signed(aud=None)), INVALID),
+        },
+    ),
+    "ISSUER": Row(
+        "SASL_PLAINTEXT",
+        tokens(**{ISSUER: str(claims()["iss"])}),
+        {
+            "of any audience": (by_token(lambda: signed(aud="zzz")), INVALID),
+            "of no audience": (by_token(lambda: signed(aud=None)), BELIEVED),
+            "of another issuer": (by_token(lambda: signed(aud=None, iss="https://x")), INVALID),
+        },
+    ),
+    # With keys named, wirebroker believes signed tokens alone, whatever checks them in Java.
+    "KEYSONLY": Row(
+        "SASL_PLAINTEXT",
+        {name: value for name, value in tokens().items() if name != HANDLER},
+        {
+            "signed": (
+                by_token(lambda: signed(aud=None)),
+                ByKind(wirebroker=BELIEVED, apache=INVALID),
+            ),
+            "not signed": (by_token(unsigned), ByKind(wirebroker=INVALID, apache=BELIEVED)),
+        },
+    ),
+    "UNSIGNED": Row(
+        "SASL_PLAINTEXT",
+        {
+            MECHANISMS: "OAUTHBEARER",
+            "oauthbearer.sasl.jaas.config": f"{OAUTH};",
+        },
+        {
+            "of any audience and scope": (by_token(lambda: unsigned(aud="zzz")), BELIEVED),
+            "just ended": (by_token(lambda: unsigned(exp=now() - 5, iat=now() - 60)), INVALID),
+            "of nobody": (by_token(lambda: unsigned(sub=None)), INVALID),
+            "signed": (by_token(signed), INVALID),
+        },
+    ),
+}
+PROBES: Final = [(name, what) for name, row in ROWS.items() for what in row.probes]
+
+
+PROTOCOLS: Final = {name: row.protocol for name, row in ROWS.items()}
+
+
+class KafkaOfRows(KafkaOfListeners):
+    """Apache Kafka with a listener for each row."""
+
+    protocols: ClassVar = PROTOCOLS
+
+
+class WirebrokerOfRows(WirebrokerOfListeners):
+    """Our broker; likewise."""
+
+    protocols: ClassVar = PROTOCOLS
+
+
+def settings_of(folder: Path) -> dict[str, str]:
+    """Return the broker's settings, with files in a folder."""
+    files = {
+        KEYS_FILE: f"file://{write(folder, 'keys.json', keys().decode())}",
+        TRUSTED[TRUST]: write(folder, "authority.pem", authority().certificate),
+    }
+    return {
+        "listener.security.protocol.map": protocol_map(PROTOCOLS),
+        "ssl.keystore.type": "PEM",
+        KEY: write(folder, "broker.pem", certificate()),
+        "delegation.token.secret.key": "of-the-cluster",
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "super.users": "User:ANONYMOUS",  # what the broker itself is to its controller
+        ALLOWED: files[KEYS_FILE],
+        **{
+            f"listener.name.{name.lower()}.{option}": files.get(value, value)
+            for name, row in ROWS.items()
+            for option, value in row.settings.items()
+        },
+    }
+
+
+ALLOWED: Final = "org.apache.kafka.sasl.oauthbearer.allowed.urls"
+
+
+@pytest.fixture(
+    scope="module",
+    params=["wirebroker", pytest.param("apache", marks=[pytest.mark.java, pytest.mark.long])],
+)
+def broker(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[Guarded, Path]]:
+    folder = tmp_path_factory.mktemp("unset")
+    settings = settings_of(folder)
+    running: Guarded
+    if request.param == "apache":
+        options = (*java_start.options(), f"-D{ALLOWED}={settings.pop(ALLOWED)}")
+        running = KafkaOfRows(folder / "broker", settings, java_options=options)
+    else:
+        running = WirebrokerOfRows(folder / "broker", settings)
+    with running:
+        yield running, folder
+
+
+@pytest.mark.parametrize(("name", "what"), PROBES, ids=[" ".join(each) for each in PROBES])
+def test_an_option_that_is_unset(broker: tuple[Guarded, Path], name: str, what: str) -> None:
+    running, folder = broker
+    probe, expected = ROWS[name].probes[what]
+    if isinstance(expected, ByKind):
+        is_ours = isinstance(running, WirebrokerOfRows)
+        expected = expected.wirebroker if is_ours else expected.apache
+    assert asyncio.run(_probed(probe, Place(running.ports[name], folder))) == expected
+
+
+async def _probed(probe: Probe, place: Place) -> object:
+    async with asyncio.timeout(30):
+        return await probe(place)
+
+
+# --- what does not start ---
+
+EXTRA: Final = "listener.name.extra."
+KEYSTORE: Final = {"ssl.keystore.type": "PEM", KEY: "the keystore"}
+BOTH: Final = {"wirebroker", "apache"}
+
+
+class Start(NamedTuple):
+    """A broker with one more listener, EXTRA.
+
+    Attributes:
+        protocol: The listener's.
+        settings: The broker's.
+        refused_by: Those that do not start.
+    """
+
+    protocol: str
+    settings: dict[str, str]
+    refused_by: set[str] = BOTH
+
+
+STARTS: Final[dict[str, Start]] = {
+    # Apache Kafka starts, and no client gets in.
+    "TLS without a keystore": Start("SSL", {}, {"wirebroker"}),
+    "a PEM keystore without its type": Start("SSL", {KEY: "the keystore"}),
+    "a PEM truststore without its type": Start(
+        "SSL", {**KEYSTORE, "ssl.client.auth": "required", TRUST: "the authority"}
+    ),
+    "PLAIN without users' line": Start("SASL_PLAINTEXT", {f"{EXTRA}{MECHANISMS}": "PLAIN"}),
+    "OAUTHBEARER without a line": Start("SASL_PLAINTEXT", {f"{EXTRA}{MECHANISMS}": "OAUTHBEARER"}),
+    "no mechanism named, PLAIN told": Start(
+        "SASL_PLAINTEXT", {f"{EXTRA}plain.sasl.jaas.config": f'{PLAIN} user_a="b";'}
+    ),
+    "signed tokens without keys": Start(
+        "SASL_PLAINTEXT",
+        {
+            f"{EXTRA}{MECHANISMS}": "OAUTHBEARER",
+            f"{EXTRA}oauthbearer.sasl.jaas.config": f"{OAUTH};",
+            f"{EXTRA}{HANDLER}": VALIDATOR,
+        },
+    ),
+    # Users of SCRAM stand in the metadata: a line would tell nothing.
+    "SCRAM without a line": Start(
+        "SASL_PLAINTEXT", {f"{EXTRA}{MECHANISMS}": "SCRAM-SHA-512"}, {"apache"}
+    ),
+    # Apache Kafka starts, and everybody may do everything.
+    "super users without an authorizer": Start(
+        "SSL", {**KEYSTORE, "super.users": "User:admin"}, {"wirebroker"}
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    "kind", ["wirebroker", pytest.param("apache", marks=[pytest.mark.java, pytest.mark.nightly])]
+)
+@pytest.mark.parametrize("name", STARTS)
+def test_a_start(tmp_path: Path, kind: str, name: str) -> None:
+    start = STARTS[name]
+    files = {
+        "the keystore": write(tmp_path, "broker.pem", certificate()),
+        "the authority": write(tmp_path, "authority.pem", authority().certificate),
+    }
+    settings = {option: files.get(value, value) for option, value in start.settings.items()}
+    protocols = {"EXTRA": start.protocol}
+    settings["listener.security.protocol.map"] = protocol_map(protocols)
+    folder = tmp_path / "broker"
+    starting: Guarded
+    if kind == "apache":
+        kafka = type("Kafka", (KafkaOfListeners,), {"protocols": protocols})
+        starting = kafka(folder, settings, java_options=java_start.options())
+    else:
+        starting = type("Own", (WirebrokerOfListeners,), {"protocols": protocols})(folder, settings)
+    if kind in start.refused_by:
+        with pytest.raises(BrokerError, match="ended with status"):
+            starting.start()
+    else:
+        with starting:
+            assert starting.process_id

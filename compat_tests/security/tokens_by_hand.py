@@ -1,0 +1,82 @@
+"""Tokens (JWT) made by hand: signed well, signed wrongly, not signed at all."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import json
+from typing import Any
+
+import jwt
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+
+from wirebroker.clock import SystemClock
+
+ISSUER, AUDIENCE = "https://identity.example.org", "kafka"
+RSA = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+ELLIPTIC = ec.generate_private_key(ec.SECP256R1())
+STRANGER = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+
+
+def now() -> int:
+    return SystemClock().now_ms() // 1000
+
+
+def claims(**others: Any) -> dict[str, Any]:
+    """Return what a token says; None leaves a claim out."""
+    said = {"iss": ISSUER, "aud": AUDIENCE, "sub": "alice", "iat": now(), "exp": now() + 300}
+    return {name: value for name, value in (said | others).items() if value is not None}
+
+
+def signed(
+    key: Any = RSA, algorithm: str = "RS256", header: dict[str, Any] | None = None, **said: Any
+) -> str:
+    return jwt.encode(claims(**said), key, algorithm, headers={"kid": "one", **(header or {})})
+
+
+def signed_as_it_is(**said: Any) -> str:
+    """Return a token of claims that no library would sign."""
+    parts = [encoded(json.dumps(each).encode()) for each in ({"alg": "RS256"}, claims(**said))]
+    mark = RSA.sign(".".join(parts).encode(), padding.PKCS1v15(), hashes.SHA256())
+    return ".".join([*parts, encoded(mark)])
+
+
+def encoded(part: bytes) -> str:
+    return base64.urlsafe_b64encode(part).decode().rstrip("=")
+
+
+def signed_with_the_public_key() -> str:
+    """Return a token whose secret is what everybody knows (CVE-2015-9235)."""
+    secret = RSA.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+    parts = [encoded(json.dumps(each).encode()) for each in ({"alg": "HS256"}, claims())]
+    mark = hmac.new(secret, ".".join(parts).encode(), hashlib.sha256).digest()
+    return ".".join([*parts, encoded(mark)])
+
+
+def unsigned(algorithm: str = "none", **said: Any) -> str:
+    parts = (json.dumps(each).encode() for each in ({"alg": algorithm}, claims(**said)))
+    return ".".join(map(encoded, parts)) + "."
+
+
+def changed() -> str:
+    """Return a token of somebody else's signature."""
+    head, _, mark = signed().split(".")
+    return ".".join((head, encoded(json.dumps(claims(sub="admin")).encode()), mark))
+
+
+def own_key_within() -> str:
+    """Return a token that brings the key it is signed with."""
+    within = jwt.algorithms.RSAAlgorithm.to_jwk(STRANGER.public_key(), as_dict=True)
+    return signed(STRANGER, header={"jwk": within})
+
+
+def keys() -> bytes:
+    """Return the public keys, as the server of identities shows them."""
+    rows = [
+        {**jwt.algorithms.RSAAlgorithm.to_jwk(RSA.public_key(), as_dict=True), "kid": "one"},
+        {**jwt.algorithms.ECAlgorithm.to_jwk(ELLIPTIC.public_key(), as_dict=True), "kid": "two"},
+    ]
+    return json.dumps({"keys": rows}).encode()
