@@ -75,9 +75,11 @@ _SPARKS_OTHER_SUITES = (
     "KafkaMicroBatchV2SourceWithAdminSuite",
 )
 
-_SPARK_FAULTS = tuple(
-    f"spark_it/nightly_{each}faults.py" for each in ("", "directory_", "cluster_")
-)
+_SPARK_FAULTS = {
+    "": "pipelines whose brokers, drivers and workers are killed",
+    "directory_": "jobs on archives that are killed",
+    "cluster_": "pipelines whose executors are killed, and full disks",
+}
 
 STEPS = (
     Step(
@@ -87,6 +89,12 @@ STEPS = (
         "how long the longest turn of the loop is for large requests; nothing else may run",
     ),
     Step(
+        "largest-requests",
+        ("benchmarks.largest_requests",),
+        10,
+        "how long another client waits for the largest requests of each kind, and memory for them",
+    ),
+    Step(
         "lockstep",
         _tests("compat_tests/lockstep", "--seed", "random", "--lockstep-steps", "5000"),
         10,
@@ -94,32 +102,32 @@ STEPS = (
     ),
     Step(
         "crashes",
-        _tests("tests/crash", "--seed", "random", "--crash-points", "60000"),
-        60,
-        "60,000 crash points of logs, compactions and whole brokers",
+        _tests("tests/crash", "--seed", "random", "--crash-points", "18000"),
+        18,
+        "18,000 crash points of logs, compactions and whole brokers",
     ),
     Step(
         "simulations",
-        _tests("tests/simulation", "--seed", "random", "--budget-scale", "150"),
-        60,
-        "thousands of simulated schedules of groups, transactions, power losses and replicas",
+        _tests("tests/simulation", "--seed", "random", "--budget-scale", "45"),
+        18,
+        "simulated schedules of groups, transactions, power losses and replicas",
     ),
     Step(
         "replicas",
         _tests(
             *("tests/simulation/test_replicas.py", "tests/simulation/test_coordinators.py"),
-            *("--seed", "random", "--budget-scale", "120"),
+            *("--seed", "random", "--budget-scale", "85"),
         ),
-        25,
-        "over 2,000 simulated schedules each of replicas and coordinators on three to five nodes",
+        18,
+        "some 1,500 simulated schedules each of replicas and coordinators on three to five nodes",
     ),
     Step(
         "properties",
         _tests(
             *("tests/property", "tests/java", "--long"),
-            *("--seed", "random", "--budget-scale", "20", "-n", "2"),
+            *("--seed", "random", "--budget-scale", "14", "-n", "2"),
         ),
-        25,
+        18,
         "many times the examples of randomized tests, messages through Kafka's classes among them",
     ),
     Step(
@@ -199,9 +207,15 @@ STEPS = (
     ),
     Step(
         "apache",
-        _tests("compat_tests", "spark_it", "--nightly", "--broker", "apache"),
-        50,
+        _tests("compat_tests", "--nightly", "--broker", "apache", "-n", "2"),
+        20,
         "the tests of clients against Apache Kafka, which passes them too",
+    ),
+    Step(
+        "apache-spark",
+        _tests("spark_it", "--nightly", "--broker", "apache"),
+        20,
+        "the tests of pipelines, likewise",
     ),
     Step(
         "monitoring",
@@ -265,17 +279,15 @@ STEPS = (
         4,
         "the same of Apache Kafka's directories",
     ),
-    Step(
-        "spark-faults",
-        _tests(*_SPARK_FAULTS, "--long"),
-        40,
-        "pipelines whose brokers, drivers, workers and executors are killed, and full disks",
-    ),
-    Step(
-        "spark-faults-apache",
-        _tests(*_SPARK_FAULTS, "--long", "--broker", "apache"),
-        45,
-        "the same on Apache Kafka: its broker, its directories",
+    *(
+        Step(
+            f"spark-{kind}faults{'-apache' if broker else ''}".replace("_", "-"),
+            _tests(f"spark_it/nightly_{kind}faults.py", "--long", *broker),
+            15,
+            what + (", on Apache Kafka" if broker else ""),
+        )
+        for broker in ((), ("--broker", "apache"))
+        for kind, what in _SPARK_FAULTS.items()
     ),
     Step(
         "spark-cluster",

@@ -13,6 +13,7 @@ from __future__ import annotations
 import pytest
 
 from tests.crash.compaction_points import CompactionRun
+from tests.crash.copy_workload import CopyRun
 from tests.crash.log_points import LogRun
 from tests.crash.points import examine_points
 
@@ -21,7 +22,7 @@ from tests.crash.points import examine_points
 def test_logs_keep_what_they_promised(
     request: pytest.FixtureRequest, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    done = examine_points(request, "logs", LogRun, share=0.7)
+    done = examine_points(request, "logs", LogRun, share=0.6)
     with capsys.disabled():
         print(f"\n  {done}")  # noqa: T201
 
@@ -31,5 +32,14 @@ def test_compacted_logs_keep_the_last_value_of_each_key(
     request: pytest.FixtureRequest, capsys: pytest.CaptureFixture[str]
 ) -> None:
     done = examine_points(request, "compacted", CompactionRun, share=0.15)
+    with capsys.disabled():
+        print(f"\n  {done}")  # noqa: T201
+
+
+@pytest.mark.timeout(3_600)
+def test_copies_keep_what_they_took(
+    request: pytest.FixtureRequest, capsys: pytest.CaptureFixture[str]
+) -> None:
+    done = examine_points(request, "copied", CopyRun, share=0.1)
     with capsys.disabled():
         print(f"\n  {done}")  # noqa: T201

@@ -11,6 +11,7 @@ from tests.crash import compaction_workload
 from tests.crash.broker_points import BrokerRun
 from tests.crash.compaction_points import CompactionRun
 from tests.crash.compaction_workload import CompactionWorkload
+from tests.crash.copy_workload import CopyRun
 from tests.crash.log_points import LogRun
 from tests.crash.planted import is_found, nothing
 from tests.simulation.simulated_files import SimulatedFiles
@@ -70,7 +71,7 @@ def test_a_file_of_epochs_that_is_believed_is_found(monkeypatch: pytest.MonkeyPa
     assert is_found(LogRun)
 
 
-@pytest.mark.parametrize("make", [LogRun, CompactionRun])
+@pytest.mark.parametrize("make", [LogRun, CompactionRun, CopyRun])
 def test_a_gap_that_ends_a_log_is_found(monkeypatch: pytest.MonkeyPatch, make: Any) -> None:
     """Delete what follows a gap between segments, unless the topic is compacted at present."""
     whole = log_recovery._Recovery._recover_segment
