@@ -3,9 +3,10 @@
     python -m benchmarks.largest_requests [--elements 400000] [--only OFFSET_FETCH] [--apache]
 
 Every array of every request is filled in three ways: with one element that is repeated, with as
-many different ones, and with long names. Meanwhile a second client asks for the versions every
-5 ms. The longest waits and the largest peaks of memory are printed; the status is 1 if a request
-took the broker more than a container of 1.2 GB has, or the broker is gone.
+many different ones, and with long names. Then 150 clients at a time ask what takes long for each of
+them. Meanwhile a second client asks for the versions every 5 ms. The longest waits and the largest
+peaks of memory are printed; the status is 1 if a request took the broker more than a container of
+1.2 GB has, or the broker is gone.
 """
 
 from __future__ import annotations
@@ -24,8 +25,11 @@ from tests.support.furnished_broker import furnish
 from tests.support.ports import HOST
 from tests.support.raw_client import BlockingClient, request_frame
 from tests.support.request_arrays import Place, at_or_none, places, renamed
-from tests.support.sample_requests import with_elements
+from tests.support.requests import produce_request
+from tests.support.sample_requests import GROUP, TOPIC, with_elements
 from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.codecs.records.batch import build_batch
+from wirebroker.codecs.records.compression import Codec
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -41,6 +45,8 @@ _MOST_MIB = 1_100
 _SHOWN = 12
 CLOSED = "closed"
 _PATIENCE_S = 120.0
+_CROWD, _ROUNDS = 150, 3
+_MOMENT_MS = 1_700_000_000_000
 
 
 class Cost(NamedTuple):
@@ -113,6 +119,46 @@ def cost_of(port: int, process_id: int, name: str, frame: bytes) -> Cost:
     return Cost(name, len(frame) / 1e6, seconds, answer, second.longest_ms, peak)
 
 
+def crowd(port: int, process_id: int, name: str, frame: bytes) -> Cost:
+    """Have many clients send one request each, several times, and measure what that does."""
+    before = _memory_mib(process_id, "VmRSS")
+    Path(f"/proc/{process_id}/clear_refs").write_text("5")
+    clients = [BlockingClient((HOST, port), timeout_s=_PATIENCE_S) for _ in range(_CROWD)]
+    answer_bytes = 0
+    with contextlib.ExitStack() as stack, SecondClient(port) as second:
+        for client in clients:
+            stack.callback(client.close)
+        began = time.perf_counter()
+        for _ in range(_ROUNDS):
+            for client in clients:
+                client.push(frame)
+            answer_bytes += sum(len(client.read_frame()) for client in clients)
+        seconds = time.perf_counter() - began
+    peak = _memory_mib(process_id, "VmHWM") - before
+    answer = f"{answer_bytes / 1e6:.1f} MB"
+    name = f"{name}, {_CROWD} clients x {_ROUNDS}"
+    return Cost(name, _CROWD * _ROUNDS * len(frame) / 1e6, seconds, answer, second.longest_ms, peak)
+
+
+def crowds(port: int) -> Iterator[tuple[str, bytes]]:
+    """Yield requests that take long for each client that sends them."""
+    records = [(None, b"x" * 90, ())] * 2_000
+    batch = bytes(build_batch(records, timestamp_ms=_MOMENT_MS, codec=Codec.ZSTD))
+    with contextlib.closing(BlockingClient((HOST, port))) as client:
+        for _ in range(5):
+            client.ask(
+                ApiKey.PRODUCE,
+                12,
+                produce_request({(TOPIC, index): batch for index in range(PARTITIONS)}),
+            )
+    asked = [{"partition_index": n, "timestamp": _MOMENT_MS} for n in range(PARTITIONS)]
+    offsets = {"replica_id": -1, "topics": [{"name": TOPIC, "partitions": asked}]}
+    yield "ListOffsets by time", request_frame(ApiKey.LIST_OFFSETS, 7, offsets)
+    partitions = [{"partition_index": n} for n in range(PARTITIONS)]
+    deleted = {"group_id": GROUP, "topics": [{"name": TOPIC, "partitions": partitions}]}
+    yield "OffsetDelete", request_frame(ApiKey.OFFSET_DELETE, 0, deleted)
+
+
 def _memory_mib(process_id: int, field: str) -> float:
     for line in Path(f"/proc/{process_id}/status").read_text().splitlines():
         if line.startswith(f"{field}:"):
@@ -140,13 +186,14 @@ def measure(kind: str, count: int, only: str) -> list[Cost]:
             setup = BlockingClient((HOST, broker.port))
             with contextlib.closing(setup):
                 samples = furnish(setup, PARTITIONS)
-            for place in places():
-                if only not in place.key.name:
-                    continue
+            for place in [place for place in places() if only in place.key.name]:
+                print(f"{place} ...", file=sys.stderr)
                 body = samples.body(place.key, place.version)
                 for way in ("repeated", "many", "long") if at_or_none(body, place.path) else ():
                     costs += _largest(broker, place, body, way, count)
-            assert broker.process_id, "the broker is there"
+            for name, frame in () if only else crowds(broker.port):
+                print(f"{name} ...", file=sys.stderr)
+                costs.append(crowd(broker.port, broker.process_id, name, frame))
             if isinstance(broker, Wirebroker):
                 print(f"{_memory_mib(broker.process_id, 'VmRSS'):.0f} MiB in the end")
     return costs
