@@ -58,6 +58,7 @@ class Cost(NamedTuple):
     answer: str  # its size, or "closed"
     longest_wait_ms: float  # of the second client
     peak_mib: float  # of the broker, beyond what it had before
+    kept_mib: float  # what of that is left when the client has gone
 
 
 class SecondClient:
@@ -116,7 +117,8 @@ def cost_of(port: int, process_id: int, name: str, frame: bytes) -> Cost:
                 answer = CLOSED
         seconds = time.perf_counter() - began
     peak = _memory_mib(process_id, "VmHWM") - before
-    return Cost(name, len(frame) / 1e6, seconds, answer, second.longest_ms, peak)
+    kept = _memory_mib(process_id, "VmRSS") - before
+    return Cost(name, len(frame) / 1e6, seconds, answer, second.longest_ms, peak, kept)
 
 
 def crowd(port: int, process_id: int, name: str, frame: bytes) -> Cost:
@@ -137,7 +139,9 @@ def crowd(port: int, process_id: int, name: str, frame: bytes) -> Cost:
     peak = _memory_mib(process_id, "VmHWM") - before
     answer = f"{answer_bytes / 1e6:.1f} MB"
     name = f"{name}, {_CROWD} clients x {_ROUNDS}"
-    return Cost(name, _CROWD * _ROUNDS * len(frame) / 1e6, seconds, answer, second.longest_ms, peak)
+    kept = _memory_mib(process_id, "VmRSS") - before
+    sent = _CROWD * _ROUNDS * len(frame) / 1e6
+    return Cost(name, sent, seconds, answer, second.longest_ms, peak, kept)
 
 
 def crowds(port: int) -> Iterator[tuple[str, bytes]]:
@@ -168,10 +172,12 @@ def _memory_mib(process_id: int, field: str) -> float:
 
 def table(costs: list[Cost]) -> str:
     """Return lines about requests."""
-    lines = [f"{'wait ms':>8} {'peak MiB':>8} {'s':>6} {'request':>8} {'answer':>9}"]
+    lines = [
+        f"{'wait ms':>8} {'peak MiB':>8} {'kept MiB':>8} {'s':>6} {'request':>8} {'answer':>9}"
+    ]
     lines += [
-        f"{each.longest_wait_ms:8.0f} {each.peak_mib:8.0f} {each.seconds:6.2f} "
-        f"{each.frame_mb:5.1f} MB {each.answer:>9}  {each.request}"
+        f"{each.longest_wait_ms:8.0f} {each.peak_mib:8.0f} {each.kept_mib:8.0f} "
+        f"{each.seconds:6.2f} {each.frame_mb:5.1f} MB {each.answer:>9}  {each.request}"
         for each in costs
     ]
     return "\n".join(lines)
@@ -232,6 +238,8 @@ def main() -> int:
     print(table(sorted(costs, key=lambda cost: -cost.longest_wait_ms)[:_SHOWN]))
     print("the largest peaks of memory:")
     print(table(sorted(costs, key=lambda cost: -cost.peak_mib)[:_SHOWN]))
+    print("what keeps memory:")
+    print(table(sorted(costs, key=lambda cost: -cost.kept_mib)[:_SHOWN]))
     return int(max(cost.peak_mib for cost in costs) > _MOST_MIB)
 
 

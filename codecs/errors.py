@@ -7,7 +7,9 @@ where an error code is spelled as a number.
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import Final
+from typing import Final, TypeVar
+
+_Error = TypeVar("_Error", bound=BaseException)
 
 
 class ErrorCode(IntEnum):
@@ -179,6 +181,19 @@ class KafkaError(Exception):
 
     def __str__(self) -> str:
         return f"{self.code.name}: {self.message}" if self.message else self.code.name
+
+
+def without_frames(error: _Error) -> _Error:
+    """Return an error that may be kept, or is done with: it holds no frames and what they had.
+
+    An error that is kept by a frame that it went through is a cycle. With all that a large request
+    was decoded to, it stays until cycles are looked for, or for good (garbage.py).
+    """
+    part: BaseException | None = error
+    while part is not None:
+        part.__traceback__ = None
+        part = part.__cause__ or part.__context__
+    return error
 
 
 class MalformedFrameError(Exception):

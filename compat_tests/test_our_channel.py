@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from compat_tests.test_our_client import controller_of, kafka
+from wirebroker.clock import SystemClock
 from wirebroker.cluster.broker_lifecycle import BrokerLifecycle
 from wirebroker.cluster.controller_channel import Requester
 from wirebroker.cluster.producer_id_supply import ProducerIdSupply
@@ -38,7 +39,7 @@ FEATURES = dict.fromkeys(
 @contextlib.asynccontextmanager
 async def member(broker: ApacheKafka) -> AsyncIterator[tuple[RemoteChannel, BrokerLifecycle]]:
     """Register broker 17, which says that it has followed everything, and unfence it."""
-    channel = RemoteChannel(controller_of(broker))
+    channel = RemoteChannel(controller_of(broker), SystemClock())
     metadata: Any = SimpleNamespace(image=SimpleNamespace(offset=1 << 40, features=FEATURES))
     lifecycle = BrokerLifecycle(channel, metadata, node_id=NODE_ID)
     await lifecycle.register(

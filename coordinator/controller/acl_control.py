@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from wirebroker.clock import Steps, collected
 from wirebroker.codecs.acls import (
     ALLOW,
     ANY,
@@ -78,9 +79,9 @@ def create_acls(
     return ControllerResult({"results": results}, records.records)
 
 
-def refused_acls(request: Any, error: KafkaError) -> dict[str, Any]:
-    """Return the answer to a CreateAcls that is refused as a whole."""
-    return {"results": [_failure(error) for _ in request.creations]}
+def refused_acls(request: Any, error: KafkaError) -> Steps[dict[str, Any]]:
+    """Return the answer to a CreateAcls that is refused as a whole, in steps."""
+    return {"results": (yield from collected(_failure(error) for _ in request.creations))}
 
 
 def delete_acls(request: Any, image: ClusterImage, config: Config) -> Operation[dict[str, Any]]:
@@ -114,9 +115,10 @@ def delete_acls(request: Any, image: ClusterImage, config: Config) -> Operation[
     return ControllerResult({"filter_results": results}, records)
 
 
-def refused_deletions_of_acls(request: Any, error: KafkaError) -> dict[str, Any]:
-    """Return the answer to a DeleteAcls that is refused as a whole."""
-    return {"filter_results": [_failure(error) | {"matching_acls": []} for _ in request.filters]}
+def refused_deletions_of_acls(request: Any, error: KafkaError) -> Steps[dict[str, Any]]:
+    """Return the answer to a DeleteAcls that is refused as a whole, in steps."""
+    refused = (_failure(error) | {"matching_acls": []} for _ in request.filters)
+    return {"filter_results": (yield from collected(refused))}
 
 
 def _check_authorizer(config: Config) -> None:

@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from wirebroker.codecs.errors import ErrorCode, KafkaError
+from wirebroker.codecs.errors import ErrorCode, KafkaError, without_frames
 from wirebroker.config import validate_topic_configs
 from wirebroker.config.dynamic import check_change, usable
 from wirebroker.config.lookup import is_list, row_of
@@ -72,6 +72,9 @@ def _broker_default(name: str) -> str | None:
 
 
 _TOPIC_KIND = _Kind(_is_topic_list, lambda name: TOPIC_ROWS[name].default)
+# More than any resource has.
+MOST_CONFIGS = 10_000
+
 _BROKER_KIND = _Kind(is_list, _broker_default)
 
 
@@ -120,7 +123,7 @@ def alter_configs(
             edit = _edit if is_incremental else _replace
             changed = _changes(resource, edit, image, config, node_id, is_direct=is_direct)
         except KafkaError as failure:
-            error = failure
+            error = without_frames(failure)
         else:
             records.extend(changed)
         results.append(altered(resource, error))
@@ -163,6 +166,7 @@ def not_for_others(
         yield
         if resource.resource_type == ResourceType.BROKER:
             try:
+                _check_count(resource)
                 _check_placeholders(resource, config)
                 if not resource.resource_name:
                     continue
@@ -173,7 +177,7 @@ def not_for_others(
                 checked = edit(resource, usable(before, is_default=False), _BROKER_KIND)
                 _check_own(resource.resource_name, checked, image, config, node_id)
             except KafkaError as error:
-                refused[place] = error
+                refused[place] = without_frames(error)
     return refused
 
 
@@ -187,6 +191,7 @@ def _check_request(
 
 def _check_shape(resource: Any, *, is_incremental: bool) -> None:
     """Check what does not depend on the kind of resource."""
+    _check_count(resource)
     names = [each.name for each in resource.configs]
     if len(set(names)) != len(names):
         raise _refused("A config appears more than once.")
@@ -307,6 +312,12 @@ def _check_one_minimum(name: str, after: Mapping[str, str]) -> None:
     else:
         return
     raise KafkaError(ErrorCode.INVALID_CONFIG, text)
+
+
+def _check_count(resource: Any) -> None:
+    """Refuse a resource with more configs than any has: they are checked in one go."""
+    if len(resource.configs) > MOST_CONFIGS:
+        raise _refused(f"More than {MOST_CONFIGS} configs of one resource; split the request.")
 
 
 def _check_placeholders(resource: Any, config: Config) -> None:

@@ -29,6 +29,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from wirebroker.clock import Steps, collected
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.delegation_token import principal_text
 from wirebroker.codecs.envelope import Principal
@@ -355,59 +356,61 @@ SERVED_KEYS = frozenset(_OPERATIONS)
 # Refusals by key: an error that a message has no place for is repeated for each element.
 
 
-def _refused(request: Any, error: KafkaError) -> Body:
+def _refused(request: Any, error: KafkaError) -> Steps[Body]:
     del request
+    yield
     return {"error_code": int(error.code)}
 
 
-def _refused_with_message(request: Any, error: KafkaError) -> Body:
+def _refused_with_message(request: Any, error: KafkaError) -> Steps[Body]:
     del request
+    yield
     return _failure(error)
 
 
-def _refused_topics(request: Any, error: KafkaError) -> Body:
-    return {"topics": [{"name": topic.name, **_failure(error)} for topic in request.topics]}
+def _refused_topics(request: Any, error: KafkaError) -> Steps[Body]:
+    refused = ({"name": topic.name, **_failure(error)} for topic in request.topics)
+    return {"topics": (yield from collected(refused))}
 
 
-def _refused_partitions(request: Any, error: KafkaError) -> Body:
-    return {"results": [{"name": topic.name, **_failure(error)} for topic in request.topics]}
+def _refused_partitions(request: Any, error: KafkaError) -> Steps[Body]:
+    refused = ({"name": topic.name, **_failure(error)} for topic in request.topics)
+    return {"results": (yield from collected(refused))}
 
 
-def _refused_configs(request: Any, error: KafkaError) -> Body:
-    return {"responses": [altered(resource, error) for resource in request.resources]}
+def _refused_configs(request: Any, error: KafkaError) -> Steps[Body]:
+    refused = (altered(resource, error) for resource in request.resources)
+    return {"responses": (yield from collected(refused))}
 
 
-def _refused_token(request: Any, error: KafkaError) -> Body:
+def _refused_token(request: Any, error: KafkaError) -> Steps[Body]:
     del request
+    yield
     nobody = principal_text(Principal())
     return refused_token(nobody, nobody, ErrorCode(error.code))
 
 
-def _refused_elections(request: Any, error: KafkaError) -> Body:
-    refused = [
-        {
-            "topic": topic.topic,
-            "partition_result": [
-                {"partition_id": each, **_failure(error)} for each in topic.partitions
-            ],
-        }
-        for topic in request.topic_partitions or ()
-    ]
-    return {"error_code": int(error.code), "replica_election_results": refused}
+def _refused_elections(request: Any, error: KafkaError) -> Steps[Body]:
+    results: list[Body] = []
+    for topic in request.topic_partitions or ():
+        refused = ({"partition_id": each, **_failure(error)} for each in topic.partitions)
+        partitions = yield from collected(refused)
+        results.append({"topic": topic.topic, "partition_result": partitions})
+        yield
+    return {"error_code": int(error.code), "replica_election_results": results}
 
 
-def _refused_reassignments(request: Any, error: KafkaError) -> Body:
-    refused = [
-        {
-            "name": topic.name,
-            "partitions": [
-                {"partition_index": each.partition_index, **_failure(error)}
-                for each in topic.partitions
-            ],
-        }
-        for topic in request.topics
-    ]
-    return {**_failure(error), "responses": refused}
+def _refused_reassignments(request: Any, error: KafkaError) -> Steps[Body]:
+    responses: list[Body] = []
+    for topic in request.topics:
+        refused = (
+            {"partition_index": each.partition_index, **_failure(error)}
+            for each in topic.partitions
+        )
+        partitions = yield from collected(refused)
+        responses.append({"name": topic.name, "partitions": partitions})
+        yield
+    return {**_failure(error), "responses": responses}
 
 
 def _failure(error: KafkaError) -> Body:
@@ -417,7 +420,7 @@ def _failure(error: KafkaError) -> Body:
 # ElectLeaders v0 has errors of partitions alone.
 _FIRST_ELECTION_ERROR: Final = 1
 
-_REFUSALS: dict[ApiKey, Callable[[Any, KafkaError], Body]] = {
+_REFUSALS: dict[ApiKey, Callable[[Any, KafkaError], Steps[Body]]] = {
     ApiKey.CREATE_TOPICS: _refused_topics,
     ApiKey.DELETE_TOPICS: refused_deletions,
     ApiKey.ALTER_CONFIGS: _refused_configs,
@@ -439,9 +442,9 @@ _REFUSALS: dict[ApiKey, Callable[[Any, KafkaError], Body]] = {
 }
 
 
-def refusal(request: ControllerRequest, error: KafkaError) -> Body:
-    """Return the answer to a request that is refused as a whole."""
-    answer = _REFUSALS.get(request.key, _refused)(request.body, error)
+def refusal(request: ControllerRequest, error: KafkaError) -> Steps[Body]:
+    """Return the answer to a request that is refused as a whole, in steps."""
+    answer = yield from _REFUSALS.get(request.key, _refused)(request.body, error)
     if request.key is ApiKey.ELECT_LEADERS and request.version < _FIRST_ELECTION_ERROR:
         del answer["error_code"]  # each partition has it
     return answer

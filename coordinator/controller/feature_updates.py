@@ -26,8 +26,9 @@ from wirebroker.coordinator.controller.feature_control import (
 from wirebroker.coordinator.controller.operation import ControllerResult
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
+    from wirebroker.clock import Steps
     from wirebroker.codecs.metadata_records import MetadataRecord
     from wirebroker.config import Config
     from wirebroker.coordinator.controller.cluster_image import ClusterImage
@@ -67,12 +68,18 @@ def update_features(
         KafkaError: INVALID_UPDATE_VERSION, for the whole request.
     """
     # A feature that is named twice counts as named last.
-    updates = {each.feature: each for each in request.feature_updates}
-    wanted = {name: update.max_version_level for name, update in updates.items()}
+    updates: dict[str, Any] = {}
+    for each in request.feature_updates:
+        updates[each.feature] = each
+        yield
+    wanted: dict[str, int] = {}
+    for name, update in updates.items():
+        wanted[name] = update.max_version_level
+        yield
     records: list[MetadataRecord] = []
+    levels = {**image.features, **wanted}
     for name, level in wanted.items():
-        kind = updates[name].upgrade_type
-        _Change(image, node_id, name, level, kind, {**image.features, **wanted}).check()
+        _Change(image, node_id, name, level, updates[name].upgrade_type, levels).check()
         yield
         if name != _KRAFT_VERSION:
             records.append(feature_level(name, level))
@@ -89,9 +96,10 @@ def update_features(
     return ControllerResult(response, [] if request.validate_only else records)
 
 
-def refused_updates(request: Any, error: KafkaError) -> dict[str, Any]:
-    """Return the answer to a request that is refused."""
+def refused_updates(request: Any, error: KafkaError) -> Steps[dict[str, Any]]:
+    """Return the answer to a request that is refused, in steps."""
     del request
+    yield
     return {
         "error_code": error.code,
         "error_message": "The update failed for all features since the following feature had an"
@@ -109,7 +117,7 @@ class _Change:
         name: str,
         level: int,
         kind: int,
-        proposed: dict[str, int],
+        proposed: Mapping[str, int],
     ) -> None:
         self._image = image
         self._node_id = node_id

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from wirebroker.codecs.errors import ErrorCode, KafkaError
+from wirebroker.clock import Steps, collected
+from wirebroker.codecs.errors import ErrorCode, KafkaError, without_frames
 from wirebroker.coordinator.controller.cluster_image import quota_record
 from wirebroker.coordinator.controller.operation import ControllerResult, RecordsOfRequest
 from wirebroker.coordinator.quotas.addresses import normal_address
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
     from wirebroker.coordinator.controller.cluster_image import ClusterImage
     from wirebroker.coordinator.controller.operation import Operation
 
+# Of an entity, of which there are three kinds; the last of a kind counts.
+_MOST_PARTS: Final = 16
 # Entities between two places where the work may be interrupted: 1 ms.
 _STEP: Final = 64
 
@@ -72,7 +75,7 @@ def alter_client_quotas(request: Any, image: ClusterImage) -> Operation[dict[str
         try:
             changes = _changes(entity, entry.ops, image)
         except KafkaError as error:
-            results[entity] = error
+            results[entity] = without_frames(error)
         else:
             records.extend(changes)
             results[entity] = None
@@ -84,14 +87,16 @@ def alter_client_quotas(request: Any, image: ClusterImage) -> Operation[dict[str
     return ControllerResult({"entries": entries}, [] if request.validate_only else records.records)
 
 
-def refused_quotas(request: Any, error: KafkaError) -> dict[str, Any]:
-    """Return the answer to a request that is refused as a whole."""
-    entities = dict.fromkeys(_entity(entry) for entry in request.entries)
-    return {"entries": [_result(entity, error) for entity in entities]}
+def refused_quotas(request: Any, error: KafkaError) -> Steps[dict[str, Any]]:
+    """Return the answer to a request that is refused as a whole, in steps."""
+    named = yield from collected(_entity(entry) for entry in request.entries)
+    refused = (_result(entity, error) for entity in dict.fromkeys(named))
+    return {"entries": (yield from collected(refused))}
 
 
 def _entity(entry: Any) -> QuotaEntity:
-    return entity_of((each.entity_type, each.entity_name) for each in entry.entity)
+    parts = entry.entity[-_MOST_PARTS:]
+    return entity_of((each.entity_type, each.entity_name) for each in parts)
 
 
 def _parts(entity: QuotaEntity) -> list[dict[str, str | None]]:

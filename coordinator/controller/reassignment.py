@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from wirebroker.codecs.errors import ErrorCode, KafkaError
+from wirebroker.codecs.errors import ErrorCode, KafkaError, without_frames
 from wirebroker.coordinator.controller.leader_election import ElectionRules
 from wirebroker.coordinator.controller.operation import ControllerResult, RecordsOfRequest
 from wirebroker.coordinator.controller.partition_change import (
@@ -96,7 +96,7 @@ class _Moves:
         except KafkaError as failure:
             if failure.code is ErrorCode.POLICY_VIOLATION:
                 raise
-            error = failure
+            error = without_frames(failure)
         return {
             "partition_index": target.partition_index,
             "error_code": int(error.code) if error else 0,

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from wirebroker.clock import collected
+from wirebroker.clock import Steps, collected
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.codecs.metadata_records import RecordType, metadata_record
 from wirebroker.codecs.scram import (
@@ -58,10 +58,10 @@ def alter_scram_users(request: Any, image: ClusterImage) -> Operation[dict[str, 
     return ControllerResult({"results": results}, records.records)
 
 
-def refused_scram_users(request: Any, error: KafkaError) -> dict[str, Any]:
-    """Return the answer to a request that is refused as a whole."""
+def refused_scram_users(request: Any, error: KafkaError) -> Steps[dict[str, Any]]:
+    """Return the answer to a request that is refused as a whole, in steps."""
     users = dict.fromkeys(each.name for each in (*request.deletions, *request.upsertions))
-    return {"results": [_result(user, error) for user in users]}
+    return {"results": (yield from collected(_result(user, error) for user in users))}
 
 
 def scram_user_record(name: str, mechanism: int, keys: ScramKeys) -> MetadataRecord:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from wirebroker.clock import collected
-from wirebroker.codecs.errors import ErrorCode, KafkaError
+from wirebroker.codecs.errors import ErrorCode, KafkaError, without_frames
 from wirebroker.codecs.metadata_records import RecordType, metadata_record
 from wirebroker.codecs.primitives import ZERO_UUID
 from wirebroker.coordinator.controller.operation import ControllerResult, RecordsOfRequest
@@ -51,7 +51,7 @@ def delete_topics(
         try:
             charge.take(len(image.topics_by_id[topic_id].partitions))
         except KafkaError as refusal:
-            error = refusal
+            error = without_frames(refusal)
         else:
             records.add(metadata_record(RecordType.REMOVE_TOPIC, topic_id=topic_id))
         deletion.responses.append(_response(name, topic_id, error))
@@ -61,9 +61,10 @@ def delete_topics(
     return ControllerResult({"responses": deletion.responses}, records.records)
 
 
-def refused_deletions(request: Any, error: KafkaError) -> dict[str, Any]:
-    """Return the answer to a request that is refused as a whole."""
-    return {"responses": [_response(*wish, error) for wish in _wishes(request)]}
+def refused_deletions(request: Any, error: KafkaError) -> Steps[dict[str, Any]]:
+    """Return the answer to a request that is refused as a whole, in steps."""
+    refused = (_response(*wish, error) for wish in _wishes(request))
+    return {"responses": (yield from collected(refused))}
 
 
 def _wishes(request: Any) -> Iterator[_Wish]:

@@ -14,8 +14,9 @@ from wirebroker.coordinator.groups.classic_group import GroupState
 from wirebroker.coordinator.outcome import Outcome, Token
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Iterable, Sequence
 
+    from wirebroker.clock import Steps
     from wirebroker.coordinator.groups.classic_group import ClassicGroup
     from wirebroker.coordinator.groups.shard import GroupShard
 
@@ -23,12 +24,25 @@ if TYPE_CHECKING:
 FIRST_NOT_FOUND_VERSION: Final = 6
 
 
+def filter_words(asked: Iterable[str]) -> Steps[frozenset[str]]:
+    """Return what a filter of ListGroups names, in lower case; in steps."""
+    words: set[str] = set()
+    for word in asked:
+        words.add(word.lower().strip())
+        yield
+    return frozenset(words)
+
+
 def list_groups(
-    shard: GroupShard, states: Collection[str], types: Collection[str]
+    shard: GroupShard, states: frozenset[str], types: frozenset[str]
 ) -> list[dict[str, Any]]:
-    """Return the groups of a ListGroups response; empty filters let all pass."""
-    wanted_states = {each.lower().strip() for each in states}
-    wanted_types = {each.lower().strip() for each in types}
+    """Return the groups of a ListGroups response.
+
+    Args:
+        shard: Has the groups.
+        states: Those that are wanted, see `filter_words`; all if there are none.
+        types: Likewise.
+    """
     return [
         {
             "group_id": group.group_id,
@@ -37,8 +51,8 @@ def list_groups(
             "group_type": group.group_type,
         }
         for group in shard.groups.values()
-        if not wanted_states or group.state_name.lower() in wanted_states
-        if not wanted_types or group.group_type in wanted_types
+        if not states or group.state_name.lower() in states
+        if not types or group.group_type in types
     ]
 
 

@@ -20,7 +20,7 @@ from tests.support.batches import batch
 from tests.support.memory_peers import Peers
 from tests.unit.coordinator.kit import image_of
 from wirebroker.api.registry import REGISTRY
-from wirebroker.clock import SystemClock, pause
+from wirebroker.clock import SystemClock, in_one_go, pause
 from wirebroker.cluster.broker_lifecycle import BrokerLifecycle
 from wirebroker.cluster.controller_channel import LocalChannel
 from wirebroker.cluster.replica_manager import ReplicaManager
@@ -401,7 +401,7 @@ class Cluster:
         try:
             result = complete(self.rules.operation(request)(self.image, Moment(0, 0)))
         except KafkaError as error:
-            return refusal(request, error)
+            return in_one_go(refusal(request, error))
         if request.key is ApiKey.ALTER_PARTITION:
             self.decided += [
                 (each["partition_index"], each["isr"])

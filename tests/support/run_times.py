@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-# What `make test` takes on two idle cores, and `make test-all` with what .ci/run does beside it; the
-# installation of their tools is part of both.
+# What `make test` takes on two idle cores, and `make test-all` with what .ci/run does beside it,
+# the installation of their tools included.
 QUICK_MINUTES, LONG_MINUTES = 12, 23
 
 _UNITS = "wirebroker/unit-seconds"

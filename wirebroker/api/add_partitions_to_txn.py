@@ -87,7 +87,8 @@ def _begin(broker: Broker, body: Any) -> Steps[Claim | Response]:
         body.v3_and_below_producer_epoch,
         (yield from _partitions(body.v3_and_below_topics)),
     )
-    wrong = yield from _wrong(broker, claim, is_client=True)
+    topics = body.v3_and_below_topics
+    wrong = yield from _wrong(broker, claim, topics, is_client=True)
     return {"results_by_topic_v3_and_below": wrong} if wrong else claim
 
 
@@ -103,7 +104,7 @@ async def _serve_batch(broker: Broker, body: Any) -> Response:
     for each in body.transactions:
         partitions = await slices.run(_partitions(each.topics))
         claim = Claim(each.transactional_id, each.producer_id, each.producer_epoch, partitions)
-        found = await slices.run(_wrong(broker, claim, is_client=False))
+        found = await slices.run(_wrong(broker, claim, each.topics, is_client=False))
         if not found and each.verify_only:
             found = await slices.run(_verified(broker, claim, each.topics))
         elif not found:
@@ -135,10 +136,10 @@ def _verified(broker: Broker, claim: Claim, topics: Iterable[Any]) -> Steps[Topi
         errors = transaction_partitions.verify(shard, claim)
     except KafkaError as error:
         return (yield from _same(topics, error.code))
-    return (yield from _topics(claim, errors.__getitem__))
+    return (yield from _topics(topics, errors.__getitem__))
 
 
-def _wrong(broker: Broker, claim: Claim, *, is_client: bool) -> Steps[Topics]:
+def _wrong(broker: Broker, claim: Claim, asked: Iterable[Any], *, is_client: bool) -> Steps[Topics]:
     """Return the answer if some partitions cannot be added; nothing if all can."""
     topics = broker.metadata.image.topics
     wrong: dict[tuple[str, int], ErrorCode] = {}
@@ -151,7 +152,7 @@ def _wrong(broker: Broker, claim: Claim, *, is_client: bool) -> Steps[Topics]:
     if not wrong:
         return []
     not_tried = ErrorCode.OPERATION_NOT_ATTEMPTED
-    return (yield from _topics(claim, lambda each: wrong.get(each, not_tried)))
+    return (yield from _topics(asked, lambda each: wrong.get(each, not_tried)))
 
 
 def _partitions(topics: Iterable[Any]) -> Steps[frozenset[tuple[str, int]]]:
@@ -175,11 +176,22 @@ def _same(topics: Iterable[Any], error: ErrorCode) -> Steps[Topics]:
     return answered
 
 
-def _topics(claim: Claim, error_of: Callable[[tuple[str, int]], ErrorCode]) -> Steps[Topics]:
-    by_topic: dict[str, list[dict[str, Any]]] = {}
-    for name, index in sorted(claim.partitions):
-        by_topic.setdefault(name, []).append(
-            {"partition_index": index, "partition_error_code": error_of((name, index))}
+def _topics(
+    topics: Iterable[Any], error_of: Callable[[tuple[str, int]], ErrorCode]
+) -> Steps[Topics]:
+    """Return an error for each partition, once, in the request's order."""
+    by_topic: dict[str, dict[int, ErrorCode]] = {}
+    for topic in topics:
+        errors = by_topic.setdefault(topic.name, {})
+        for index in topic.partitions:
+            errors[index] = error_of((topic.name, index))
+            yield
+    answered: Topics = []
+    for name, errors in by_topic.items():
+        results = yield from collected(
+            {"partition_index": index, "partition_error_code": error}
+            for index, error in errors.items()
         )
+        answered.append({"name": name, "results_by_partition": results})
         yield
-    return [{"name": name, "results_by_partition": results} for name, results in by_topic.items()]
+    return answered

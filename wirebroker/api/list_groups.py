@@ -30,13 +30,16 @@ async def list_groups(broker: Broker, request: Request, body: Any) -> dict[str, 
     """Collect the groups of every partition; one that is being loaded is an error for all."""
     del request
 
+    slices = Slices(broker.clock)
+    states = await slices.run(group_admin.filter_words(body.states_filter))
+    types = await slices.run(group_admin.filter_words(body.types_filter))
+
     def operation(shard: GroupShard, token: Any, _moment: Any) -> Outcome:
         outcome = Outcome()
-        groups = group_admin.list_groups(shard, body.states_filter, body.types_filter)
+        groups = group_admin.list_groups(shard, states, types)
         outcome.answer(token, {"groups": groups})
         return outcome
 
-    slices = Slices(broker.clock)
     groups: list[dict[str, Any]] = []
     for index in broker.groups.partitions():
         result = broker.groups.submit_to(

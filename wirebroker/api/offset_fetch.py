@@ -83,9 +83,10 @@ def _names_few(topics: Sequence[Any] | None) -> bool:
 async def _fetch_once(broker: Broker, version: int, body: Any) -> Response:
     """Look up many partitions of one group."""
     body.topics = await Slices(broker.clock).run(merged_topics(body.topics))
+    result = _fetch(broker, version, body, _of_several_groups, is_stable=body.require_stable)
+    group = await _resolve(result, _of_several_groups)
     respond = partial(_of_one_group, version, body.topics)
-    result = _fetch(broker, version, body, respond, is_stable=body.require_stable)
-    return await _resolve(result, respond)
+    return LargeResponse(await in_thread(Work.CODING, respond, group))
 
 
 async def _fetch_groups(broker: Broker, version: int, body: Any) -> Response:

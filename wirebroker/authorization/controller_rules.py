@@ -258,4 +258,4 @@ def rule_on(request: ControllerRequest, asked: AskedRequest) -> Steps[Ruling]:
         return ruling if isinstance(ruling, Ruling) else (yield from ruling)
     if asked.asking.may(_CLUSTER_NEEDS.get(request.key, CLUSTER_ACTION)):
         return SERVED
-    return Ruling(refusal(request, denied(CLUSTER_DENIED)))
+    return Ruling((yield from refusal(request, denied(CLUSTER_DENIED))))

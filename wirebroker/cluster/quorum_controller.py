@@ -224,7 +224,7 @@ class QuorumController:
         try:
             return await self.carry_out(request)
         except KafkaError as error:
-            return refusal(request, error)
+            return await Slices(self._clock).run(refusal(request, error))
 
     async def carry_out(self, request: ControllerRequest) -> dict[str, Any]:
         """Carry out a request, for whoever answers one that is refused as a whole himself.

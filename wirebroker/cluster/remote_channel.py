@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from wirebroker.clock import Slices
 from wirebroker.cluster.controller_channel import check_answer
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.client_frames import parse_response_header, request_header
@@ -19,11 +20,13 @@ from wirebroker.codecs.errors import ErrorCode, KafkaError, MalformedFrameError
 from wirebroker.codecs.messages import decode_response, encode_request
 from wirebroker.coordinator.controller.controller import ControllerRequest, refusal
 from wirebroker.net.client.errors import PeerError, RequestTimedOutError, UnsupportedVersionError
-from wirebroker.threads import coding, in_thread
+from wirebroker.request import holds_much
+from wirebroker.threads import Work, coding, in_thread
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from wirebroker.clock import Clock
     from wirebroker.cluster.controller_channel import Asking, Requester
     from wirebroker.net.client.active_controller import ActiveController
 
@@ -43,11 +46,14 @@ class RemoteChannel:
             with this message at once.
     """
 
-    __slots__ = ("_controllers", "_timeout_s", "silence")
+    __slots__ = ("_clock", "_controllers", "_timeout_s", "silence")
 
-    def __init__(self, controllers: ActiveController, *, timeout_s: float = TIMEOUT_S) -> None:
+    def __init__(
+        self, controllers: ActiveController, clock: Clock, *, timeout_s: float = TIMEOUT_S
+    ) -> None:
         """Take what finds the active controller; it is closed with this."""
         self._controllers = controllers
+        self._clock = clock
         self._timeout_s = timeout_s
         self.silence: Callable[[], str | None] = _nothing
 
@@ -71,18 +77,21 @@ class RemoteChannel:
             requester.principal_type, requester.principal_name, requester.is_by_token
         )
         envelope = {
-            "request_data": head + encode_request(key, version, body),
+            "request_data": head + await _encoded(key, version, body),
             "request_principal": encode_principal(principal),
             "client_host_address": encode_host(requester.host),
         }
         request = ControllerRequest(key, version, body)
         if key is ApiKey.DESCRIBE_QUORUM and (silence := self.silence()) is not None:
-            return refusal(request, KafkaError(ErrorCode.REQUEST_TIMED_OUT, silence))
+            return await self._refused(request, KafkaError(ErrorCode.REQUEST_TIMED_OUT, silence))
         try:
             answer = check_answer(await self.ask(ApiKey.ENVELOPE, envelope))
             return await _decoded(key, version, answer.response_data)
         except KafkaError as error:
-            return refusal(request, error)
+            return await self._refused(request, error)
+
+    async def _refused(self, request: ControllerRequest, error: KafkaError) -> dict[str, Any]:
+        return await Slices(self._clock).run(refusal(request, error))
 
     async def close(self) -> None:
         """Close the connections."""
@@ -91,6 +100,12 @@ class RemoteChannel:
 
 def _nothing() -> None:
     return None
+
+
+async def _encoded(key: ApiKey, version: int, body: Any) -> bytes:
+    if holds_much(body):
+        return await in_thread(Work.CODING, encode_request, key, version, body)
+    return encode_request(key, version, body)
 
 
 async def _decoded(key: ApiKey, version: int, data: bytes | None) -> Any:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Any, Final
 
+from wirebroker.clock import Slices
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.envelope import (
     Header,
@@ -61,7 +62,7 @@ async def unwrap(controller: QuorumController, request: Request, body: Any) -> d
     except KafkaError as error:
         if error.code is ErrorCode.NOT_CONTROLLER:
             return {"error_code": int(error.code), "response_data": None}
-        answer = refusal(asked, error)
+        answer = await Slices(controller.clock).run(refusal(asked, error))
     return {"error_code": 0, "response_data": await _encode(header, answer)}
 
 

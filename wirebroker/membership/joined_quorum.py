@@ -214,7 +214,7 @@ class JoinedQuorum:
         self._way = way_of(to_controllers(config))
         self.metadata = MetadataFollower(clock)
         self._controllers = self._new_way()
-        self._channel = RemoteChannel(self._controllers)
+        self._channel = RemoteChannel(self._controllers, self._clock)
         self._local_host = ""
         self._lifecycle: MemberLifecycle | None = None
         self._log: ObservedLog | None = None

@@ -26,7 +26,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Final
 
-from wirebroker.codecs.errors import MalformedFrameError
+from wirebroker.codecs.errors import MalformedFrameError, without_frames
 from wirebroker.net.closing_lines import say_closed, say_cut_short, say_lost, say_refused
 from wirebroker.net.dispatch import HandlerFailedError, Pending
 from wirebroker.net.poller import Poller
@@ -476,6 +476,7 @@ class Connection:
         """Close because of what the peer sent or what a handler did: exactly one line."""
         if not self._is_closed or isinstance(error, HandlerFailedError):
             say_refused(self.session, error)
+        without_frames(error)
         self.close()
 
     def _lost(self, error: OSError) -> None:

@@ -24,6 +24,7 @@ from wirebroker.codecs.errors import ErrorCode, MalformedFrameError
 from wirebroker.codecs.frames import parse_request_header, response_header
 from wirebroker.gate import Gate
 from wirebroker.handlers import Cost
+from wirebroker.net.let_go import let_go
 from wirebroker.net.protocol import frame_answer
 from wirebroker.owed_answer import OwedAnswer
 from wirebroker.request import CloseConnectionError, LargeResponse, Request, holds_much
@@ -330,7 +331,11 @@ class Dispatcher:
         outcome: Any = entry.function(self._broker, request, body)
         if hasattr(outcome, "__await__"):
             outcome = await outcome
-        return [await in_thread(work, encode, key, version, outcome)]
+        answer = await in_thread(work, encode, key, version, outcome)
+        done = [body, outcome]
+        del body, outcome
+        await let_go(done)
+        return [answer]
 
     def _codec(self) -> tuple[Callable[..., Any], Callable[..., bytes]]:
         if self._decode_request is None or self._encode_response is None:

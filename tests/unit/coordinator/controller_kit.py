@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tests.unit.coordinator.kit import CONFIG, image_of
+from wirebroker.clock import in_one_go
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import KafkaError
 from wirebroker.codecs.messages import request_message
@@ -45,7 +46,7 @@ class InstantController:
             result = complete(self.rules.operation(request)(self.image, moment))
         except KafkaError as error:
             self.records = []
-            return refusal(request, error)
+            return in_one_go(refusal(request, error))
         self.write(result.records)
         return result.response
 

@@ -5,6 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from tests.unit.coordinator.group_kit import Groups
+from wirebroker.clock import in_one_go
 from wirebroker.codecs.coordinator_records import (
     CommittedOffset,
     CoordinatorRecord,
@@ -13,7 +14,7 @@ from wirebroker.codecs.coordinator_records import (
     offset_commit_record,
 )
 from wirebroker.codecs.errors import ErrorCode, KafkaError, MalformedFrameError
-from wirebroker.coordinator.groups.admin import delete_groups, describe, list_groups
+from wirebroker.coordinator.groups.admin import delete_groups, describe, filter_words, list_groups
 from wirebroker.coordinator.groups.expiry import sweep_deleted_topics, sweep_expired
 from wirebroker.coordinator.groups.offsets import Commit, commit, delete, fetch
 from wirebroker.coordinator.groups.txn_offsets import TxnCommit
@@ -38,7 +39,7 @@ def offset(group_id="g", topic_id=bytes(16)):
 def listed(groups, *types):
     return [
         (group["group_id"], group["group_type"], group["group_state"])
-        for group in list_groups(groups.shard, (), types)
+        for group in list_groups(groups.shard, frozenset(), in_one_go(filter_words(types)))
     ]
 
 

@@ -1,6 +1,7 @@
 """ListGroups, DescribeGroups, DeleteGroups."""
 
 from tests.unit.coordinator.group_kit import Groups
+from wirebroker.clock import in_one_go
 from wirebroker.codecs.errors import ErrorCode
 from wirebroker.coordinator.groups import admin as group_admin
 
@@ -13,7 +14,8 @@ def two_groups():
 
 
 def names(groups, states=(), types=()):
-    return [each["group_id"] for each in group_admin.list_groups(groups.shard, states, types)]
+    filters = [in_one_go(group_admin.filter_words(each)) for each in (states, types)]
+    return [each["group_id"] for each in group_admin.list_groups(groups.shard, *filters)]
 
 
 def delete(groups, *group_ids):
@@ -23,7 +25,7 @@ def delete(groups, *group_ids):
 
 
 def test_groups_are_listed_with_type_and_state():
-    assert group_admin.list_groups(two_groups().shard, (), ()) == [
+    assert group_admin.list_groups(two_groups().shard, frozenset(), frozenset()) == [
         {
             "group_id": "g",
             "protocol_type": "consumer",

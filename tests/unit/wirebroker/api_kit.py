@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from tests.unit.coordinator.kit import image_of, one_broker
 from wirebroker.api.registry import REGISTRY
-from wirebroker.clock import SystemClock
+from wirebroker.clock import SystemClock, in_one_go
 from wirebroker.cluster.controller_channel import LocalChannel
 from wirebroker.cluster.producer_id_supply import ProducerIdSupply
 from wirebroker.codecs.errors import KafkaError
@@ -48,7 +48,7 @@ class InstantMetadata:
         try:
             result = complete(self.rules.operation(request)(self.image, Moment(0, 0)))
         except KafkaError as error:
-            return refusal(request, error)
+            return in_one_go(refusal(request, error))
         await asyncio.sleep(0)  # noqa: TID251 - as the real one, it does not answer at once
         self.submitted += 1
         self.image = image_of(*result.records, base=self.image)

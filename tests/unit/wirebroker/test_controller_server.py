@@ -69,7 +69,7 @@ async def _forwarding_to(*voters: Voter, timeout_s: float) -> AsyncIterator[Remo
         random=random.Random(1),
     )
     controllers.learn(voters[0].rules.node_id, addresses[0])
-    channel = RemoteChannel(controllers, timeout_s=timeout_s)
+    channel = RemoteChannel(controllers, SystemClock(), timeout_s=timeout_s)
     try:
         yield channel
     finally:

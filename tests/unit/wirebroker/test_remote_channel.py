@@ -52,7 +52,7 @@ async def channel_to(port, *, timeout_s=20.0):
         clock=clock,
         random=random.Random(1),
     )
-    channel = RemoteChannel(controllers, timeout_s=timeout_s)
+    channel = RemoteChannel(controllers, SystemClock(), timeout_s=timeout_s)
     try:
         yield channel
     finally:

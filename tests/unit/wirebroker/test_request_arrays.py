@@ -5,6 +5,8 @@ Every array of every request that is served, found in the protocol's schemas.
 
 from __future__ import annotations
 
+import contextlib
+import gc
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -14,6 +16,7 @@ from tests.support.raw_client import request_frame
 from tests.support.request_arrays import Place, at_or_none, places, renamed
 from tests.support.sample_requests import at, with_elements
 from tests.support.turn_work import TurnWork
+from wirebroker.clock import next_turn
 from wirebroker.codecs.api_keys import ApiKey
 
 if TYPE_CHECKING:
@@ -46,12 +49,12 @@ class Asker:
         frame = request_frame(place.key, place.version, body)
         self.server.call(self.work.begin())
         try:
-            answer = self._exchange(frame)
+            answer = self.exchange(frame)
         finally:
             self.server.call(self.work.end())
         return answer
 
-    def _exchange(self, frame: bytes) -> bytes:
+    def exchange(self, frame: bytes) -> bytes:
         """Ask on a connection of our own, which is the broker's to close."""
         with self._broker.client() as client:
             return client.exchange(frame)
@@ -60,7 +63,7 @@ class Asker:
         """Ask, and return how many lines the broker runs in its longest turn."""
         frame = request_frame(place.key, place.version, body)
         self.server.call(self.work.begin_lines())
-        self._exchange(frame)
+        self.exchange(frame)
         self.server.call(self.work.end())
         return self.work.largest
 
@@ -107,3 +110,30 @@ def test_long_names_are_served_in_slices(asker: Asker, place: Place) -> None:
     element = at(body, place.path)[0]
     elements = [renamed(element, number, length=LONG) for number in range(10)]
     assert asker.lines_of(place, with_elements(body, place.path, elements)) < MOST_LINES
+
+
+@pytest.fixture(scope="module")
+def uncollected(asker: Asker) -> Iterator[None]:
+    """Leave what there is out of collections, and make none."""
+    gc.collect()
+    gc.freeze()
+    gc.disable()
+    yield
+    gc.enable()
+    gc.unfreeze()
+
+
+@pytest.mark.usefixtures("uncollected")
+@pytest.mark.parametrize("place", PLACES, ids=str)
+@pytest.mark.parametrize("share", [1, 2], ids=["whole", "half"])
+def test_nothing_is_left_to_the_cycle_collector(asker: Asker, place: Place, share: int) -> None:
+    """What a cycle holds may stay for good (garbage.py): an error, its frames, what they had."""
+    body = asker.samples.body(place.key, place.version)
+    element = at(body, place.path)[0]
+    elements = [renamed(element, number) for number in range(MANY)]
+    frame = request_frame(place.key, place.version, with_elements(body, place.path, elements))
+    content = frame[4 : len(frame) // share]
+    with contextlib.suppress(AssertionError, ConnectionError):  # it closes the connection
+        asker.exchange(len(content).to_bytes(4) + content)
+    asker.server.call(next_turn())
+    assert gc.collect() < 2_000
