@@ -7,8 +7,11 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import deque
 from collections.abc import Awaitable, Generator, Iterable
+from contextvars import Context
 from typing import Any, Final, Protocol, TypeVar
+from weakref import WeakKeyDictionary
 
 T = TypeVar("T")
 
@@ -99,18 +102,89 @@ def begun(steps: Steps[T], clock: Clock) -> T | Awaitable[T]:
     return Slices(clock).run(steps)
 
 
+# A slice that is this short does not count.
+_SHORT_S: Final = 0.000_2
+# Slices of long work that begin in one turn of an event loop.
+_SLICES_A_TURN: Final = 2
+
+
+class _SliceLine:
+    """The work of one event loop that waits for its next slice, in the order in which it came.
+
+    However many clients ask what takes long, a turn of the loop has few slices of it, so that other
+    clients wait for these and no more.
+    """
+
+    __slots__ = ("_is_due", "_loop", "_spent_s", "_waiting")
+
+    # _is_due if anything waits or was spent: then `_begin_turn` is called in the next turn.
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._spent_s = 0.0
+        self._is_due = False
+
+    @property
+    def is_long(self) -> bool:
+        """Whether this turn has had its slices, or others wait for theirs."""
+        return self._spent_s >= _SLICES_A_TURN * Slices.SECONDS or bool(self._waiting)
+
+    def spend(self, seconds: float) -> None:
+        """Note how long a slice of this turn was."""
+        self._spent_s += seconds
+        self._begin_turn_soon()
+
+    def wait(self) -> asyncio.Future[None]:
+        """Return what is done when the next slice may begin."""
+        turn = self._loop.create_future()
+        self._waiting.append(turn)
+        self._begin_turn_soon()
+        return turn
+
+    def _begin_turn_soon(self) -> None:
+        if not self._is_due:
+            self._is_due = True
+            # Nobody's context: the line outlives whoever is the first in it.
+            self._loop.call_soon(self._begin_turn, context=Context())
+
+    def _begin_turn(self) -> None:
+        self._is_due = False
+        self._spent_s = 0.0
+        begun = 0
+        while self._waiting and begun < _SLICES_A_TURN:
+            turn = self._waiting.popleft()
+            if not turn.done():  # else it was given up
+                turn.set_result(None)
+                begun += 1
+        if self._waiting:
+            self._begin_turn_soon()
+
+
+_lines: WeakKeyDictionary[asyncio.AbstractEventLoop, _SliceLine] = WeakKeyDictionary()
+
+
+def _line_of_this_loop() -> _SliceLine:
+    loop = asyncio.get_running_loop()
+    line = _lines.get(loop)
+    if line is None:
+        line = _lines[loop] = _SliceLine(loop)
+    return line
+
+
 class Slices:
     """Cut long work on the event loop: call `turn` after each item, or have steps `run`.
 
     Within a slice work goes on, at its end everybody else is served first. No callback may hold
-    the loop for more than 20 ms; a slice lasts a quarter of that. Work that nobody waits for, of
-    which several kinds may meet in a turn of the loop, takes shorter ones.
+    the loop for more than 20 ms; a slice lasts a quarter of that, and of all work that waits for
+    its next slice a turn of the loop has two. Work that nobody waits for, of which several kinds
+    may meet in a turn of the loop, takes shorter ones and does not stand in line.
     """
 
     SECONDS = 0.005
     BESIDE_OTHERS_SECONDS = 0.002
 
-    __slots__ = ("_clock", "_end", "_seconds")
+    __slots__ = ("_clock", "_end", "_has_begun", "_line", "_seconds", "_stands_in_line")
 
     def __init__(self, clock: Clock, seconds: float | None = None) -> None:
         """Begin the first slice.
@@ -122,6 +196,10 @@ class Slices:
         self._clock = clock
         self._seconds = self.SECONDS if seconds is None else seconds
         self._end = clock.monotonic() + self._seconds
+        self._stands_in_line = seconds is None
+        # Of the loop that it runs on, once it does.
+        self._line: _SliceLine | None = None
+        self._has_begun = False
 
     @property
     def is_over(self) -> bool:
@@ -130,20 +208,42 @@ class Slices:
 
     async def turn(self) -> None:
         """Go on at once while the slice lasts, else let the loop serve everybody else first."""
-        if self._clock.monotonic() >= self._end:
-            await next_turn()
-            self._end = self._clock.monotonic() + self._seconds
+        if (not self._has_begun and self._begin()) or self._clock.monotonic() >= self._end:
+            await self._next()
 
     async def run(self, steps: Steps[T]) -> T:
         """Run interruptible work to its end; quicker than a `turn` for each step."""
         monotonic = self._clock.monotonic
         generator: Any = steps
+        if not self._has_begun and self._begin():
+            await self._next()
         while True:
             try:
                 next(generator)
             except StopIteration as end:
+                self._spend()
                 result: T = end.value
                 return result
             if monotonic() >= self._end:
-                await next_turn()
-                self._end = monotonic() + self._seconds
+                await self._next()
+
+    def _begin(self) -> bool:
+        """Find the line; return whether the first slice has to wait in it."""
+        self._has_begun = True
+        if self._stands_in_line:
+            self._line = _line_of_this_loop()
+        return self._line is not None and self._line.is_long
+
+    async def _next(self) -> None:
+        self._spend()
+        if self._line is None:
+            await next_turn()
+        else:
+            await self._line.wait()
+        self._end = self._clock.monotonic() + self._seconds
+
+    def _spend(self) -> None:
+        """Tell the line how long this slice was, unless it was very short."""
+        seconds = min(self._clock.monotonic() - self._end, self._seconds) + self._seconds
+        if self._line is not None and seconds > _SHORT_S:
+            self._line.spend(seconds)

@@ -27,6 +27,7 @@ from tests.support.servers import (
     memory_directory,
     running,
 )
+from wirebroker.clock import in_one_go
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.codecs.messages import request_message
@@ -87,7 +88,7 @@ async def test_a_controller_that_refuses_everything_is_quoted(
         samples = SampleRequests(broker.metadata.image.topics["t"].topic_id)
 
         async def refuse(self: Any, request: Any, *_: Any, **__: Any) -> Any:
-            return refusal(request, KafkaError(error, "no"))
+            return in_one_go(refusal(request, KafkaError(error, "no")))
 
         monkeypatch.setattr(type(server.controller), "handle", refuse)
         for key in KEYS:

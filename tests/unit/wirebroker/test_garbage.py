@@ -57,6 +57,22 @@ def test_what_was_kept_can_be_looked_through_once_more():
         assert gc.get_freeze_count() > 0
 
 
+def test_garbage_among_what_is_kept_goes_when_there_is_much_of_it(monkeypatch):
+    monkeypatch.setattr(garbage, "_LONGEST_MS", -1.0)
+    monkeypatch.setattr(garbage, "_ROOM", 1_000)
+    with GarbagePolicy() as policy:
+        policy.keep_all()
+        before = gc.get_freeze_count()
+        most_kept = 0
+        for _ in range(60):
+            held = [Node() for _ in range(before // 10)]  # each has a dict, too
+            gc.collect()
+            del held
+            most_kept = max(most_kept, gc.get_freeze_count())
+        # All of it together is twelve times what there was.
+        assert before < most_kept < 3 * before
+
+
 def test_nothing_is_collected_while_modules_are_imported():
     with uncollected():
         assert not gc.isenabled()
