@@ -182,8 +182,8 @@ def _topics(
     """Return an error for each partition, once, in the request's order."""
     by_topic: dict[str, dict[int, ErrorCode]] = {}
     for topic in topics:
-        errors = by_topic.setdefault(topic.name, {})
         for index in topic.partitions:
+            errors = by_topic.setdefault(topic.name, {})
             errors[index] = error_of((topic.name, index))
             yield
     answered: Topics = []
