@@ -187,7 +187,11 @@ def measure(kind: str, count: int, only: str) -> list[Cost]:
     """Ask a new broker everything, one request after the other."""
     costs: list[Cost] = []
     with tempfile.TemporaryDirectory(prefix="wirebroker-largest-") as folder:
-        settings = {"auto.create.topics.enable": "false"}
+        settings = {
+            "auto.create.topics.enable": "false",
+            "offsets.topic.num.partitions": "1",
+            "transaction.state.log.num.partitions": "1",
+        }
         with make_broker(kind, Path(folder), settings) as broker:
             setup = BlockingClient((HOST, broker.port))
             with contextlib.closing(setup):
