@@ -71,7 +71,7 @@ def tells_all_errors(path: str) -> bool:
 class DirectoryLock:
     """A held lock on a directory; freed by `release` or the end of the process."""
 
-    __slots__ = ("_descriptor", "_path")
+    __slots__ = ("_descriptor", "_folder", "_path")
 
     # POSIX locks do not exclude within one process, and closing any descriptor of the file frees
     # them: the paths that this process holds are refused before the file is touched.
@@ -81,6 +81,9 @@ class DirectoryLock:
         path = os.path.realpath(path)
         if path in DirectoryLock._held:
             raise BlockingIOError(errno.EAGAIN, "locked by this process", path)
+        folder = os.path.dirname(path)
+        # Held open, so that no other directory gets its number.
+        self._folder = Descriptor(os.open(folder, os.O_RDONLY | FOLDER | OPENED))
         descriptor = Descriptor(os.open(path, os.O_RDWR | os.O_CREAT | OPENED, 0o644))
         lock(descriptor.number)
         DirectoryLock._held.add(path)
@@ -93,10 +96,11 @@ class DirectoryLock:
         return frozenset(cls._held)
 
     def is_in_place(self) -> bool:
-        """Tell whether the directory's path still leads to the file that is locked.
+        """Tell whether the directory's path still leads to the directory that is locked.
 
         It does not when the directory was moved, deleted, replaced or unmounted: what is written
-        by open descriptors is then lost to the next start.
+        by open descriptors is then lost to the next start. That the `.lock` file alone was removed
+        does not matter, as in Kafka.
 
         Raises:
             OSError: The disk does not tell.
@@ -104,10 +108,10 @@ class DirectoryLock:
         if self._descriptor is None:
             return False
         try:
-            found = os.stat(self._path)
+            found = os.stat(os.path.dirname(self._path))
         except (FileNotFoundError, NotADirectoryError):
             return False
-        return os.path.samestat(found, os.fstat(self._descriptor.number))
+        return os.path.samestat(found, os.fstat(self._folder.number))
 
     def release(self) -> None:
         """Free the lock; the second call does nothing. The `.lock` file stays, as Kafka's does."""

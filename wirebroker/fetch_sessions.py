@@ -38,7 +38,8 @@ MAX_EPOCH = 0x7FFFFFFF
 # A session that nobody used for this long gives way to any new one (Kafka's figure).
 EVICTION_MS = 120_000
 
-# Partitions that all sessions remember together, 0.5 KB each; Kafka has no such bound.
+# Partitions that the sessions of consumers remember together, and those of followers: 0.5 KB each.
+# Kafka has no such bound.
 MOST_PARTITIONS = 200_000
 
 # The first version that names topics by id.
@@ -100,6 +101,7 @@ class FetchSession:
     __slots__ = (
         "created_ms",
         "epoch",
+        "is_of_replica",
         "last_used_ms",
         "owner",
         "partitions",
@@ -108,9 +110,16 @@ class FetchSession:
     )
 
     def __init__(
-        self, session_id: int, now_ms: int, owner: Connected | None, *, uses_topic_ids: bool
+        self,
+        session_id: int,
+        now_ms: int,
+        owner: Connected | None,
+        *,
+        uses_topic_ids: bool,
+        is_of_replica: bool = False,
     ) -> None:
         self.session_id = session_id
+        self.is_of_replica = is_of_replica
         self.owner = owner
         self.epoch = 1
         self.created_ms = now_ms
@@ -183,6 +192,7 @@ class FetchContext:
 
     __slots__ = (
         "_epoch",
+        "_is_of_replica",
         "_owner",
         "_session",
         "_sessions",
@@ -202,8 +212,10 @@ class FetchContext:
         wants_session: bool = False,
         error: ErrorCode = ErrorCode.NONE,
         owner: Connected | None = None,
+        is_of_replica: bool = False,
     ) -> None:
         self._owner = owner
+        self._is_of_replica = is_of_replica
         self._sessions = sessions
         self._wants_session = wants_session
         self._session = session
@@ -242,6 +254,7 @@ class FetchContext:
                 len(results),
                 uses_topic_ids=version >= TOPIC_ID_VERSION,
                 owner=self._owner,
+                is_of_replica=self._is_of_replica,
             )
             if created is not None:
                 self.session_id = created.session_id
@@ -293,14 +306,21 @@ class FetchSessions:
         """
         if request.session_epoch in {INITIAL_EPOCH, FINAL_EPOCH}:
             self.close(request.session_id)
-            wants_session = request.session_epoch == INITIAL_EPOCH
-            return FetchContext(self, asked, wants_session=wants_session, owner=owner)
+            return FetchContext(
+                self,
+                asked,
+                wants_session=request.session_epoch == INITIAL_EPOCH,
+                owner=owner,
+                is_of_replica=request.replica_id >= 0,
+            )
         session = self._sessions.get(request.session_id)
         error = _session_error(session, request.session_epoch, version)
         if session is None or error != ErrorCode.NONE:
             return FetchContext(self, [], error=error)
         added = session.count_new(asked)
-        if added and not self._make_room(now_ms, added, session):
+        if added and not self._make_room(
+            now_ms, added, session, is_of_replica=session.is_of_replica
+        ):
             # Its client goes on with a full request, which opens no session then.
             self.close(session.session_id)
             return FetchContext(self, [], error=ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
@@ -316,46 +336,72 @@ class FetchSessions:
         self._sessions.pop(session_id, None)
 
     def create(
-        self, now_ms: int, size: int, *, uses_topic_ids: bool, owner: Connected | None = None
+        self,
+        now_ms: int,
+        size: int,
+        *,
+        uses_topic_ids: bool,
+        owner: Connected | None = None,
+        is_of_replica: bool = False,
     ) -> FetchSession | None:
         """Open a session for `size` partitions; None: slots or memory hold better ones."""
-        if not self._make_room(now_ms, size):
+        if not self._make_room(now_ms, size, is_of_replica=is_of_replica):
             return None
         if len(self._sessions) >= self.slots and not self._evict(now_ms, size):
             return None
         session_id = self._random.randint(1, MAX_EPOCH)
         while session_id in self._sessions:
             session_id = self._random.randint(1, MAX_EPOCH)
-        session = FetchSession(session_id, now_ms, owner, uses_topic_ids=uses_topic_ids)
+        session = FetchSession(
+            session_id,
+            now_ms,
+            owner,
+            uses_topic_ids=uses_topic_ids,
+            is_of_replica=is_of_replica,
+        )
         self._sessions[session_id] = session
         return session
 
-    def _make_room(self, now_ms: int, size: int, growing: FetchSession | None = None) -> bool:
-        """Give up what nobody uses until `size` more partitions may be remembered."""
-        room = MOST_PARTITIONS - size - self.partition_count
-        while room < 0:
-            unused = self._unused(now_ms, growing)
-            if unused is None:
-                return False
-            room += len(unused.partitions)
-            del self._sessions[unused.session_id]
-        return True
+    def _make_room(
+        self,
+        now_ms: int,
+        size: int,
+        growing: FetchSession | None = None,
+        *,
+        is_of_replica: bool,
+    ) -> bool:
+        """Give up sessions until `size` more partitions may be remembered.
 
-    def _unused(self, now_ms: int, growing: FetchSession | None = None) -> FetchSession | None:
-        """Return a session whose client has gone, or one that has not been used for long."""
-        for session in self._sessions.values():
-            if session is not growing and (
-                session.is_left or now_ms - session.last_used_ms > EVICTION_MS
-            ):
-                return session
-        return None
+        Those that nobody uses go first, then the largest, if it is larger than what needs room: its
+        client goes on with full requests. Followers and consumers leave each other's alone.
+        """
+        needed = size if growing is None else size + len(growing.partitions)
+        alike = [each for each in self._sessions.values() if each.is_of_replica is is_of_replica]
+        room = MOST_PARTITIONS - size - sum(len(each.partitions) for each in alike)
+        if room >= 0:
+            return True
+        others = [each for each in alike if each is not growing]
+        others.sort(key=lambda each: (not self._is_unused(each, now_ms), -len(each.partitions)))
+        for session in others:
+            if not self._is_unused(session, now_ms) and len(session.partitions) <= needed:
+                return False
+            room += len(session.partitions)
+            del self._sessions[session.session_id]
+            if room >= 0:
+                return True
+        return False
+
+    @staticmethod
+    def _is_unused(session: FetchSession, now_ms: int) -> bool:
+        """Tell whether a session's client has gone, or has not used it for long."""
+        return session.is_left or now_ms - session.last_used_ms > EVICTION_MS
 
     def _evict(self, now_ms: int, size: int) -> bool:
         """Give up an unused session, or the smallest old one if the newcomer is not smaller."""
-        unused = self._unused(now_ms)
-        if unused is not None:
-            del self._sessions[unused.session_id]
-            return True
+        for session in self._sessions.values():
+            if self._is_unused(session, now_ms):
+                del self._sessions[session.session_id]
+                return True
         evictable = [
             (len(session.partitions), session_id)
             for session_id, session in self._sessions.items()

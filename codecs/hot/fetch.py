@@ -133,8 +133,8 @@ def _parse_flexible(frame: memoryview, position: int, version: int) -> tuple[Fet
     )
     topics: list[FetchTopic] = []
     topic_count, position = _read_count(frame, position + _HEAD_V15.size, 3)
-    # Of partitions and of tagged fields.
-    budget = MAX_PARTITIONS
+    # Of topics, partitions and tagged fields.
+    budget = _take(MAX_PARTITIONS, topic_count)
     for _ in range(topic_count):
         name, topic_id, position = _read_topic(frame, position, version)
         partition_count, position = _read_count(frame, position, 33)
@@ -181,6 +181,7 @@ def _read_forgotten(
 ) -> tuple[list[tuple[str, bytes, list[int]]], int]:
     forgotten: list[tuple[str, bytes, list[int]]] = []
     topic_count, position = _read_count(frame, position, 3)
+    budget = _take(budget, topic_count)
     for _ in range(topic_count):
         name, topic_id, position = _read_topic(frame, position, version)
         index_count, position = _read_count(frame, position, 4)
@@ -203,7 +204,9 @@ def _read_count(frame: memoryview, position: int, element_bytes: int) -> tuple[i
 
 def _take(budget: int, count: int) -> int:
     if count > budget:
-        raise MalformedFrameError(f"a Fetch request for over {MAX_PARTITIONS} partitions or tags")
+        raise MalformedFrameError(
+            f"a Fetch request for over {MAX_PARTITIONS} topics, partitions or tags"
+        )
     return budget - count
 
 
@@ -263,7 +266,7 @@ def _parse_classic(frame: memoryview, position: int, version: int) -> tuple[Fetc
     layout = _PARTITION_V9 if version >= 9 else _PARTITION_V5 if version >= 5 else _PARTITION_V4
     topics: list[FetchTopic] = []
     topic_count, position = _read_classic_count(frame, position, 6)
-    partitions_left = MAX_PARTITIONS
+    partitions_left = _take(MAX_PARTITIONS, topic_count)
     for _ in range(topic_count):
         name, position = read_string(frame, position)
         partition_count, position = _read_classic_count(frame, position, layout.size)
@@ -284,6 +287,7 @@ def _parse_classic(frame: memoryview, position: int, version: int) -> tuple[Fetc
     forgotten: list[tuple[str, bytes, list[int]]] = []
     if version >= 7:
         topic_count, position = _read_classic_count(frame, position, 6)
+        partitions_left = _take(partitions_left, topic_count)
         for _ in range(topic_count):
             name, position = read_string(frame, position)
             index_count, position = _read_classic_count(frame, position, 4)

@@ -74,6 +74,8 @@ def _broker_default(name: str) -> str | None:
 _TOPIC_KIND = _Kind(_is_topic_list, lambda name: TOPIC_ROWS[name].default)
 # More than any resource has.
 MOST_CONFIGS = 10_000
+# Of a node's id.
+_MOST_DIGITS = 10
 
 _BROKER_KIND = _Kind(is_list, _broker_default)
 
@@ -387,7 +389,7 @@ def own_configs_after(
 
 
 def _check_registered(name: str, image: ClusterImage, node_id: int) -> None:
-    if not name.isdecimal():
+    if not (name.isascii() and name.isdigit() and len(name) <= _MOST_DIGITS):
         raise _refused(f"A broker is named by a whole number, not by '{name}'.")
     if int(name) not in {node_id, *image.brokers, *image.controllers}:
         raise KafkaError(ErrorCode.BROKER_ID_NOT_REGISTERED, f"No node with id {name} found.")

@@ -198,6 +198,7 @@ def elect_leaders(
     for name, indexes in wishes:
         partitions = yield from elections.hold(name, indexes, leave_out_unneeded=is_everything)
         results.append({"topic": name, "partition_result": partitions})
+        yield
     return ControllerResult(results, elections.records.records)
 
 

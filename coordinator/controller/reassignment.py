@@ -45,6 +45,7 @@ def alter_reassignments(
             if count % _SLICE == 0:
                 yield
         responses.append({"name": topic.name, "partitions": answers})
+        yield
     yield
     # As Kafka: an answer to nothing has an empty message instead of none.
     response = {
@@ -74,6 +75,7 @@ def list_reassignments(request: Any, image: ClusterImage) -> Operation[dict[str,
                 yield
         if found:
             topics.append({"name": name, "partitions": found})
+        yield
     return ControllerResult({"error_message": None, "topics": topics})
 
 

@@ -33,6 +33,7 @@ def merged_groups(groups: Sequence[Any]) -> Generator[None, None, list[Any]]:
     for each in merged.values():
         if each.topics is not None:
             each.topics = yield from merged_topics(each.topics)
+        yield
     return list(merged.values())
 
 

@@ -161,6 +161,7 @@ def _partitions(topics: Iterable[Any]) -> Steps[frozenset[tuple[str, int]]]:
         for index in topic.partitions:
             partitions.add((topic.name, index))
             yield
+        yield
     return frozenset(partitions)
 
 
@@ -186,6 +187,7 @@ def _topics(
             errors = by_topic.setdefault(topic.name, {})
             errors[index] = error_of((topic.name, index))
             yield
+        yield
     answered: Topics = []
     for name, errors in by_topic.items():
         results = yield from collected(

@@ -53,6 +53,7 @@ async def delete_records(broker: Broker, request: Request, body: Any) -> dict[st
         for each in topic.partitions:
             by_index[each.partition_index] = each.offset
             await slices.turn()
+        await slices.turn()
     moved: dict[DataDirectory, list[dict[str, Any]]] = {}
     deleted: list[tuple[Partition, dict[str, Any]]] = []
     topics: list[dict[str, Any]] = []
@@ -77,6 +78,7 @@ async def delete_records(broker: Broker, request: Request, body: Any) -> dict[st
                 _refuse(answer, error.code)
             await slices.turn()
         topics.append({"name": name, "partitions": answers})
+        await slices.turn()
     for directory, answers in moved.items():
         await _write_down(broker, directory, answers)
     await _until_followed(deleted, max(0.0, min(body.timeout_ms / 1000, _LONGEST_WAIT_S)))

@@ -49,6 +49,7 @@ async def describe_producers(broker: Broker, request: Request, body: Any) -> dic
             answers.append(answer)
             await slices.turn()
         topics.append({"name": topic.name, "partitions": answers})
+        await slices.turn()
     return {"topics": topics}
 
 

@@ -15,6 +15,7 @@ from wirebroker.api.group_errors import client_host, given_up_with_peer
 from wirebroker.api.registry import handles
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
+from wirebroker.coordinator.groups.classic_group import ClassicGroup
 from wirebroker.coordinator.groups.join import Join, join
 from wirebroker.handlers import Cost
 from wirebroker.needs import READ_GROUP
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Mapping
 
     from wirebroker.broker import Broker
+    from wirebroker.coordinator.groups.shard import GroupShard
     from wirebroker.request import Request
 
 # From this version on the protocol's name may be null, and is where it would be empty.
@@ -80,9 +82,23 @@ def _lacks_memory(broker: Broker, body: Any) -> ErrorCode:
         return ErrorCode.NONE
     if size > MOST_METADATA_BYTES:
         return ErrorCode.UNKNOWN_SERVER_ERROR
-    kept = sum(shard.metadata_bytes for shard in broker.groups.shards())
-    too_much = kept + size > MOST_METADATA_BYTES_OF_ALL
+    shards = tuple(broker.groups.shards())
+    # A member that joins again takes the place of what it said before.
+    added = size - max((_own_bytes(shard, body) for shard in shards), default=0)
+    kept = sum(shard.metadata_bytes for shard in shards)
+    too_much = added > 0 and kept + added > MOST_METADATA_BYTES_OF_ALL
     return ErrorCode.COORDINATOR_NOT_AVAILABLE if too_much else ErrorCode.NONE
+
+
+def _own_bytes(shard: GroupShard, body: Any) -> int:
+    """Return how much a group of a shard keeps of the member that joins."""
+    group = shard.groups.get(body.group_id)
+    if not isinstance(group, ClassicGroup):
+        return 0
+    instance = getattr(body, "group_instance_id", None)
+    member_id = body.member_id or group.static_members.get(instance or "", "")
+    member = group.members.get(member_id)
+    return 0 if member is None else sum(len(name) + len(data) for name, data in member.protocols)
 
 
 def _join(request: Join, shard: Any, token: Any, moment: Any) -> Any:

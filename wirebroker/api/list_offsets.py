@@ -94,7 +94,8 @@ def list_offsets(
 ) -> Mapping[str, Any] | Awaitable[Mapping[str, Any]]:
     """Look up one offset per partition."""
     answer = _Answer(broker, request, body)
-    if sum(len(topic.partitions) for topic in body.topics) > _AT_ONCE:
+    topics = body.topics
+    if len(topics) > _AT_ONCE or sum(len(topic.partitions) for topic in topics) > _AT_ONCE:
         return answer.answer_in_slices()
     finish(answer.steps())
     return answer.searched() if answer.searches else answer.response
@@ -136,6 +137,7 @@ class _Answer:
                 place = (topic.name, partition.partition_index)
                 times_asked[place] = times_asked.get(place, 0) + 1
                 yield
+            yield
         for topic in self._body.topics:
             partitions, missing = self._broker.replicas.find(topic.name, b"", by_id=False)
             answers: list[dict[str, Any]] = []
@@ -162,6 +164,7 @@ class _Answer:
                 else:
                     _fill(answer, found, self._version)
                 yield
+            yield
 
     def _look_up(self, partition: Partition, asked: Any, answer: dict[str, Any]) -> _Found:
         """Return what is found at once; of what isn't, nothing, and note the search."""

@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from wirebroker.api.registry import handles, handles_raw
-from wirebroker.clock import Slices
+from wirebroker.clock import Slices, collected
 from wirebroker.codecs.api_keys import ApiKey, is_flexible
 from wirebroker.codecs.errors import ErrorCode
 from wirebroker.codecs.messages import encode_response
@@ -141,8 +141,7 @@ async def alter_replica_log_dirs(broker: Broker, request: Request, body: Any) ->
                 error = broker.replica_moves.ask(target.path, topic.name, index)
                 partitions.append({"partition_index": index, "error_code": int(error)})
                 await slices.turn()
-    return LargeResponse(
-        results=[
-            {"topic_name": name, "partitions": partitions} for name, partitions in results.items()
-        ]
-    )
+            await slices.turn()
+        await slices.turn()
+    answered = ({"topic_name": name, "partitions": found} for name, found in results.items())
+    return LargeResponse(results=await slices.run(collected(answered)))

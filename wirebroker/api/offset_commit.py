@@ -111,6 +111,7 @@ def _sort(broker: Broker, topics: Iterable[Any], *, by_id: bool) -> Steps[tuple[
         if topic is None:
             whole = (asked.name, asked.topic_id, asked.partitions)
             refused += yield from _with_error([whole], error)
+            yield
             continue
         known, unknown = yield from split_known(asked.partitions, topic.partitions)
         if unknown:
@@ -118,6 +119,7 @@ def _sort(broker: Broker, topics: Iterable[Any], *, by_id: bool) -> Steps[tuple[
             refused += yield from _with_error([(topic.name, topic.topic_id, unknown)], error)
         if known:
             valid.append((topic.name, topic.topic_id, known))
+        yield
     return valid, refused
 
 

@@ -164,7 +164,7 @@ def _fetch(
         if topics is None:
             count = len(shard.offsets.by_group.get(group_id, ()))
         else:
-            count = sum(len(each.partition_indexes) for each in topics)
+            count = len(topics) + sum(len(each.partition_indexes) for each in topics)
         answer: dict[str, Any] = {"group_id": group_id}
         if count > _AT_ONCE:
             answer[_LOOK_UP] = partial(look_up, DetachedOffsets.of(shard, group_id))

@@ -46,4 +46,5 @@ async def offset_for_leader_epoch(broker: Broker, request: Request, body: Any) -
             answers.append(answer)
             await slices.turn()
         topics.append({"topic": topic.topic, "partitions": answers})
+        await slices.turn()
     return {"topics": topics}

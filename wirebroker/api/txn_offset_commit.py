@@ -107,6 +107,7 @@ class _TxnOffsetCommit:
                 self._refused.append({"name": asked.name, "partitions": failed})
             if known:
                 self._valid.append((asked.name, known))
+            yield
 
     def serve(self) -> Response | Awaitable[Response]:
         """Ask the transaction's coordinator if need be, then the group's."""

@@ -18,7 +18,7 @@ from wirebroker.handlers import Cost
 from wirebroker.needs import ALTER_CLUSTER, CLUSTER_ACTION
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
     from wirebroker.broker import Broker
     from wirebroker.clock import Steps
@@ -41,20 +41,24 @@ async def write_txn_markers(broker: Broker, request: Request, body: Any) -> dict
             wanted.transaction_result,
             wanted.transaction_version,
         )
-        partitions = await slices.run(collected(_partitions(wanted)))
+        partitions = await slices.run(_partitions(wanted))
         errors = dict.fromkeys(partitions, ErrorCode.UNKNOWN_SERVER_ERROR)
         if is_sound:
             written = await broker.transactions.markers.write(marker, partitions)
             errors = dict(zip(partitions, written, strict=True))
         topics = await slices.run(_told(wanted, errors))
         answers.append({"producer_id": wanted.producer_id, "topics": topics})
+        await slices.turn()
     return {"markers": answers}
 
 
-def _partitions(wanted: Any) -> Iterator[tuple[str, int]]:
+def _partitions(wanted: Any) -> Steps[list[tuple[str, int]]]:
+    partitions: list[tuple[str, int]] = []
     for topic in wanted.topics:
-        for index in topic.partition_indexes:
-            yield topic.name, index
+        name = topic.name
+        partitions += yield from collected((name, index) for index in topic.partition_indexes)
+        yield
+    return partitions
 
 
 def _told(wanted: Any, errors: Mapping[tuple[str, int], ErrorCode]) -> Steps[list[dict[str, Any]]]:

@@ -119,7 +119,7 @@ class MetadataFetcher:
     """
 
     __slots__ = (
-        "_answered_ms",
+        "_answered_s",
         "_attempts",
         "_clock",
         "_cluster_id",
@@ -168,7 +168,8 @@ class MetadataFetcher:
         self._high_watermark = -1
         self._attempts = 0
         self._clock = clock
-        self._answered_ms = clock.now_ms()
+        # When a controller answered last, on the monotonic clock.
+        self._answered_s = clock.monotonic()
         self.leader_epoch = log.last_epoch
         self.caught_up = asyncio.Event()
 
@@ -199,7 +200,7 @@ class MetadataFetcher:
             problem = str(error)
         if problem is None:
             self._attempts = 0
-            self._answered_ms = self._clock.now_ms()
+            self._answered_s = self._clock.monotonic()
             return
         if node is not None:
             self._controllers.forget(node.address)
@@ -208,10 +209,10 @@ class MetadataFetcher:
 
     def silence(self) -> str | None:
         """Say since when no controller answers, and where they were asked; None while one does."""
-        silent_s = (self._clock.now_ms() - self._answered_ms) / 1000
+        silent_s = self._clock.monotonic() - self._answered_s
         if silent_s < _SILENT_S:
             return None
-        since = datetime.fromtimestamp(self._answered_ms / 1000, UTC)
+        since = datetime.fromtimestamp(self._clock.now_ms() / 1000 - silent_s, UTC)
         asked = ", ".join(dict.fromkeys(map(str, self._controllers.addresses)))
         return (
             f"no controller has answered for {silent_s:.0f} s, since"
@@ -315,6 +316,7 @@ class MetadataFetcher:
                 partial(self._snapshot_question, snapshot, len(content)),
                 timeout_s=_SNAPSHOT_TIMEOUT_S,
             )
+            self._answered_s = self._clock.monotonic()
             found = _partition_of(answer, "topics")
             error_code = answer.error_code or (found.error_code if found is not None else 0)
             if found is None or error_code:

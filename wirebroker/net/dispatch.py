@@ -25,6 +25,7 @@ from wirebroker.codecs.frames import parse_request_header, response_header
 from wirebroker.gate import Gate
 from wirebroker.handlers import Cost
 from wirebroker.net.let_go import let_go
+from wirebroker.net.long_requests import LongRequests
 from wirebroker.net.protocol import frame_answer
 from wirebroker.owed_answer import OwedAnswer
 from wirebroker.request import CloseConnectionError, LargeResponse, Request, holds_much
@@ -55,6 +56,10 @@ _UNSUPPORTED_API_VERSIONS: Final = Struct(">hihhh")
 
 class HandlerFailedError(Exception):
     """A handler raised what it should not have; its cause is the exception."""
+
+
+# What is served by this process alone.
+_OWN_WORK: Final = frozenset({Cost.BOUNDED, Cost.SLICES, Cost.READS})
 
 
 class _Entry:
@@ -165,6 +170,8 @@ class Dispatcher:
         "_encode_response",
         "_entries",
         "_gate",
+        "_long_changes",
+        "_long_reads",
         "_registered",
         "quotas",
     )
@@ -188,6 +195,9 @@ class Dispatcher:
         self._broker = broker
         self._gate = gate or Gate()
         self.quotas: ClientQuotas | None = None
+        # Those that others' answers are waited for have a line of their own.
+        self._long_reads = LongRequests()
+        self._long_changes = LongRequests()
         # key << 16 | version -> handler; a NamedTuple key would cost 0.2 us a request.
         self._entries: dict[int, _Entry] = {}
         self._registered: dict[int, ApiKey] = {}
@@ -323,7 +333,21 @@ class Dispatcher:
         return [await in_thread(Work.CODING, encode, entry.key, entry.version, response)]
 
     async def _serve_in_thread(self, entry: _Entry, request: Request) -> list[Piece]:
-        """Serve a long request: its codec's work must not hold the loop."""
+        """Serve a long request: its codec's work must not hold the loop, nor all of them memory."""
+        cost, session = entry.handler.cost, request.session
+        if cost is Cost.WAITS:  # it holds little while it waits, for long
+            return await self._serve_long(entry, request)
+        line = self._long_reads if cost in _OWN_WORK else self._long_changes
+        size = len(request.frame)
+        await line.enter(session.peer.rpartition(":")[0], size)
+        try:
+            if session.has_ended:
+                raise CloseConnectionError("it has left before its request was served")
+            return await self._serve_long(entry, request)
+        finally:
+            line.leave(size)
+
+    async def _serve_long(self, entry: _Entry, request: Request) -> list[Piece]:
         decode, encode = self._codec()
         key, version = entry.key, entry.version
         work = coding(len(request.frame))

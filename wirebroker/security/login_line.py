@@ -21,10 +21,13 @@ if TYPE_CHECKING:
 class _Step:
     """One step; it holds neither its mechanism nor its message once its answer is given up."""
 
-    __slots__ = ("answer", "call")
+    __slots__ = ("answer", "call", "on_failure")
 
-    def __init__(self, call: Callable[[], bytes]) -> None:
+    def __init__(
+        self, call: Callable[[], bytes], on_failure: Callable[[BaseException], None]
+    ) -> None:
         self.call: Callable[[], bytes] | None = call
+        self.on_failure = on_failure
         self.answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
         self.answer.add_done_callback(self._forget)
 
@@ -43,14 +46,24 @@ class LoginLine:
         self._waiting: FairLine[_Step] = FairLine()
         self._running = 0
 
-    def wait(self, address: str, call: Callable[[], bytes]) -> asyncio.Future[bytes]:
+    def wait(
+        self,
+        address: str,
+        call: Callable[[], bytes],
+        on_failure: Callable[[BaseException], None],
+    ) -> asyncio.Future[bytes]:
         """Have a thread make a call when it is the address's turn.
+
+        Args:
+            address: The peer's.
+            call: One step of its login.
+            on_failure: Is told of an error if nobody waits for the answer any more.
 
         Returns:
             What the call returns or raises. If it is cancelled before its turn, the call is not
             made.
         """
-        step = _Step(call)
+        step = _Step(call, on_failure)
         self._waiting.add(address, step)
         self._begin()
         return step.answer
@@ -61,15 +74,22 @@ class LoginLine:
             if step.call is not None:
                 self._running += 1
                 work = begin_in_thread(Work.LOGINS, step.call)
-                work.add_done_callback(partial(self._end, step.answer))
+                work.add_done_callback(partial(self._end, step.answer, step.on_failure))
 
-    def _end(self, answer: asyncio.Future[bytes], work: asyncio.Future[bytes]) -> None:
+    def _end(
+        self,
+        answer: asyncio.Future[bytes],
+        on_failure: Callable[[BaseException], None],
+        work: asyncio.Future[bytes],
+    ) -> None:
         self._running -= 1
         self._begin()
         if work.cancelled():  # the process is stopping
             answer.cancel()
         elif (error := work.exception()) is not None:
-            if not answer.done():
+            if answer.done():
+                on_failure(error)
+            else:
                 answer.set_exception(error)
         elif not answer.done():
             answer.set_result(work.result())

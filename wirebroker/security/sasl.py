@@ -175,12 +175,13 @@ class SaslGuard:
 
     async def _take_in_thread(
         self, mechanism: Mechanism, request: Request, message: bytes
-    ) -> list[Piece]:
+    ) -> list[Piece] | None:
         try:
             answer = await self._step_in_thread(mechanism, message, request.session)
         except NotProvedError as error:
             if error.passes:
-                return await self._close_later(str(error))
+                await self._close_later(request.session, str(error))
+                return None
             self._log_failure(request.session, str(error))
             return await self._tell_later(request, self._refusal(error))
         return [encode_response(request.key, request.version, self._accepted(request, answer))]
@@ -212,16 +213,17 @@ class SaslGuard:
         try:
             answer = self._step(bytes(frame), session)
         except NotProvedError as error:
-            return self._doors.dispatcher.later(request, self._close_later(str(error)))
+            return self._doors.dispatcher.later(request, self._close_later(session, str(error)))
         return [_bare(answer)]
 
     async def _take_bare_in_thread(
         self, mechanism: Mechanism, message: bytes, session: Session
-    ) -> list[Piece]:
+    ) -> list[Piece] | None:
         try:
             return [_bare(await self._step_in_thread(mechanism, message, session))]
         except NotProvedError as error:
-            return await self._close_later(str(error))
+            await self._close_later(session, str(error))
+            return None
 
     def _step(self, message: bytes, session: Session) -> bytes:
         """Go on with the mechanism; if that was its end, the client is known.
@@ -237,7 +239,9 @@ class SaslGuard:
     ) -> bytes:
         self._right_mechanism()
         address = session.peer.rpartition(":")[0]
-        answer = await self._doors.logins.wait(address, partial(mechanism.step, message))
+        answer = await self._doors.logins.wait(
+            address, partial(mechanism.step, message), partial(self._log_given_up, session)
+        )
         return self._after_step(mechanism, answer, session)
 
     def _right_mechanism(self) -> Mechanism:
@@ -285,6 +289,10 @@ class SaslGuard:
         self._log_failure(request.session, why)
         return self._doors.dispatcher.later(request, self._tell_later(request, body))
 
+    def _log_given_up(self, session: Session, error: BaseException) -> None:
+        """Log what a client's login came to that has left meanwhile."""
+        self._log_failure(session, f"{error}; its client has left")
+
     def _log_failure(self, session: Session, why: str) -> None:
         logger.info(
             "closing %s on %s: %s failed: %s",
@@ -300,9 +308,11 @@ class SaslGuard:
         request.session.pauses |= ENDING
         return [encode_response(request.key, request.version, body)]
 
-    async def _close_later(self, why: str) -> list[Piece]:
+    async def _close_later(self, session: Session, why: str) -> None:
+        """Close without an answer; it is logged at once, as the client may leave before."""
+        self._log_failure(session, why)
         await pause(self._settings.failure_delay_ms / 1000)
-        raise CloseConnectionError(f"{self._what} failed: {why}")
+        session.pauses |= ENDING
 
 
 def _request_of(frame: memoryview, session: Session) -> Request:

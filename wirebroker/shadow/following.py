@@ -100,6 +100,9 @@ class Following:
                 if not self._goes_on():
                     raise
                 LOGGER.info("trying again: %s", error)
+                # Whoever answers then may have another state of the data.
+                for copied in self._followed():
+                    copied.compare_again()
                 await pause(_AGAIN_S)
 
     def _followed(self) -> list[CopiedPartition]:

@@ -82,6 +82,9 @@ async def test_other_nodes_are_not_known_there(tmp_path: Path) -> None:
         assert (await described(client, "7")).error_code == ErrorCode.INVALID_REQUEST
         refused = await set_config(client, "7", "log.retention.ms", "1000")
         assert refused.error_code == ErrorCode.BROKER_ID_NOT_REGISTERED
+        for name in ("9" * 5_000, "\u0663", "x"):
+            wrong = await set_config(client, name, "log.retention.ms", "1000")
+            assert wrong.error_code == ErrorCode.INVALID_REQUEST
 
 
 async def test_configs_are_described_to_who_may_see_them(tmp_path: Path) -> None:

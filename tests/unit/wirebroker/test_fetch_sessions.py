@@ -298,10 +298,32 @@ def open_session(sessions: FetchSessions, size: int, owner: Connection) -> int:
 def test_all_sessions_together_have_a_bound(monkeypatch):
     monkeypatch.setattr("wirebroker.fetch_sessions.MOST_PARTITIONS", 10)
     sessions = FetchSessions(100, random.Random(7))
-    assert open_session(sessions, 8, Connection())
-    assert not open_session(sessions, 3, Connection())
+    assert open_session(sessions, 4, Connection())
+    assert open_session(sessions, 4, Connection())
+    assert not open_session(sessions, 4, Connection())
     assert open_session(sessions, 2, Connection())
     assert sessions.partition_count == 10
+
+
+def test_the_largest_session_gives_way_to_a_smaller_one(monkeypatch):
+    monkeypatch.setattr("wirebroker.fetch_sessions.MOST_PARTITIONS", 10)
+    sessions = FetchSessions(100, random.Random(7))
+    assert open_session(sessions, 2, Connection())
+    assert open_session(sessions, 8, Connection())
+    assert open_session(sessions, 3, Connection())
+    assert sessions.partition_count == 5
+    assert not open_session(sessions, 9, Connection())
+    assert sessions.partition_count == 5
+
+
+def test_consumers_and_followers_leave_each_others_sessions_alone(monkeypatch):
+    monkeypatch.setattr("wirebroker.fetch_sessions.MOST_PARTITIONS", 10)
+    sessions = FetchSessions(100, random.Random(7))
+    assert open_session(sessions, 10, Connection())
+    follower = sessions.create(0, 9, uses_topic_ids=True, owner=Connection(), is_of_replica=True)
+    assert follower is not None
+    assert open_session(sessions, 4, Connection())
+    assert len(sessions) == 2
 
 
 def test_sessions_give_way_whose_connection_has_ended(monkeypatch):

@@ -404,6 +404,10 @@ async def test_the_metadata_of_all_members_has_a_bound(monkeypatch):
     assert joined.error_code == ErrorCode.NONE
     refused = await answer_soon(broker, ApiKey.JOIN_GROUP, 3, **says_much(60, "b"))
     assert refused.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+    # It takes the place of what the member said before.
+    asked = says_much(150, "a") | {"member_id": joined.member_id}
+    rejoined = await answer_soon(broker, ApiKey.JOIN_GROUP, 3, **asked)
+    assert rejoined.error_code == ErrorCode.NONE
     small = await answer_soon(broker, ApiKey.JOIN_GROUP, 3, **says_much(5, "c"))
     assert small.error_code == ErrorCode.NONE
     members = [{"member_id": joined.member_id}]

@@ -65,3 +65,12 @@ async def test_a_stop_says_that_the_only_directory_is_not_in_its_place(
         move(data)
     assert "was not closed cleanly" in caplog.text or "is offline until a restart" in caplog.text
     assert not (tmp_path / "moved" / ".kafka_cleanshutdown").exists()
+
+
+async def test_a_lock_file_that_is_removed_changes_nothing(tmp_path: Path) -> None:
+    async with running(tmp_path) as server, client_of(server) as client:
+        await create_topic(client, "t")
+        (tmp_path / ".lock").unlink()
+        for directory in broker_of(server).replicas.directories:
+            directory.files.check_in_place()
+        assert (await produce(client, "t", batch(b"value"))).error_code == ErrorCode.NONE

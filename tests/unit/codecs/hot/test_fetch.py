@@ -139,11 +139,25 @@ def test_more_partitions_than_anybody_has_are_refused() -> None:
     head = struct.pack(">iiibii", 500, 1, 1 << 20, 1, 11, 12)
     count = MAX_PARTITIONS + 1
     frame = head + b"\x02" + TOPIC_ID + uvarint(count + 1) + bytes(34 * count)
-    with pytest.raises(MalformedFrameError, match="over 100000 partitions"):
+    with pytest.raises(MalformedFrameError, match="over 100000 topics, partitions"):
         parse_fetch(memoryview(frame), 0, 18)
     frame = head + b"\x01\x02" + TOPIC_ID + uvarint(count + 1) + bytes(5 * count)
-    with pytest.raises(MalformedFrameError, match="over 100000 partitions"):
+    with pytest.raises(MalformedFrameError, match="over 100000 topics, partitions"):
         parse_fetch(memoryview(frame), 0, 18)
+
+
+def test_topics_without_partitions_count_as_well() -> None:
+    flexible = struct.pack(">iiibii", 500, 1, 1 << 20, 1, 11, 12)
+    classic = struct.pack(">iiiib", -1, 500, 1, 1 << 20, 1)
+    count = MAX_PARTITIONS + 1
+    topics = (TOPIC_ID + b"\x01\x00") * count
+    for version, frame in (
+        (18, flexible + uvarint(count + 1) + topics + b"\x01\x01\x00"),
+        (18, flexible + b"\x01" + uvarint(count + 1) + topics + b"\x01\x00"),
+        (4, classic + struct.pack(">i", count) + (b"\x00\x01t" + bytes(4)) * count),
+    ):
+        with pytest.raises(MalformedFrameError, match="over 100000 topics, partitions"):
+            parse_fetch(memoryview(frame), 0, version)
 
 
 def test_tagged_fields_of_all_partitions_together_are_bounded() -> None:

@@ -31,6 +31,10 @@ SETTINGS = {
 }
 
 
+def unexpected(error: BaseException) -> None:
+    raise AssertionError(error)
+
+
 class Steps:
     """Calls that wait until they may go on, and the order in which they were made."""
 
@@ -49,7 +53,7 @@ class Steps:
 
 async def occupied(line: LoginLine, steps: Steps) -> list[asyncio.Future[bytes]]:
     """Have every thread begin a step."""
-    first = [line.wait("10.0.0.1", steps.call(f"first {n}")) for n in range(THREADS)]
+    first = [line.wait("10.0.0.1", steps.call(f"first {n}"), unexpected) for n in range(THREADS)]
     await until(lambda: len(steps.made) == THREADS)
     return first
 
@@ -57,8 +61,8 @@ async def occupied(line: LoginLine, steps: Steps) -> list[asyncio.Future[bytes]]
 async def test_an_address_does_not_wait_behind_all_of_another() -> None:
     line, steps = LoginLine(), Steps()
     answers = await occupied(line, steps)
-    answers += [line.wait("10.0.0.1", steps.call(f"many {n}")) for n in range(50)]
-    answers.append(line.wait("10.0.0.2", steps.call("other")))
+    answers += [line.wait("10.0.0.1", steps.call(f"many {n}"), unexpected) for n in range(50)]
+    answers.append(line.wait("10.0.0.2", steps.call("other"), unexpected))
     steps.may_go_on.set()
     assert len(await asyncio.gather(*answers)) == THREADS + 51
     # One of the first address may have its turn before, and one may be in each other thread.
@@ -68,8 +72,8 @@ async def test_an_address_does_not_wait_behind_all_of_another() -> None:
 async def test_a_step_that_is_given_up_is_never_begun_and_frees_what_it_holds() -> None:
     line, steps = LoginLine(), Steps()
     answers = await occupied(line, steps)
-    left = [line.wait("10.0.0.1", steps.call(f"left {n}")) for n in range(50)]
-    last = line.wait("10.0.0.1", steps.call("last"))
+    left = [line.wait("10.0.0.1", steps.call(f"left {n}"), unexpected) for n in range(50)]
+    last = line.wait("10.0.0.1", steps.call("last"), unexpected)
     for answer in left:
         answer.cancel()
     await next_turn()
@@ -84,12 +88,27 @@ async def test_a_step_that_is_given_up_while_it_runs_keeps_its_thread_until_it_e
     line, steps = LoginLine(), Steps()
     for answer in await occupied(line, steps):
         answer.cancel()
-    next_one = line.wait("10.0.0.1", steps.call("next"))
+    next_one = line.wait("10.0.0.1", steps.call("next"), unexpected)
     await next_turn()
     assert line._running == THREADS
     assert "next" not in steps.made
     steps.may_go_on.set()
     assert await next_one == b"next"
+
+
+async def test_an_error_that_nobody_waits_for_is_told() -> None:
+    line, told = LoginLine(), []
+    may_fail = threading.Event()
+
+    def fail() -> bytes:
+        assert may_fail.wait(60)
+        raise ValueError("a wrong password")
+
+    answer = line.wait("10.0.0.1", fail, lambda error: told.append(str(error)))
+    await next_turn()
+    answer.cancel()
+    may_fail.set()
+    await until(lambda: told == ["a wrong password"])
 
 
 async def test_errors_are_the_callers() -> None:
@@ -98,7 +117,7 @@ async def test_errors_are_the_callers() -> None:
 
     line = LoginLine()
     with pytest.raises(ValueError, match="no such file"):
-        await line.wait("10.0.0.1", fail)
+        await line.wait("10.0.0.1", fail, unexpected)
     assert line._running == 0
 
 

@@ -24,7 +24,7 @@ from tests.support.sasl_clients import (
     send_token,
     shake_hands,
 )
-from tests.support.servers import client_of, running
+from tests.support.servers import client_of, running, until
 from tests.support.tls_files import tls_configs
 from tests.unit.wirebroker.test_threads import blocked
 from wirebroker.clock import SystemClock, next_turn
@@ -360,3 +360,23 @@ async def test_listeners_are_open_or_not_each_by_itself(tmp_path: Path) -> None:
         client = await RawClient.connect(unprotected)
         assert await is_served(client)
         await client.close()
+
+
+@pytest.mark.parametrize("version", [0, 1], ids=["bare messages", "SaslAuthenticate"])
+async def test_who_leaves_before_the_refusal_is_logged(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, version: int
+) -> None:
+    """Else passwords could be guessed without a trace."""
+    caplog.set_level(logging.INFO, logger="wirebroker")
+    settings = {**PLAIN, "connection.failed.authentication.delay.ms": "10000"}
+    message = b"\0alice\0wrong"
+    async with connected(tmp_path, settings) as (server, client):
+        await shake_hands(client, "PLAIN", version)
+        if version:
+            await client.send(ApiKey.SASL_AUTHENTICATE, 2, {"auth_bytes": message})
+        else:
+            client._writer.write(len(message).to_bytes(4) + message)
+        await until(lambda: "authentication failed" in caplog.text)
+        await client.close()
+        await until(lambda: not len(server.reception.table or ()))
+    assert caplog.text.count("authentication failed") == 1

@@ -14,13 +14,16 @@ from confluent_kafka import KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.support.servers import ONE_NODE, ThreadedServer, config_of
+from wirebroker.client import leaders
 from wirebroker.client.addresses import addresses_of
+from wirebroker.client.errors import ClientError
 from wirebroker.client.kafka_client import KafkaClient
 from wirebroker.clock import SystemClock
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
 from wirebroker.net.client.transport import TcpDialer
 from wirebroker.shadow.copied_partition import DONE, FOLLOWED
+from wirebroker.shadow.following import Following
 from wirebroker.shadow.shadowing import shadowed
 
 if TYPE_CHECKING:
@@ -236,3 +239,33 @@ class Refusals:
         if index >= len(self._codes):
             return row
         return SimpleNamespace(partition_index=index, error_code=int(self._codes[index]))
+
+
+async def test_what_answers_after_a_lost_connection_is_compared(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It may be another state of the source, which was restored meanwhile."""
+
+    class Stopped(Exception):  # noqa: N818 - no error
+        pass
+
+    failures: list[Exception] = [ClientError("the connection was lost"), Stopped()]
+
+    async def topics() -> None:
+        raise failures.pop(0)
+
+    monkeypatch.setattr("wirebroker.shadow.following._AGAIN_S", 0)
+    compared: list[str] = []
+    copied = SimpleNamespace(is_followed=True, compare_again=lambda: compared.append("again"))
+    client = SimpleNamespace(timeout_s=1.0)
+    following = Following(
+        SimpleNamespace(topics=topics, client=client),  # type: ignore[arg-type]
+        SimpleNamespace(),  # type: ignore[arg-type]
+        clock=SystemClock(),
+        is_once=False,
+        cluster_id="c",
+    )
+    following.partitions[leaders.TopicPartition(TOPIC, 0)] = copied  # type: ignore[assignment]
+    with pytest.raises(Stopped):
+        await following.run()
+    assert compared == ["again"]
