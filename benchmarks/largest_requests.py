@@ -122,7 +122,7 @@ def cost_of(port: int, process_id: int, name: str, frame: bytes) -> Cost:
 
 
 def crowd(port: int, process_id: int, name: str, frame: bytes) -> Cost:
-    """Have many clients send one request each, several times, and measure what that does."""
+    """Send a request from many clients at a time, several times, and measure what it costs."""
     before = _memory_mib(process_id, "VmRSS")
     Path(f"/proc/{process_id}/clear_refs").write_text("5")
     clients = [BlockingClient((HOST, port), timeout_s=_PATIENCE_S) for _ in range(_CROWD)]

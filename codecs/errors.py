@@ -184,10 +184,10 @@ class KafkaError(Exception):
 
 
 def without_frames(error: _Error) -> _Error:
-    """Return an error that may be kept, or is done with: it holds no frames and what they had.
+    """Return an error without its tracebacks, so that storing it keeps no frames alive.
 
-    An error that is kept by a frame that it went through is a cycle. With all that a large request
-    was decoded to, it stays until cycles are looked for, or for good (garbage.py).
+    An error stored in a frame that it passed through forms a reference cycle. The cycle keeps a
+    large decoded request in memory until the next garbage collection, or forever (garbage.py).
     """
     part: BaseException | None = error
     while part is not None:

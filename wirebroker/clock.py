@@ -111,8 +111,8 @@ _SLICES_A_TURN: Final = 2
 class _SliceLine:
     """The work of one event loop that waits for its next slice, in the order in which it came.
 
-    However many clients ask what takes long, a turn of the loop has few slices of it, so that other
-    clients wait for these and no more.
+    However many clients send long requests, each turn of the loop begins few slices of them, and
+    other clients wait only for these.
     """
 
     __slots__ = ("_is_due", "_loop", "_spent_s", "_waiting")
@@ -136,7 +136,7 @@ class _SliceLine:
         self._begin_turn_soon()
 
     def wait(self) -> asyncio.Future[None]:
-        """Return what is done when the next slice may begin."""
+        """Return a future that is done when the next slice may begin."""
         turn = self._loop.create_future()
         self._waiting.append(turn)
         self._begin_turn_soon()
@@ -145,7 +145,7 @@ class _SliceLine:
     def _begin_turn_soon(self) -> None:
         if not self._is_due:
             self._is_due = True
-            # Nobody's context: the line outlives whoever is the first in it.
+            # An empty context: the line outlives the request that is first in it.
             self._loop.call_soon(self._begin_turn, context=Context())
 
     def _begin_turn(self) -> None:

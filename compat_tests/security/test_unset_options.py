@@ -1,7 +1,7 @@
-"""What options of security mean where they are unset: a table that both brokers go by.
+"""What security options mean if they are unset: a table that both brokers are tested with.
 
-A listener each, told as little as possible; where wirebroker differs on purpose the row says so,
-and docs/compatibility.md says why.
+Each row is a listener with as few settings as possible; where wirebroker differs on purpose, the
+row says so, and docs/compatibility.md says why.
 """
 
 from __future__ import annotations
@@ -180,7 +180,7 @@ async def _token_answer(place: Place, token: str) -> Any:
 
 
 def tokens(**settings: str) -> dict[str, str]:
-    """Return the settings of a listener whose tokens are signed; `_` stands for `.`."""
+    """Return the settings of a listener for signed tokens, and others by their full names."""
     return {
         MECHANISMS: "OAUTHBEARER",
         "oauthbearer.sasl.jaas.config": f"{OAUTH};",

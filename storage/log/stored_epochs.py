@@ -24,7 +24,7 @@ _NONE = -1
 
 
 class StoredEpochs:
-    """What a log's batches say of leader epochs, by their headers alone.
+    """The leader epochs in the headers of a log's batches.
 
     Args:
         segments: All segments of the log.

@@ -1,6 +1,6 @@
 """The scripted life of a copy that `wirebroker shadow` makes (shadow/copied_partition.py).
 
-The source's retention and compaction leave gaps between batches, before the copy's end and behind
+The source's retention and compaction leave gaps between batches, before the copy's end and after
 it; an empty copy may begin within a batch. After each start the copy compares its last batch.
 """
 

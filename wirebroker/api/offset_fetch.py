@@ -86,7 +86,7 @@ async def _fetch_once(broker: Broker, version: int, body: Any) -> Response:
     result = _fetch(broker, version, body, _of_several_groups, is_stable=body.require_stable)
     group = await _resolve(result, _of_several_groups)
     respond = partial(_of_one_group, version, body.topics)
-    return LargeResponse(await in_thread(Work.CODING, respond, group))
+    return LargeResponse(await in_thread(Work.CODING, lambda: respond(dict(group))))
 
 
 async def _fetch_groups(broker: Broker, version: int, body: Any) -> Response:

@@ -67,7 +67,10 @@ async def log_dirs_of(client: KafkaClient, broker_ids: Sequence[int] = ()) -> li
     )
     found: list[LogDir] = []
     for broker_id, answer in zip(ids, answers, strict=True):
-        check(getattr(answer, "error_code", 0), f"broker {broker_id} does not tell of its disks")
+        check(
+            getattr(answer, "error_code", 0),
+            f"cannot read the log directories of broker {broker_id}",
+        )
         found += [_log_dir(broker_id, each) for each in answer.results]
     return found
 

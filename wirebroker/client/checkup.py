@@ -244,7 +244,10 @@ async def _quorum(client: KafkaClient, limits: CheckupLimits) -> list[Symptom]:
         if not is_silence(error):
             raise
         what = f"no controller responds: {error.told or error}"
-        step = "start it: until then nothing is created or altered, and nothing fails over"
+        step = (
+            "start a controller: until then nothing can be created or altered, and no partition"
+            " fails over"
+        )
         return [Symptom(Weight.TROUBLE, what, step)]
     if quorum.leader_id < 0:
         step = "start a majority of the controllers"

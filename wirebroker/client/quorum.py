@@ -83,7 +83,7 @@ async def quorum_soon(client: KafkaClient) -> DescribedQuorum:
 
 
 class ActiveNode(NamedTuple):
-    """Who the active controller is, as far as it can be told.
+    """The active controller, or why it is unknown.
 
     Attributes:
         node_id: The controller's id; -1 if it is unknown.
@@ -97,7 +97,7 @@ class ActiveNode(NamedTuple):
 
 
 async def controller_of(client: KafkaClient, controller_id: int) -> ActiveNode:
-    """Return the active controller; with KRaft, brokers name any of themselves in its place.
+    """Return the active controller; with KRaft, Metadata names an arbitrary broker instead.
 
     Args:
         client: The cluster.

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from wirebroker.commands.output import Output
 
 _OUTDATED: Final = (
-    "what follows is as the controller said it last; brokers that died since are in it"
+    "the state below is the last one received from the controller; it may list brokers that have"
+    " died since"
 )
 
 
@@ -41,7 +42,12 @@ def info(**flags: Unpack[ClusterFlags]) -> int:
 
 @cluster.command("log-dirs")
 @click.option(
-    "--broker", "brokers", type=int, multiple=True, metavar="ID", help="This one; may be repeated."
+    "--broker",
+    "brokers",
+    type=int,
+    multiple=True,
+    metavar="ID",
+    help="Limit to this broker (repeatable).",
 )
 @cluster_flags
 def log_dirs(*, brokers: tuple[int, ...], **flags: Unpack[ClusterFlags]) -> int:
@@ -63,7 +69,7 @@ def log_dirs(*, brokers: tuple[int, ...], **flags: Unpack[ClusterFlags]) -> int:
 @yes_flag
 @cluster_flags
 def unregister(*, broker_id: int, yes: bool, **flags: Unpack[ClusterFlags]) -> int:
-    """Have the cluster forget a broker that is stopped for good; without --yes say so only.
+    """Unregister a permanently stopped broker; without --yes only show what would be done.
 
     Its replicas are not moved: do that first (`wirebroker reassign`).
     """

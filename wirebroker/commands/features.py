@@ -59,7 +59,9 @@ def _levels(
 _changes = click.argument(
     "levels", nargs=-1, required=True, metavar="NAME=LEVEL...", callback=_levels
 )
-_dry_run = click.option("--dry-run", is_flag=True, help="Say whether it could be done.")
+_dry_run = click.option(
+    "--dry-run", is_flag=True, help="Check whether the change is possible without making it."
+)
 
 
 @features.command()
@@ -73,13 +75,13 @@ def upgrade(*, levels: dict[str, int], dry_run: bool, **flags: Unpack[ClusterFla
 
 @features.command()
 @_changes
-@click.option("--unsafe", is_flag=True, help="Also where metadata is lost by it.")
+@click.option("--unsafe", is_flag=True, help="Allow a downgrade that loses metadata.")
 @_dry_run
 @cluster_flags
 def downgrade(
     *, levels: dict[str, int], unsafe: bool, dry_run: bool, **flags: Unpack[ClusterFlags]
 ) -> int:
-    """Take features back to lower levels; 0 turns one off."""
+    """Lower the levels of features; 0 disables a feature."""
     kind = UNSAFE_DOWNGRADE if unsafe else SAFE_DOWNGRADE
     return _update(levels, kind, flags, is_trial=dry_run)
 

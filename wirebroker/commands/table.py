@@ -54,7 +54,7 @@ VERBS: Final = (
     Verb(
         "transaction",
         "wirebroker.commands.transaction:transaction",
-        "Show what transactional producers are at, and abort what hangs.",
+        "Show the state of transactional producers, and abort hanging transactions.",
     ),
     Verb(
         "certs",

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @click.group()
 def transaction() -> None:
-    """Show what transactional producers are at, and abort what hangs.
+    """Show the state of transactional producers, and abort hanging transactions.
 
     A transaction that stays open keeps consumers from reading on.
     """

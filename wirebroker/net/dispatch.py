@@ -287,7 +287,7 @@ class Dispatcher:
         return charge.settle(answer)
 
     def later(self, request: Request, body: Awaitable[Any], *, is_whole: bool = False) -> Pending:
-        """Return the later answer to a message of a login, which is given up with its peer.
+        """Return the pending response to a login message; it is cancelled if its peer disconnects.
 
         Args:
             request: Of a key and version that are served.

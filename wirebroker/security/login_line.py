@@ -1,8 +1,8 @@
 """Steps of logins that may wait for files run in threads, a few at a time.
 
 Addresses take turns, as in TLS handshakes (net/fair_line.py): many logins from one address do not
-keep another's waiting. A connection has one step in the line at most, and a step whose connection
-has ended is never begun.
+delay those from another. A connection has at most one step in the line, and a step whose connection
+has ended is never started.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class LoginLine:
         call: Callable[[], bytes],
         on_failure: Callable[[BaseException], None],
     ) -> asyncio.Future[bytes]:
-        """Have a thread make a call when it is the address's turn.
+        """Run a call in a thread when it is the address's turn.
 
         Args:
             address: The peer's.

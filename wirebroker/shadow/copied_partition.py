@@ -4,7 +4,7 @@ What comes is appended as it is. A log that is empty begins where the source's d
 within a batch: then the batch is taken whole, and the log starts within it, as a follower's would.
 
 A source may go back to an older copy of its data and go on from there, in epochs that it had used
-before. So at first, and after anything that failed, the copy's last batch is asked for again and
+before. So at the start, and after each error, the copy's last batch is fetched again and
 compared.
 """
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 FOLLOWED: Final = "followed"
 DONE: Final = "done"
-# So often in a row a leader may refuse an offset that it has: its bounds change while it is asked.
+# How often in a row a leader may refuse an offset within its bounds: they may just have changed.
 _MOST_REFUSALS: Final = 3
 
 
@@ -97,12 +97,12 @@ class CopiedPartition:
         return max(log.log_end_offset - 1, log.log_start_offset)
 
     def compare_again(self) -> None:
-        """Have the last batch compared with the source's before anything is taken."""
+        """Compare the last batch with the source's again before anything is appended."""
         self._is_compared = not self.log.size_bytes
         self._silences = 0
 
     def is_refused_within(self) -> bool:
-        """Count a refusal of an offset that the source has; say if that is once too often."""
+        """Count a refusal of an offset that the source has; return whether there were too many."""
         self._refusals += 1
         return self._refusals >= _MOST_REFUSALS
 
@@ -141,7 +141,7 @@ class CopiedPartition:
     def is_as_the_source(self, records: memoryview, *, turns: int) -> bool:
         """Compare the copy's last batch with what was sent; if it differs, the partition ends.
 
-        A batch that the source has compacted counts as the same, and one that it has not any more.
+        A batch that the source has compacted, or no longer has, counts as the same.
 
         Args:
             records: What its leader has sent.

@@ -1,9 +1,9 @@
 """Follows the partitions of a source: from all its leaders at once, by Fetch as a consumer.
 
 What moves is looked up again; what is new is taken on; what is gone, recreated, or has lost records
-that the copy has, ends with a sentence. What brings nothing is tried again after a pause: if the
-copy is to end, for as long as a request may take, else for ever. That goes for a source that can't
-be reached, and for a partition that has no leader or is refused.
+that the copy has, ends with a sentence. An unreachable source, and a partition that has no leader
+or is refused, is retried after a pause: if the copy is to end, for as long as a request may take,
+else forever.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""How long a partition of a source has brought nothing, and why."""
+"""How long a partition of a source has made no progress, and why."""
 
 from __future__ import annotations
 
 
 class Waits:
-    """What one partition is waited for.
+    """The wait for one partition.
 
     Attributes:
         reason: Why, as a sentence; "" while it is not waited for.
@@ -34,7 +34,7 @@ class Waits:
         return self._since is not None and self._since <= moment
 
     def is_to_be_told(self) -> bool:
-        """Say True once for each time that it is waited for."""
+        """Return True once for each wait: its reason is then logged."""
         is_new = not self._is_told
         self._is_told = True
         return is_new
