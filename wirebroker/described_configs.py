@@ -70,7 +70,9 @@ async def answer_described_configs(node: DescribedNode, request: Request) -> Rep
         denied = await Slices(node.clock).run(denied_configs(asking, body))
     body.resources = await Slices(node.clock).run(_each_once(body.resources))
     results = chain(_results(node, body), denied)
-    return await encode_sliced_answer(request.key, request.version, "results", results, node.clock)
+    return await encode_sliced_answer(
+        request.key, request.version, "results", results, node.clock, errors=request.errors
+    )
 
 
 def _each_once(resources: Iterable[Any]) -> Steps[list[Any]]:
