@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, TypedDict, TypeVar
 import click
 
 from wirebroker.commands.file_path import FilePath
-from wirebroker.config.jaas import LOGIN_MODULES, PASSWORD_MECHANISMS
+from wirebroker.config.jaas import LOGIN_MODULES, PASSWORD_MECHANISMS, quoted
 from wirebroker.net.client.transport import TcpDialer
 from wirebroker.security.outgoing import Way
 
@@ -152,10 +152,5 @@ def _login(user: str, mechanism: str) -> dict[str, str]:
     if not password:
         raise click.UsageError(f"--sasl-user needs a password: put it into {PASSWORD_VARIABLE}")
     module = LOGIN_MODULES[mechanism]
-    line = f"{module} required username={_quoted(user)} password={_quoted(password)};"
+    line = f"{module} required username={quoted(user)} password={quoted(password)};"
     return {"sasl.mechanism": mechanism, "sasl.jaas.config": line}
-
-
-def _quoted(text: str) -> str:
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{escaped}"'

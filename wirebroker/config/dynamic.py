@@ -12,6 +12,7 @@ A leaf.  Source: Kafka's DynamicBrokerConfig, LogCleaner, ConnectionQuotas; aske
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from wirebroker.config.listeners import is_auto, listeners_of
@@ -128,7 +129,7 @@ def _value_refusal(name: str, value: str) -> str | None:
     row = row_of(name)
     if row is not None:
         try:
-            row.parse(value)
+            replace(row, name=name).parse(value)
         except ConfigError as error:
             return str(error)
     if asking_names({name: value}):
