@@ -122,10 +122,11 @@ def way_to_cluster(settings: Mapping[str, str]) -> Way:
     # The rest is for those who ask for it: it takes a fifth of a short verb's time.
     from wirebroker.client.security import client_security  # noqa: PLC0415
     from wirebroker.config.row import ConfigError  # noqa: PLC0415
+    from wirebroker.config.sources import local_java_options  # noqa: PLC0415
     from wirebroker.security.outgoing import way_of  # noqa: PLC0415
 
     try:
-        return way_of(client_security(settings))
+        return way_of(client_security(settings, local_java_options(os.environ)))
     except ConfigError as error:
         raise click.UsageError(str(error)) from None
 

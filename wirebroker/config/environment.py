@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 PREFIX: Final = "KAFKA_"
 
-# Variables of Kafka's scripts and images that are no broker configs; they are for the Java machine.
+# Variables of Kafka's scripts and images that are no broker configs (java_options.py reads some).
 _NOT_CONFIGS: Final = frozenset(
     {
         "KAFKA_CLUSTER_ID",

@@ -11,6 +11,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from wirebroker.config.jaas_grammar import LoginModule
     from wirebroker.config.row import ConfigValue
 
 _SECURITY: Final = "org.apache.kafka.common.security."
@@ -44,10 +47,23 @@ def login_options(text: str, mechanism: str) -> dict[str, str]:
         raise ValueError("it has no login module: write <login module> required <options>;")
     if len(modules) > 1:
         raise ValueError("it has more than one login module")
-    module, options = modules[0]
-    if module != LOGIN_MODULES[mechanism]:
-        raise ValueError(f"there is no login module {module} here, only {LOGIN_MODULES[mechanism]}")
-    return dict(options)
+    (module,) = modules
+    if module.name != LOGIN_MODULES[mechanism]:
+        raise ValueError(
+            f"there is no login module {module.name} here, only {LOGIN_MODULES[mechanism]}"
+        )
+    return dict(module.options)
+
+
+def section_options(modules: Sequence[LoginModule], mechanism: str) -> dict[str, str] | None:
+    """Return the options of a mechanism's login modules in a section; None if it has none.
+
+    Of an option that several of them have, the first one counts.
+    """
+    found = [each.options for each in modules if each.name == LOGIN_MODULES[mechanism]]
+    if not found:
+        return None
+    return {name: value for each in reversed(found) for name, value in each.items()}
 
 
 def unknown_mechanism(value: ConfigValue) -> str | None:
