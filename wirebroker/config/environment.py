@@ -68,7 +68,7 @@ def settings_from_environment(environment: Mapping[str, str]) -> dict[str, str]:
 
 def _value(variable: str, text: str) -> str:
     if "\\" not in text:
-        return text
+        return text.lstrip(" \t\f")
     from wirebroker.config.properties import parse_value  # noqa: PLC0415 - few values need it
 
     try:
