@@ -17,7 +17,7 @@ from wirebroker.config.hints import is_known, with_hint
 from wirebroker.config.java_options import ALLOWED_URLS, JavaOptions, java_options
 from wirebroker.config.listeners import listeners_of, parse_addresses
 from wirebroker.config.lookup import CONFIG_PROVIDERS
-from wirebroker.config.row import ConfigError
+from wirebroker.config.row import ConfigError, SecretText, with_secrets
 from wirebroker.config.table import BROKER_ROWS, ONE_NODE_PROFILE
 from wirebroker.config.values import Config
 
@@ -108,7 +108,9 @@ def _checked(
     port: int | None,
 ) -> Config:
     if host is not None or port is not None:
-        settings |= _with_address(settings, host, port)
+        changed = _with_address(settings, host, port)
+        hidden = [name for name in changed if isinstance(settings.get(name), SecretText)]
+        settings |= with_secrets(changed, hidden)
     config = Config(settings, data_directory=data_directory, java_options=java)
     listeners_of(config)
     return config

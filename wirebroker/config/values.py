@@ -26,6 +26,7 @@ from wirebroker.config.row import (
     ConfigRow,
     ConfigSource,
     ConfigValue,
+    SecretText,
 )
 from wirebroker.config.table import BROKER_ROWS
 from wirebroker.config.together import check_together
@@ -204,6 +205,19 @@ class Config:
         from wirebroker.config.providers import placeholder_in  # noqa: PLC0415 - few have them
 
         return placeholder_in(text, static)
+
+    def is_provided(self, name: _Str) -> _Bool:
+        """Tell whether a config provider gave the value of a static config, in part or whole."""
+        return isinstance(self._layers[2][1].get(name), SecretText)
+
+    def redacted(self, message: _Str) -> _Str:
+        """Return a message without the values that config providers gave."""
+        static = self._layers[2][1]
+        if not static.get(CONFIG_PROVIDERS):
+            return message
+        from wirebroker.config.providers import redacted  # noqa: PLC0415 - few have them
+
+        return redacted(message, static)
 
     @property
     def node_id(self) -> _Int:
