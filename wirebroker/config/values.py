@@ -210,14 +210,19 @@ class Config:
         """Tell whether a config provider gave the value of a static config, in part or whole."""
         return isinstance(self._layers[2][1].get(name), SecretText)
 
-    def redacted(self, message: _Str) -> _Str:
-        """Return a message without the values that config providers gave."""
+    def redacted(self, message: _Str, *, at_least: _Int = 1) -> _Str:
+        """Return a message without the values that config providers gave.
+
+        Args:
+            message: What is shown.
+            at_least: Length of the values that are hidden; shorter ones may be part of any word.
+        """
         static = self._layers[2][1]
         if not static.get(CONFIG_PROVIDERS):
             return message
         from wirebroker.config.providers import redacted  # noqa: PLC0415 - few have them
 
-        return redacted(message, static)
+        return redacted(message, static, at_least)
 
     @property
     def node_id(self) -> _Int:
