@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wirebroker.codecs.errors import ErrorCode, KafkaError, without_frames
 from wirebroker.config import validate_topic_configs
-from wirebroker.config.dynamic import check_change, usable
+from wirebroker.config.dynamic import check_change, placeholder_refusal, usable
 from wirebroker.config.lookup import is_list, row_of
 from wirebroker.config.row import ConfigError, ConfigType
 from wirebroker.config.topic import TOPIC_ROWS
@@ -176,7 +176,7 @@ def not_for_others(
                 check_this_broker(resource.resource_name, node_id)
                 before = image.config(ResourceType.BROKER, resource.resource_name)
                 edit = _edit if is_incremental else _replace
-                checked = edit(resource, usable(before, is_default=False), _BROKER_KIND)
+                checked = edit(resource, usable(before, config, is_default=False), _BROKER_KIND)
                 _check_own(resource.resource_name, checked, image, config, node_id)
             except KafkaError as error:
                 refused[place] = without_frames(error)
@@ -279,12 +279,12 @@ def _broker_changes(
     before = image.config(ResourceType.BROKER, name)
     after = edit(resource, before, _BROKER_KIND)
     # What another broker, or a newer one, has left and nothing can use is not held against this.
-    checked = edit(resource, usable(before, is_default=not name), _BROKER_KIND)
+    checked = edit(resource, usable(before, config, is_default=not name), _BROKER_KIND)
     if name in {"", str(node_id)}:
         _check_own(name, checked, image, config, node_id)
     else:
         # That broker has judged them under its own settings before it asked.
-        refused = checked.keys() - usable(checked, is_default=False).keys()
+        refused = checked.keys() - usable(checked, config, is_default=False).keys()
         if refused:
             raise _refused(f"Broker {name} cannot use {', '.join(sorted(refused))}.")
     named = _named(resource, before, after)
@@ -325,12 +325,9 @@ def _check_count(resource: Any) -> None:
 def _check_placeholders(resource: Any, config: Config) -> None:
     """Refuse values that config providers would resolve: no client may read the broker's files."""
     for each in resource.configs:
-        found = config.placeholder_in(each.value or "")
-        if found is not None:
-            raise _refused(
-                f"{each.name}={found} cannot be set by a request: placeholders of config providers"
-                " are resolved in the broker's configuration file and environment only."
-            )
+        refusal = placeholder_refusal(each.name, each.value or "", config)
+        if refusal is not None:
+            raise _refused(refusal)
 
 
 def _check_uncordoning(before: Mapping[str, str], after: Mapping[str, str]) -> None:

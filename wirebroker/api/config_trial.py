@@ -49,7 +49,9 @@ async def refuse_unusable_keys(
             try:
                 await _try(broker, resource, is_incremental=is_incremental)
             except ConfigError as error:
-                refused[place] = KafkaError(ErrorCode.INVALID_REQUEST, str(error))
+                refused[place] = KafkaError(
+                    ErrorCode.INVALID_REQUEST, broker.config.redacted(str(error))
+                )
     return refused
 
 
@@ -73,8 +75,10 @@ async def _try(broker: Broker, resource: Any, *, is_incremental: bool) -> None:
         return
     try:
         config = broker.config.with_dynamic(
-            cluster_wide=usable(image.config(ResourceType.BROKER, ""), is_default=True),
-            this_broker=usable(own, is_default=False),
+            cluster_wide=usable(
+                image.config(ResourceType.BROKER, ""), broker.config, is_default=True
+            ),
+            this_broker=usable(own, broker.config, is_default=False),
         )
     except ConfigError:
         return  # the controller finds the same, and says so
