@@ -44,7 +44,7 @@ async def refuse_unusable_keys(
             resource.resource_type == ResourceType.BROKER
             and resource.resource_name == own_name
             and any(_OF_KEYS in each.name for each in resource.configs)
-            and _may_alter(broker, request)
+            and may_alter(broker, request)
         ):
             try:
                 await _try(broker, resource, is_incremental=is_incremental)
@@ -55,8 +55,8 @@ async def refuse_unusable_keys(
     return refused
 
 
-def _may_alter(broker: Broker, request: Request) -> bool:
-    """Tell whether a client may alter configs; if not, the controller tells him, and the log."""
+def may_alter(broker: Broker, request: Request) -> bool:
+    """Tell whether a client is allowed to alter configs; the controller refuses others."""
     authorization = broker.authorization
     if authorization is None:
         return True
