@@ -19,6 +19,7 @@ import json
 import re
 from typing import TYPE_CHECKING, NamedTuple, cast
 
+from wirebroker.codecs.json_text import parse_json
 from wirebroker.codecs.primitives import random_uuid, uuid_from_text, uuid_text
 from wirebroker.storage.checkpoints import (
     HIGH_WATERMARK_CHECKPOINT,
@@ -345,7 +346,7 @@ class LogDirectory:
             return
         self.was_clean = True
         try:  # before Kafka 3.7 the marker was empty
-            epoch = cast("dict[str, object]", json.loads(content)).get("brokerEpoch")
+            epoch = cast("dict[str, object]", parse_json(content)).get("brokerEpoch")
             self.previous_broker_epoch = epoch if isinstance(epoch, int) else -1
         except (ValueError, AttributeError):
             self.previous_broker_epoch = -1

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import re
 from typing import TYPE_CHECKING, Any, cast
 
+from wirebroker.codecs.json_text import parse_json
 from wirebroker.codecs.primitives import uuid_from_text, uuid_text
 from wirebroker.inspect.file_kinds import FileKind
 from wirebroker.inspect.rows import damage
@@ -115,7 +115,7 @@ def quorum_state_row(content: bytes) -> Row:
 
 
 def _json_object(content: bytes) -> dict[str, Any]:
-    found = json.loads(content)
+    found = parse_json(content)
     if not isinstance(found, dict):
         raise ValueError("it is no JSON object")  # noqa: TRY004 - damage is a ValueError here
     return _Fields(cast("dict[str, Any]", found))

@@ -120,7 +120,7 @@ def test_a_clean_stop_is_known_once(tmp_path):
     directory.close()
 
 
-@pytest.mark.parametrize("content", [b"", b"[]", b'{"version":0}', b"\xff"])
+@pytest.mark.parametrize("content", [b"", b"[]", b'{"version":0}', b"\xff", b"[" * 200_000])
 def test_a_marker_of_another_age_is_a_clean_stop_all_the_same(tmp_path, content):
     (tmp_path / ".kafka_cleanshutdown").write_bytes(content)
     directory = open_directory(tmp_path)

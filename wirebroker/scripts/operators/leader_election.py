@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any, Final, TypedDict
 
 import click
@@ -11,6 +10,7 @@ from wirebroker.client.elections import PREFERRED, UNCLEAN, Elected, elect_leade
 from wirebroker.client.errors import ClientError
 from wirebroker.client.leaders import TopicPartition
 from wirebroker.codecs.errors import ErrorCode
+from wirebroker.codecs.json_text import parse_json
 from wirebroker.commands.file_path import FilePath
 from wirebroker.scripts.java_map import in_hash_order, partition_hash
 from wirebroker.scripts.java_words import thrown_for
@@ -105,7 +105,7 @@ def _places(flags: _Chosen) -> list[TopicPartition] | None:
 
 def _read(file: Path) -> list[TopicPartition]:
     try:
-        found: Any = json.loads(file.read_text(encoding="utf-8"))
+        found: Any = parse_json(file.read_text(encoding="utf-8"))
         places = [
             TopicPartition(str(each["topic"]), int(each["partition"]))
             for each in found["partitions"]

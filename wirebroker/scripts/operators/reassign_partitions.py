@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
@@ -10,6 +9,7 @@ import click
 from wirebroker.client.errors import ClientError
 from wirebroker.client.reassignment_plan import plan_directories, planned_replicas, read_plan
 from wirebroker.client.reassignments import list_reassignments, replicas_of
+from wirebroker.codecs.json_text import parse_json
 from wirebroker.commands.file_path import FilePath
 from wirebroker.scripts.operators.connection import ConnectionFlags, connection_flags, run_tool
 from wirebroker.scripts.operators.reassignment_steps import (
@@ -202,7 +202,7 @@ def _wanted(flags: _Flags) -> _Wanted:
     assert listed is not None
     try:
         brokers = [int(each) for each in listed.split(",")]
-        found: Any = json.loads(file.read_text(encoding="utf-8"))
+        found: Any = parse_json(file.read_text(encoding="utf-8"))
         topics = [str(each["topic"]) for each in found["topics"]]
     except (ValueError, TypeError, KeyError) as error:
         raise click.UsageError(f"{file} or --broker-list cannot be read: {error}") from None
