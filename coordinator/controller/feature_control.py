@@ -33,6 +33,7 @@ TRANSACTION_VERSION = "transaction.version"
 ELIGIBLE_LEADER_REPLICAS = "eligible.leader.replicas.version"
 _FIRST_WITH_DIRECTORIES = 17
 _FIRST_WITH_CORDONED = 30
+_FIRST_WITH_CIDR = 32
 # What a cluster of any release begins with besides metadata.version, in Kafka's order.
 _NEW_CLUSTER: dict[str, int] = {
     ELIGIBLE_LEADER_REPLICAS: 1,  # KIP-966
@@ -70,6 +71,11 @@ def has_directory_assignments(features: Mapping[str, int]) -> bool:
 def has_cordoned_directories(features: Mapping[str, int]) -> bool:
     """Tell whether the metadata says which directories are cordoned (4.3-IV0, KIP-1066)."""
     return features.get(METADATA_VERSION, 0) >= _FIRST_WITH_CORDONED
+
+
+def has_address_ranges(features: Mapping[str, int]) -> bool:
+    """Tell whether the host of an ACL may be a range of addresses (4.4-IV1, KIP-1276)."""
+    return features.get(METADATA_VERSION, 0) >= _FIRST_WITH_CIDR
 
 
 def has_eligible_leader_replicas(features: Mapping[str, int]) -> bool:
