@@ -69,7 +69,7 @@ class AclEntry(NamedTuple):
     resource_name: str
     pattern_type: int  # LITERAL or PREFIXED
     principal: str  # as `User:alice`; EVERYBODY
-    host: str  # an address as text; WILDCARD
+    host: str  # an address as text, a range of addresses, WILDCARD
     operation: int  # ALL_OPERATIONS, or an Operation
     permission_type: int  # DENY or ALLOW
 

@@ -8,7 +8,7 @@ A record's value:
     ...       the body, flexible (compiling/tables/metadata_log.txt)
 
 Laws: a record of an unknown type or version stops the replay, since what it changes is unknown;
-records are written at the versions of metadata.version 30 (4.3-IV0).
+records are written at the versions of metadata.version 30 (4.3-IV0) and above.
 
 Source: KIP-631; Kafka's MetadataRecordSerde and MetadataVersion.
 """
@@ -59,9 +59,10 @@ class RecordType(IntEnum):
     REMOVE_DELEGATION_TOKEN = 26
     REGISTER_CONTROLLER = 27
     CLEAR_ELR = 28
+    UNREGISTER_CONTROLLER = 29
 
 
-# The newest version of each, which is what metadata.version 30 writes; 0 for the others.
+# The newest version of each, which metadata.version 30 and above write; 0 for the others.
 # BrokerRegistrationChange is the exception: `_change_version`.
 _WRITTEN_VERSIONS: Final = {
     RecordType.REGISTER_BROKER: 4,
@@ -80,7 +81,7 @@ class MetadataRecord(NamedTuple):
 
 
 def metadata_record(record_type: RecordType, /, **fields: Any) -> MetadataRecord:
-    """Make a record of the version that metadata.version 30 writes.
+    """Make a record of the version that metadata.version 30 and above write.
 
     Args:
         record_type: Its kind.

@@ -101,6 +101,12 @@ def _of_a_broker(command: Callable[..., int]) -> Callable[..., int]:
     metavar="N",
     help="Start N brokers of one cluster on this machine, each a process with a port of its own.",
 )
+@click.option(
+    "--release-version",
+    metavar="RELEASE",
+    help="The release of Apache Kafka whose features a new cluster begins with: 4.3, or 4.4. "
+    "[default: 4.4]",
+)
 @click.option("--log-format", type=click.Choice(["text", "json"]), help="Form of log lines.")
 @click.option(
     "--log-level",
@@ -119,6 +125,7 @@ def serve(
     test_mode: bool,
     add_scram: tuple[str, ...],
     workers: int | None,
+    release_version: str | None,
     log_format: str | None,
     log_level: str | None,
 ) -> int:
@@ -129,12 +136,14 @@ def serve(
     """
     from wirebroker.config import ConfigError, StartError  # noqa: PLC0415 - keeps --help quick
     from wirebroker.config.protection import check_protection  # noqa: PLC0415
+    from wirebroker.config.releases import RELEASE_VERSION  # noqa: PLC0415
     from wirebroker.config.sources import load_config  # noqa: PLC0415
     from wirebroker.workers.layout import check_alone  # noqa: PLC0415
 
     flags = _parse_settings(settings)
     named = {
         "wirebroker.unprotected": "true" if unprotected else None,
+        RELEASE_VERSION: release_version,
         "wirebroker.log.format": log_format,
         "wirebroker.log.level": log_level,
     }
@@ -154,6 +163,7 @@ def serve(
 
             config = load(flags=flags | settings_of_test_mode(config))
         check_protection(config)
+        _check_release(release_version, config)
         if workers is not None:
             asked = (workers, flags, file, data_dir, port_file, add_scram)
             return _serve_workers(config, load, asked, test_mode=test_mode)
@@ -272,6 +282,16 @@ def _first_users(users: tuple[str, ...], config: Config) -> list[MetadataRecord]
     if is_member(config):
         raise ConfigError("--add-scram cannot be used: the users are those of the cluster to join")
     return first_users(users)
+
+
+def _check_release(release_version: str | None, config: Config) -> None:
+    from wirebroker.config import ConfigError  # noqa: PLC0415 - few want it
+    from wirebroker.config.quorum import is_member  # noqa: PLC0415
+
+    if release_version is not None and is_member(config):
+        raise ConfigError(
+            "--release-version cannot be used: the features are those of the cluster to join"
+        )
 
 
 def _parse_settings(settings: tuple[str, ...]) -> dict[str, str]:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import subprocess
 
-from tests.support import java_start
+from tests.support import java_start, tools
 
 _TOOLS = "org.apache.kafka.tools"
 TOPICS = f"{_TOOLS}.TopicCommand"
 ACLS = f"{_TOOLS}.AclCommand"
-CONFIGS = "kafka.admin.ConfigCommand"
+CONFIGS = tools.CONFIG_COMMAND
 OFFSETS = f"{_TOOLS}.GetOffsetShell"
 CONSOLE_PRODUCER = f"{_TOOLS}.ConsoleProducer"
 CONSOLE_CONSUMER = f"{_TOOLS}.consumer.ConsoleConsumer"

@@ -6,12 +6,11 @@ import sys
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from compat_tests import tools_go, tools_node, tools_rust
+from compat_tests import java_programs, tools_go, tools_node, tools_rust
 from tests.support import java_start, tools
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
 JAVA_PROGRAMS = tools.PROJECT / "compat_tests" / "groups" / "java"
 
@@ -46,15 +45,8 @@ def _python(module: str) -> Callable[[], list[str]]:
 
 def java_program(main_class: str) -> list[str]:
     """Return the command of a program in java/, compiled on first use."""
-    name = f"java-member-{tools_go.sources_hash(JAVA_PROGRAMS)}"
-    classes = tools._installed(name, _compile_java)
+    classes = java_programs.compiled("member", JAVA_PROGRAMS)
     return java_start.command("-Xmx128m", main_class, more_classes=classes)
-
-
-def _compile_java(folder: Path) -> None:
-    sources = [str(path) for path in sorted(JAVA_PROGRAMS.glob("*.java"))]
-    options = ["-d", str(folder), "-cp", f"{tools.kafka_jars()}/*"]
-    tools._run([*tools.javac_command(), *options, *sources])
 
 
 CONFLUENT = GroupClient(

@@ -11,12 +11,14 @@ from compat_tests.interchange.contents import Contents, contents_of
 from compat_tests.interchange.history import History
 from compat_tests.interchange.shared_folder import End, SharedFolder, address
 from compat_tests.raw_requests import Requests
+from tests.support.tools import KAFKA_VERSION, REFERENCE_VERSION
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 pytestmark = pytest.mark.java
 
+IS_REFERENCE = KAFKA_VERSION == REFERENCE_VERSION
 APACHE_FIRST = ("apache", "wirebroker", "apache", "wirebroker")
 WIREBROKER_FIRST = ("wirebroker", "apache", "wirebroker", "apache")
 
@@ -102,8 +104,8 @@ def test_a_folder_that_was_only_formatted_begins_with_the_features_it_was_format
         "eligible.leader.replicas.version": 1,
         "group.version": 1,
         "kraft.version": int(has_dynamic_voters),
-        "metadata.version": 30,
-        "share.version": 1,
+        "metadata.version": 33 if IS_REFERENCE else 30,
+        "share.version": 2 if IS_REFERENCE else 1,
         "streams.version": 1,
         "transaction.version": 2,
     }

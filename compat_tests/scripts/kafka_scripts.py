@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import base64
 import subprocess
-from functools import cache
 from typing import TYPE_CHECKING
 
-from compat_tests import tools_go
+from compat_tests import java_programs
 from tests.support import java_start, tools
 from tests.support.script_transcripts import Answer
 
 if TYPE_CHECKING:
-    from pathlib import Path
     from types import TracebackType
 
 _SOURCES = tools.PROJECT / "compat_tests" / "scripts" / "java"
@@ -22,7 +20,7 @@ CLASSES = {
     "kafka-console-producer": f"{_TOOLS}.ConsoleProducer",
     "kafka-console-consumer": f"{_TOOLS}.consumer.ConsoleConsumer",
     "kafka-consumer-groups": f"{_TOOLS}.consumer.group.ConsumerGroupCommand",
-    "kafka-configs": "kafka.admin.ConfigCommand",
+    "kafka-configs": tools.CONFIG_COMMAND,
     "kafka-acls": f"{_TOOLS}.AclCommand",
     "kafka-get-offsets": f"{_TOOLS}.GetOffsetShell",
     "kafka-delete-records": f"{_TOOLS}.DeleteRecordsCommand",
@@ -80,17 +78,6 @@ class KafkaScripts:
 
 
 def _started() -> subprocess.Popen[bytes]:
-    command = java_start.command("-Xmx256m", "Scripts", more_classes=_classes())
+    classes = java_programs.compiled("scripts", _SOURCES)
+    command = java_start.command("-Xmx256m", "Scripts", more_classes=classes)
     return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=None)
-
-
-@cache
-def _classes() -> Path:
-    """Return the folder with the compiled program."""
-
-    def compile_into(folder: Path) -> None:
-        jars = ":".join(str(jar) for jar in sorted(tools.kafka_jars().glob("*.jar")))
-        files = [str(path) for path in sorted(_SOURCES.glob("*.java"))]
-        tools._run([*tools.javac_command(), "-d", str(folder), "-cp", jars, *files])
-
-    return tools._installed(f"java-scripts-{tools_go.sources_hash(_SOURCES)}", compile_into)

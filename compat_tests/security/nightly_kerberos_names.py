@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import random
 import subprocess
-from functools import cache
 from pathlib import Path
 
 import pytest
 
-from compat_tests import tools_go
-from tests.support import java_start, tools
+from compat_tests import java_programs
+from tests.support import java_start
 from wirebroker.config.kerberos_names import NoUserError, kerberos_rules, user_of
 
 _SOURCES = Path(__file__).parent / "java"
@@ -22,16 +21,6 @@ _CHANGES = (
     *("", "s/a/b/", "s/a/b/g", "s/@.*//", "s/(.)(.)/$2$1/", "s/(a)/$11/g", "s/x*/-/g", "s/^//"),
     *(r"s/a/\$/", "s/(?<n>a)/${n}${n}/g", "s/a/$0$0/", "s/a/$1/", "s/[a/b/", "s/a/b$/"),
 )
-
-
-@cache
-def _classes() -> Path:
-    def compile_into(folder: Path) -> None:
-        jars = ":".join(str(jar) for jar in sorted(tools.kafka_jars().glob("*.jar")))
-        files = [str(path) for path in sorted(_SOURCES.glob("*.java"))]
-        tools._run([*tools.javac_command(), "-d", str(folder), "-cp", jars, *files])
-
-    return tools._installed(f"java-names-{tools_go.sources_hash(_SOURCES)}", compile_into)
 
 
 def rule(chance: random.Random) -> str:
@@ -77,8 +66,9 @@ def test_rules_give_the_names_that_kafka_gives(request: pytest.FixtureRequest) -
         )
         for _ in range(_COUNT)
     ]
+    classes = java_programs.compiled("names", _SOURCES)
     done = subprocess.run(
-        java_start.command("-Xmx128m", "ShortNames", more_classes=_classes()),
+        java_start.command("-Xmx128m", "ShortNames", more_classes=classes),
         input="".join(f"{rules}\t{name}\n" for rules, name in tried),
         capture_output=True,
         text=True,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING
 
-from compat_tests import tools_go
+from compat_tests.java_programs import compiled
 from tests.support import java_start, tools
 
 if TYPE_CHECKING:
@@ -46,15 +46,7 @@ def copier_command() -> list[str]:
 
 
 def _command(sources: Path, jars: Path, main_class: str) -> list[str]:
-    name = f"java-{main_class.lower()}-{tools_go.sources_hash(sources)}"
-
-    def compile_into(folder: Path) -> None:
-        files = [str(path) for path in sorted(sources.glob("*.java"))]
-        # Jar by jar, because Eclipse's compiler knows no `*`.
-        class_path = ":".join(str(jar) for jar in sorted(jars.glob("*.jar")))
-        tools._run([*tools.javac_command(), "-d", str(folder), "-cp", class_path, *files])
-
-    classes = tools._installed(name, compile_into)
+    classes = compiled(main_class.lower(), sources, jars)
     if jars == tools.kafka_jars():
         return java_start.command("-Xmx256m", main_class, more_classes=classes)
     return [*_java(), "-cp", f"{classes}:{jars}/*", main_class]

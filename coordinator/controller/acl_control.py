@@ -26,9 +26,11 @@ from wirebroker.codecs.acls import (
     filter_of,
     has_unknown,
 )
+from wirebroker.codecs.address_ranges import is_range, parse_range
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.codecs.metadata_records import RecordType, metadata_record
 from wirebroker.coordinator.controller.cluster_image import acl_record
+from wirebroker.coordinator.controller.feature_control import has_address_ranges
 from wirebroker.coordinator.controller.operation import (
     MAX_RECORDS,
     ControllerResult,
@@ -36,7 +38,7 @@ from wirebroker.coordinator.controller.operation import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from wirebroker.config import Config
     from wirebroker.coordinator.controller.cluster_image import ClusterImage
@@ -65,7 +67,7 @@ def create_acls(
     for count, asked in enumerate(request.creations, 1):
         entry = creation_of(asked)
         try:
-            _check(entry)
+            _check(entry, image.features)
         except KafkaError as error:
             results.append(_failure(error))
         else:
@@ -126,7 +128,7 @@ def _check_authorizer(config: Config) -> None:
         raise KafkaError(ErrorCode.SECURITY_DISABLED, NO_AUTHORIZER)
 
 
-def _check(entry: AclEntry) -> None:
+def _check(entry: AclEntry, features: Mapping[str, int]) -> None:
     if entry.resource_type == Resource.CLUSTER and entry.resource_name != CLUSTER_NAME:
         raise _invalid(f"The only valid name for the CLUSTER resource is {CLUSTER_NAME}")
     if not entry.resource_name:
@@ -146,6 +148,23 @@ def _check(entry: AclEntry) -> None:
             f"Could not parse principal from `{entry.principal}` (no colon is present separating "
             "the principal type from the principal name)"
         )
+    _check_host(entry.host, features)
+
+
+def _check_host(host: str, features: Mapping[str, int]) -> None:
+    if not host:
+        raise _invalid("Host pattern cannot be null or empty")
+    if not is_range(host):
+        return
+    if not has_address_ranges(features):
+        raise KafkaError(
+            ErrorCode.UNSUPPORTED_VERSION,
+            "CIDR-based ACL host patterns require metadata version 4.4-IV1 or higher.",
+        )
+    try:
+        parse_range(host)
+    except ValueError as error:
+        raise _invalid(f"Invalid CIDR notation '{host}': {error}") from None
 
 
 def _failure(error: KafkaError) -> dict[str, Any]:

@@ -1,10 +1,10 @@
 """Feature levels: what this broker can serve, and the records that begin a cluster.
 
-A new cluster finalizes what Apache Kafka finalizes for one, but the features of groups that are not
-served here: group.version, share.version and streams.version. A directory that Apache Kafka has
-formatted names its levels in bootstrap.checkpoint: a cluster begins with those, as it would there.
-They are kept and reported, and refused only beyond the levels of Kafka 4.3, because whatever such a
-level brought into the log could be misread here.
+A new cluster finalizes what Apache Kafka finalizes for one of the same release, but the features of
+groups that are not served here: group.version, share.version and streams.version. A directory that
+Apache Kafka has formatted names its levels in bootstrap.checkpoint: a cluster begins with those, as
+it would there. They are kept and reported, and refused only beyond the levels of Kafka 4.4, because
+whatever such a level brought into the log could be misread here.
 
 Source: KIP-584, KIP-778; Kafka's FeatureControlManager and ActivationRecordsGenerator.
 """
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.codecs.metadata_records import RecordType, metadata_record
+from wirebroker.config.releases import NEWEST_LEVEL
 from wirebroker.coordinator.controller.cluster_image import (
     METADATA_VERSION,
     ResourceType,
@@ -32,21 +33,19 @@ TRANSACTION_VERSION = "transaction.version"
 ELIGIBLE_LEADER_REPLICAS = "eligible.leader.replicas.version"
 _FIRST_WITH_DIRECTORIES = 17
 _FIRST_WITH_CORDONED = 30
-# 4.3-IV0; records are written at this level, whatever level a log from elsewhere has.
-METADATA_VERSION_LEVEL = 30
-# What a cluster begins with if nobody says otherwise, in the order of Kafka's records.
+_FIRST_WITH_CIDR = 32
+# What a cluster of any release begins with besides metadata.version, in Kafka's order.
 _NEW_CLUSTER: dict[str, int] = {
-    METADATA_VERSION: METADATA_VERSION_LEVEL,
     ELIGIBLE_LEADER_REPLICAS: 1,  # KIP-966
     TRANSACTION_VERSION: 2,  # KIP-890: a new epoch with each transaction
 }
-# The levels of Apache Kafka 4.3 whose records can be replayed.
+# The levels of Apache Kafka 4.4 whose records can be replayed.
 READABLE_FEATURES: dict[str, tuple[int, int]] = {
-    "metadata.version": (7, METADATA_VERSION_LEVEL),
+    "metadata.version": (7, NEWEST_LEVEL),
     "kraft.version": (0, 1),
     "group.version": (0, 1),
     TRANSACTION_VERSION: (0, 2),
-    "share.version": (0, 1),
+    "share.version": (0, 2),
     "streams.version": (0, 1),
     ELIGIBLE_LEADER_REPLICAS: (0, 1),
 }
@@ -74,6 +73,11 @@ def has_cordoned_directories(features: Mapping[str, int]) -> bool:
     return features.get(METADATA_VERSION, 0) >= _FIRST_WITH_CORDONED
 
 
+def has_address_ranges(features: Mapping[str, int]) -> bool:
+    """Tell whether the host of an ACL may be a range of addresses (4.4-IV1, KIP-1276)."""
+    return features.get(METADATA_VERSION, 0) >= _FIRST_WITH_CIDR
+
+
 def has_eligible_leader_replicas(features: Mapping[str, int]) -> bool:
     """Tell whether a partition may be without any replica in sync (KIP-966)."""
     return features.get(ELIGIBLE_LEADER_REPLICAS, 0) > 0
@@ -83,6 +87,7 @@ def activation_records(
     image: ClusterImage,
     *,
     bootstrap: Sequence[MetadataRecord] = (),
+    metadata_level: int = NEWEST_LEVEL,
     min_insync_replicas: int = 1,
 ) -> list[MetadataRecord]:
     """Return what a controller writes first, with the log as it finds it.
@@ -92,8 +97,8 @@ def activation_records(
 
     Args:
         image: Of the log.
-        bootstrap: What a formatted directory says a cluster begins with; if that names no
-            metadata.version, it is ours.
+        bootstrap: What a formatted directory says a cluster begins with.
+        metadata_level: Level of metadata.version if `bootstrap` names none.
         min_insync_replicas: The broker's setting. Under eligible leader replicas it becomes the
             whole cluster's (KIP-966).
     """
@@ -107,9 +112,9 @@ def activation_records(
         records.append(metadata_record(RecordType.BEGIN_TRANSACTION, name="Bootstrap records"))
         if not levels:
             levels = _NEW_CLUSTER
-            records += new_cluster_levels()
+            records += new_cluster_levels(metadata_level)
         elif METADATA_VERSION not in levels:
-            records.append(feature_level(METADATA_VERSION, METADATA_VERSION_LEVEL))
+            records.append(feature_level(METADATA_VERSION, metadata_level))
         records += bootstrap
         if levels.get(ELIGIBLE_LEADER_REPLICAS):
             records += elr_safety_records(image, min_insync_replicas)
@@ -117,9 +122,10 @@ def activation_records(
     return records
 
 
-def new_cluster_levels() -> list[MetadataRecord]:
-    """Return the records of the levels that a cluster begins with if nobody says otherwise."""
-    return [feature_level(name, level) for name, level in _NEW_CLUSTER.items()]
+def new_cluster_levels(metadata_level: int = NEWEST_LEVEL) -> list[MetadataRecord]:
+    """Return the records of the levels that a cluster of a release begins with."""
+    levels = {METADATA_VERSION: metadata_level, **_NEW_CLUSTER}
+    return [feature_level(name, level) for name, level in levels.items()]
 
 
 def elr_safety_records(image: ClusterImage, min_insync_replicas: int) -> list[MetadataRecord]:

@@ -39,7 +39,7 @@ _KRAFT_VERSION: Final = "kraft.version"
 _LAST_RESULTS_VERSION: Final = 1
 # Levels of metadata.version that brought other records than the level before (Kafka's
 # MetadataVersion): what is below one cannot be gone back to.
-_OTHER_RECORDS: Final = frozenset({8, 11, 13, 14, 15, 17, 23, 30})
+_OTHER_RECORDS: Final = frozenset({8, 11, 13, 14, 15, 17, 23, 30, 32, 33})
 # Which metadata.version a feature needs above level 0.
 _NEEDS: Final = {ELIGIBLE_LEADER_REPLICAS: 23}
 

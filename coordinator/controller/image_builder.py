@@ -406,9 +406,15 @@ class ImageBuilder:
         self._put_broker(broker.node_id, merge_broker(broker, body))
 
     def _apply_register_controller(self, record: MetadataRecord) -> None:
+        self._own_controllers()[record.body.controller_id] = record
+
+    def _apply_unregister_controller(self, record: MetadataRecord) -> None:
+        self._own_controllers().pop(record.body.controller_id, None)
+
+    def _own_controllers(self) -> dict[int, MetadataRecord]:
         if self._controllers is None:
             self._controllers = dict(self._base.controllers)
-        self._controllers[record.body.controller_id] = record
+        return self._controllers
 
     def _apply_nothing(self, record: MetadataRecord) -> None:
         """Skip NoOp records, and ends of transactions that were never begun here."""
@@ -440,6 +446,7 @@ class ImageBuilder:
         RecordType.REMOVE_DELEGATION_TOKEN: _keep,
         RecordType.REGISTER_CONTROLLER: _apply_register_controller,
         RecordType.CLEAR_ELR: _apply_clear_elr,
+        RecordType.UNREGISTER_CONTROLLER: _apply_unregister_controller,
     }
 
 

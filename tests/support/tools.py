@@ -27,11 +27,17 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-KAFKA_VERSION = "4.3.1"
+REFERENCE_VERSION = "4.4.0"
+# Which Apache Kafka the tests run: the reference, or 4.3.1.
+KAFKA_VERSION = os.environ.get("WIREBROKER_TESTS_KAFKA", REFERENCE_VERSION)
+CONFIG_COMMAND = "org.apache.kafka.tools.ConfigCommand"
+if KAFKA_VERSION.startswith("4.3."):
+    CONFIG_COMMAND = "kafka.admin.ConfigCommand"
+    # Each wirebroker process begins a cluster that this Kafka can read.
+    os.environ["KAFKA_WIREBROKER_RELEASE_VERSION"] = "4.3"
 KAFKA_JARS = (
     f"org.apache.kafka:kafka_2.13:{KAFKA_VERSION}",
     f"org.apache.kafka:kafka-tools:{KAFKA_VERSION}",
-    f"org.apache.kafka:kafka-shell:{KAFKA_VERSION}",
     "org.slf4j:slf4j-simple:1.7.36",
 )
 COMPILER_JARS = ("org.eclipse.jdt:ecj:3.37.0",)

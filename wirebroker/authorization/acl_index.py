@@ -26,6 +26,7 @@ from wirebroker.codecs.acls import (
     AclEntry,
     Operation,
 )
+from wirebroker.codecs.address_ranges import is_in_range, is_range
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -212,7 +213,7 @@ def _of(rules: _Rules, principal: str) -> Iterator[AclEntry]:
 
 
 def _is_about(entry: AclEntry, host: str, operation: int) -> bool:
-    if entry.host not in {WILDCARD, host}:
+    if not _is_of(entry, host):
         return False
     if entry.operation in {operation, ALL_OPERATIONS}:
         return True
@@ -220,10 +221,17 @@ def _is_about(entry: AclEntry, host: str, operation: int) -> bool:
     return implying is not None and entry.permission_type != DENY and entry.operation in implying
 
 
+def _is_of(entry: AclEntry, host: str) -> bool:
+    """Tell whether a client's address is the rule's host, or in its range of addresses."""
+    return entry.host in {WILDCARD, host} or (
+        is_range(entry.host) and is_in_range(host, entry.host)
+    )
+
+
 def _says(rules: _Rules, principal: str, host: str, operation: int, *, is_deny: bool) -> bool:
     return any(
         (entry.permission_type == DENY) is is_deny
-        and entry.host in {WILDCARD, host}
+        and _is_of(entry, host)
         and entry.operation in {operation, ALL_OPERATIONS}
         for entry in _of(rules, principal)
     )

@@ -92,11 +92,11 @@ async def encode_snapshot(
     return builder.batches.buffers
 
 
-def encode_bootstrap(timestamp_ms: int) -> bytes:
-    """Return the contents of `bootstrap.checkpoint`."""
+def encode_bootstrap(timestamp_ms: int, metadata_level: int) -> bytes:
+    """Return the contents of `bootstrap.checkpoint` for a level of metadata.version."""
     builder = BatchBuilder(base_offset=0, leader_epoch=0, timestamp_ms=timestamp_ms)
     builder.add_control([SnapshotHeader(timestamp_ms)])
-    for record in new_cluster_levels():
+    for record in new_cluster_levels(metadata_level):
         builder.add(record)
     builder.add_control([SnapshotFooter()])
     return b"".join(builder.batches.buffers)

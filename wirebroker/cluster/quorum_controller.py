@@ -36,6 +36,7 @@ from wirebroker.cluster.waiter import AwaitedResponse
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode, KafkaError, MalformedFrameError
 from wirebroker.config.protection import asking_names, check_directory
+from wirebroker.config.releases import RELEASE_VERSION, RELEASES
 from wirebroker.config.row import StartError
 from wirebroker.coordinator.controller.broker_registration import (
     controller_registration,
@@ -60,6 +61,7 @@ if TYPE_CHECKING:
 
     from wirebroker.clock import Clock
     from wirebroker.codecs.metadata_records import MetadataRecord
+    from wirebroker.config import Config
     from wirebroker.coordinator.controller.cluster_image import Endpoint
     from wirebroker.coordinator.controller.controller import Controller, ControllerRequest
     from wirebroker.coordinator.controller.operation import Operation
@@ -176,8 +178,8 @@ class QuorumController:
                 check_features(bootstrap_levels(bootstrap))
             if METADATA_VERSION not in image.features:
                 bootstrap += first_users
-            elif first_users:
-                LOGGER.warning("the cluster is not new: users to begin with are passed over")
+            else:
+                _warn_of_ignored(image, config, first_users)
             held = ImageBuilder(image).apply_all(bootstrap).build(offset=0, epoch=0)[0]
             check_directory(
                 (*unserved_protection(held, config), *_protecting_configs(held, node_id)),
@@ -191,7 +193,8 @@ class QuorumController:
             ) from None
         # The log is ours from here on; until now it was only read.
         if image.offset <= 1 and not files.exists(bootstrap_path):
-            files.write_whole(bootstrap_path, encode_bootstrap(clock.now_ms()))
+            level = RELEASES[config.str(RELEASE_VERSION)]
+            files.write_whole(bootstrap_path, encode_bootstrap(clock.now_ms(), level))
         controller = cls(log, image, clock=clock, rules=rules, endpoints=endpoints)
         await controller._activate(bootstrap)
         return controller
@@ -200,11 +203,11 @@ class QuorumController:
         """Begin to serve: what an empty log begins with, who the controller is."""
         rules = self.rules
         self._engine.run(lambda machine, _token, moment: machine.on_loaded(moment))
-        min_isr = rules.config.int("min.insync.replicas")
+        first = partial(_first_records, bootstrap, rules.config)
         registration = controller_registration(rules.node_id, rules.new_uuid(), self.endpoints)
         # One sync serves both.
         await asyncio.gather(
-            self.submit(partial(_first_records, bootstrap, min_isr)),
+            self.submit(first),
             self.submit(partial(_write, [registration])),
         )
 
@@ -306,15 +309,35 @@ def _protecting_configs(image: ClusterImage, node_id: int) -> tuple[str, ...]:
     return asking_names({**cluster_wide, **image.config(ResourceType.BROKER, str(node_id))})
 
 
+def _warn_of_ignored(
+    image: ClusterImage, config: Config, first_users: Sequence[MetadataRecord]
+) -> None:
+    """Log which settings for a new cluster have no effect on one that exists."""
+    if first_users:
+        LOGGER.warning("the cluster is not new: users to begin with are passed over")
+    level, release = image.features[METADATA_VERSION], config.str(RELEASE_VERSION)
+    if config.is_set(RELEASE_VERSION) and RELEASES[release] != level:
+        LOGGER.warning(
+            "the cluster is not new: it keeps metadata.version %d, and %s=%s has no effect; "
+            "`wirebroker features upgrade` raises levels",
+            level,
+            RELEASE_VERSION,
+            release,
+        )
+
+
 def _first_records(
-    bootstrap: list[MetadataRecord], min_insync_replicas: int, image: ClusterImage, moment: Moment
+    bootstrap: list[MetadataRecord], config: Config, image: ClusterImage, moment: Moment
 ) -> Operation[None]:
     del moment
     yield
-    return ControllerResult(
-        None,
-        activation_records(image, bootstrap=bootstrap, min_insync_replicas=min_insync_replicas),
+    records = activation_records(
+        image,
+        bootstrap=bootstrap,
+        metadata_level=RELEASES[config.str(RELEASE_VERSION)],
+        min_insync_replicas=config.int("min.insync.replicas"),
     )
+    return ControllerResult(None, records)
 
 
 def _write(records: list[MetadataRecord], image: ClusterImage, moment: Moment) -> Operation[None]:

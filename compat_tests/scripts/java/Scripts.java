@@ -8,7 +8,9 @@ import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.Base64;
 import java.util.List;
-import org.apache.kafka.common.utils.Exit;
+// Exit lies in the second one since Apache Kafka 4.4.
+import org.apache.kafka.common.utils.*;
+import org.apache.kafka.common.utils.internals.*;
 
 /**
  * Runs Apache Kafka's command-line tools one after the other in one process: a start takes longer

@@ -57,7 +57,7 @@ class InstantController:
 
     def register(self, node_id: int, **fields: Any) -> dict[str, Any]:
         """Register a broker that supports everything."""
-        ranges = {"metadata.version": 30, "transaction.version": 2}
+        ranges = {"metadata.version": 33, "transaction.version": 2}
         ranges["eligible.leader.replicas.version"] = 1
         features = [
             {"name": name, "min_supported_version": 0, "max_supported_version": highest}

@@ -15,6 +15,7 @@ from wirebroker.codecs.metadata_records import RecordType
 from wirebroker.config import Config
 from wirebroker.config.authorizer import STANDARD
 from wirebroker.coordinator.controller.cluster_image import to_records
+from wirebroker.coordinator.controller.feature_control import feature_level
 
 if TYPE_CHECKING:
     from wirebroker.coordinator.controller.cluster_image import ClusterImage
@@ -50,7 +51,7 @@ def wish(**fields: Any) -> dict[str, Any]:
 
 @pytest.fixture
 def controller() -> InstantController:
-    made = InstantController()
+    made = InstantController(feature_level("metadata.version", 33))
     made.rules.use_config(Config({"authorizer.class.name": STANDARD}))
     return made
 
@@ -92,12 +93,27 @@ def test_a_rule_is_written_once(controller):
         {"operation": ANY},
         {"permission_type": ANY},
         {"principal": "a"},
+        {"host": ""},
+        {"host": "10.0.0.0/33"},
+        {"host": "nowhere/8"},
     ],
 )
 def test_what_is_no_rule_is_refused_alone(controller, wrong):
     answer = controller.ask(ApiKey.CREATE_ACLS, creations=[creation(**wrong), creation()])
     assert [each.get("error_code", 0) for each in answer["results"]] == [_INVALID, 0]
     assert len(controller.records) == 1
+
+
+def test_ranges_of_addresses_need_their_metadata_version():
+    host = "10.0.0.0/8"
+    for level, code in ((31, ErrorCode.UNSUPPORTED_VERSION), (32, ErrorCode.NONE)):
+        controller = InstantController(feature_level("metadata.version", level))
+        controller.rules.use_config(Config({"authorizer.class.name": STANDARD}))
+        answer = controller.ask(ApiKey.CREATE_ACLS, creations=[creation(host=host), creation()])
+        assert [each.get("error_code", 0) for each in answer["results"]] == [code, 0]
+    (error,) = controller.ask(ApiKey.CREATE_ACLS, creations=[creation(host="::/x")])["results"]
+    expected = "Invalid CIDR notation '::/x': Could not parse [::/x] - invalid prefix length"
+    assert error["error_message"] == expected
 
 
 def test_filters_take_what_they_mean(controller):

@@ -62,7 +62,7 @@ def test_a_request_that_only_validates_changes_nothing():
         [("nonsense.version", 1, UPGRADE)],
         [("nonsense.version", 0, UPGRADE)],
         [("metadata.version", 29, UNSAFE)],
-        [("metadata.version", 31, UPGRADE)],
+        [("metadata.version", 34, UPGRADE)],
         [("kraft.version", 1, UPGRADE)],
         [("transaction.version", 1, SAFE), ("nonsense.version", 1, UPGRADE)],
     ],
@@ -97,7 +97,14 @@ def change(controller, *updates):
 
 @pytest.mark.parametrize(
     ("at", "to", "error"),
-    [(29, 23, ErrorCode.NONE), (29, 22, ErrorCode.INVALID_UPDATE_VERSION)],
+    [
+        (29, 23, ErrorCode.NONE),
+        (29, 22, ErrorCode.INVALID_UPDATE_VERSION),
+        (31, 30, ErrorCode.NONE),
+        (32, 31, ErrorCode.INVALID_UPDATE_VERSION),
+        (33, 32, ErrorCode.INVALID_UPDATE_VERSION),
+        (33, 30, ErrorCode.INVALID_UPDATE_VERSION),
+    ],
 )
 def test_metadata_version_is_lowered_only_to_a_level_with_the_same_records(at, to, error):
     controller = InstantController(feature_level("metadata.version", at))

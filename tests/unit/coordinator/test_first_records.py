@@ -5,6 +5,7 @@ import pytest
 from tests.unit.coordinator.kit import image_of
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.codecs.metadata_records import RecordType, metadata_record
+from wirebroker.config.releases import RELEASES
 from wirebroker.coordinator.controller.cluster_image import ClusterImage
 from wirebroker.coordinator.controller.feature_control import (
     activation_records,
@@ -13,7 +14,7 @@ from wirebroker.coordinator.controller.feature_control import (
 )
 
 NEW_CLUSTER = {
-    "metadata.version": 30,
+    "metadata.version": 33,
     "eligible.leader.replicas.version": 1,
     "transaction.version": 2,
 }
@@ -35,6 +36,13 @@ def test_an_empty_log_begins_with_the_feature_levels_in_a_transaction():
     assert activation_records(image) == []
 
 
+@pytest.mark.parametrize(("release", "level"), RELEASES.items())
+def test_a_cluster_of_an_earlier_release_begins_with_its_features(release, level):
+    image = image_of(*activation_records(ClusterImage(), metadata_level=RELEASES[release]))
+    assert image.features == {**NEW_CLUSTER, "metadata.version": level}
+    assert activation_records(image) == []
+
+
 def test_a_start_that_was_interrupted_begins_again():
     records = activation_records(ClusterImage())
     image = image_of(*records[:2])
@@ -44,18 +52,21 @@ def test_a_start_that_was_interrupted_begins_again():
 
 
 @pytest.mark.parametrize(
-    ("name", "level"), [("metadata.version", 31), ("group.version", 2), ("new.version", 1)]
+    ("name", "level"),
+    [("metadata.version", 34), ("group.version", 2), ("share.version", 3), ("new.version", 1)],
 )
-def test_features_beyond_kafka_4_3_are_refused(name, level):
+def test_features_beyond_kafka_4_4_are_refused(name, level):
     with pytest.raises(KafkaError) as raised:
         check_features(image_of(feature_level(name, level)).features)
     assert raised.value.code is ErrorCode.UNSUPPORTED_VERSION
 
 
-def test_the_features_of_kafka_4_3_are_read():
+def test_the_features_of_kafka_4_4_are_read():
     image = image_of(
-        feature_level("metadata.version", 30),
+        feature_level("metadata.version", 33),
         feature_level("group.version", 1),
+        feature_level("share.version", 2),
+        feature_level("streams.version", 1),
         feature_level("transaction.version", 2),
         metadata_record(RecordType.NO_OP),
     )
@@ -77,5 +88,5 @@ def test_a_formatted_directory_says_which_levels_a_cluster_begins_with():
 def test_other_records_of_a_bootstrap_are_taken_too():
     levels = [feature_level("group.version", 1)]
     image = image_of(*activation_records(ClusterImage(), bootstrap=levels))
-    assert image.features == {"metadata.version": 30, "group.version": 1}
+    assert image.features == {"metadata.version": 33, "group.version": 1}
     assert (4, "") not in image.configs

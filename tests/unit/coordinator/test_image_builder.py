@@ -193,6 +193,18 @@ def test_a_broker_is_fenced_unfenced_and_unregistered():
     assert image_of(gone, base=image).brokers == {}
 
 
+def test_a_controller_that_is_unregistered_is_not_in_the_image():
+    def registered(node_id):
+        return metadata_record(KIND.REGISTER_CONTROLLER, controller_id=node_id)
+
+    both = image_of(registered(7), registered(8))
+    gone = metadata_record(KIND.UNREGISTER_CONTROLLER, controller_id=7)
+    after = image_of(gone, base=both)
+    assert set(after.controllers) == {8}
+    assert set(both.controllers) == {7, 8}
+    assert image_of(gone, base=after).controllers == after.controllers
+
+
 def test_the_next_producer_id_starts_at_zero_and_follows_the_records():
     assert ClusterImage().next_producer_id == 0
     record = metadata_record(KIND.PRODUCER_IDS, broker_id=1, broker_epoch=5, next_producer_id=1000)

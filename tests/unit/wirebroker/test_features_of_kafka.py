@@ -1,7 +1,7 @@
 """What a new cluster finalizes and how features change, compared with Apache Kafka 4.4.0.
 
-Kafka's responses are recorded (tests/support/feature_conversation.py). The differences are these
-and no others: features of groups that are not served, and the newest metadata.version.
+Kafka's responses are recorded (tests/support/feature_conversation.py). The only differences are the
+features of groups that are not served.
 """
 
 from __future__ import annotations
@@ -9,14 +9,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from tests.support.feature_conversation import METADATA, hold
+from tests.support.feature_conversation import hold
 from tests.support.raw_client import BlockingClient
 from tests.support.servers import running
-from wirebroker.coordinator.controller.feature_control import METADATA_VERSION_LEVEL
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -24,7 +22,6 @@ if TYPE_CHECKING:
 RECORDED: Final = Path(__file__).with_name("features_of_kafka.json")
 # Groups by the new protocols are not served.
 NOT_SERVED: Final = {"group.version", "share.version", "streams.version"}
-KAFKAS_NEWEST: Final = 33
 
 
 async def test_a_new_cluster_and_its_features_are_as_those_of_kafka(tmp_path: Path) -> None:
@@ -46,23 +43,12 @@ def _as_here(recorded: list[dict[str, Any]]) -> Iterable[dict[str, Any]]:
     for step in recorded:
         changed = dict(step)
         if "features" in step:
-            supported = dict(step["features"]["supported"])
-            supported[METADATA] = [supported[METADATA][0], METADATA_VERSION_LEVEL]
             changed["features"] = {
-                "supported": _served(supported),
-                "finalized": _level_here(step["features"]["finalized"]),
+                name: _served(step["features"][name]) for name in ("supported", "finalized")
             }
         if "finalized" in step:
-            changed["finalized"] = _level_here(step["finalized"])
-        message = step.get("error_message")
-        if message is not None:
-            here = str(METADATA_VERSION_LEVEL)
-            changed["error_message"] = re.sub(rf"\b{KAFKAS_NEWEST}\b", here, message)
+            changed["finalized"] = _served(step["finalized"])
         yield changed
-
-
-def _level_here(finalized: dict[str, int]) -> dict[str, int]:
-    return _served({**finalized, METADATA: METADATA_VERSION_LEVEL})
 
 
 def _served(levels: dict[str, Any]) -> dict[str, Any]:

@@ -29,7 +29,7 @@ async def test_a_new_log_begins_with_kafkas_files_and_an_active_broker(node):
     image = log.follower.image
     await log.close()
     assert image.features == {
-        "metadata.version": 30,
+        "metadata.version": 33,
         "eligible.leader.replicas.version": 1,
         "transaction.version": 2,
     }

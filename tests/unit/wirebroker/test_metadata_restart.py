@@ -147,7 +147,7 @@ async def test_records_that_are_missing_keep_the_broker_from_starting(tmp_path):
 @pytest.mark.parametrize(
     "record",
     [
-        metadata_record(RecordType.FEATURE_LEVEL, name="metadata.version", feature_level=31),
+        metadata_record(RecordType.FEATURE_LEVEL, name="metadata.version", feature_level=34),
         metadata_record(RecordType.FEATURE_LEVEL, name="flux.version", feature_level=1),
     ],
 )

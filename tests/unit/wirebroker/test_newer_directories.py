@@ -33,7 +33,7 @@ LOG = "__cluster_metadata-0/00000000000000000000.log"
 UNKNOWN_KIND = b"\x01\x63\x00\x00"
 NEWER_VERSION = b"\x01\x02\x09\x00"
 NEWER_FRAME = b"\x02\x02\x00\x00"
-METADATA_VERSION_31 = bytes.fromhex("010c00") + b"\x11metadata.version\x00\x1f\x00"
+METADATA_VERSION_34 = bytes.fromhex("010c00") + b"\x11metadata.version\x00\x22\x00"
 
 
 def tree(directory: Path) -> dict[str, bytes]:
@@ -71,7 +71,7 @@ def serve(directory: Path, *arguments: str) -> tuple[int, str]:
         (UNKNOWN_KIND, "type 99"),
         (NEWER_VERSION, "version 9"),
         (NEWER_FRAME, "frame"),
-        (METADATA_VERSION_31, "metadata.version at level 31"),
+        (METADATA_VERSION_34, "metadata.version at level 34"),
     ],
 )
 async def test_a_log_with_newer_records_is_refused_untouched(tmp_path, value, words):
@@ -109,10 +109,10 @@ def format_folder(tmp_path: Path, *records: MetadataRecord) -> None:
 
 
 def test_a_folder_formatted_for_a_newer_broker_is_refused_before_anything_is_written(tmp_path):
-    format_folder(tmp_path, feature_level("metadata.version", 31))
+    format_folder(tmp_path, feature_level("metadata.version", 34))
     status, error = serve(tmp_path)
     assert status == 2
-    assert "metadata.version at level 31" in error
+    assert "metadata.version at level 34" in error
     # An empty log is no change.
     assert not any((tmp_path / LOG).parent.glob("*.checkpoint"))
     assert not (tmp_path / LOG).exists() or (tmp_path / LOG).read_bytes() == b""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from wirebroker.config.forms import boolean, integer, items, long, text
+from wirebroker.config.releases import NEWEST_RELEASE, RELEASE_VERSION, RELEASES
 
 ROWS: Final = (
     text(
@@ -27,6 +28,13 @@ ROWS: Final = (
         "wirebroker.cluster.id",
         None,
         "Cluster id of a new data directory (the environment's CLUSTER_ID); random if unset.",
+    ),
+    text(
+        RELEASE_VERSION,
+        NEWEST_RELEASE,
+        "The release of Apache Kafka whose features a new cluster begins with (--release-version "
+        "of Kafka's storage tool). Only a cluster of 4.3 can be read by Apache Kafka 4.3.",
+        choices=tuple(RELEASES),
     ),
     long(
         "wirebroker.request.memory.bytes",

@@ -184,7 +184,7 @@ def test_what_a_newer_broker_wrote_is_left_alone(data, capsys, monkeypatch):
     before = contents(data)
     monkeypatch.setitem(READABLE_FEATURES, "metadata.version", (7, 20))
     assert cli.run(["repair", str(data)]) == 2
-    assert "finalized metadata.version at level 30" in capsys.readouterr().err
+    assert "finalized metadata.version at level 33" in capsys.readouterr().err
     assert contents(data) == before
     status, found = rows(capsys, "verify", data)
     assert status == 1

@@ -100,12 +100,12 @@ def test_a_cluster_with_acls_is_joined_with_an_authorizer():
 
 
 def test_newer_feature_levels_are_refused_and_unserved_ones_are_named(caplog):
-    with pytest.raises(StartError, match=r"metadata.version at level 31"):
-        check_joinable(image_of(feature_level("metadata.version", 31)), Config(MEMBER))
-    levels = ("metadata.version", 30), ("group.version", 1), ("share.version", 1)
+    with pytest.raises(StartError, match=r"metadata.version at level 34"):
+        check_joinable(image_of(feature_level("metadata.version", 34)), Config(MEMBER))
+    levels = ("metadata.version", 33), ("group.version", 1), ("share.version", 2)
     with caplog.at_level("INFO"):
         check_joinable(image_of(*(feature_level(*each) for each in levels)), Config(MEMBER))
-    assert "the cluster has group.version 1, share.version 1:" in caplog.text
+    assert "the cluster has group.version 1, share.version 2:" in caplog.text
     assert "kafka-reassign-partitions" in caplog.text
 
 

@@ -66,7 +66,7 @@ def test_features_are_described_with_their_levels(run, bootstrap):
     assert {name: levels[:3] for name, levels in lines.items()} == {
         "eligible.leader.replicas.version": ["0", "1", "1"],
         "kraft.version": ["0", "1", "0"],
-        "metadata.version": ["3.3-IV3", "4.3-IV0", "4.3-IV0"],
+        "metadata.version": ["3.3-IV3", "4.4-IV2", "4.4-IV2"],
         "transaction.version": ["0", "2", "2"],
     }
     assert all(levels[3].isdecimal() for levels in lines.values())

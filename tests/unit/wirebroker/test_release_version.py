@@ -1,0 +1,76 @@
+"""The release whose features a new cluster begins with, and the way to a newer one."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.support.servers import broker_of, client_of, running
+from wirebroker import cli
+from wirebroker.cluster.metadata_snapshot import bootstrap_records
+from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.codecs.errors import ErrorCode
+from wirebroker.config.releases import RELEASE_VERSION, RELEASES
+from wirebroker.coordinator.controller.feature_control import bootstrap_levels
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from wirebroker.server import Server
+
+UPGRADE, SAFE = 1, 2
+
+
+async def levels_of(directory: Path, release: str | None) -> dict[str, int]:
+    settings = {} if release is None else {RELEASE_VERSION: release}
+    async with running(directory, settings=settings) as server:
+        return dict(broker_of(server).metadata.image.features)
+
+
+async def set_level(server: Server, level: int, upgrade_type: int) -> ErrorCode:
+    update = {"feature": "metadata.version", "max_version_level": level}
+    update["upgrade_type"] = upgrade_type
+    async with client_of(server) as client:
+        request = {"feature_updates": [update], "timeout_ms": 10_000, "validate_only": False}
+        answer = await client.ask(ApiKey.UPDATE_FEATURES, 2, request)
+        return ErrorCode(answer.error_code)
+
+
+@pytest.mark.parametrize(("release", "level"), RELEASES.items())
+async def test_a_new_cluster_has_the_features_of_its_release(tmp_path, release, level):
+    levels = {
+        "metadata.version": level,
+        "eligible.leader.replicas.version": 1,
+        "transaction.version": 2,
+    }
+    assert await levels_of(tmp_path, release) == levels
+    content = (tmp_path / "bootstrap.checkpoint").read_bytes()
+    assert bootstrap_levels(bootstrap_records(content)) == levels
+
+
+async def test_a_cluster_that_exists_keeps_its_features_and_a_warning_says_so(tmp_path, caplog):
+    caplog.set_level(logging.WARNING, logger="wirebroker")
+    assert (await levels_of(tmp_path, None))["metadata.version"] == 33
+    assert (await levels_of(tmp_path, "4.4"))["metadata.version"] == 33
+    assert RELEASE_VERSION not in caplog.text
+    assert (await levels_of(tmp_path, "4.3"))["metadata.version"] == 33
+    assert f"keeps metadata.version 33, and {RELEASE_VERSION}=4.3 has no effect" in caplog.text
+
+
+async def test_a_cluster_of_4_3_is_upgraded_and_stays_so(tmp_path):
+    async with running(tmp_path, settings={RELEASE_VERSION: "4.3"}) as server:
+        assert await set_level(server, 33, UPGRADE) is ErrorCode.NONE
+        assert await set_level(server, 30, SAFE) is ErrorCode.INVALID_UPDATE_VERSION
+    assert (await levels_of(tmp_path, None))["metadata.version"] == 33
+
+
+def test_the_flag_is_for_clusters_that_begin_here(tmp_path, capsys):
+    serve = ["serve", "--data-dir", str(tmp_path), "--port", "0", "--release-version"]
+    assert cli.run([*serve, "4.2"]) == 2
+    assert "it must be one of 4.3, " in capsys.readouterr().err
+    member = ["process.roles=broker", "node.id=2", "controller.quorum.voters=1@127.0.0.1:9093"]
+    flags = [part for setting in member for part in ("--set", setting)]
+    assert cli.run([*serve, "4.3", *flags]) == 2
+    assert "--release-version cannot be used" in capsys.readouterr().err
