@@ -20,6 +20,7 @@ import functools
 import os
 import re
 import selectors
+import shlex
 import signal
 import subprocess
 import sys
@@ -251,6 +252,21 @@ def test_every_make_target_that_is_written_about_exists():
     for page in PAGES:
         named = re.findall(r"(?:`|^)make ([a-z-]+)", page.read_text("utf-8"), re.MULTILINE)
         assert set(named) <= targets, page
+
+
+def test_the_readmes_examples_of_tests_match_some():
+    """Only collected, but for the one of a single file, which takes seconds."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    examples = re.findall(r'`make (test|compat) ARGS="([^"]+)"`', text)
+    assert {target for target, _ in examples} == {"test", "compat"}
+    for target, arguments in examples:
+        folder = [] if target == "test" else ["compat_tests"]
+        command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *folder]
+        is_one = ".py" in arguments
+        command += [*shlex.split(arguments), "-q", *([] if is_one else ["--collect-only"])]
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, f"{arguments}: {done.stdout[-500:]}{done.stderr[-500:]}"
+    assert sum(".py" in arguments for _, arguments in examples) == 1
 
 
 @pytest.mark.parametrize("page", EVERY_PAGE, ids=lambda page: page.relative_to(ROOT).as_posix())

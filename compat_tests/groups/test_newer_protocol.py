@@ -1,6 +1,6 @@
 """A consumer of the newer group protocol (KIP-848), which wirebroker doesn't serve yet.
 
-librdkafka looks for the coordinator for ever and tells its application nothing, so the broker's log
+librdkafka's looks up the coordinator, waits and tells its application nothing, so the broker's log
 does. Apache Kafka serves it.
 """
 
@@ -10,7 +10,7 @@ import time
 from typing import TYPE_CHECKING
 
 import pytest
-from confluent_kafka import Consumer
+from confluent_kafka import Consumer, TopicPartition
 
 from compat_tests import topics
 from compat_tests.clients.all import LIBRARIES
@@ -22,13 +22,18 @@ if TYPE_CHECKING:
 CLIENT = LIBRARIES[0]
 
 
+@pytest.mark.parametrize("is_first", [True, False], ids=["first group", "later group"])
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
 def test_a_consumer_reads_or_the_brokers_log_says_why_not(
-    start_broker: StartBroker, broker_kind: str, topic: str, protocol: str
+    start_broker: StartBroker, broker_kind: str, topic: str, protocol: str, is_first: bool
 ) -> None:
     broker = start_broker()
     topics.create(broker.bootstrap, topic)
     CLIENT.produce(broker.bootstrap, topic, [Message(b"value")])
+    if not is_first:  # __consumer_offsets exists
+        earlier = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": f"{topic}-earlier"})
+        earlier.committed([TopicPartition(topic, 0)], timeout=WAIT_S)
+        earlier.close()
     consumer = Consumer(
         {
             "bootstrap.servers": broker.bootstrap,

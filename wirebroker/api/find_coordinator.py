@@ -123,7 +123,8 @@ def _find(
         return _Found(ErrorCode.COORDINATOR_NOT_AVAILABLE)
     node_id = partition.leader
     if is_group and node_id == broker.node_id:
-        broker.groups.lookups.add(key, request.session, broker.clock.monotonic())
+        now = broker.clock.monotonic()
+        broker.groups.lookups.add(key, request.session, request.client_id, now)
     return _Found(ErrorCode.NONE, node_id, *nodes[node_id])
 
 

@@ -5,6 +5,7 @@ Source: Kafka's GroupCoordinatorService.
 
 from __future__ import annotations
 
+import asyncio
 import uuid
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +19,6 @@ from wirebroker.coordinator.groups.partitions import CONSUMER_OFFSETS
 from wirebroker.coordinator.groups.shard import GroupShard
 
 if TYPE_CHECKING:
-    import asyncio
     from collections.abc import Callable, Iterator
 
     from wirebroker.clock import Clock
@@ -37,11 +37,15 @@ if TYPE_CHECKING:
     GroupOperation = Callable[[GroupShard, Token, Moment], Outcome]
 
 
+def _call_later(seconds: float, callback: Callable[[], None]) -> None:
+    asyncio.get_running_loop().call_later(seconds, callback)
+
+
 class GroupCoordinator(CoordinatorService[GroupShard]):
     """All groups whose partitions this node leads.
 
     Attributes:
-        lookups: Who looked for the coordinator of a group that nobody used since.
+        lookups: The clients that looked up a group's coordinator and have not used the group yet.
         settings: The configs in force.
     """
 
@@ -58,7 +62,7 @@ class GroupCoordinator(CoordinatorService[GroupShard]):
         new_uuid: Callable[[], str] = lambda: str(uuid.uuid4()),
     ) -> None:
         self.settings = settings
-        self.lookups = GroupLookups()
+        self.lookups = GroupLookups(_call_later)
         topic = InternalTopic(
             CONSUMER_OFFSETS,
             partition_count=settings.offsets_topic_partition_count,

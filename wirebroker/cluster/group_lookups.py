@@ -1,74 +1,106 @@
-"""Clients that look for a group's coordinator again and again and then never use it.
+"""Clients that look up a group's coordinator and then never use the group.
 
-That is all there is to see of a consumer with `group.protocol=consumer` (KIP-848) whose broker
-doesn't advertise ConsumerGroupHeartbeat: librdkafka asks FindCoordinator about once a second, for
-ever, on one connection, and tells its application nothing; Java's fails after the first, with a
-clear message of its own. Tried with librdkafka 2.16 and Java's 4.3.1 client.
+This is all that a broker sees of librdkafka's consumer with `group.protocol=consumer` (KIP-848)
+if the broker does not advertise ConsumerGroupHeartbeat. Measured with librdkafka 2.16: it sends
+FindCoordinator once on its bootstrap connection and twice on the next one, within 0.1 s, and is
+then silent for 10 minutes; the application gets no error. Java's consumer sends one lookup, fails
+with a clear message and disconnects, so it needs no line here.
 
-A request about the group, from anybody, takes the suspicion back: admin clients and exporters of
-lag look for coordinators in a loop too. So only groups count that this node coordinates: requests
-to another one are not seen here, and while that one fails every client looks again and again.
+Other clients send JoinGroup, OffsetFetch or another request for the group within milliseconds. A
+consumer of librdkafka that only assigns partitions may do without, but fetches meanwhile. A request
+for the group from any client clears the suspicion. Requests to other nodes are not seen here, so
+only groups that this node coordinates are watched.
 """
 
 from __future__ import annotations
 
 import logging
 from collections import OrderedDict
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
+
+from wirebroker.session import ANSWER_IS_DUE
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from wirebroker.session import Session
 
 logger = logging.getLogger(__name__)
 
-# Three within a minute: clients of the classic protocol look again after minutes, or join between.
-_SUSPICIOUSLY_OFTEN: Final = 3
+# Lookups of one group on one connection.
+_SUSPICIOUSLY_OFTEN: Final = 2
+# How long after these the group must stay unused; other clients need milliseconds.
+_SILENCE_S: Final = 5.0
+# A consumer repeats its lookup after 10 minutes if it does not need the group.
 _WINDOW_S: Final = 60.0
-# Groups that are watched, and groups and connections of which it was said; the oldest go first.
+# Groups and connections that are watched or were warned of; the oldest are forgotten first.
 _MOST_KEPT: Final = 1_000
+_MOST_CONNECTIONS: Final = 16
 # Groups with longer ids are not watched: a thousand of the longest would hold 30 MB.
 _LONGEST_ID: Final = 249
 
 
-class _Lookups(NamedTuple):
-    connection_id: str
-    asked: int
-    since: float
+class _Lookups:
+    """The lookups of one group on one connection."""
+
+    __slots__ = ("asked", "since")
+
+    def __init__(self, since: float) -> None:
+        self.asked = 0
+        self.since = since
 
 
 class GroupLookups:
-    """The groups that were looked up lately and not used since, each with its last asker."""
+    """The groups that were looked up lately and not used since, with the connections that asked.
 
-    __slots__ = ("_said_of", "_watched")
+    Args:
+        call_later: Calls a function after so many seconds.
+    """
 
-    def __init__(self) -> None:
-        self._watched: OrderedDict[str, _Lookups] = OrderedDict()
-        # One line for each group, and no connection makes two: it might have made up the groups.
+    __slots__ = ("_call_later", "_said_of", "_watched")
+
+    def __init__(self, call_later: Callable[[float, Callable[[], None]], object]) -> None:
+        self._call_later = call_later
+        self._watched: OrderedDict[str, OrderedDict[str, _Lookups]] = OrderedDict()
+        # One line a group, and one a connection: a client can make up any number of groups.
         self._said_of: OrderedDict[tuple[str, str], None] = OrderedDict()
 
-    def add(self, group_id: str, connection: Session, now: float) -> None:
-        """Note that a client was told the coordinator of a group, at `now` in seconds."""
+    def add(self, group_id: str, connection: Session, client_id: str | None, now: float) -> None:
+        """Note that a client looked up the coordinator of a group, at `now` in seconds."""
         if len(group_id) > _LONGEST_ID:
             return
-        before = self._watched.pop(group_id, None)
-        if (
-            before is None
-            or before.connection_id != connection.id
-            or now - before.since > _WINDOW_S
-        ):
-            before = _Lookups(connection.id, 0, now)
-        looked = self._watched[group_id] = before._replace(asked=before.asked + 1)
+        connections = self._watched.setdefault(group_id, OrderedDict())
+        self._watched.move_to_end(group_id)
+        lookups = connections.get(connection.id)
+        if lookups is None or now - lookups.since > _WINDOW_S:
+            lookups = connections[connection.id] = _Lookups(now)
+        lookups.asked += 1
+        if len(connections) > _MOST_CONNECTIONS:
+            connections.popitem(last=False)
         if len(self._watched) > _MOST_KEPT:
             self._watched.popitem(last=False)
-        if looked.asked >= _SUSPICIOUSLY_OFTEN:
-            self._say(group_id, connection)
+        if lookups.asked == _SUSPICIOUSLY_OFTEN:
+            self._call_later(
+                _SILENCE_S, lambda: self._check(group_id, connection, client_id, lookups)
+            )
 
     def use(self, group_id: str) -> None:
-        """Note that somebody asked something of the group."""
+        """Note that a client sent a request for the group."""
         if self._watched:
             self._watched.pop(group_id, None)
 
-    def _say(self, group_id: str, connection: Session) -> None:
+    def _check(
+        self, group_id: str, connection: Session, client_id: str | None, lookups: _Lookups
+    ) -> None:
+        connections = self._watched.get(group_id)
+        if connections is None or connections.get(connection.id) is not lookups:
+            return  # the group was used
+        del connections[connection.id]
+        # A request that is being served: the client fetches from partitions that it assigned.
+        if not connection.has_ended and not connection.pauses & ANSWER_IS_DUE:
+            self._say(group_id, connection, client_id)
+
+    def _say(self, group_id: str, connection: Session, client_id: str | None) -> None:
         keys = ("group", group_id), ("connection", connection.id)
         if any(key in self._said_of for key in keys):
             return
@@ -76,10 +108,11 @@ class GroupLookups:
         while len(self._said_of) > _MOST_KEPT:
             self._said_of.popitem(last=False)
         logger.warning(
-            "group %s: its client at %s (%s %s) keeps looking for the coordinator without joining; "
-            "it seems to want the newer group protocol (KIP-848), not served yet: let it set "
-            "group.protocol=classic",
+            "group %s: its client %s at %s (%s %s) has looked up the coordinator and does not "
+            "join; it seems to want the newer group protocol (KIP-848), not served yet: set "
+            "group.protocol=classic in the client",
             group_id,
+            (client_id or "without a client id")[:_LONGEST_ID],
             connection.peer,
             connection.client_software_name,
             connection.client_software_version,

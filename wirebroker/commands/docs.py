@@ -19,7 +19,8 @@ _INTRODUCTION: Final = """\
 Made from the verbs in the source, so don't edit it (`wirebroker commands --markdown`).
 
 Exit status: 0 done; 1 the cluster can't be reached or refuses, or damage is found; 2 a mistake in
-the arguments, or what keeps a broker from starting; 130 after SIGINT, 143 after SIGTERM.
+the arguments, or what keeps a broker from starting. After SIGINT or SIGTERM `serve` and `join` stop
+cleanly, with 0; other verbs end with 130 after SIGINT, 143 after SIGTERM.
 
 | verb | what it does |
 | --- | --- |

@@ -216,6 +216,15 @@ class ScramMechanism:
         self._first = f"{wanted.bare},{answer}"
         return answer.encode()
 
+    def _other_nonce(self, given: str) -> str:
+        who = f"user {self._claimed[:64]!r}: "
+        if given.endswith(self._nonce):  # after the client's own nonce, which it begins with
+            return who + (
+                "the client sent its nonce twice, as librdkafka before 2.6.1 does; Apache Kafka"
+                " refuses it too: update the client's librdkafka, or use PLAIN over TLS"
+            )
+        return who + "the client returned another nonce than it was sent"
+
     def _find(self, wanted: ClientFirst) -> ScramKeys | None:
         """Return what proves who a client says it is, and note who that is."""
         if not wanted.is_by_token:
@@ -229,7 +238,7 @@ class ScramMechanism:
     def _end(self, message: bytes) -> bytes:
         given = parse_client_final(message)
         if given.nonce != self._nonce:
-            raise NotProvedError("the nonce is another")
+            raise NotProvedError(self._other_nonce(given.nonce))
         exchanged = f"{self._first},{given.unproved}".encode()
         nobody = self._keys_of_nobody(self._claimed)
         keys = self._keys or nobody

@@ -234,6 +234,30 @@ async def test_nobody_is_told_which_users_there_are(tmp_path: Path) -> None:
     assert [len(set(each)) for each in firsts.values()] == [1, 1]
 
 
+@pytest.mark.parametrize(
+    ("sent", "line"),
+    [
+        pytest.param(f"{CLIENT_NONCE}{{nonce}}", "librdkafka before 2.6.1", id="its own twice"),
+        pytest.param(f"{CLIENT_NONCE}x", "returned another nonce than it was sent", id="another"),
+    ],
+)
+async def test_the_log_says_what_is_wrong_with_a_nonce(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, sent: str, line: str
+) -> None:
+    caplog.set_level(logging.INFO, logger="wirebroker")
+    async with connected(tmp_path, SCRAM) as (server, admin):
+        await log_in_plain(admin, "alice", "alice-secret")
+        await add_scram_user(admin, "SCRAM-SHA-256", "carol", "carol-secret")
+        async with client_of(server) as client:
+            await shake_hands(client, "SCRAM-SHA-256")
+            first = await send_token(client, f"n,,n=carol,r={CLIENT_NONCE}".encode())
+            nonce = first.auth_bytes.decode().split(",")[0].removeprefix("r=")
+            final = f"c=biws,r={sent.format(nonce=nonce)},p={'A' * 43}="
+            answer = await send_token(client, final.encode())
+    assert answer.error_code == ErrorCode.SASL_AUTHENTICATION_FAILED
+    assert [each for each in caplog.messages if line in each and "carol" in each]
+
+
 async def salt_of_nobody(server: Server) -> bytes:
     async with client_of(server) as client:
         await shake_hands(client, "SCRAM-SHA-256")
