@@ -88,6 +88,13 @@ USES_STOPWATCH = {
 # (`>=`) holds on every machine.
 BOUNDED_TIME = re.compile(r"assert [^\n]*\b(time|monotonic)\(\) - \w+(?![^\n]*>=?)[^\n]*<")
 
+# A broker stores a caught error without its frames, or it and they hold each other (garbage.py).
+STORES_FRAMES = {
+    "wirebroker/leavable_threads.py": "the caller's, whose future is let go of",
+    "wirebroker/quotas/client_quotas.py": "it is thrown again, and let go of before that",
+    "wirebroker/testing/cluster.py": "of a test's process",
+}
+
 MAY_IMPORT = {
     "storage/files.py": OS_MODULES,  # the one door to the operating system's file calls
     "storage/system_calls.py": OS_MODULES | {"threading"},  # a part of it
@@ -380,6 +387,32 @@ def test_nothing_of_one_machine_is_written_down():
             continue  # recorded bytes
         wrong += [f"{name_of(path)}: {found.group()}" for found in MACHINE.finditer(text)]
     assert not wrong
+
+
+def stores_error(handler: ast.ExceptHandler) -> bool:
+    """Tell whether the error that a handler catches outlives it as it is."""
+    for node in ast.walk(handler):
+        kept: list[ast.expr] = []
+        if isinstance(node, ast.Assign | ast.AnnAssign | ast.Return) and node.value is not None:
+            kept = [node.value]
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            kept = node.args if node.func.attr in {"append", "add", "set_exception"} else []
+        for value in kept:
+            parts = value.elts if isinstance(value, ast.Tuple | ast.List) else [value]
+            if any(isinstance(each, ast.Name) and each.id == handler.name for each in parts):
+                return True
+    return False
+
+
+def test_a_caught_error_is_stored_without_its_frames():
+    found = {
+        f"{name_of(path)}:{node.lineno}": name_of(path)
+        for path in python_files(*LAYERS, "wirebroker")
+        for node in ast.walk(parsed(path))
+        if isinstance(node, ast.ExceptHandler) and node.name and stores_error(node)
+    }
+    assert [line for line, name in found.items() if name not in STORES_FRAMES] == []
+    assert set(found.values()) == set(STORES_FRAMES)
 
 
 def test_no_test_fails_because_a_machine_is_slow():

@@ -26,6 +26,7 @@ from wirebroker.client.errors import (
 )
 from wirebroker.clock import pause
 from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.codecs.errors import without_frames
 from wirebroker.net.client.errors import (
     AuthenticationFailedError,
     CannotConnectError,
@@ -176,7 +177,7 @@ class KafkaClient:
                     key, body, at_most=at_most, timeout_s=timeout_s or self.timeout_s
                 )
             except CannotConnectError as error:
-                problems.append(error)
+                problems.append(without_frames(error))
             except PeerError as error:
                 is_closed = isinstance(error, ConnectionLostError) and self._handshake is None
                 step = f". A listener with SASL asks for {self._flags.login}" if is_closed else ""

@@ -15,6 +15,7 @@ import logging
 from typing import TYPE_CHECKING, NamedTuple
 
 from wirebroker.cluster.data_directory import is_disk_failure
+from wirebroker.codecs.errors import without_frames
 from wirebroker.threads import Work, in_thread
 
 if TYPE_CHECKING:
@@ -130,7 +131,7 @@ def _move_aside(partitions: Sequence[Partition]) -> list[str | OSError | None]:
                     partition.directory.files.remove_partition_directory(
                         partition.topic, partition.index
                     )
-            moved.append(error)
+            moved.append(without_frames(error))
         else:
             for segment in partition.log.segments:
                 segment.relocate(path)

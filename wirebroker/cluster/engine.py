@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from wirebroker.clock import next_turn
 from wirebroker.cluster.committed_answers import AnswerErrors, CommittedAnswers, fail_all
-from wirebroker.codecs.errors import ErrorCode, KafkaError
+from wirebroker.codecs.errors import ErrorCode, KafkaError, without_frames
 from wirebroker.codecs.records.batch import NO_PRODUCER_ID
 from wirebroker.coordinator.machine import Machine
 from wirebroker.coordinator.outcome import Moment
@@ -164,7 +164,7 @@ class Engine(Generic[MachineT]):
                 log.append(records, moment, producer, guard)
                 take_over(records, producer_id)
         except (KafkaError, OSError) as error:
-            return error
+            return without_frames(error)
         finally:
             self._answers.is_held = False
         self._is_refused = False

@@ -22,6 +22,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
+from wirebroker.codecs.errors import without_frames
 from wirebroker.coordinator.controller.cluster_image import directory_of
 from wirebroker.coordinator.controller.feature_control import has_directory_assignments
 
@@ -148,7 +149,7 @@ class FoundCopies:
                 _put_aside(copy, directory)
                 self.unfinished.append((key, directory))
         except OSError as error:
-            self.failed[directory] = error
+            self.failed[directory] = without_frames(error)
         return None
 
     @property
@@ -171,7 +172,7 @@ class FoundCopies:
         try:
             path = directory.stray_partition_directory(*key)
         except OSError as error:
-            self.failed[directory] = error
+            self.failed[directory] = without_frames(error)
             return
         directory.partitions = [
             each for each in directory.partitions if (each.topic, each.partition) != key

@@ -30,6 +30,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from wirebroker.clock import pause
 from wirebroker.cluster.data_directory import is_disk_full, is_shortage
 from wirebroker.cluster.deadlines import Deadlines
+from wirebroker.codecs.errors import without_frames
 from wirebroker.integer_histogram import IntegerHistogram
 from wirebroker.request_meters import STOPWATCH
 from wirebroker.threads import Work, in_thread
@@ -214,7 +215,7 @@ def _sync_all(directory: DataDirectory, syncs: Sequence[_Sync]) -> list[OSError 
         try:
             directory.volume.sync()
         except OSError as error:
-            return [error] * len(syncs)
+            return [without_frames(error)] * len(syncs)
         return [None] * len(syncs)
     errors: list[OSError | None] = []
     for _, target in syncs:
@@ -222,7 +223,7 @@ def _sync_all(directory: DataDirectory, syncs: Sequence[_Sync]) -> list[OSError 
             directory.sync_names()
             target.sync()
         except OSError as error:
-            errors.append(error)
+            errors.append(without_frames(error))
         else:
             errors.append(None)
     return errors

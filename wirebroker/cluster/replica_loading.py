@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from wirebroker.cluster.data_directory import is_disk_failure
 from wirebroker.cluster.found_copies import sort_out
-from wirebroker.codecs.errors import KafkaError
+from wirebroker.codecs.errors import KafkaError, without_frames
 from wirebroker.config import StartError
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ class ReplicaLoading:
                 copies.check(directory.files)
                 await self._load_directory(directory, image, slices, copies.promoted)
             except OSError as error:
-                copies.failed[directory.files] = error
+                copies.failed[directory.files] = without_frames(error)
                 self._lose(directory, error)
         await self._load_orphans(copies, online, image, slices)
         copies.drop_others()
@@ -152,7 +152,7 @@ class ReplicaLoading:
                 offsets = directory.read_checkpoints()
                 self._load_found(directory, found, image, offsets, is_clean=False)
             except OSError as error:
-                copies.failed[directory.files] = error
+                copies.failed[directory.files] = without_frames(error)
             await slices.turn()
         for directory in online:
             if directory.is_online and directory.files in copies.failed:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING
 
+from wirebroker.codecs.errors import without_frames
 from wirebroker.storage.log.log import Log
 from wirebroker.threads import Work, in_thread
 
@@ -159,7 +160,7 @@ class ReplicaMaking:
             # It will be made elsewhere, or again; a start must not find it twice.
             with contextlib.suppress(OSError):
                 directory.files.remove_partition_directory(topic.name, partition.index)
-            return error
+            return without_frames(error)
         return log
 
     def _add_offline(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from wirebroker.cluster.metadata_batches import decode_batch
 from wirebroker.cluster.metadata_snapshot import read_snapshot
 from wirebroker.cluster.metadata_store import DIRECTORY_NAME, MetadataStore
-from wirebroker.codecs.errors import KafkaError, MalformedFrameError
+from wirebroker.codecs.errors import KafkaError, MalformedFrameError, without_frames
 from wirebroker.config.row import StartError
 from wirebroker.coordinator.controller.cluster_image import ClusterImage
 from wirebroker.coordinator.controller.feature_control import check_features
@@ -45,7 +45,7 @@ def read_image(directory: str, clock: Clock) -> ClusterImage | None:
                 store.open()
                 return recover_image(store)
         except FileNotFoundError as error:
-            problem = error
+            problem = without_frames(error)
         except (KafkaError, MalformedFrameError, StartError, OSError) as error:
             raise UnreadableMetadataError(_reason(error)) from error
     raise UnreadableMetadataError(str(problem))

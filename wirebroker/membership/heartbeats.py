@@ -21,6 +21,7 @@ import threading
 from typing import TYPE_CHECKING, Any, Final
 
 from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.codecs.errors import without_frames
 from wirebroker.net.client.errors import PeerError
 from wirebroker.net.client.settings import Backoff
 from wirebroker.threads import Work, in_thread
@@ -153,7 +154,7 @@ class Heartbeats:
                 ApiKey.BROKER_HEARTBEAT, self._question(), timeout_s=self._timeout_s
             )
         except PeerError as error:
-            return error
+            return without_frames(error)
 
     def _tell(self, answer: Any) -> None:
         with contextlib.suppress(RuntimeError):  # the other loop has ended

@@ -512,6 +512,7 @@ class Connection:
             self._table.on_disk_failure(error.path, error)
         say_lost(self.session, error)
         self.close()
+        without_frames(error)
 
     def close_because(self, reason: str) -> None:
         """Close with one line (idle, late, too many)."""

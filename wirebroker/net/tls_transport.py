@@ -26,6 +26,7 @@ import contextlib
 import logging
 from typing import TYPE_CHECKING
 
+from wirebroker.codecs.errors import without_frames
 from wirebroker.log_bound import about
 from wirebroker.net.tls_engine import PLAIN_BYTES, RECORD_BYTES, TlsEngine
 from wirebroker.net.tls_error import TlsFailedError
@@ -194,13 +195,13 @@ class TlsTransport(TlsReadiness):
     def _refuse(self, error: TlsFailedError) -> None:
         """End with a line in the log."""
         if self._fault is None:
-            self._fault = error
+            self._fault = without_frames(error)
             self._say("closing %s on %s: the TLS handshake failed: %s", error)
 
     def _break(self, error: OSError) -> None:
         """End because the carrier has."""
         if self._fault is None:
-            self._fault = error
+            self._fault = without_frames(error)
         self._look()
 
     # --- receiving ---

@@ -225,7 +225,8 @@ class _Counted:
                 return end.value
             finally:
                 self._charge.ran(self._monotonic_s() - began_s)
-            sent = error = None
+                # An error that leaves holds this frame, which must not hold the error.
+                sent = error = None
             try:
                 sent = yield waited
             except BaseException as thrown:  # noqa: BLE001 - a cancellation goes on into it

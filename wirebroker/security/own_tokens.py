@@ -20,6 +20,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, cast
 from urllib.parse import quote_plus
 
+from wirebroker.codecs.errors import without_frames
 from wirebroker.codecs.json_text import parse_json
 from wirebroker.config.regular_file import read_regular
 from wirebroker.security.web import Ending, WebAddress, WebError, ask
@@ -112,7 +113,7 @@ class OwnTokens:
             token = self._ask_until_answered(url, asking)
             until_ms = self._use_until_ms(token)
         except Exception as error:  # noqa: BLE001 - raised where it is waited for
-            fault = error
+            fault = without_frames(error)
         with self._lock:
             waiting, self._waiting = self._waiting, []
             self._token, self._until_ms = token, until_ms

@@ -13,6 +13,8 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Final, NamedTuple
 from urllib.parse import urlsplit
 
+from wirebroker.codecs.errors import without_frames
+
 if TYPE_CHECKING:
     import http.client
     import ssl
@@ -143,13 +145,16 @@ def _connected(address: WebAddress, host: str, port: int, ending: Ending) -> soc
                 sock.do_handshake()
         except OSError as error:
             sock.close()
-            why = error
+            why = without_frames(error)
         except ValueError:  # a name that no certificate has
             sock.close()
             raise
         else:
             return sock
-    raise why
+    try:
+        raise why
+    finally:
+        del why  # it holds this frame from now on
 
 
 def _exchange(

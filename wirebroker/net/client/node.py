@@ -19,6 +19,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 from wirebroker.clock import pause
+from wirebroker.codecs.errors import without_frames
 from wirebroker.net.client.connection import PeerConnection
 from wirebroker.net.client.errors import CannotConnectError, PeerError
 
@@ -185,8 +186,8 @@ class Node:
             self.failures += 1
             delay_s = self._settings.reconnect.delay_s(self.failures, self._random)
             self._not_before = self._clock.monotonic() + delay_s
-            self._last_error = error
-            return error
+            self._last_error = without_frames(error)
+            return self._last_error
         finally:
             self._attempt = None
         if self._is_closed:

@@ -10,6 +10,7 @@ import asyncio
 import socket
 from typing import TYPE_CHECKING, Any, Final
 
+from wirebroker.codecs.errors import without_frames
 from wirebroker.net.socket_calls import receive, send
 
 if TYPE_CHECKING:
@@ -129,13 +130,16 @@ async def connect(host: str, port: int) -> socket.socket:
             await loop.sock_connect(sock, address)
         except OSError as fault:
             sock.close()
-            last = fault
+            last = without_frames(fault)
         except BaseException:
             sock.close()
             raise
         else:
             return sock
-    raise last or OSError(f"{host} has no address")
+    try:
+        raise last or OSError(f"{host} has no address")
+    finally:
+        del last  # it holds this frame from now on
 
 
 async def _addresses(
