@@ -16,7 +16,7 @@ from wirebroker.codecs.messages import (
 )
 from wirebroker.request import CloseConnectionError
 from wirebroker.storage.files import FileSlice
-from wirebroker.testing.refusals import refusal_of
+from wirebroker.testing.refusals import is_reported_at_top, refusal_of, refuse_metadata
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
@@ -43,9 +43,18 @@ class Disturbance:
         topic_id = None if found is None else found.topic_id
         return _mentions(self._decoded().as_dict(), topic, topic_id)
 
-    def has_fetch_session(self) -> bool:
+    def _has_fetch_session(self) -> bool:
         """Tell whether it is a Fetch that leaves out what the broker knows (KIP-227)."""
         return self._request.key == ApiKey.FETCH and self._decoded().session_id != 0
+
+    def needs_names(self, fault: Fault) -> bool:
+        """Return whether a fault acts on topics that a Fetch with a session leaves out."""
+        if not self._has_fetch_session():
+            return False
+        if fault.topic is not None:
+            return True
+        request, error = self._request, fault.error
+        return error is not None and not is_reported_at_top(request.key, request.version, error)
 
     def without_session(self) -> list[Piece]:
         """Return the answer after which a client names all its partitions again."""
@@ -124,8 +133,8 @@ class Disturbance:
             if "throttle_time_ms" in response_message(request.key).struct_class.FIELD_NAMES:
                 answer.throttle_time_ms = fault.delay_ms
         else:
-            for topic in answer.topics:
-                topic.error_code, topic.partitions = int(fault.error or 0), []
+            assert fault.error is not None
+            refuse_metadata(request.version, answer, fault.error)
         return [encode_response(request.key, request.version, answer)]
 
     def _decoded(self) -> Any:

@@ -58,8 +58,7 @@ class RigGate:
             return answer_when_made(self.broker, request, handler)
         disturbance = Disturbance(self.broker, request, handler)
         for fault in faults:
-            names_topics = fault.kind == "error" or fault.topic is not None
-            if names_topics and disturbance.has_fetch_session():
+            if disturbance.needs_names(fault):
                 return disturbance.without_session()
             if fault.topic is None or disturbance.names(fault.topic):
                 fault.act()
