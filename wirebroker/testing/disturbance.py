@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any
 
 from wirebroker.clock import pause
 from wirebroker.codecs.api_keys import ApiKey
@@ -16,6 +16,7 @@ from wirebroker.codecs.messages import (
 )
 from wirebroker.request import CloseConnectionError
 from wirebroker.storage.files import FileSlice
+from wirebroker.testing.named_topics import names_topic
 from wirebroker.testing.refusals import is_reported_at_top, refusal_of, refuse_metadata
 
 if TYPE_CHECKING:
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
     from wirebroker.handlers import Handler
     from wirebroker.request import Piece, Request
     from wirebroker.testing.fault_table import Fault, FaultTable
-
-_TOPIC_FIELDS: Final = ("name", "topic", "topic_name")
 
 
 class Disturbance:
@@ -41,7 +40,7 @@ class Disturbance:
         """Tell whether the request is about a topic, by its name or its id."""
         found = self._broker.metadata.image.topics.get(topic)
         topic_id = None if found is None else found.topic_id
-        return _mentions(self._decoded().as_dict(), topic, topic_id)
+        return names_topic(self._decoded(), topic, topic_id)
 
     def _has_fetch_session(self) -> bool:
         """Tell whether it is a Fetch that leaves out what the broker knows (KIP-227)."""
@@ -144,16 +143,3 @@ class Disturbance:
                 request.key, request.version, request.frame, request.position
             )
         return self._body
-
-
-def _mentions(value: Any, topic: str, topic_id: bytes | None) -> bool:
-    if isinstance(value, dict):
-        fields = cast("dict[str, Any]", value)
-        if any(fields.get(name) == topic for name in _TOPIC_FIELDS):
-            return True
-        if topic_id is not None and fields.get("topic_id") == topic_id:
-            return True
-        return any(_mentions(each, topic, topic_id) for each in fields.values())
-    if value.__class__ is list:
-        return any(each == topic or _mentions(each, topic, topic_id) for each in value)
-    return False

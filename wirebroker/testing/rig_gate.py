@@ -52,6 +52,7 @@ class RigGate:
             return None
         if request.client_id == CLIENT_ID:
             return answer_when_made(self.broker, request, handler)
+        self._journal.learn(self.broker.metadata.image.topics_by_id)
         self._journal.add(request)
         faults = self._faults.concerning(request.key, request.client_id) if self._faults else []
         if not faults:
