@@ -13,7 +13,9 @@ FINDER = doctest.DocTestFinder(exclude_empty=False, recurse=True)
 
 def examples_of(parts: Iterable[type], name: str) -> list[doctest.DocTest]:
     """Return the examples of classes, which are said to be those of `name`."""
-    return [each for part in parts for each in FINDER.find(part, name) if each.examples]
+    return [
+        each for part in parts for each in FINDER.find(part, name, module=False) if each.examples
+    ]
 
 
 def check_example(example: doctest.DocTest, names: dict, capsys) -> None:

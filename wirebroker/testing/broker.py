@@ -8,6 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from wirebroker.testing.arguments import checked
 from wirebroker.testing.broker_clock import BrokerClock
 from wirebroker.testing.broker_faults import BrokerFaults
 from wirebroker.testing.client_configs import client_config
@@ -49,6 +50,7 @@ class Broker(Lifetime, Contents):
         faults: What is to go wrong for clients; a reset removes all.
     """
 
+    @checked
     def __init__(
         self,
         *,
@@ -98,6 +100,7 @@ class Broker(Lifetime, Contents):
         super().__init__(life, self.clock.now_ms)
 
     @classmethod
+    @checked
     def spawn(
         cls,
         *,
@@ -131,6 +134,7 @@ class Broker(Lifetime, Contents):
 
     # -- its life ----------------------------------------------------------------------------
 
+    @checked
     def start(self) -> None:
         """Start it; one that runs is left as it is.
 
@@ -145,6 +149,7 @@ class Broker(Lifetime, Contents):
         """
         self._life.start()
 
+    @checked
     def stop(self) -> None:
         """Stop it cleanly, as SIGTERM does: requests in flight are answered.
 
@@ -156,6 +161,7 @@ class Broker(Lifetime, Contents):
         """
         self._life.stop()
 
+    @checked
     def kill(self) -> None:
         """End it at once, as kill -9 does: connections break, nothing is finished.
 
@@ -169,6 +175,7 @@ class Broker(Lifetime, Contents):
         """
         self._life.kill()
 
+    @checked
     def crash(self) -> None:
         """End it at once; `kill` by another name.
 
@@ -180,6 +187,7 @@ class Broker(Lifetime, Contents):
         """
         self.kill()
 
+    @checked
     def snapshot(self, directory: str | Path | None = None) -> Snapshot:
         """Keep what it holds, for `restore`; its clients notice nothing.
 
@@ -200,6 +208,7 @@ class Broker(Lifetime, Contents):
         """
         return self._life.take_snapshot(None if directory is None else Path(directory))
 
+    @checked
     def restore(self, snapshot: Snapshot | str | Path) -> None:
         """Have it hold what a snapshot holds, and nothing else, in some milliseconds.
 
@@ -223,6 +232,7 @@ class Broker(Lifetime, Contents):
         self._sender = Sender()
         self._life.restore(snapshot_place(snapshot))
 
+    @checked
     def reset(self, *, config: Mapping[str, Setting] | None = None) -> None:
         """Put a new, empty broker in its place.
 
@@ -242,6 +252,7 @@ class Broker(Lifetime, Contents):
         self._sender = Sender()
         self._life.reset(config or {})
 
+    @checked
     def close(self) -> None:
         """End it for good, and remove its data unless its directory was given.
 
@@ -283,6 +294,7 @@ class Broker(Lifetime, Contents):
         """
         return self._life.directory
 
+    @checked
     def client_config(self, client: ClientName) -> dict[str, Any]:
         """Return how a client is told of this broker, in its own words.
 
@@ -298,6 +310,7 @@ class Broker(Lifetime, Contents):
         """
         return client_config(client, self.bootstrap_servers, self._life.protection)
 
+    @checked
     def log_lines(self, most: int = 50) -> list[str]:
         """Return what it has logged last, since it was started.
 
@@ -311,6 +324,7 @@ class Broker(Lifetime, Contents):
 
     # -- what clients have sent --------------------------------------------------------------
 
+    @checked
     def requests(
         self,
         api: str | Enum | None = None,
@@ -337,6 +351,7 @@ class Broker(Lifetime, Contents):
         """
         return requests_of(self._life, api, client_id=client_id, most=most)
 
+    @checked
     def forget_requests(self) -> None:
         """Forget the requests so far.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 from typing import TYPE_CHECKING, Any
 
+from wirebroker.testing.arguments import checked
 from wirebroker.testing.movable_clock import MovableClock
 
 if TYPE_CHECKING:
@@ -48,6 +49,7 @@ class BrokerClock:
             clock.restore(self._life.clock_state)
         return clock.now_ms()
 
+    @checked
     def advance(
         self,
         *,
@@ -83,6 +85,7 @@ class BrokerClock:
         )
         self._move(advance_ms=round(passed.total_seconds() * 1000))
 
+    @checked
     def set(self, moment: datetime.datetime | int) -> None:
         """Let time pass until a moment, as `advance` does.
 
@@ -101,6 +104,7 @@ class BrokerClock:
             moment = round(moment.timestamp() * 1000)
         self._move(set_ms=moment)
 
+    @checked
     def freeze(self) -> None:
         """Stop time: nothing times out, all records of the broker's get the same time.
 
@@ -110,6 +114,7 @@ class BrokerClock:
         """
         self._move(freeze=True)
 
+    @checked
     def resume(self) -> None:
         """Let time go on where it was stopped.
 
@@ -117,6 +122,7 @@ class BrokerClock:
         """
         self._move(freeze=False)
 
+    @checked
     def reset(self) -> None:
         """Go by the machine's clock again.
 

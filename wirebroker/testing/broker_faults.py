@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from wirebroker.testing.api_names import api_named, error_named
+from wirebroker.testing.arguments import checked
 
 if TYPE_CHECKING:
     from enum import Enum
@@ -29,6 +30,7 @@ class SetFault:
         self._life = life
         self._number = number
 
+    @checked
     def times(self, count: int) -> Self:
         """Let it act so many times from now on, and no more.
 
@@ -47,6 +49,7 @@ class SetFault:
         rows = self._life.instruct("faults", {})
         return next((each["acted"] for each in rows if each["id"] == self._number), 0)
 
+    @checked
     def remove(self) -> None:
         """Take it away.
 
@@ -77,6 +80,7 @@ class BrokerFaults:
     def __init__(self, life: Instructed) -> None:
         self._life = life
 
+    @checked
     def error(
         self,
         api: str | Enum,
@@ -101,6 +105,7 @@ class BrokerFaults:
         name = error_named(error).name
         return self._set("error", api, error=name, topic=topic, client_id=client_id)
 
+    @checked
     def disconnect(
         self,
         api: str | Enum | None = None,
@@ -122,6 +127,7 @@ class BrokerFaults:
         """
         return self._set("disconnect", api, when=when, topic=topic, client_id=client_id)
 
+    @checked
     def delay(
         self,
         api: str | Enum | None = None,
@@ -138,6 +144,7 @@ class BrokerFaults:
             "delay", api, delay_ms=round(seconds * 1000), topic=topic, client_id=client_id
         )
 
+    @checked
     def throttle(
         self,
         api: str | Enum,
@@ -154,6 +161,7 @@ class BrokerFaults:
             "throttle", api, delay_ms=round(seconds * 1000), topic=topic, client_id=client_id
         )
 
+    @checked
     def blackhole(
         self,
         api: str | Enum | None = None,
@@ -167,6 +175,7 @@ class BrokerFaults:
         """
         return self._set("blackhole", api, topic=topic, client_id=client_id)
 
+    @checked
     def fail_fsync(self) -> SetFault:
         """Have every sync fail: the broker takes its directory offline, until it starts again.
 
@@ -174,6 +183,7 @@ class BrokerFaults:
         """
         return self._set("fail_fsync", None)
 
+    @checked
     def disk_full(self) -> SetFault:
         """Have every write find no room; what is there stays, and can be read.
 
@@ -182,6 +192,7 @@ class BrokerFaults:
         """
         return self._set("disk_full", None)
 
+    @checked
     def clear(self) -> None:
         """Remove all of them.
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from wirebroker.client.errors import ClientError
+from wirebroker.testing.arguments import checked
 from wirebroker.testing.broker import snapshot_place
 from wirebroker.testing.broker_clock import BrokerClock
 from wirebroker.testing.broker_faults import BrokerFaults
@@ -21,6 +22,7 @@ from wirebroker.testing.contents import Contents
 from wirebroker.testing.lifetime import Lifetime
 from wirebroker.testing.partition_leaders import PartitionState, move_leader, partition_state
 from wirebroker.testing.sending import Sender
+from wirebroker.testing.settings import check_names
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -68,6 +70,7 @@ class Cluster(Lifetime, Contents):
             `cluster.nodes[0].faults` are those of one node. A node that starts again has none.
     """
 
+    @checked
     def __init__(self, nodes: int = 3, *, config: Mapping[str, Setting] | None = None) -> None:
         """Prepare a cluster; it runs from `start`, or `with`, on.
 
@@ -77,12 +80,15 @@ class Cluster(Lifetime, Contents):
 
         Raises:
             ValueError: There are none, or too many.
+            wirebroker.config.ConfigError: There is no such config.
         """
+        check_names(config or {})
         self._life = ClusterLife(nodes, config or {})
         self.clock = BrokerClock(self._life.all_nodes)
         self.faults = BrokerFaults(self._life.all_nodes)
         super().__init__(self._life, self.clock.now_ms)
 
+    @checked
     def start(self) -> None:
         """Start all nodes that don't run, and wait until they serve.
 
@@ -94,6 +100,7 @@ class Cluster(Lifetime, Contents):
         """
         self._life.start()
 
+    @checked
     def close(self) -> None:
         """End all nodes, and remove what they have written.
 
@@ -102,6 +109,7 @@ class Cluster(Lifetime, Contents):
         """
         self._life.close()
 
+    @checked
     def snapshot(self, directory: str | Path | None = None) -> Snapshot:
         """Keep what all nodes hold, for `restore`; they are stopped meanwhile, and start again.
 
@@ -123,6 +131,7 @@ class Cluster(Lifetime, Contents):
         """
         return self._life.take_snapshot(None if directory is None else Path(directory))
 
+    @checked
     def restore(self, snapshot: Snapshot | str | Path) -> None:
         """Have all nodes hold what a snapshot holds, and nothing else.
 
@@ -165,6 +174,7 @@ class Cluster(Lifetime, Contents):
         """
         return self._life.bootstrap_servers
 
+    @checked
     def client_config(self, client: ClientName) -> dict[str, str]:
         """Return how a client is told of it, as `Broker.client_config` does.
 
@@ -175,6 +185,7 @@ class Cluster(Lifetime, Contents):
 
     # -- leaders -----------------------------------------------------------------------------
 
+    @checked
     def leader(self, topic: str, partition: int = 0) -> ClusterNode:
         """Return who leads a partition; see `wait_for_leader` for one that may have none.
 
@@ -189,6 +200,7 @@ class Cluster(Lifetime, Contents):
         state.check_leader()
         return self._life.nodes[state.leader]
 
+    @checked
     def in_sync(self, topic: str, partition: int = 0) -> list[ClusterNode]:
         """Return which nodes have all of a partition (its ISR), by their ids.
 
@@ -201,6 +213,7 @@ class Cluster(Lifetime, Contents):
         """
         return [self._life.nodes[each] for each in sorted(self._state(topic, partition).in_sync)]
 
+    @checked
     def move_leader(self, topic: str, partition: int = 0, *, to: ClusterNode | int) -> None:
         """Have another node lead a partition, and wait until it does.
 
@@ -223,6 +236,7 @@ class Cluster(Lifetime, Contents):
         node_id = to if isinstance(to, int) else to.id
         self._life.ask(lambda client: move_leader(client, topic, partition, to=node_id))
 
+    @checked
     def wait_for_leader(
         self,
         topic: str,
@@ -251,6 +265,7 @@ class Cluster(Lifetime, Contents):
         state = self._until(topic, partition, timeout, lambda each: each.leader not in unwanted)
         return self._life.nodes[state.leader]
 
+    @checked
     def wait_for_in_sync(
         self, topic: str, partition: int = 0, *, count: int, timeout: float = _PATIENCE_S
     ) -> None:
@@ -266,6 +281,7 @@ class Cluster(Lifetime, Contents):
 
     # -- the network -------------------------------------------------------------------------
 
+    @checked
     def partition_network(self, node: ClusterNode | int) -> Parting:
         """Cut a node off from all others, until `heal_network` or the end of a `with` block.
 
@@ -276,11 +292,16 @@ class Cluster(Lifetime, Contents):
 
         Args:
             node: Which one, or its id.
+
+        Raises:
+            ValueError: There is no such node.
+            RuntimeError: The cluster was not started.
         """
-        node_id = node if isinstance(node, int) else node.id
-        self._life.part(self._life.nodes[node_id].id)
+        node_id = self._node_id(node)
+        self._life.part(node_id)
         return Parting(lambda: self._life.heal(node_id))
 
+    @checked
     def heal_network(self) -> None:
         """Let all nodes reach each other again.
 
@@ -290,6 +311,15 @@ class Cluster(Lifetime, Contents):
             self._life.heal(node.id)
 
     # -- inside ------------------------------------------------------------------------------
+
+    def _node_id(self, node: ClusterNode | int) -> int:
+        node_id = node if isinstance(node, int) else node.id
+        count = len(self._life.nodes)
+        if not count:
+            raise RuntimeError("the cluster was not started: use it in a with block")
+        if not 0 <= node_id < count:
+            raise ValueError(f"node: there is no node {node_id}, only 0 to {count - 1}")
+        return node_id
 
     def _state(self, topic: str, partition: int) -> PartitionState:
         return self._life.ask(lambda client: partition_state(client, topic, partition))

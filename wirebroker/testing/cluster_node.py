@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from wirebroker.testing.arguments import checked
 from wirebroker.testing.broker_clock import BrokerClock
 from wirebroker.testing.broker_faults import BrokerFaults
 from wirebroker.testing.request_journal import requests_of
@@ -70,6 +71,7 @@ class ClusterNode:
         """
         return self._life.directory
 
+    @checked
     def stop(self) -> None:
         """Stop it cleanly: it gives its leaderships away first.
 
@@ -78,6 +80,7 @@ class ClusterNode:
         """
         self._life.stop()
 
+    @checked
     def kill(self) -> None:
         """End it by a kill -9. It is missed when `broker.session.timeout.ms` (3 s) are over.
 
@@ -86,6 +89,7 @@ class ClusterNode:
         """
         self._life.kill()
 
+    @checked
     def start(self) -> None:
         """Start it on what it has written, where it was, and wait until it serves.
 
@@ -98,6 +102,7 @@ class ClusterNode:
         """
         self._life.start()
 
+    @checked
     def pause(self) -> None:
         """Have it do nothing at all (SIGSTOP), as if it hung; connections stay open.
 
@@ -109,6 +114,7 @@ class ClusterNode:
         """
         self._life.pause()
 
+    @checked
     def resume(self) -> None:
         """Let it go on after `pause`.
 
@@ -116,6 +122,7 @@ class ClusterNode:
         """
         self._life.resume()
 
+    @checked
     def requests(
         self,
         api: str | Enum | None = None,
@@ -130,6 +137,7 @@ class ClusterNode:
         """
         return requests_of(self._life, api, client_id=client_id, most=most)
 
+    @checked
     def log_lines(self, most: int = 50) -> list[str]:
         """Return what it has logged last, since it was started.
 

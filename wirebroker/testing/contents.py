@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, TypeVar, cast
 
 from wirebroker.client.groups import committed_of
 from wirebroker.client.topics import create_topics, list_topics
+from wirebroker.testing.arguments import check_argument, checked
 from wirebroker.testing.consumption import consumed_until
 from wirebroker.testing.differences import as_fields, difference
 from wirebroker.testing.reading import read_all, read_until
@@ -48,6 +49,7 @@ class Contents:
         self._now_ms = now_ms
         self._sender = Sender()
 
+    @checked
     def create_topic(
         self, name: str, partitions: int = 1, config: Mapping[str, Setting] | None = None
     ) -> None:
@@ -65,23 +67,28 @@ class Contents:
         """
         self.create_topics({name: partitions}, config)
 
+    @checked
     def create_topics(
-        self, partitions: Mapping[str, int], config: Mapping[str, Setting] | None = None
+        self,
+        partitions: Mapping[str, int] | Iterable[str],
+        config: Mapping[str, Setting] | None = None,
     ) -> None:
         """Create several topics at once, which is quicker than one by one.
 
         >>> broker.create_topics({"orders": 3, "payments": 1})
 
         Args:
-            partitions: How many each topic has.
+            partitions: How many each topic has; or a list of names, of topics with one partition.
             config: Topic configs, for all of them.
 
         Raises:
             KafkaError: One cannot be created.
         """
         configs = as_texts(config or {})
-        self._asked.ask(lambda client: create_topics(client, partitions, configs=configs))
+        counts = with_counts(partitions)
+        self._asked.ask(lambda client: create_topics(client, counts, configs=configs))
 
+    @checked
     def topics(self) -> dict[str, int]:
         """Return how many partitions each topic has, Kafka's own topics left out.
 
@@ -91,6 +98,7 @@ class Contents:
         """
         return self._asked.ask(list_topics)
 
+    @checked
     def produce(
         self,
         topic: str,
@@ -122,16 +130,19 @@ class Contents:
         Raises:
             KafkaError: The broker refuses it, such as UNKNOWN_TOPIC_OR_PARTITION.
         """
+        pairs = list(_pairs(headers))
+        check_argument("produce", "headers", pairs)
         parcel = Parcel(
             topic=topic,
             partition=partition,
             key=_as_bytes(key),
             value=_as_bytes(value),
-            headers=tuple((name, _as_bytes(each)) for name, each in _pairs(headers)),
+            headers=tuple((name, _as_bytes(each)) for name, each in pairs),
             timestamp_ms=self._now_ms() if timestamp is None else _as_ms(timestamp),
         )
         return self._asked.ask(lambda client: self._sender.send(client, parcel))
 
+    @checked
     def records(self, topic: str, *, read_committed: bool = False) -> list[TopicRecord]:
         """Return all records of a topic, partition by partition, in the order of their offsets.
 
@@ -152,6 +163,7 @@ class Contents:
             lambda client: read_all(client, topic, read_committed=read_committed)
         )
 
+    @checked
     def wait_for(
         self,
         topic: str,
@@ -183,6 +195,7 @@ class Contents:
             )
         )
 
+    @checked
     def committed(self, group: str) -> dict[tuple[str, int], int]:
         """Return the offsets that a consumer group has committed, by topic and partition.
 
@@ -200,6 +213,7 @@ class Contents:
 
     # -- assertions --------------------------------------------------------------------------
 
+    @checked
     def assert_produced(
         self,
         topic: str,
@@ -238,6 +252,7 @@ class Contents:
             raise AssertionError(f"{topic} holds other records than expected:\n{told}")
         return found
 
+    @checked
     def assert_consumed(
         self,
         topic: str,
@@ -272,6 +287,13 @@ class Contents:
             raise AssertionError(f"{group} has not consumed all of {topic}:\n{lines}")
 
 
+def with_counts(topics: Mapping[str, int] | Iterable[str]) -> Mapping[str, int]:
+    """Return topics with their numbers of partitions, which is 1 if names alone are given."""
+    if isinstance(topics, Mapping):
+        return cast("Mapping[str, int]", topics)
+    return dict.fromkeys(topics, 1)
+
+
 def _pairs(headers: _Headers) -> Iterable[tuple[str, Content]]:
     if isinstance(headers, Mapping):
         return cast("Mapping[str, Content]", headers).items()
@@ -279,7 +301,9 @@ def _pairs(headers: _Headers) -> Iterable[tuple[str, Content]]:
 
 
 def _as_bytes(content: Content) -> bytes | None:
-    return content.encode() if isinstance(content, str) else content
+    if content is None:
+        return None
+    return content.encode() if isinstance(content, str) else bytes(content)
 
 
 def _as_ms(timestamp: int | datetime.datetime) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from wirebroker.testing.arguments import checked
 from wirebroker.testing.broker import Broker
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ class BrokerFactory:
     def __init__(self) -> None:
         self.brokers: list[Broker] = []
 
+    @checked
     def __call__(
         self,
         *,

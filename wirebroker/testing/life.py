@@ -9,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from wirebroker.client.errors import ClientError
+from wirebroker.config import StartError
 from wirebroker.testing.child_process import ChildProcess
 from wirebroker.testing.data_copies import check_data, copy_data, put_data
 from wirebroker.testing.folders import new_folder
@@ -17,7 +18,7 @@ from wirebroker.testing.kit_client import as_told_to_tests, kit_client
 from wirebroker.testing.loop_thread import LoopThread
 from wirebroker.testing.protection import Protection
 from wirebroker.testing.same_process import SameProcess
-from wirebroker.testing.settings import broker_settings
+from wirebroker.testing.settings import broker_settings, in_kit_words
 from wirebroker.testing.snapshots import Snapshot
 from wirebroker.threads import Work, begin_in_thread, in_thread, until_idle
 
@@ -103,7 +104,10 @@ class BrokerLife:
             raise RuntimeError("this broker was closed: make another")
         if not self.host.is_running:
             self._thread = self._thread or LoopThread("wirebroker-testing")
-            self._thread.call(self._start())
+            try:
+                self._thread.call(self._start())
+            except StartError as error:
+                raise StartError(in_kit_words(error.what), in_kit_words(error.mend)) from error
 
     def stop(self) -> None:
         """Stop it cleanly; one that does not run is left as it is."""

@@ -12,6 +12,7 @@ own. Nothing but pytest is imported before a fixture is used.
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 _MARKER: Final = "wirebroker"
 _USAGE: Final = (
     "wirebroker(topics=None, config=None): the test's broker has these topics, name: number of "
-    "partitions, and these broker configs"
+    "partitions or a list of names, and these broker configs"
 )
 # So many lines of each broker's log are in the report of a test that failed.
 _LOG_LINES: Final = 30
@@ -59,8 +60,21 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 
 
 @pytest.hookimpl(hookwrapper=True)
-def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, Any, None]:
-    """Add to the report of a failure what the brokers have logged, and what clients have sent."""
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, Any, None]:
+    """Add to the report of a failure what the brokers have logged, and what clients have sent.
+
+    Its traceback ends in the test's own line, unless pytest is run with --full-trace.
+    """
+    # Without that module the test has used no kit.
+    if call.excinfo is not None and "wirebroker.testing.arguments" in sys.modules:
+        from wirebroker.testing.hidden_frames import hide_frames  # noqa: PLC0415 - likewise
+
+        if not item.config.getoption("fulltrace"):
+            hide_frames(call.excinfo.value)
+            info: Any = pytest.ExceptionInfo
+            call.excinfo = info.from_exception(call.excinfo.value)
     outcome = yield
     report = outcome.get_result()
     if report.failed:
@@ -116,11 +130,19 @@ def wirebroker(
 
     Its address is another one in each test.
     """
-    topics, config = _asked_for(request.node)
-    broker = _wirebroker_anew(config)
-    if topics:
-        broker.create_topics(topics)
-    return broker
+    from wirebroker.codecs.errors import KafkaError  # noqa: PLC0415 - not before it is used
+    from wirebroker.config import ConfigError  # noqa: PLC0415 - likewise
+
+    try:
+        topics, config = _asked_for(request.node)
+        broker = _wirebroker_anew(config)
+        if topics:
+            broker.create_topics(topics)
+    except (TypeError, ConfigError, KafkaError) as error:
+        refusal = f"@pytest.mark.wirebroker: {error}"
+    else:
+        return broker
+    pytest.fail(refusal, pytrace=False)
 
 
 @pytest.fixture
@@ -139,13 +161,19 @@ def _asked_for(item: pytest.Item) -> tuple[dict[str, int], dict[str, Setting]]:
     Raises:
         TypeError: One has arguments that the marker does not know.
     """
+    from wirebroker.testing.arguments import check_argument  # noqa: PLC0415 - not before it is used
+    from wirebroker.testing.contents import with_counts  # noqa: PLC0415 - likewise
+
     topics: dict[str, int] = {}
     config: dict[str, Setting] = {}
     for marker in reversed(list(item.iter_markers(_MARKER))):
         unknown = marker.kwargs.keys() - {"topics", "config"}
         if marker.args or unknown:
             raise TypeError(f"write @pytest.mark.{_USAGE.partition(':')[0]}")
-        topics |= marker.kwargs.get("topics") or {}
+        for name, value in marker.kwargs.items():
+            if value is not None:
+                check_argument("wirebroker", name, value)
+        topics |= with_counts(marker.kwargs.get("topics") or {})
         config |= marker.kwargs.get("config") or {}
     return topics, config
 

@@ -14,6 +14,7 @@ import os
 from typing import TYPE_CHECKING, Any, Final
 
 from wirebroker.config.environment import settings_from_environment
+from wirebroker.testing.arguments import checked
 from wirebroker.testing.broker import Broker, snapshot_place
 from wirebroker.testing.container_host import ContainerHost
 from wirebroker.testing.engine import why_no_engine
@@ -42,6 +43,7 @@ class WirebrokerContainer(Broker):
     one that this machine reaches, and stays the same over `stop`, `kill` and `start`.
     """
 
+    @checked
     def __init__(
         self,
         image: str | None = None,
@@ -100,6 +102,7 @@ class KafkaContainer:
         broker: The same with the kit's methods; None until it is started.
     """
 
+    @checked
     def __init__(
         self, image: str | None = None, port: int = _PORT, *, engine: bool | None = None
     ) -> None:

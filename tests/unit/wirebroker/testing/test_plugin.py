@@ -124,7 +124,7 @@ def test_a_marker_with_other_arguments_is_an_error(run_pytest):
         plugins=(),
     )
     assert outcomes(said) == {"error": 2}, said
-    assert said.count("TypeError: write @pytest.mark.wirebroker(topics=None, config=None)") >= 2
+    assert said.count("write @pytest.mark.wirebroker(topics=None, config=None)") >= 2
 
 
 def test_the_report_of_a_failure_shows_what_the_brokers_have_logged(run_pytest):
@@ -204,3 +204,97 @@ def test_the_plugin_imports_nothing_of_the_broker():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["wirebroker", "wirebroker.testing", "wirebroker.testing.plugin"]
+
+
+def test_tracebacks_end_in_the_lines_of_the_test(run_pytest):
+    source = """
+        import pytest
+        from wirebroker.testing import KafkaError
+
+        def helper(broker):
+            broker.produce("o", {"a": 1})
+
+        def test_misuse(wirebroker):
+            helper(wirebroker)
+
+        def test_a_timeout(wirebroker):
+            wirebroker.wait_for("orders", 1, timeout=0)
+
+        def test_an_assertion(wirebroker):
+            wirebroker.assert_produced("orders", "a book", timeout=0)
+
+        @pytest.mark.wirebroker(config={"auto.create.topics.enable": False})
+        def test_a_refusal(wirebroker):
+            wirebroker.produce("orders", "a book")
+
+        def test_a_broker_that_was_ended(wirebroker):
+            wirebroker.kill()
+            wirebroker.topics()
+
+        def test_a_block_of_its_own(wirebroker_factory):
+            wirebroker_factory(config={"num.partition": 1})
+
+        def test_an_error_of_the_test_meanwhile(wirebroker):
+            try:
+                {}["own"]
+            except KeyError:
+                wirebroker.committed(5)
+        """
+    said = run_pytest(source)
+    assert outcomes(said) == {"failed": 7}
+    assert "wirebroker/testing" not in said
+    assert "concurrent/futures" not in said
+    assert 'broker.produce("o", {"a": 1})' in said
+    assert "KeyError: 'own'" in said  # what the test itself had caught stays
+    assert "value must be text, bytes or None" in said
+    assert "wirebroker/testing/contents.py" in run_pytest(source, "--full-trace")
+
+
+def test_a_fault_of_the_kit_itself_shows_where_it_is(run_pytest):
+    said = run_pytest(
+        """
+        def test_it(wirebroker, monkeypatch):
+            monkeypatch.setattr("wirebroker.testing.contents.list_topics", lambda client: client.x)
+            wirebroker.topics()
+        """
+    )
+    assert outcomes(said) == {"failed": 1}
+    assert "AttributeError" in said
+    assert "wirebroker/testing/contents.py" in said
+
+
+def test_misused_markers_are_named_without_a_traceback(run_pytest):
+    said = run_pytest(
+        """
+        import pytest
+
+        @pytest.mark.wirebroker(topics=["orders", "payments"])
+        def test_a_list_of_names(wirebroker):
+            assert wirebroker.topics() == {"orders": 1, "payments": 1}
+
+        @pytest.mark.wirebroker(topics="orders")
+        def test_text(wirebroker):
+            pass
+
+        @pytest.mark.wirebroker(topics={"orders": "three"})
+        def test_no_number(wirebroker):
+            pass
+
+        @pytest.mark.wirebroker(config={"num.partition": 1})
+        def test_no_config(wirebroker):
+            pass
+
+        @pytest.mark.wirebroker(topics={"bad name": 1})
+        def test_no_topic_name(wirebroker):
+            pass
+
+        def test_the_broker_is_well(wirebroker):
+            assert wirebroker.topics() == {}
+        """
+    )
+    assert outcomes(said) == {"passed": 2, "error": 4}
+    assert "--set" not in said
+    assert "site-packages" not in said
+    assert "wirebroker/testing" not in said
+    assert said.count("topics must be a mapping of topic names to numbers of partitions, or") == 2
+    assert "config: num.partition" in said

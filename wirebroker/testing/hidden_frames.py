@@ -1,0 +1,63 @@
+"""Tracebacks of failed tests without the kit's frames: they end in the test's own line.
+
+`pytest --full-trace` shows all frames.
+"""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import TYPE_CHECKING, Final
+
+from wirebroker.codecs.errors import KafkaError
+from wirebroker.config import ConfigError, StartError
+from wirebroker.testing.arguments import IS_PUBLIC
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+# The errors that the kit reports. Any other is its own fault, and shows where.
+_REPORTED: Final = (
+    *(AssertionError, ConnectionError, RuntimeError, TimeoutError, TypeError, ValueError),
+    *(KafkaError, ConfigError, StartError),
+)
+_OURS: Final = "wirebroker."
+
+
+def hide_frames(error: BaseException) -> None:
+    """Cut the tracebacks of an error, and of its causes, where the kit begins."""
+    seen: set[int] = set()
+    current: BaseException | None = error
+    while current is not None and id(current) not in seen:
+        seen.add(id(current))
+        if isinstance(current, _REPORTED):
+            _cut(current)
+        current = current.__cause__ or current.__context__
+
+
+def _cut(error: BaseException) -> None:
+    entries = list(_entries(error.__traceback__))
+    kit = next((at for at, each in enumerate(entries) if _is_public(each)), 0)
+    if not kit:
+        return
+    shown: TracebackType | None = None
+    for each in reversed(entries[:kit]):
+        shown = TracebackType(shown, each.tb_frame, each.tb_lasti, each.tb_lineno)
+    error.__traceback__ = shown
+    cause = error.__cause__ or error.__context__
+    if cause is not None and _is_ours(cause.__traceback__):
+        error.__cause__ = None  # which also suppresses the context
+
+
+def _entries(traceback: TracebackType | None) -> Iterator[TracebackType]:
+    while traceback is not None:
+        yield traceback
+        traceback = traceback.tb_next
+
+
+def _is_public(entry: TracebackType) -> bool:
+    return IS_PUBLIC in entry.tb_frame.f_code.co_varnames and _is_ours(entry)
+
+
+def _is_ours(traceback: TracebackType | None) -> bool:
+    name = "" if traceback is None else traceback.tb_frame.f_globals.get("__name__", "")
+    return str(name).startswith(_OURS)
