@@ -25,9 +25,6 @@ from wirebroker.testing.snapshots import Snapshot
 _Parameters = ParamSpec("_Parameters")
 _Result = TypeVar("_Result")
 
-# The local variable by which pytest hides a frame; here it also marks where the kit begins.
-IS_PUBLIC: Final = "__tracebackhide__"
-
 _SHOWN: Final = 60
 
 

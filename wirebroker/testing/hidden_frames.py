@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Final
 
 from wirebroker.codecs.errors import KafkaError
 from wirebroker.config import ConfigError, StartError
-from wirebroker.testing.arguments import IS_PUBLIC
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,6 +20,7 @@ _REPORTED: Final = (
     *(KafkaError, ConfigError, StartError),
 )
 _OURS: Final = "wirebroker."
+_KIT: Final = "wirebroker.testing."
 
 
 def hide_frames(error: BaseException) -> None:
@@ -36,7 +36,7 @@ def hide_frames(error: BaseException) -> None:
 
 def _cut(error: BaseException) -> None:
     entries = list(_entries(error.__traceback__))
-    kit = next((at for at, each in enumerate(entries) if _is_public(each)), 0)
+    kit = next((at for at, each in enumerate(entries) if _is_of(each, _KIT)), 0)
     if not kit:
         return
     shown: TracebackType | None = None
@@ -44,7 +44,7 @@ def _cut(error: BaseException) -> None:
         shown = TracebackType(shown, each.tb_frame, each.tb_lasti, each.tb_lineno)
     error.__traceback__ = shown
     cause = error.__cause__ or error.__context__
-    if cause is not None and _is_ours(cause.__traceback__):
+    if cause is not None and _is_of(cause.__traceback__, _OURS):
         error.__cause__ = None  # which also suppresses the context
 
 
@@ -54,10 +54,6 @@ def _entries(traceback: TracebackType | None) -> Iterator[TracebackType]:
         traceback = traceback.tb_next
 
 
-def _is_public(entry: TracebackType) -> bool:
-    return IS_PUBLIC in entry.tb_frame.f_code.co_varnames and _is_ours(entry)
-
-
-def _is_ours(traceback: TracebackType | None) -> bool:
+def _is_of(traceback: TracebackType | None, package: str) -> bool:
     name = "" if traceback is None else traceback.tb_frame.f_globals.get("__name__", "")
-    return str(name).startswith(_OURS)
+    return str(name).startswith(package)

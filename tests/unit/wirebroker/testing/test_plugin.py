@@ -209,7 +209,7 @@ def test_the_plugin_imports_nothing_of_the_broker():
 def test_tracebacks_end_in_the_lines_of_the_test(run_pytest):
     source = """
         import pytest
-        from wirebroker.testing import KafkaError
+        from wirebroker.testing import Broker
 
         def helper(broker):
             broker.produce("o", {"a": 1})
@@ -234,6 +234,13 @@ def test_tracebacks_end_in_the_lines_of_the_test(run_pytest):
         def test_a_block_of_its_own(wirebroker_factory):
             wirebroker_factory(config={"num.partition": 1})
 
+        def test_a_broker_that_cannot_start():
+            with Broker(config={"num.partition": 1}):
+                pass
+
+        def test_a_property():
+            Broker().bootstrap_servers
+
         def test_an_error_of_the_test_meanwhile(wirebroker):
             try:
                 {}["own"]
@@ -241,7 +248,7 @@ def test_tracebacks_end_in_the_lines_of_the_test(run_pytest):
                 wirebroker.committed(5)
         """
     said = run_pytest(source)
-    assert outcomes(said) == {"failed": 7}
+    assert outcomes(said) == {"failed": 9}
     assert "wirebroker/testing" not in said
     assert "concurrent/futures" not in said
     assert 'broker.produce("o", {"a": 1})' in said
