@@ -84,7 +84,7 @@ def fetch(broker: Broker, request: Request) -> Reply | Awaitable[Reply]:
         finish(reads.look())
     except ColdPagesError:
         return _fetch_found(broker, request, context, reads)
-    if reads.is_ready():
+    if reads.is_ready() or request.session.has_ended:
         if broker.quotas.are_there and _is_too_much(broker, request, reads):
             return _nothing(version, context)
         reads.note_sent()
@@ -170,7 +170,7 @@ async def _fetch_found(
     """Do the next steps of `fetch` without holding the loop or waiting for the disk on it."""
     slices = Slices(broker.clock)
     wait = FetchWait(reads)
-    if reads.max_wait_ms > 0:
+    if reads.max_wait_ms > 0 and not request.session.has_ended:
         await slices.run(wait.begin())
     request.session.when_ended(wait.give_up)
     await _look(reads, slices)

@@ -181,9 +181,14 @@ class Connection:
             return
         self.activity += 1
         protocol.buffer_updated(count)
-        if self._poller is not None:
-            self.session.received_s = self._poller.woken_s
-        self._serve(count)
+        if self._poller is None:
+            self._serve(count)
+            return
+        self.session.received_s = self._poller.woken_s
+        if self._poller.is_ending:
+            self._serve_last(count)
+        else:
+            self._serve(count)
 
     def _serve(self, count: int) -> None:
         """Serve the frames at hand; `count` bytes have just arrived."""
@@ -211,6 +216,33 @@ class Connection:
             raise
         if protocol.hold() or self._charged_bytes or self._pending_bytes or self._is_watched:
             self._account(count)
+
+    def _serve_last(self, count: int) -> None:
+        """Serve what a peer has sent before its end: a request that only waits does not wait.
+
+        So a peer that has left costs one turn, instead of three. Peers that connect, send a request
+        and leave, again and again, would hold up those that connect after them.
+        """
+        self.session.end()
+        self._serve(count)
+        if self._is_closed:
+            return
+        if self.session.pauses:
+            self._is_reading = False
+            self._sockets.remove_reader(self._descriptor)
+        else:
+            self._end_if_all_is_read()
+
+    def _end_if_all_is_read(self) -> bool:
+        """End, if the peer has and nothing is unread; return whether that is so."""
+        try:
+            is_end = self._transport.is_at_end()
+        except OSError as fault:
+            self._lost(fault)
+            return True
+        if is_end:
+            self._on_end()
+        return is_end
 
     def _serve_several(self, first: memoryview) -> None:
         """Serve pipelined frames until something is in the way or the turn is over.
@@ -407,6 +439,8 @@ class Connection:
             return
         self._serve(0)
         if self._is_reading or self._is_closed:
+            return
+        if session.has_ended and not session.pauses and self._end_if_all_is_read():
             return
         is_deaf = not (self._watches_end or session.has_ended)
         if not session.pauses or (is_deaf and self._pending is not None):

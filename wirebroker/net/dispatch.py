@@ -59,8 +59,9 @@ class HandlerFailedError(Exception):
     """A handler raised what it should not have; its cause is the exception."""
 
 
-# What is served by this process alone.
+# What is served by this process alone; and what changes nothing.
 _OWN_WORK: Final = frozenset({Cost.BOUNDED, Cost.SLICES, Cost.READS})
+_ONLY_READS: Final = frozenset({Cost.BOUNDED, Cost.READS})
 
 
 class _Entry:
@@ -399,7 +400,7 @@ class Dispatcher:
         size = len(request.frame)
         await line.enter(session.peer.rpartition(":")[0], size)
         try:
-            if session.has_ended:
+            if session.has_ended and cost in _ONLY_READS:
                 raise CloseConnectionError("it has left before its request was served")
             return await self._serve_long(entry, request)
         finally:

@@ -33,7 +33,9 @@ _OUT: Final = 0x004
 _HANG_UP: Final = 0x2000
 _ENDS: Final = _HANG_UP | 0x010 | 0x008  # EPOLLHUP, EPOLLERR
 # Errors and hang-ups are told to whoever is there, as event loops do.
-_NOT_IN: Final = ~_IN
+_NOT_IN: Final = ~(_IN | _HANG_UP)
+# Who reads is told of the end along with what was sent before it.
+_READS: Final = _IN | _HANG_UP
 _NOT_OUT: Final = ~_OUT
 # Fewer than this and there is nobody to wait for.
 _FEWEST_HELD: Final = 4
@@ -112,7 +114,7 @@ class _Watched:
     def mask(self) -> int:
         """What the kernel is asked for; 0 is nothing."""
         return (
-            (_IN if self.reader is not None else 0)
+            (_READS if self.reader is not None else 0)
             | (_OUT if self.writer is not None else 0)
             | (_HANG_UP if self.ender is not None else 0)
         )
@@ -123,6 +125,7 @@ class Poller:
 
     Attributes:
         is_batch: Whether several are being served, so that small answers had better be held.
+        is_ending: Whether the peer of the descriptor that is being served sends no more.
         woken_s: When the last wait ended, on the stopwatch of request_meters.py; 0.0: unknown.
     """
 
@@ -137,6 +140,7 @@ class Poller:
         "_report",
         "_watched",
         "is_batch",
+        "is_ending",
         "woken_s",
     )
 
@@ -163,6 +167,7 @@ class Poller:
         self._monotonic = monotonic
         self._guest = guest
         self.is_batch = False
+        self.is_ending = False
         self.woken_s = 0.0
         self._held: list[Held] = []
         self._held_until = 0.0
@@ -186,10 +191,10 @@ class Poller:
         """Call back whenever `fd` is readable, or has failed."""
         watched = self._watched.get(fd)
         if watched is None:
-            self._epoll.register(fd, _IN)
+            self._epoll.register(fd, _READS)
             watched = self._watched[fd] = _Watched(self._batch)
         elif watched.reader is None:
-            self._epoll.modify(fd, watched.mask | _IN)
+            self._epoll.modify(fd, watched.mask | _READS)
         watched.reader = callback
 
     def add_writer(self, fd: int, callback: Callable[[], None], /) -> None:
@@ -273,6 +278,7 @@ class Poller:
             if watched is None:
                 is_guest_ready = is_guest_ready or fd == self._guest
             elif watched.batch != self._batch:
+                self.is_ending = mask & _ENDS != 0
                 try:
                     if mask & _NOT_OUT and watched.reader is not None:
                         watched.reader()
@@ -288,7 +294,7 @@ class Poller:
                     self._release()
         if self._held:
             self._release()
-        self.is_batch = False
+        self.is_batch = self.is_ending = False
         self._is_crowded = len(events) >= MOST_EVENTS
         return is_guest_ready
 

@@ -10,6 +10,7 @@ import pytest
 from tests.unit.wirebroker.network_server import frame, lines, serve
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.handlers import Registry
+from wirebroker.net.connection import Connection
 from wirebroker.net.dispatch import Dispatcher
 from wirebroker.session import THROTTLED
 
@@ -203,6 +204,27 @@ async def test_what_was_asked_before_a_half_close_is_still_answered():
         client.writer.write_eof()
         assert await client.receive() == (1, b"z" * 3_000_000)
         assert await client.is_closed()
+
+
+@pytest.mark.parametrize("request_key", [3, 12], ids=["answered at once", "waits"])
+async def test_a_peer_that_has_left_costs_one_turn(request_key, monkeypatch):
+    """Those that connect, ask and leave again and again hold up all that come after them."""
+    turns: list[Connection] = []
+
+    def count(connection):
+        turns.append(connection)
+        on_readable(connection)
+
+    on_readable = Connection._on_readable
+    monkeypatch.setattr(Connection, "_on_readable", count)
+    async with serve() as server:
+        cancel_when_ended(server)
+        for _ in range(5):
+            peer = server.peer()
+            peer.sendall(frame(request_key, b"for nothing", 1))
+            peer.close()
+        await server.until(lambda: server.table.metrics.connections_closed["PLAINTEXT"] == 5)
+    assert len(turns) == len(set(turns)) == 5
 
 
 class Batch:

@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.support.batches import batch
 from tests.support.ports import HOST, free_port
 from tests.support.raw_client import BlockingClient, request_frame
+from tests.support.requests import produce_request
 from tests.support.sasl_clients import sasl_listener
 from tests.support.servers import ONE_NODE, ThreadedServer, config_of
 from tests.support.tls_files import client_side, tls_configs
@@ -302,3 +304,47 @@ def test_a_connection_leaves_nothing_to_the_cycle_collector(
     for peer in peers:
         peer.close()
     assert gc.collect() < COUNT
+
+
+def creation(name: str, refused: int) -> bytes:
+    """Return a CreateTopics of one topic, behind so many whose names are none."""
+    topics = [
+        {"name": each, "num_partitions": 1, "replication_factor": 1}
+        for each in (*(f"no name {number}!" + "-" * 40 for number in range(refused)), name)
+    ]
+    return request_frame(ApiKey.CREATE_TOPICS, 7, {"topics": topics, "timeout_ms": 10_000})
+
+
+def end_offset(client: BlockingClient) -> int:
+    partition = {"partition_index": 0, "current_leader_epoch": -1, "timestamp": -1}
+    topics = [{"name": TOPIC, "partitions": [partition]}]
+    body = {"replica_id": -1, "isolation_level": 0, "topics": topics}
+    offset: int = client.ask(ApiKey.LIST_OFFSETS, 7, body).topics[0].partitions[0].offset
+    return offset
+
+
+def names_of(client: BlockingClient) -> set[str]:
+    return {each.name for each in client.ask(ApiKey.METADATA, 9, {"topics": None}).topics}
+
+
+@pytest.mark.parametrize("end", [close, half_close], ids=lambda end: end.__name__)
+@pytest.mark.parametrize("listener", ["PLAINTEXT", "SSL"])
+def test_what_was_sent_before_the_end_is_carried_out(
+    doors: Doors, listener: str, end: Callable[[socket.socket], None]
+) -> None:
+    client = BlockingClient((HOST, doors.ports["PLAINTEXT"]))
+    offset = end_offset(client)
+    records = {(TOPIC, 0): batch(b"a")}
+    requests = [
+        request_frame(ApiKey.PRODUCE, 9, produce_request(records, acks=acks)) for acks in (0, 1, -1)
+    ]
+    # The longer one is decoded in a thread.
+    created = {f"{listener}-{end.__name__}-{refused}": refused for refused in (0, 2_000)}
+    requests += [creation(name, refused) for name, refused in created.items()]
+    for request in requests:
+        with doors.within(listener) as sock:
+            sock.sendall(request)
+            end(sock)
+    eventually(lambda: end_offset(client) == offset + 3)
+    eventually(lambda: created.keys() <= names_of(client))
+    client.close()

@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
+import socket
 import threading
 from typing import TYPE_CHECKING, Any
 
 from tests.support.batches import batch, values_in
+from tests.support.raw_client import request_frame
 from tests.support.requests import append, create_topic, fetch, fetch_request, produce_request
 from tests.support.servers import broker_of, client_of, running, until
 from tests.unit.wirebroker.test_durability import FSYNC, slow_disk
@@ -29,6 +31,7 @@ from wirebroker.threads import Work
 
 if TYPE_CHECKING:
     from tests.support.raw_client import RawClient
+    from wirebroker.api.partition_reads import PartitionReads
     from wirebroker.server import Server
 
 
@@ -56,6 +59,26 @@ async def test_a_half_closed_reader_is_answered_with_what_there_is(tmp_path):
             answer = await consumer.receive(ApiKey.FETCH, FETCH_VERSION, correlation_id)
             assert values_in(partitions_of(answer)["t", 0].records) == [b"a"]
             assert await consumer.is_closed()
+
+
+async def test_a_fetch_of_a_peer_that_has_left_watches_nothing(tmp_path, monkeypatch):
+    waits: list[PartitionReads] = []
+
+    def noted(wait: FetchWait, reads: PartitionReads) -> None:
+        waits.append(reads)
+        begin(wait, reads)
+
+    begin = FetchWait.__init__
+    monkeypatch.setattr(FetchWait, "__init__", noted)
+    async with broker_at(tmp_path) as (server, client):
+        await create_topic(client, "t")
+        request = fetch_request({("t", 0): 0}, max_wait_ms=LONG_MS, min_bytes=1_000_000)
+        table = server.reception.table
+        assert table is not None
+        with socket.create_connection(server.address) as peer:
+            peer.sendall(request_frame(ApiKey.FETCH, FETCH_VERSION, request))
+        await until(lambda: table.metrics.connections_closed["PLAINTEXT"] == 1)
+    assert waits == []
 
 
 async def test_an_append_calls_only_those_that_it_wakes(tmp_path, monkeypatch):
