@@ -15,6 +15,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
 from wirebroker.client.leaders import TopicPartition
+from wirebroker.codecs.json_text import parse_json
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -75,7 +76,7 @@ def read_plan(text: str) -> dict[TopicPartition, list[int]]:
         ValueError: It is none; the message says what is wrong.
     """
     try:
-        found: Any = json.loads(text)
+        found: Any = parse_json(text)
         if found.get("version", _VERSION) != _VERSION:
             raise ValueError(f"its version is {found['version']}, which is not {_VERSION}")
         rows = [

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import parse_qs, unquote, urlsplit
+
+from wirebroker.codecs.json_text import parse_json
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -52,8 +53,8 @@ class HttpRequest(NamedTuple):
             HttpError: 400, it is no JSON.
         """
         try:
-            return json.loads(self.body)
-        except (ValueError, RecursionError) as error:
+            return parse_json(self.body)
+        except ValueError as error:
             raise HttpError(400, f"the body is no JSON: {error}") from None
 
 

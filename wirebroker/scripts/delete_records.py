@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from wirebroker.client.errors import ClientError
 from wirebroker.client.leaders import TopicPartition, delete_records
+from wirebroker.codecs.json_text import parse_json
 from wirebroker.commands.file_path import FilePath
 from wirebroker.scripts.java_words import thrown
 from wirebroker.scripts.script import ScriptCommand, ScriptFlags, run_script, script_flags
@@ -55,7 +55,7 @@ def kafka_delete_records(*, file: Path, **flags: Unpack[ScriptFlags]) -> int:
 
 def _read(file: Path) -> dict[TopicPartition, int]:
     try:
-        found: Any = json.loads(file.read_text(encoding="utf-8"))
+        found: Any = parse_json(file.read_text(encoding="utf-8"))
         version = found.get("version", _VERSION)
         if version != _VERSION:
             raise click.UsageError(f"Not supported version field value {version}")

@@ -20,6 +20,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, cast
 from urllib.parse import quote_plus
 
+from wirebroker.codecs.json_text import parse_json
 from wirebroker.config.regular_file import read_regular
 from wirebroker.security.web import Ending, WebAddress, WebError, ask
 from wirebroker.threads import Work, begin_in_thread, end_with_loop, in_thread
@@ -125,7 +126,7 @@ class OwnTokens:
 
     def _unsecured(self) -> str:
         now = self._clock.now_ms() / 1000
-        claims = {"iat": now, "exp": now + self._login.lifetime_s, **json.loads(self._login.claims)}
+        claims = {"iat": now, "exp": now + self._login.lifetime_s, **parse_json(self._login.claims)}
         parts = (json.dumps(each).encode() for each in ({"alg": "none"}, claims))
         return ".".join(base64.urlsafe_b64encode(each).decode().rstrip("=") for each in parts) + "."
 
@@ -160,8 +161,8 @@ class OwnTokens:
         address = WebAddress(url, context, login.connect_s, login.answer_s)
         answer = ask(address, headers=headers, body=body.encode(), ending=ending)
         try:
-            found: Any = json.loads(answer)
-        except (ValueError, RecursionError):
+            found: Any = parse_json(answer)
+        except ValueError:
             raise NoTokenError(f"{url} answers what is no JSON") from None
         fields = cast("dict[str, Any]", found) if isinstance(found, dict) else {}
         token = fields.get("access_token") or fields.get("id_token")
@@ -174,9 +175,9 @@ class OwnTokens:
         now_ms = self._clock.now_ms()
         try:
             part = token.split(".")[1]
-            claims: Any = json.loads(base64.urlsafe_b64decode(part + "=" * (-len(part) % 4)))
+            claims: Any = parse_json(base64.urlsafe_b64decode(part + "=" * (-len(part) % 4)))
             left_ms = float(claims["exp"]) * 1000 - now_ms
-        except (ValueError, OverflowError, IndexError, KeyError, TypeError, RecursionError):
+        except (ValueError, OverflowError, IndexError, KeyError, TypeError):
             return 0.0
         if not math.isfinite(left_ms):  # JSON has NaN, as Python reads it
             return 0.0

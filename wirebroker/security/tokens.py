@@ -18,11 +18,11 @@ from __future__ import annotations
 import base64
 import binascii
 import importlib
-import json
 import logging
 import threading
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, cast
 
+from wirebroker.codecs.json_text import parse_json
 from wirebroker.config import ConfigError
 from wirebroker.config.regular_file import read_regular
 from wirebroker.security.key_set import ALGORITHMS, PublicKey, select, usable_keys
@@ -266,8 +266,8 @@ class TokenChecks:
                 text = read_regular(settings.keys_file, _LONGEST_FILE_BYTES)
             else:
                 text = _asked(settings, self._ending)
-            found = usable_keys(json.loads(text)["keys"], str(path), self._jwt)
-        except (OSError, ValueError, TypeError, KeyError, RecursionError, WebError) as error:
+            found = usable_keys(parse_json(text)["keys"], str(path), self._jwt)
+        except (OSError, ValueError, TypeError, KeyError, WebError) as error:
             raise ConfigError(f"{path} has no JSON Web Keys: {error}") from None
         if not found:
             raise ConfigError(f"{path} has no public key that tokens could be signed by")

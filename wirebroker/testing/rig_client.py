@@ -7,6 +7,7 @@ import json
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlencode
 
+from wirebroker.codecs.json_text import parse_json
 from wirebroker.testing.openapi import RIG_PATHS
 
 if TYPE_CHECKING:
@@ -52,8 +53,8 @@ def ask_rig(
     finally:
         connection.close()
     if answer.status == _OK:
-        return json.loads(text)
+        return parse_json(text)
     said = text.decode(errors="replace").strip()
     if answer.getheader("Content-Type") == "application/json":
-        raise ValueError(json.loads(text)["error"])
+        raise ValueError(parse_json(text)["error"])
     raise ConnectionError(f"the broker answers {answer.status}: {said}")

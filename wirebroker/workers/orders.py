@@ -14,6 +14,7 @@ import json
 import re
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
+from wirebroker.codecs.json_text import parse_json
 from wirebroker.config import Config, StartError
 from wirebroker.config.quorum import is_controller_alone, is_member
 from wirebroker.ready_lines import shown_address
@@ -77,7 +78,7 @@ class Order(NamedTuple):
     @classmethod
     def decode(cls, line: bytes) -> Order:
         """Read what `encode` has made."""
-        order = cls(**json.loads(line))
+        order = cls(**parse_json(line))
         return order._replace(first_users=tuple(order.first_users))
 
 
