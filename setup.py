@@ -34,6 +34,9 @@ def _extensions(wanted: Wish) -> list[Any]:
                 extra_compile_args=["-O2"],
             ),
             Extension(
+                "wirebroker._histogram", ["wirebroker/_histogram.c"], extra_compile_args=["-O2"]
+            ),
+            Extension(
                 "wirebroker.net._calls", ["wirebroker/net/_calls.c"], extra_compile_args=["-O2"]
             ),
         ]

@@ -13,13 +13,11 @@ Source: Kafka's TokenInformation, DelegationTokenData and DelegationTokenControl
 from __future__ import annotations
 
 import base64
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
+from wirebroker.codecs.envelope import Principal
 from wirebroker.codecs.hashes import keyed_digest
 from wirebroker.codecs.metadata_records import MetadataRecord, RecordType, metadata_record
-
-if TYPE_CHECKING:
-    from wirebroker.codecs.envelope import Principal
 
 _HASH: Final = "sha512"
 
@@ -53,10 +51,18 @@ def principal_text(principal: Principal) -> str:
     return f"{principal.type}:{principal.name}"
 
 
-def principal_fields(text: str, prefix: str) -> dict[str, str]:
-    """Return a principal as requests and answers name it, in two fields that begin alike."""
+def principal_of(text: str) -> Principal:
+    """Return the principal that a stored token names; as in Kafka, a type has no colon."""
     kind, _, name = text.partition(":")
-    return {f"{prefix}principal_type": kind, f"{prefix}principal_name": name}
+    return Principal(kind, name)
+
+
+def principal_fields(principal: Principal, prefix: str) -> dict[str, str]:
+    """Return a principal as responses name it, in two fields that begin alike."""
+    return {
+        f"{prefix}principal_type": principal.type,
+        f"{prefix}principal_name": principal.name,
+    }
 
 
 def token_of(body: Any) -> DelegationToken:

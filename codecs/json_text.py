@@ -27,7 +27,7 @@ def _finite(text: str) -> float:
 
 
 def _refuse_constant(name: str) -> Any:
-    raise ValueError(f"{name} is no number")
+    raise ValueError(f"{name} is no number of JSON")
 
 
 def parse_json(

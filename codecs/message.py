@@ -44,7 +44,7 @@ class MessageModule(Protocol):
     HAS_RECORDS: bool  # whether it carries record batches
     STRUCT: type[Any]  # the outermost
     DECODERS: Mapping[int, Callable[[Buffer, int, int], Any]]
-    ENCODERS: Mapping[int, Callable[[Any], bytes]]
+    ENCODERS: Mapping[int, Callable[[Any, dict[int, int]], bytes]]
 
 
 class Message:
@@ -114,8 +114,13 @@ class Message:
             malformed = self._malformed(version, error)
         raise malformed
 
-    def encode(self, version: int, value: object) -> bytes:
+    def encode(self, version: int, value: object, errors: dict[int, int] | None = None) -> bytes:
         """Encode a struct of this message, or a mapping with the same names.
+
+        Args:
+            version: One of `versions`.
+            value: The struct.
+            errors: Counts, by code, the fields of it that are error codes other than 0.
 
         Raises:
             AssertionError: It has an unknown key, a value that its field cannot hold, or a field
@@ -124,7 +129,7 @@ class Message:
         assert version in self.versions, f"{self.name} has no version {version}"
         encoder = self._encoders[version]
         try:
-            return encoder(value)
+            return encoder(value, {} if errors is None else errors)
         except (struct.error, AttributeError, TypeError, ValueError) as error:
             raise AssertionError(f"{self.name} v{version}: {error}") from error
 

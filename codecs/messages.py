@@ -74,13 +74,24 @@ def decode_response(
     )
 
 
-def encode_response(key: ApiKey, version: int, value: Mapping[str, Any] | Struct) -> bytes:
+def encode_response(
+    key: ApiKey,
+    version: int,
+    value: Mapping[str, Any] | Struct,
+    errors: dict[int, int] | None = None,
+) -> bytes:
     """Encode a response's body; keys that are missing in a mapping get their defaults.
+
+    Args:
+        key: The request's API key.
+        version: Its version.
+        value: The response.
+        errors: Counts the error codes other than 0 that it has, by code.
 
     Raises:
         AssertionError: The value is no such response (our fault, see Message.encode).
     """
-    return response_message(key).encode(version, value)
+    return response_message(key).encode(version, value, errors)
 
 
 @cache

@@ -22,6 +22,8 @@ class Struct:
 
     __slots__ = ()
     FIELD_NAMES: ClassVar[tuple[str, ...]] = ()
+    # What fields identify, such as topicName or groupId (`entityType` in Kafka's definitions).
+    ENTITIES: ClassVar[Mapping[str, str]] = {}
 
     def as_dict(self) -> dict[str, Any]:
         """Return all fields as a dict, nested structs included."""

@@ -83,7 +83,8 @@ def test_the_wheels_files_are_the_trees(distributions):
         for name in map(name_of, [*python_files(*PRODUCT), *GENERATED.glob("*.py")])
     }
     stubs = {
-        f"wirebroker/{name}.pyi" for name in ("codecs/_hot", "net/_calls", "net/_page_threads")
+        f"wirebroker/{name}.pyi"
+        for name in ("_histogram", "codecs/_hot", "net/_calls", "net/_page_threads")
     }
     assert found == expected | stubs | {"wirebroker/py.typed"}
 
@@ -142,7 +143,7 @@ def test_the_sdist_works_and_c_alone_can_be_asked_for(distributions, tmp_path):
     commands = install(tmp_path / "venv", str(sdist), compiling="c")
     assert_it_works(commands, tmp_path)
     extensions = {path.name.partition(".")[0] for path in (tmp_path / "venv").rglob("*.so")}
-    assert {"_hot", "_calls", "_page_threads"} <= extensions
+    assert {"_histogram", "_hot", "_calls", "_page_threads"} <= extensions
     assert "frames" not in extensions
 
 

@@ -2,8 +2,8 @@
 
 v1 sources and synonyms (KIP-226), v3 types and documentation (KIP-569), v4 flexible.
 
-Groups and client metrics show only configs that were set; loggers have no configs. Configs are
-sorted by name (Kafka's order is a hash table's).
+Groups and client metrics show only configs that were set, loggers their levels. Configs are sorted
+by name (Kafka's order is a hash table's).
 
 Source: Kafka's ConfigHelper.
 """
@@ -24,10 +24,11 @@ from wirebroker.needs import (
     DESCRIBE_GROUP_CONFIGS,
     DESCRIBE_TOPIC_CONFIGS,
 )
+from wirebroker.runtime_loggers import logger_levels
 from wirebroker.sliced_answer import encode_sliced_answer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from wirebroker.authorization.access import Authorization
     from wirebroker.clock import Clock, Steps
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 
 NEEDS: Final = (DESCRIBE_TOPIC_CONFIGS, DESCRIBE_CLUSTER_CONFIGS, DESCRIBE_GROUP_CONFIGS)
 # DescribeConfigsResponse's ConfigSource of what config.py's rows do not have.
+_LOGGER_CONFIG = 6
 _CLIENT_METRICS_CONFIG = 7
 _GROUP_CONFIG = 8
 
@@ -70,7 +72,9 @@ async def answer_described_configs(node: DescribedNode, request: Request) -> Rep
         denied = await Slices(node.clock).run(denied_configs(asking, body))
     body.resources = await Slices(node.clock).run(_each_once(body.resources))
     results = chain(_results(node, body), denied)
-    return await encode_sliced_answer(request.key, request.version, "results", results, node.clock)
+    return await encode_sliced_answer(
+        request.key, request.version, "results", results, node.clock, errors=request.errors
+    )
 
 
 def _each_once(resources: Iterable[Any]) -> Steps[list[Any]]:
@@ -128,7 +132,7 @@ def _configs(node: DescribedNode, resource: Any, body: Any) -> list[dict[str, An
             if not name:
                 raise _invalid("A broker has to be named.")
             check_this_broker(name, node.node_id)
-            return []
+            return _plain(logger_levels(), source=_LOGGER_CONFIG)
         case ResourceType.CLIENT_METRICS:
             return _kept(node, resource, source=_CLIENT_METRICS_CONFIG)
         case _:
@@ -156,6 +160,11 @@ def _kept(node: DescribedNode, resource: Any, *, source: int) -> list[dict[str, 
     if not resource.resource_name:
         raise _invalid("The resource has to be named.")
     values = node.image.config(resource.resource_type, resource.resource_name)
+    return _plain(values, source=source)
+
+
+def _plain(values: Mapping[str, str], *, source: int) -> list[dict[str, Any]]:
+    """Return values without defaults, synonyms and types."""
     return [
         {
             "name": name,

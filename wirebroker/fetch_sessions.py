@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from wirebroker.codecs.errors import ErrorCode
 from wirebroker.codecs.hot.fetch import FetchPartition  # noqa: TC001 - compiled tuples look for it
 from wirebroker.codecs.hot.fetch_response import FetchPartitionResult
+from wirebroker.coordinator.controller.topic_names import MAX_NAME_LENGTH
 
 if TYPE_CHECKING:
     import random
@@ -38,8 +39,9 @@ MAX_EPOCH = 0x7FFFFFFF
 # A session that nobody used for this long gives way to any new one (Kafka's figure).
 EVICTION_MS = 120_000
 
-# Partitions that the sessions of consumers remember together, and those of followers: 0.5 KB each.
-# Kafka has no such bound.
+# Partitions that the sessions of consumers remember together, and those of followers: 0.5 KB each,
+# 1.5 KB at most, since a request with a name that no topic can have gets no session. Kafka has no
+# such bounds.
 MOST_PARTITIONS = 200_000
 
 # The first version that names topics by id.
@@ -304,12 +306,13 @@ class FetchSessions:
             now_ms: The time now.
             owner: The connection that it came on.
         """
+        is_keepable = all(len(each.topic) <= MAX_NAME_LENGTH for each in asked)
         if request.session_epoch in {INITIAL_EPOCH, FINAL_EPOCH}:
             self.close(request.session_id)
             return FetchContext(
                 self,
                 asked,
-                wants_session=request.session_epoch == INITIAL_EPOCH,
+                wants_session=request.session_epoch == INITIAL_EPOCH and is_keepable,
                 owner=owner,
                 is_of_replica=request.replica_id >= 0,
             )
@@ -318,8 +321,9 @@ class FetchSessions:
         if session is None or error != ErrorCode.NONE:
             return FetchContext(self, [], error=error)
         added = session.count_new(asked)
-        if added and not self._make_room(
-            now_ms, added, session, is_of_replica=session.is_of_replica
+        if not is_keepable or (
+            added
+            and not self._make_room(now_ms, added, session, is_of_replica=session.is_of_replica)
         ):
             # Its client goes on with a full request, which opens no session then.
             self.close(session.session_id)

@@ -14,12 +14,13 @@ import json
 import logging
 import sys
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Final, Literal, TextIO
 
 from wirebroker.log_bound import LineBound
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from wirebroker.config import Config
 
@@ -38,6 +39,8 @@ _ESCAPES: Final[Mapping[int, str]] = {
     0x2029: "\\u2029",
 }
 
+# Characters of a config provider's value that is hidden; shorter ones may be part of any word.
+LEAST_HIDDEN: Final = 6
 # A peer's 32 KiB client id does not make a 32 KiB line.
 _LONGEST_MESSAGE: Final = 2000
 
@@ -48,6 +51,7 @@ def configure_as(config: Config, *, process: str = "") -> None:
         level=config.str("wirebroker.log.level"),
         log_format="json" if config.str("wirebroker.log.format") == "json" else "text",
         process=process,
+        redact=partial(config.redacted, at_least=LEAST_HIDDEN),
     )
 
 
@@ -57,6 +61,7 @@ def configure_logging(
     log_format: LogFormat = "text",
     stream: TextIO | None = None,
     process: str = "",
+    redact: Callable[[str], str] = str,
 ) -> None:
     """Send everything that is logged to `stream` (standard error), once per process.
 
@@ -65,11 +70,13 @@ def configure_logging(
         log_format: Lines for people or for machines.
         stream: Where to.
         process: Which one speaks, if it is one of several of a command.
+        redact: Removes what no line may show.
     """
     assert level in LOG_LEVELS, f"no log level {level!r}"
     out = stream or sys.stderr
     handler = logging.StreamHandler(out) if level == "debug" else BoundedHandler(out)
-    handler.setFormatter(JsonFormatter(process) if log_format == "json" else TextFormatter(process))
+    formatter = JsonFormatter if log_format == "json" else TextFormatter
+    handler.setFormatter(formatter(process, redact))
     root = logging.getLogger()
     for old in list(root.handlers):
         root.removeHandler(old)
@@ -108,9 +115,10 @@ def one_line(text: str) -> str:
 class TextFormatter(logging.Formatter):
     """Lines for people."""
 
-    def __init__(self, process: str = "") -> None:
+    def __init__(self, process: str = "", redact: Callable[[str], str] = str) -> None:
         super().__init__()
         self._process = f"[{process}] " if process else ""
+        self._redact = redact
 
     def format(self, record: logging.LogRecord) -> str:
         """Return one line, and the traceback's lines if there is one."""
@@ -119,14 +127,16 @@ class TextFormatter(logging.Formatter):
         milliseconds = int(record.msecs)
         line = (
             f"{stamp}.{milliseconds:03d} {record.levelname} {self._process}{record.name}: "
-            f"{one_line(record.getMessage())}"
+            f"{one_line(self._redact(record.getMessage()))}"
         )
         for traceback_line in self._traceback(record):
             line += f"\n    {traceback_line.translate(_ESCAPES)}"
         return line
 
     def _traceback(self, record: logging.LogRecord) -> list[str]:
-        return self.formatException(record.exc_info).splitlines() if record.exc_info else []
+        if not record.exc_info:
+            return []
+        return self._redact(self.formatException(record.exc_info)).splitlines()
 
 
 class JsonFormatter(logging.Formatter):
@@ -135,9 +145,10 @@ class JsonFormatter(logging.Formatter):
     And `process`, if it is one of several.
     """
 
-    def __init__(self, process: str = "") -> None:
+    def __init__(self, process: str = "", redact: Callable[[str], str] = str) -> None:
         super().__init__()
         self._process = {"process": process} if process else {}
+        self._redact = redact
 
     def format(self, record: logging.LogRecord) -> str:
         """Return one JSON object without line ends."""
@@ -147,8 +158,8 @@ class JsonFormatter(logging.Formatter):
             "level": record.levelname.lower(),
             **self._process,
             "logger": record.name,
-            "message": one_line(record.getMessage()),
+            "message": one_line(self._redact(record.getMessage())),
         }
         if record.exc_info:
-            event["traceback"] = self.formatException(record.exc_info)
+            event["traceback"] = self._redact(self.formatException(record.exc_info))
         return json.dumps(event)

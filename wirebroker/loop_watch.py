@@ -85,7 +85,7 @@ class _WatchedSelector(_EpollSelector):
         while True:
             self._record()
             events = poller.wait(timeout)
-            self._began = time.perf_counter()
+            self._began = poller.woken_s = time.perf_counter()
             if self._watch.with_cpu_time:
                 self._cpu_began = time.thread_time()
             if poller.serve(events):

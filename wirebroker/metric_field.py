@@ -113,7 +113,7 @@ def counted(name: str, doc: str, label: str) -> Any:
 
 def rows(of: Any) -> dict[str, Row]:
     """Return the rows of a class of metrics by the names of its fields."""
-    return {each.name: each.metadata["row"] for each in fields(of)}
+    return {each.name: each.metadata["row"] for each in fields(of) if "row" in each.metadata}
 
 
 class Sample(NamedTuple):

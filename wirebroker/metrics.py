@@ -12,16 +12,15 @@ a field here and a line where it is counted; metric_field.samples gives all of t
 
 Names are those by which Kafka's metrics are known to dashboards (the names that Strimzi's rules
 give them); what Kafka doesn't have begins with `wirebroker_`.
-
-A leaf.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from wirebroker.metric_field import counted, counter, counters, gauge, histogram
+from wirebroker.request_meters import RequestMeters
 
 if TYPE_CHECKING:
     from collections import Counter
@@ -34,7 +33,13 @@ HOLD_BOUNDS_MS: Final = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 15.0, 20.0, 50.0, 
 
 @dataclass(slots=True, eq=False)
 class Metrics:
-    """The metrics of one broker."""
+    """The metrics of one broker.
+
+    Attributes:
+        request_meters: Times, sizes and errors by API, which scrape/request_rows.py shows.
+    """
+
+    request_meters: RequestMeters = field(default_factory=RequestMeters)
 
     loop_hold_ms: Histogram = histogram(
         "wirebroker_loop_hold_milliseconds",

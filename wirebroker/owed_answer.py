@@ -19,6 +19,8 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from wirebroker.request_meters import RequestMeter
+
 # So many answers leave between two looks at the clock, and then others have their turn.
 _FEW: Final = 16
 _TURN_S: Final = 0.002
@@ -32,14 +34,18 @@ class OwedAnswer:
         settle: Charges for the request with the answer's pieces and returns them, if there are
             quotas.
         session: Whose it is, which knows of answers; None until somebody waits for it.
+        meter: Counts the request's time when the response leaves; None if that is not measured.
+        times: received_s, began_s and returned_s of `RequestMeter.served_later`.
     """
 
-    __slots__ = ("_take", "answer", "session", "settle")
+    __slots__ = ("_take", "answer", "meter", "session", "settle", "times")
 
     def __init__(self, answer: bytes) -> None:
         self.answer = answer
         self.settle: Callable[[list[Any]], list[Any] | None] | None = None
         self.session: object = None
+        self.meter: RequestMeter | None = None
+        self.times = (0.0, 0.0, 0.0)
         self._take: Callable[[OwedAnswer], None] | None = None
 
     def wait(self, session: object, take: Callable[[OwedAnswer], None]) -> None:

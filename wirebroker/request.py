@@ -33,9 +33,19 @@ class Request:
             the handler returns; see `keep`.
         position: Where the body starts in `frame`.
         session: Of the connection that it came on.
+        errors: Counts the error codes other than 0 of the API's responses, by code.
     """
 
-    __slots__ = ("client_id", "correlation_id", "frame", "key", "position", "session", "version")
+    __slots__ = (
+        "client_id",
+        "correlation_id",
+        "errors",
+        "frame",
+        "key",
+        "position",
+        "session",
+        "version",
+    )
 
     def __init__(  # noqa: PLR0917 - one per request: keywords would cost 0.1 us
         self,
@@ -46,6 +56,7 @@ class Request:
         frame: memoryview,
         position: int,
         session: Session,
+        errors: dict[int, int] | None = None,
     ) -> None:
         self.key = key
         self.version = version
@@ -54,6 +65,12 @@ class Request:
         self.frame = frame
         self.position = position
         self.session = session
+        self.errors: dict[int, int] = {} if errors is None else errors
+
+    def count_error(self, code: int) -> None:
+        """Count an error code of the response, if its handler encodes the response."""
+        if code:
+            self.errors[code] = self.errors.get(code, 0) + 1
 
     def keep(self) -> None:
         """Keep the frame, and every view into it, valid for as long as somebody holds them.

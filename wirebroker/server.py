@@ -96,7 +96,7 @@ class Server:
         self._directories = LockedDirectories(config, self.files)
         self.reception = Reception(config, clock=network_clock, login_clock=self.clock)
         self._maintenance: Maintenance | None = None
-        self._compactor: Compactor | None = None
+        self.compactor: Compactor | None = None
         self.quorum: Quorum = (
             self._joined(on_failure or _log_failure, has_chosen_id=has_chosen_id)
             if is_member(config)
@@ -209,8 +209,8 @@ class Server:
         self._maintenance = Maintenance(broker)
         self._maintenance.start()
         run = run_in_child if type(self.files) is Files else run_here(self.files)
-        self._compactor = Compactor(broker, self.files, run)
-        self._compactor.start()
+        self.compactor = Compactor(broker, self.files, run)
+        self.compactor.start()
         dispatcher = Dispatcher(
             broker, self._handlers(broker), gate=self._gate, metrics=self.metrics
         )
@@ -249,8 +249,8 @@ class Server:
             await self.broker.transactions.stop()
             await self.broker.groups.stop()
         await self.reception.close(grace_s=STOP_GRACE_S)
-        if self._compactor is not None:
-            await self._compactor.stop()
+        if self.compactor is not None:
+            await self.compactor.stop()
         if self._maintenance is not None:
             await self._maintenance.stop()
         if self.broker is not None:
@@ -277,7 +277,7 @@ class Server:
         self.reception.cut()
         broker.is_stopping = True
         broker.replicas.wake_all()
-        for part in (self._compactor, self._maintenance, broker.transactions, broker.groups):
+        for part in (self.compactor, self._maintenance, broker.transactions, broker.groups):
             assert part is not None
             await part.stop()
         assert self.replication is not None
@@ -290,8 +290,8 @@ class Server:
 
     async def _follow_config(self, _config: Config) -> None:
         """Take over what dynamic configs have changed about compaction and connections."""
-        assert self._compactor is not None
-        self._compactor.config_changed()
+        assert self.compactor is not None
+        self.compactor.config_changed()
         await self.reception.follow_config()
 
     def _bind(self) -> list[tuple[ListenerConfig, socket.socket]]:

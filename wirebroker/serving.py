@@ -13,12 +13,12 @@ import sys
 from typing import TYPE_CHECKING, TypeAlias
 
 from wirebroker.announcing import READY, STOPPING, tell_supervisor, waited_for
-from wirebroker.config import Config, StartError
+from wirebroker.config import Config, ConfigError, StartError
 from wirebroker.config.quorum import is_controller_alone, is_member
 from wirebroker.controller_server import ControllerServer
 from wirebroker.freed_memory import give_back_large_blocks
 from wirebroker.garbage import GarbagePolicy
-from wirebroker.logs import configure_as
+from wirebroker.logs import LEAST_HIDDEN, configure_as
 from wirebroker.loop_watch import LoopWatch
 from wirebroker.metrics import Metrics
 from wirebroker.ready_lines import open_warning, ready_lines
@@ -61,11 +61,15 @@ def run(
         logger.warning("%s", warning)
     give_back_large_blocks()
     metrics = Metrics()
-    with (
-        GarbagePolicy() as garbage,
-        asyncio.Runner(loop_factory=LoopWatch(metrics).new_event_loop) as runner,
-    ):
-        return runner.run(_serve(config, port_file, garbage, metrics, build))
+    try:
+        with (
+            GarbagePolicy() as garbage,
+            asyncio.Runner(loop_factory=LoopWatch(metrics).new_event_loop) as runner,
+        ):
+            return runner.run(_serve(config, port_file, garbage, metrics, build))
+    except (ConfigError, StartError) as error:
+        error.args = (config.redacted(str(error), at_least=LEAST_HIDDEN),)
+        raise
 
 
 async def _serve(

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from wirebroker.owed_answer import OwedAnswer
+    from wirebroker.request_meters import RequestMeter
 
 # Why no further request of a session is served for now: bits of `Session.pauses`.
 ANSWER_IS_DUE: Final = 1  # one is being served
@@ -73,6 +74,10 @@ class Session:
         prepared: What requests like that one need not tell again.
         epoch: The gate's when its last request was let through.
         has_ended: Whether the peer sends no more, or is gone.
+        received_s: When the loop noticed the bytes of the request in hand, on the stopwatch of
+            request_meters.py; 0.0 if that is not known.
+        last_meter: Of its last response (request_meters.py), None if that is not measured.
+        is_follower: Whether its last Fetch was that of a replica.
         access: What was decided about the client (authorization/access.py), if anything was asked.
         throttle_ms: What a handler has found that quotas hold the client up for, or
             NO_CLIENT.
@@ -87,6 +92,8 @@ class Session:
         "epoch",
         "has_ended",
         "id",
+        "is_follower",
+        "last_meter",
         "last_produced",
         "listener_name",
         "local_host",
@@ -96,6 +103,7 @@ class Session:
         "peer",
         "prepared",
         "principal",
+        "received_s",
         "throttle_ms",
     )
 
@@ -121,6 +129,9 @@ class Session:
         self.prepared: Prepared | None = None
         self.epoch = 0
         self.has_ended = False
+        self.received_s = 0.0
+        self.is_follower = False
+        self.last_meter: RequestMeter | None = None
         self.access: object = None
         self.throttle_ms = 0
         self.mute: Callable[[float], object] = nobody_mutes

@@ -34,6 +34,7 @@ async def encode_sliced_answer(
     elements: Iterable[Mapping[str, Any]],
     clock: Clock,
     *,
+    errors: dict[int, int] | None = None,
     has_error_code: bool = False,
 ) -> Reply:
     """Encode an answer that is an array after the throttle time.
@@ -44,6 +45,7 @@ async def encode_sliced_answer(
         field: The array's name.
         elements: Made while they are encoded, so that making them is sliced too.
         clock: Measures the slices.
+        errors: Counts the error codes other than 0, by code.
         has_error_code: Whether the throttle time is followed by an error code; it is none.
     """
     slices = Slices(clock)
@@ -54,7 +56,7 @@ async def encode_sliced_answer(
     tail = len(_NO_TAGS) if flexible else 0
     pieces: list[bytes] = []
     for element in elements:
-        encoded = encode_response(key, version, {field: [element]})
+        encoded = encode_response(key, version, {field: [element]}, errors)
         pieces.append(encoded[head : len(encoded) - tail])
         await slices.turn()
     count = uvarint(len(pieces) + 1) if flexible else _INT32.pack(len(pieces))

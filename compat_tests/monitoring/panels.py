@@ -111,6 +111,23 @@ Metadata Topic Requests Rate | sum(irate(kafka_server_raftchannelmetrics_request
 Metadata Topic Responses Rate | sum(irate(kafka_server_raftchannelmetrics_response_total{$broker}[5m]))
 """
 
+# Of the JMX exporter's example rules, as dashboards of requests ask them.
+JMX_REQUESTS: Final = """
+Total time of Produce | max(kafka_network_requestmetrics_totaltimems{$broker,request="Produce",quantile="0.99"})
+Total time of consumers' Fetch | max(kafka_network_requestmetrics_totaltimems{$broker,request="FetchConsumer",quantile="0.99"})
+Queue time | max(kafka_network_requestmetrics_requestqueuetimems{$broker,quantile="0.95"}) by (request)
+Local time | max(kafka_network_requestmetrics_localtimems{$broker,quantile="0.95"}) by (request)
+Remote time | max(kafka_network_requestmetrics_remotetimems{$broker,quantile="0.95"}) by (request)
+Send time | max(kafka_network_requestmetrics_responsesendtimems{$broker,quantile="0.95"}) by (request)
+Measured requests per second | sum(rate(kafka_network_requestmetrics_totaltimems_count_total{$broker}[1m])) by (request)
+Request size | max(kafka_network_requestmetrics_requestbytes{$broker,quantile="0.999"}) by (request)
+Purgatory of Produce and Fetch | sum(kafka_server_delayedoperationpurgatory_purgatorysize{$broker,delayedOperation=~"Produce|Fetch"})
+Log flushes | sum(rate(kafka_log_logflushstats_logflushrateandtimems_count_total{$broker}[1m]))
+Cleaner: dirtiest log | max(kafka_log_logcleanermanager_max_dirty_percent{$broker})
+Cleaner: since the last run | max(kafka_log_logcleanermanager_time_since_last_run_ms{$broker})
+Cleaner: uncleanable partitions | sum(kafka_log_logcleanermanager_uncleanable_partitions_count{$broker}) by (logDirectory)
+"""
+
 _KUBERNETES: Final = "Kubernetes tells it, of the container"
 _JAVA: Final = "there is no Java machine"
 _ONE_VOTER: Final = "a quorum of one voter sends nothing, and elects nobody"
@@ -139,6 +156,7 @@ DASHBOARDS: Final = {
     "Strimzi Kafka Exporter": STRIMZI_EXPORTER,
     "Strimzi Kafka": STRIMZI_KAFKA,
     "Strimzi KRaft": STRIMZI_KRAFT,
+    "JMX exporter's request metrics": JMX_REQUESTS,
 }
 
 

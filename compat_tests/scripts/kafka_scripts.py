@@ -27,6 +27,16 @@ CLASSES = {
     "kafka-get-offsets": f"{_TOOLS}.GetOffsetShell",
     "kafka-delete-records": f"{_TOOLS}.DeleteRecordsCommand",
     "kafka-dump-log": f"{_TOOLS}.DumpLogSegments",
+    "kafka-broker-api-versions": f"{_TOOLS}.BrokerApiVersionsCommand",
+    "kafka-cluster": f"{_TOOLS}.ClusterTool",
+    "kafka-metadata-quorum": f"{_TOOLS}.MetadataQuorumCommand",
+    "kafka-features": f"{_TOOLS}.FeatureCommand",
+    "kafka-log-dirs": f"{_TOOLS}.LogDirsCommand",
+    "kafka-leader-election": f"{_TOOLS}.LeaderElectionCommand",
+    "kafka-reassign-partitions": f"{_TOOLS}.reassign.ReassignPartitionsCommand",
+    "kafka-transactions": f"{_TOOLS}.TransactionsCommand",
+    "kafka-groups": f"{_TOOLS}.GroupsCommand",
+    "kafka-storage": "kafka.tools.StorageTool",
     "kafka-producer-perf-test": f"{_TOOLS}.ProducerPerformance",
 }
 
@@ -35,10 +45,7 @@ class KafkaScripts:
     """The process; as a context it ends with it."""
 
     def __init__(self) -> None:
-        command = java_start.command("-Xmx256m", "Scripts", more_classes=_classes())
-        self._process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=None
-        )
+        self._process = _started()
 
     def run(self, script: str, arguments: list[str], text: str = "") -> Answer:
         """Run a tool to its end."""
@@ -48,9 +55,15 @@ class KafkaScripts:
         line = " ".join(f".{base64.b64encode(each.encode()).decode()}" for each in fields)
         self._process.stdin.write(f"{line}\n".encode())
         self._process.stdin.flush()
-        status, out, err = self._process.stdout.readline().decode().split()
+        answered = self._process.stdout.readline().decode().split()
+        if not answered:  # its parser of arguments has ended the process, and printed no output
+            status = self._process.wait()
+            self._process.communicate()
+            self._process = _started()
+            return Answer(status, "", "")
+        ended, out, err = answered
         return Answer(
-            int(status), base64.b64decode(out[1:]).decode(), base64.b64decode(err[1:]).decode()
+            int(ended), base64.b64decode(out[1:]).decode(), base64.b64decode(err[1:]).decode()
         )
 
     def __enter__(self) -> KafkaScripts:
@@ -64,6 +77,11 @@ class KafkaScripts:
     ) -> None:
         self._process.kill()
         self._process.communicate()
+
+
+def _started() -> subprocess.Popen[bytes]:
+    command = java_start.command("-Xmx256m", "Scripts", more_classes=_classes())
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=None)
 
 
 @cache

@@ -1,4 +1,4 @@
-"""Our scripts say of Apache Kafka what its own say; its own say what was recorded."""
+"""Our scripts and Kafka's own print what was recorded, at both brokers."""
 
 from __future__ import annotations
 
@@ -26,14 +26,19 @@ NAMES = [
 ]
 
 
-@pytest.fixture(scope="module", params=["ours", "theirs"])
-def run_by(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
+# Whose scripts run, and at which broker; ours at ours is tests/unit/wirebroker/scripts.
+PAIRS = [("ours", "apache"), ("theirs", "apache"), ("theirs", "wirebroker")]
+
+
+@pytest.fixture(scope="module", params=PAIRS, ids="-at-".join)
+def pair(request: pytest.FixtureRequest) -> tuple[str, str]:
+    scripts, kind = request.param
+    return str(scripts), str(kind)
 
 
 @pytest.fixture(scope="module")
-def apache(run_by: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    with make_broker("apache", tmp_path_factory.mktemp(run_by), AUTHORIZED) as running:
+def broker(pair: tuple[str, str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    with make_broker(pair[1], tmp_path_factory.mktemp(pair[0]), AUTHORIZED) as running:
         yield running
 
 
@@ -51,20 +56,24 @@ def ours(capfd: pytest.CaptureFixture[str]) -> Callable[[str, list[str], str], A
 @pytest.mark.parametrize("name", NAMES)
 def test_a_script_says_what_was_recorded(
     name: str,
-    run_by: str,
-    apache: Broker,
+    pair: tuple[str, str],
+    broker: Broker,
     request: pytest.FixtureRequest,
     tmp_path: Path,
 ) -> None:
+    if pair == ("theirs", "wirebroker") and name == "dump":
+        pytest.skip(
+            "the index of an active segment is not preallocated here: Kafka's tool wants it"
+        )
     ours: Callable[[str, list[str], str], Answer] = request.getfixturevalue("ours")
-    run = ours if run_by == "ours" else request.getfixturevalue("theirs").run
+    run = ours if pair[0] == "ours" else request.getfixturevalue("theirs").run
     recorded = steps_of(TRANSCRIPTS / f"{name}.txt")
     said = played(
         recorded,
         run,
-        bootstrap=apache.bootstrap,
+        bootstrap=broker.bootstrap,
         folder=tmp_path,
-        data=apache.data_dir,
+        data=broker.data_dir,
         patience_s=30.0,
     )
     for expected, found in zip(recorded, said, strict=True):

@@ -12,7 +12,7 @@ fault.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from compiling.messages.schema import FIXED_BYTES
 from compiling.messages.source import SourceWriter, array_letter, default_source, is_fixed
@@ -20,9 +20,17 @@ from compiling.messages.source import SourceWriter, array_letter, default_source
 if TYPE_CHECKING:
     from compiling.messages.schema import Field, MessageSchema, StructSchema
 
+# Fields whose values other than 0 are counted in `errors`, a dict.
+_ERROR_CODES: Final = (
+    "acknowledge_error_code",
+    "error_code",
+    "partition_error_code",
+    "topic_config_error_code",
+)
+
 
 def encoder_source(schema: MessageSchema, constants: dict[str, str], version: int) -> str:
-    """Return the body of a function (value) -> bytes for one version of a message."""
+    """Return the body of a function (value, errors) -> bytes for one version of a message."""
     is_flexible = version in schema.flexible_versions
     writer = SourceWriter(constants, version=version, is_flexible=is_flexible)
     writer.line("out = bytearray()")
@@ -76,6 +84,10 @@ def _emit_run(writer: SourceWriter, run: list[Field], value: str, out: str, path
             # struct would pad or cut other lengths silently.
             with writer.block(f"if len({value}.{field.name}) != 16:"):
                 writer.line(f"raise unfit({f'{path}.{field.name}'!r}, 'is not of 16 bytes')")
+        if field.name in _ERROR_CODES:
+            with writer.block(f"if {value}.{field.name}:"):
+                code = f"{value}.{field.name}"
+                writer.line(f"errors[{code}] = errors.get({code}, 0) + 1")
     packer = writer.packer([field.type for field in run])
     attributes = ", ".join(f"{value}.{field.name}" for field in run)
     writer.line(f"{out} += {packer}({attributes})")

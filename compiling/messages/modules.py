@@ -37,7 +37,7 @@ def module_source(schema: MessageSchema) -> str:
     """Return the text of a message's module."""
     constants: dict[str, str] = {}
     decoders = _functions(schema, constants, decoder_source, "decode", "(data, pos, left)")
-    encoders = _functions(schema, constants, encoder_source, "encode", "(value)")
+    encoders = _functions(schema, constants, encoder_source, "encode", "(value, errors)")
     first, last = schema.versions.first, schema.versions.last
     parts = [
         _HEAD.format(name=schema.name),

@@ -18,7 +18,8 @@ Two spellings give the same model:
 
 A table's head is name, number (API key or record type) and valid versions; `flexible=` says which
 are flexible, all of them if unsaid. A field is name, type, versions (`0+` if unsaid), then `null=`
-versions in which it may be null, `tag=` if it is a tagged field, `default=`, `ignorable`.
+versions in which it may be null, `tag=` if it is a tagged field, `default=`, `entity=` for what it
+identifies, `ignorable`.
 Indentation opens a nested struct; where the same one stands again, its name is enough.
 
 Law: names leave here as snake_case (TopicId -> topic_id, KRaftVersion -> k_raft_version).
@@ -30,7 +31,7 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
@@ -92,6 +93,9 @@ class Field:
     default: object
     # May be left out silently when encoding a version that lacks it.
     is_ignorable: bool
+    # What a value identifies, such as topicName; "" if unsaid. It changes no byte, so that digests
+    # of a definition's meaning leave it out.
+    entity: str = field(default="", repr=False)
 
 
 @dataclass(slots=True, frozen=True)
@@ -209,6 +213,7 @@ def _field(definition: Mapping[str, Any], shared: Mapping[str, list[dict[str, An
         tag=definition.get("tag", -1),
         default=_default(element, definition, is_struct=is_array or struct is not None),
         is_ignorable=definition.get("ignorable", False),
+        entity=definition.get("entityType", ""),
     )
 
 
@@ -265,6 +270,8 @@ def _table_fields(
                     definition["nullableVersions"] = versions
                 case ("tag", "=", tag):
                     definition["tag"] = int(tag)
+                case ("entity", "=", entity):
+                    definition["entityType"] = entity
                 case ("default", "=", default):
                     definition["default"] = default
                 case ("ignorable", "", ""):

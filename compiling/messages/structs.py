@@ -3,6 +3,7 @@
 class Topic(Struct):
 __slots__ = ("name", "partitions")
 FIELD_NAMES = __slots__
+ENTITIES = {"name": "topicName"}
 def __init__(self, *, name="", partitions=ABSENT): ...
 """
 
@@ -37,12 +38,14 @@ def _add(schema: StructSchema, sources: dict[str, str], known: dict[str, tuple[s
 
 def _class_source(schema: StructSchema, names: tuple[str, ...]) -> str:
     star = "*, " if names else ""
+    entities = {field.name: field.entity for field in schema.fields if field.entity}
     parameters = ", ".join(map(_parameter, schema.fields))
     return "\n".join(
         [
             f"class {schema.name}(Struct):",
             f"    __slots__ = {names!r}",
             "    FIELD_NAMES = __slots__",
+            *([f"    ENTITIES = {entities!r}"] if entities else []),
             f"    def __init__(self, {star}{parameters}):",
             *(map(_assignment, schema.fields) if names else ["        pass"]),
         ]

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wirebroker.codecs.errors import ErrorCode, KafkaError, without_frames
 from wirebroker.config import validate_topic_configs
-from wirebroker.config.dynamic import check_change, usable
+from wirebroker.config.dynamic import check_change, placeholder_refusal, usable
 from wirebroker.config.lookup import is_list, row_of
 from wirebroker.config.row import ConfigError, ConfigType
 from wirebroker.config.topic import TOPIC_ROWS
@@ -40,7 +40,7 @@ from wirebroker.coordinator.controller.operation import (
 from wirebroker.coordinator.controller.topic_names import check_topic_name
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from wirebroker.clock import Steps
     from wirebroker.codecs.metadata_records import MetadataRecord
@@ -115,13 +115,13 @@ def alter_configs(
     Raises:
         KafkaError: POLICY_VIOLATION if all together are too many records; nothing is changed.
     """
-    wanted = Counter((each.resource_type, each.resource_name) for each in request.resources)
+    wanted = resource_counts(request)
     records = RecordsOfRequest()
     results: list[Result] = []
     for resource in request.resources:
         error: KafkaError | None = None
         try:
-            _check_request(resource, wanted, is_incremental=is_incremental)
+            check_request(resource, wanted, is_incremental=is_incremental)
             edit = _edit if is_incremental else _replace
             changed = _changes(resource, edit, image, config, node_id, is_direct=is_direct)
         except KafkaError as failure:
@@ -162,7 +162,7 @@ def not_for_others(
     Returns:
         The refusals, by the resources' places in the request.
     """
-    wanted = Counter((each.resource_type, each.resource_name) for each in request.resources)
+    wanted = resource_counts(request)
     refused: dict[int, KafkaError] = {}
     for place, resource in enumerate(request.resources):
         yield
@@ -172,20 +172,42 @@ def not_for_others(
                 _check_placeholders(resource, config)
                 if not resource.resource_name:
                     continue
-                _check_request(resource, wanted, is_incremental=is_incremental)
+                check_request(resource, wanted, is_incremental=is_incremental)
                 check_this_broker(resource.resource_name, node_id)
                 before = image.config(ResourceType.BROKER, resource.resource_name)
                 edit = _edit if is_incremental else _replace
-                checked = edit(resource, usable(before, is_default=False), _BROKER_KIND)
+                checked = edit(resource, usable(before, config, is_default=False), _BROKER_KIND)
                 _check_own(resource.resource_name, checked, image, config, node_id)
             except KafkaError as error:
                 refused[place] = without_frames(error)
     return refused
 
 
-def _check_request(
-    resource: Any, wanted: Counter[tuple[int, str]], *, is_incremental: bool
-) -> None:
+def resource_counts(request: Any) -> Counter[tuple[int, str]]:
+    """Return how often an (Incremental)AlterConfigs request names each resource."""
+    return Counter((each.resource_type, each.resource_name) for each in request.resources)
+
+
+def merged_results(
+    resources: list[Any], outcomes: Mapping[int, KafkaError | None], others: Iterator[Any]
+) -> Iterator[Any]:
+    """Return the results of all resources of a request, in their order.
+
+    Args:
+        resources: As the request names them.
+        outcomes: By their places: errors, or None, of those that are decided here.
+        others: The results of the others.
+    """
+    for place, each in enumerate(resources):
+        yield altered(each, outcomes[place]) if place in outcomes else next(others)
+
+
+def check_request(resource: Any, wanted: Counter[tuple[int, str]], *, is_incremental: bool) -> None:
+    """Check what does not depend on the values of a resource.
+
+    Raises:
+        KafkaError: It is named repeatedly, or its configs are.
+    """
     if wanted[resource.resource_type, resource.resource_name] > 1:
         raise _refused("Each resource may appear only once.")
     _check_shape(resource, is_incremental=is_incremental)
@@ -225,10 +247,8 @@ def _changes(
             return _topic_changes(resource, edit, image, config)
         case ResourceType.BROKER:
             return _broker_changes(resource, edit, image, config, node_id, is_direct=is_direct)
-        case ResourceType.BROKER_LOGGER if edit is _replace:
-            raise _unknown_type(resource)  # as Kafka: loggers came with IncrementalAlterConfigs
-        case ResourceType.BROKER_LOGGER | ResourceType.CLIENT_METRICS | ResourceType.GROUP:
-            raise _refused("Configs of loggers, client metrics and groups are not served here.")
+        case ResourceType.CLIENT_METRICS | ResourceType.GROUP:
+            raise _refused("Configs of client metrics and groups are not served here.")
         case _:
             raise _unknown_type(resource)
 
@@ -279,12 +299,12 @@ def _broker_changes(
     before = image.config(ResourceType.BROKER, name)
     after = edit(resource, before, _BROKER_KIND)
     # What another broker, or a newer one, has left and nothing can use is not held against this.
-    checked = edit(resource, usable(before, is_default=not name), _BROKER_KIND)
+    checked = edit(resource, usable(before, config, is_default=not name), _BROKER_KIND)
     if name in {"", str(node_id)}:
         _check_own(name, checked, image, config, node_id)
     else:
         # That broker has judged them under its own settings before it asked.
-        refused = checked.keys() - usable(checked, is_default=False).keys()
+        refused = checked.keys() - usable(checked, config, is_default=False).keys()
         if refused:
             raise _refused(f"Broker {name} cannot use {', '.join(sorted(refused))}.")
     named = _named(resource, before, after)
@@ -325,12 +345,9 @@ def _check_count(resource: Any) -> None:
 def _check_placeholders(resource: Any, config: Config) -> None:
     """Refuse values that config providers would resolve: no client may read the broker's files."""
     for each in resource.configs:
-        found = config.placeholder_in(each.value or "")
-        if found is not None:
-            raise _refused(
-                f"{each.name}={found} cannot be set by a request: placeholders of config providers"
-                " are resolved in the broker's configuration file and environment only."
-            )
+        refusal = placeholder_refusal(each.name, each.value or "", config)
+        if refusal is not None:
+            raise _refused(refusal)
 
 
 def _check_uncordoning(before: Mapping[str, str], after: Mapping[str, str]) -> None:

@@ -31,7 +31,6 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from wirebroker.clock import Steps, collected
 from wirebroker.codecs.api_keys import ApiKey
-from wirebroker.codecs.delegation_token import principal_text
 from wirebroker.codecs.envelope import Principal
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.codecs.primitives import random_uuid, uuid_text
@@ -386,8 +385,7 @@ def _refused_configs(request: Any, error: KafkaError) -> Steps[Body]:
 def _refused_token(request: Any, error: KafkaError) -> Steps[Body]:
     del request
     yield
-    nobody = principal_text(Principal())
-    return refused_token(nobody, nobody, ErrorCode(error.code))
+    return refused_token(Principal(), Principal(), ErrorCode(error.code))
 
 
 def _refused_elections(request: Any, error: KafkaError) -> Steps[Body]:

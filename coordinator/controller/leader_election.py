@@ -237,11 +237,12 @@ class _Elections:
         return results
 
     def _elect(self, name: str, topic: TopicImage | None, index: int) -> KafkaError | None:
-        partition = None if topic is None else topic.partitions.get(index)
-        if topic is None or partition is None:
-            return KafkaError(
-                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"There is no partition {name}-{index}."
-            )
+        unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        if topic is None:
+            return KafkaError(unknown, f"No such topic as {name}")
+        partition = topic.partitions.get(index)
+        if partition is None:
+            return KafkaError(unknown, f"No such partition as {name}-{index}")
         is_unclean = self._type == UNCLEAN
         if partition.leader == partition.replicas[0] or (
             is_unclean and partition.leader != NO_LEADER

@@ -108,11 +108,12 @@ class _Moves:
     def _begin(self, name: str, target: Any) -> None:
         index = target.partition_index
         topic = self._image.topics.get(name)
-        partition = None if topic is None else topic.partitions.get(index)
-        if topic is None or partition is None:
-            raise KafkaError(
-                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"There is no partition {name}-{index}."
-            )
+        unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        if topic is None:
+            raise KafkaError(unknown, f"Unable to find a topic named {name}.")
+        partition = topic.partitions.get(index)
+        if partition is None:
+            raise KafkaError(unknown, f"Unable to find partition {name}:{index}.")
         rules = self._rules.of(name)
         if target.replicas is None:
             assignment, isr = _taken_back(partition)

@@ -28,6 +28,7 @@ from wirebroker.codecs.delegation_token import (
     token_hmac,
     token_record,
 )
+from wirebroker.codecs.envelope import Principal
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.codecs.hashes import are_same
 from wirebroker.codecs.metadata_records import RecordType, metadata_record
@@ -36,7 +37,6 @@ from wirebroker.coordinator.controller.operation import MAX_RECORDS, ControllerR
 
 if TYPE_CHECKING:
     from wirebroker.clock import Steps
-    from wirebroker.codecs.envelope import Principal
     from wirebroker.codecs.metadata_records import MetadataRecord
     from wirebroker.config import Config
     from wirebroker.coordinator.controller.cluster_image import ClusterImage
@@ -53,22 +53,24 @@ _FIRST_LEVEL: Final = 14
 _LATEST_MS: Final = (1 << 63) - 1
 # Of owner and renewers together: the record is in the memory of every node.
 _MOST_NAME_BYTES: Final = 64 << 10
+# The longest string that a record holds; a type and a name together may be longer.
+_LONGEST_STRING_BYTES: Final = 32_767
 # Tokens between two places where the work may be interrupted: 0.3 ms.
 _STEP: Final = 64
 
 
-def owner_of(request: Any, asker: Principal) -> str:
-    """Return whose a token is to be that somebody wants to have made: his own, or another's.
+def owner_of(request: Any, asker: Principal) -> Principal:
+    """Return the owner that a CreateDelegationToken request names, or its sender.
 
     Raises:
         KafkaError: UNKNOWN_SERVER_ERROR, as Kafka answers a name without a type.
     """
     name = request.owner_principal_name  # versions before 3 have no owner
     if not name:
-        return principal_text(asker)
+        return asker
     if request.owner_principal_type is None:
         raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
-    return f"{request.owner_principal_type}:{name}"
+    return Principal(request.owner_principal_type, name)
 
 
 def create_token(
@@ -91,15 +93,16 @@ def create_token(
         token_id: Of the new one.
     """
     owner, requester = owner_of(request, asker), principal_text(asker)
+    owner_text = principal_text(owner)
     try:
         _check_asker(asker)
         _check_renewers(request)
         renewers = tuple(f"{_USER}:{each.principal_name}" for each in request.renewers)
         secret = _secret(image, config)
-        _check_size(owner, *renewers)
+        _check_size(owner_text, *renewers)
         yield from _check_count(requester, image, config)
     except KafkaError as error:
-        refused = refused_token(owner, requester, error.code)
+        refused = refused_token(owner, asker, error.code)
         if error.code in _OF_TOKENS:
             refused |= dict.fromkeys(_TIMES, 0)
         return ControllerResult(refused)
@@ -108,9 +111,9 @@ def create_token(
         longest_ms = min(longest_ms, request.max_lifetime_ms)
     max_ms = _after(now_ms, longest_ms)
     expiry_ms = min(max_ms, _after(now_ms, config.int("delegation.token.expiry.time.ms")))
-    token = DelegationToken(token_id, owner, requester, renewers, now_ms, expiry_ms, max_ms)
+    token = DelegationToken(token_id, owner_text, requester, renewers, now_ms, expiry_ms, max_ms)
     answer = {
-        **refused_token(owner, requester, ErrorCode.NONE),
+        **refused_token(owner, asker, ErrorCode.NONE),
         "issue_timestamp_ms": now_ms,
         "expiry_timestamp_ms": expiry_ms,
         "max_timestamp_ms": max_ms,
@@ -166,8 +169,8 @@ def remove_expired(image: ClusterImage, moment: Moment) -> Operation[list[Delega
     return ControllerResult(gone, [_removal(each) for each in gone])
 
 
-def refused_token(owner: str, requester: str, error: ErrorCode) -> dict[str, Any]:
-    """Return the answer to who is refused a token; with no error, the beginning of another."""
+def refused_token(owner: Principal, requester: Principal, error: ErrorCode) -> dict[str, Any]:
+    """Return the response that refuses a token; with no error, the beginning of another."""
     return {
         "error_code": int(error),
         **principal_fields(owner, ""),
@@ -183,8 +186,7 @@ def not_allowed(key: ApiKey, request: Any, asker: Principal) -> dict[str, Any]:
         try:
             return denied_token(request, asker, error)
         except KafkaError as wrong_owner:
-            nobody = principal_text(asker)
-            return refused_token(nobody, nobody, ErrorCode(wrong_owner.code))
+            return refused_token(asker, asker, ErrorCode(wrong_owner.code))
     return {"error_code": int(error), "expiry_timestamp_ms": _NO_TIME}
 
 
@@ -194,7 +196,7 @@ def denied_token(request: Any, asker: Principal, error: ErrorCode) -> dict[str, 
     Raises:
         KafkaError: By `owner_of`.
     """
-    return refused_token(owner_of(request, asker), principal_text(asker), error)
+    return refused_token(owner_of(request, asker), asker, error)
 
 
 def has_tokens(config: Config) -> bool:
@@ -230,7 +232,8 @@ def _check_renewers(request: Any) -> None:
 
 
 def _check_size(*principals: str) -> None:
-    if sum(len(each.encode()) for each in principals) > _MOST_NAME_BYTES:
+    lengths = [len(each.encode()) for each in principals]
+    if sum(lengths) > _MOST_NAME_BYTES or max(lengths) > _LONGEST_STRING_BYTES:
         raise KafkaError(ErrorCode.POLICY_VIOLATION)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import Enum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.codecs.records.batch import (
@@ -143,6 +143,22 @@ def _jitter_ms(segment: Segment, bound_ms: int) -> int:
     return crc32c(segment.log.path.encode()) % bound_ms if bound_ms else 0
 
 
+# No batch begins beyond this: with the longest one, the last offset is still an int64.
+_LAST_BASE_OFFSET: Final = (1 << 63) - (1 << 31) - 2
+
+
+def check_room(base_offset: int) -> None:
+    """Refuse an append to a log whose offsets are used up; only a damaged directory has one.
+
+    Raises:
+        KafkaError: UNKNOWN_SERVER_ERROR, as Kafka answers.
+    """
+    if base_offset > _LAST_BASE_OFFSET:
+        raise KafkaError(
+            ErrorCode.UNKNOWN_SERVER_ERROR, f"the log ends at {base_offset}: no offsets are left"
+        )
+
+
 def number_batches(
     records: memoryview, base_offset: int, leader_epoch: int
 ) -> tuple[BatchHeader, ...]:
@@ -172,6 +188,7 @@ def check_fetched(
             break
         if batch_crc(view, position, size) != header.crc or header.last_offset_delta < 0:
             raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"the batch at {header.base_offset}")
+        check_room(header.base_offset)
         if header.base_offset < next_offset:
             raise KafkaError(
                 ErrorCode.UNKNOWN_SERVER_ERROR,

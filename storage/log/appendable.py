@@ -20,6 +20,7 @@ from wirebroker.storage.log.append import (
     AppendPlan,
     AppendResult,
     check_fetched,
+    check_room,
     must_roll,
     number_batches,
 )
@@ -114,6 +115,7 @@ class AppendableLog(ReadableLog):
                 ProducerState.check_append raises.
         """
         base_offset = self.log_end_offset
+        check_room(base_offset)
         log_append_time_ms = -1
         if origin is not AppendOrigin.CLIENT:
             headers = number_batches(records, base_offset, leader_epoch)

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import subprocess
+import sys
 
 import pytest
 
 from tests.container.start_scripts import (
     CLUSTER_ID,
     HARNESSES,
+    IMAGE,
     READY,
     StartedContainer,
     environment_of,
@@ -20,6 +24,8 @@ from tests.support.ports import free_port
 from tests.support.raw_client import BlockingClient
 from tests.support.servers import PATIENCE_S
 from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.commands.table import SCRIPTS
+from wirebroker.commands.unserved_scripts import UNSERVED
 
 
 @pytest.fixture
@@ -162,3 +168,30 @@ def test_the_storage_tool_refuses_what_it_does_not_know(image, arguments):
     done = container.run("/usr/local/bin/kafka-storage", *arguments)
     assert done.returncode == 1
     assert done.stderr.startswith("kafka-storage")
+
+
+@pytest.mark.parametrize("folder", ["usr/local/bin", "opt/kafka/bin"])
+@pytest.mark.parametrize("suffix", ["", ".sh"])
+def test_kafkas_scripts_have_links_with_and_without_sh(folder, suffix, tmp_path):
+    image_at(tmp_path)
+    directories = [tmp_path / "usr" / "local" / "bin", tmp_path / "opt" / "kafka" / "bin"]
+    directories[1].mkdir(parents=True)
+    environment = environment_of(tmp_path, {})
+    command = [IMAGE / "link-tools", *directories, sys.executable]
+    subprocess.run(command, env=environment, check=True)
+    names = [*(each.name for each in SCRIPTS), *UNSERVED]
+    links = [tmp_path / folder / f"{name}{suffix}" for name in names]
+    assert all(each.is_file() and os.access(each, os.X_OK) for each in links)
+    for name, status, said in (
+        ("kafka-cluster", 0, "Usage: wirebroker kafka-cluster"),
+        ("kafka-streams-groups", 2, "kafka-streams-groups is not here"),
+    ):
+        done = subprocess.run(
+            [tmp_path / folder / f"{name}{suffix}", "--help"],
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == status
+        assert said in done.stdout + done.stderr

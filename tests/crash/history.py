@@ -69,8 +69,10 @@ def promise(before: Facts, after: Facts, *, loses_power: bool) -> Promise:
     }
     allowed: dict[int, set[bytes]] = {}
     possible = {*before.lineage, *after.lineage}
+    gaps = {*gaps_in(before.lineage), *gaps_in(after.lineage)}
     if loses_power:
         possible |= before.possible | after.possible
+        gaps.update(gaps_in(sorted(before.possible | after.possible, key=base_of)))
     for batch in possible:
         allowed.setdefault(base_of(batch), set()).add(batch)
     return Promise(
@@ -80,7 +82,7 @@ def promise(before: Facts, after: Facts, *, loses_power: bool) -> Promise:
         min(before.flushed_start, after.flushed_start),
         max(before.log_start_offset, after.log_start_offset),
         max(before.deleted_to, after.deleted_to),
-        frozenset({*gaps_in(before.lineage), *gaps_in(after.lineage)}),
+        frozenset(gaps),
         flushed if loses_power else None,
     )
 

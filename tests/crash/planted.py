@@ -20,18 +20,17 @@ _FOUND = (AssertionError, KafkaError, StartError, OSError)
 
 
 def first_failure(
-    make: Callable[[int], Run], *, every: float = 1.0, first_seed: int = 1, enough: int = _ENOUGH
+    make: Callable[[int], Run], *, every: float = 1.0, enough: int = _ENOUGH
 ) -> Exception | None:
     """Return what the first point that fails says; None if all hold.
 
     Args:
         make: Returns the run of a seed.
         every: Share of a run's events that it is cut at.
-        first_seed: The first run's.
         enough: Points after which it gives up.
     """
     points = 0
-    seed = first_seed - 1
+    seed = 0
     while points < enough:
         seed += 1
         random = Random(seed)
@@ -48,9 +47,9 @@ def first_failure(
     return None
 
 
-def is_found(make: Callable[[int], Run], *, every: float = 1.0, first_seed: int = 1) -> bool:
+def is_found(make: Callable[[int], Run], *, every: float = 1.0) -> bool:
     """Tell whether some point fails."""
-    return first_failure(make, every=every, first_seed=first_seed) is not None
+    return first_failure(make, every=every) is not None
 
 
 def nothing(*args: Any, **options: Any) -> None:

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import base64
 import json
-import os
 import struct
-import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,8 +16,8 @@ import pytest
 
 from compiling.messages.schema import snake_case
 from tests.property.message_values import ValueMaker, all_cases
-from tests.support import tools
 from tests.support.budget import Budget
+from tests.support.java_program import JavaProgram
 from tests.support.message_schemas import schema_of
 from wirebroker.codecs.metadata_records import (
     MetadataRecord,
@@ -44,48 +42,23 @@ REQUEST, RESPONSE, METADATA_RECORD, TRANSACTION_VALUE = range(4)
 class JavaEcho:
     """A running MessageEcho."""
 
-    def __init__(self, command: list[str]) -> None:
-        self._process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
-        )
+    def __init__(self, program: JavaProgram) -> None:
+        self._program = program
 
     def __call__(self, kind: int, key: int, version: int, body: bytes) -> tuple[bytes, Any]:
         """Return what Java writes after reading `body`, and what it has read."""
-        assert self._process.stdin is not None
-        self._process.stdin.write(struct.pack(">bhhi", kind, key, version, len(body)) + body)
-        self._process.stdin.flush()
-        status = self._read(1)[0]
-        written, text = self._read_sized(), self._read_sized()
+        question = struct.pack(">bhhi", kind, key, version, len(body)) + body
+        status, (written, text) = self._program.ask(question, 2)
         assert status == 0, f"Java refuses {kind, key, version, body.hex()}: {written.decode()}"
         return written, json.loads(text)
-
-    def close(self) -> None:
-        self._process.communicate(timeout=30)
-
-    def _read_sized(self) -> bytes:
-        return self._read(int.from_bytes(self._read(4), "big"))
-
-    def _read(self, length: int) -> bytes:
-        assert self._process.stdout is not None
-        data = self._process.stdout.read(length)
-        assert len(data) == length, "Java has ended"
-        return data
 
 
 @pytest.fixture(scope="module")
 def java_echo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[JavaEcho]:
-    jars = tools.kafka_class_path()
-    classes = tmp_path_factory.mktemp("classes")
     source = Path(__file__).with_name("MessageEcho.java")
-    subprocess.run(
-        [*tools.javac_command(), "-cp", jars, "-d", str(classes), str(source)],
-        check=True,
-        capture_output=True,
-    )
-    class_path = os.pathsep.join([str(classes), jars])
-    echo = JavaEcho([tools.java_command(), "-Xmx256m", "-cp", class_path, "MessageEcho"])
-    yield echo
-    echo.close()
+    program = JavaProgram(source, tmp_path_factory.mktemp("classes"))
+    yield JavaEcho(program)
+    program.close()
 
 
 def test_java_reads_every_request_and_response_and_writes_the_same(

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from wirebroker.codecs.errors import MalformedFrameError
 from wirebroker.codecs.scram import keys_of, parse_client_final, parse_client_first
-from wirebroker.config.jaas import LOGIN_MODULES, login_options
+from wirebroker.config.jaas import LOGIN_MODULES, login_options, quoted
 from wirebroker.security.mechanisms import NotProvedError, PlainMechanism, ScramMechanism
 from wirebroker.security.token_logins import TokenLogin
 
@@ -64,8 +64,5 @@ def test_a_jaas_line_is_read_or_refused(text: str) -> None:
 
 @given(st.dictionaries(st.from_regex(r"[a-z_]{1,9}", fullmatch=True), st.text(max_size=20)))
 def test_quoted_options_are_what_was_quoted(options: dict[str, str]) -> None:
-    quoted = " ".join(
-        '{}="{}"'.format(name, value.replace("\\", "\\\\").replace('"', '\\"'))
-        for name, value in options.items()
-    )
-    assert login_options(f"{LOGIN_MODULES['PLAIN']} required {quoted};", "PLAIN") == options
+    text = " ".join(f"{name}={quoted(value)}" for name, value in options.items())
+    assert login_options(f"{LOGIN_MODULES['PLAIN']} required {text};", "PLAIN") == options

@@ -51,7 +51,8 @@ class Step(NamedTuple):
 # Lines of a stack, the name of what was thrown above them, what Scripts.java's end looks like to a
 # tool, and advice to use newer flags, which ours print to standard error.
 _LEFT_OUT = re.compile(
-    r"\tat |[\w.$]+(Exception|Ended)(: |$)|.* is deprecated and will be removed"
+    r"\tat |\t\.\.\. |Caused by: "
+    r"|[\w.$]+(Exception|Ended)(: |$)|.* is deprecated and will be removed"
     r"|(Error: )?Ex?.* command(:| failed due to) null$"
 )
 # Flags of commands that change nothing: Apache Kafka may answer before its broker has applied what
@@ -63,6 +64,17 @@ _NAMED = (
     (re.compile(r"TopicId: [\w-]{22}"), "TopicId: ID"),
     (re.compile(r"(CreateTime|LogAppendTime|timestamp|NoTimestampType): ?\d{13}"), r"\1: NOW"),
     (re.compile(r"crc: \d+"), "crc: CRC"),
+    (re.compile(r"(Cluster ID: |ClusterId: +)[\w-]{22}"), r"\1ID"),
+    (re.compile(r"^((LeaderEpoch|HighWatermark): +)\d+"), r"\1N"),
+    # Kafka before 4.4 does not know the directories of replicas here.
+    (re.compile(r'"log_dirs":\[[^]]*\]'), '"log_dirs":[DIRECTORY]'),
+    # A broker without controller listeners has none.
+    (re.compile(r', "endpoints": \[[^]]*\]'), ""),
+    (re.compile(r"127\.0\.0\.1 \d+ "), "HOST PORT "),
+    # A voter's row of kafka-metadata-quorum: its end and its times.
+    (re.compile(r"^(\d+ *\t[\w-]{22}\t)\d+ *(\t0 *\t).*\t(\w+)"), r"\1END\2NOW\tNOW\t\3"),
+    # The width of what is masked above.
+    (re.compile(r"(?<=\w) +\t"), "\t"),
     (re.compile(r"^ +\t"), "\t"),
     (re.compile(r" {2,}"), " "),
 )

@@ -1,7 +1,8 @@
 """AlterConfigs and IncrementalAlterConfigs: configs set, removed, lists edited (KIP-133, KIP-339).
 
 AlterConfigs: v0, v1 as v0, v2 flexible. It replaces all configs of a resource.
-IncrementalAlterConfigs: v0, v1 flexible. The rules are coordinator/controller/config_control.py's.
+IncrementalAlterConfigs: v0, v1 flexible. The rules are coordinator/controller/config_control.py's,
+those of loggers runtime_loggers.py's.
 
 Source: Kafka's ConfigAdminManager and ControllerApis.handleIncrementalAlterConfigs.
 """
@@ -10,17 +11,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from wirebroker.api.config_trial import refuse_unusable_keys
+from wirebroker.api.config_trial import may_alter, refuse_unusable_keys
 from wirebroker.api.forwarding import elements_of, forward
 from wirebroker.api.registry import forwarded, handles
 from wirebroker.clock import Slices, collected
 from wirebroker.codecs.api_keys import ApiKey
-from wirebroker.coordinator.controller.config_control import altered, not_for_others
+from wirebroker.coordinator.controller.config_control import merged_results, not_for_others
 from wirebroker.handlers import Cost
 from wirebroker.needs import ALTER_CLUSTER_CONFIGS, ALTER_GROUP_CONFIGS, ALTER_TOPIC_CONFIGS
+from wirebroker.runtime_loggers import change_loggers, names_loggers
 
 if TYPE_CHECKING:
     from wirebroker.broker import Broker
+    from wirebroker.codecs.errors import KafkaError
     from wirebroker.request import Request
 
 
@@ -57,14 +60,15 @@ async def _altered(broker: Broker, request: Request, body: Any, *, is_incrementa
             is_incremental=is_incremental,
         )
     )
-    if not refused:
+    outcomes: dict[int, KafkaError | None] = {**refused}
+    if is_incremental and names_loggers(body) and may_alter(broker, request):
+        outcomes |= await slices.run(change_loggers(body, broker.node_id))
+    if not outcomes:
         return await forward(broker, request, body)
     wanted = list(body.resources)
-    body.resources = [each for place, each in enumerate(wanted) if place not in refused]
-    answer = await forward(broker, request, body)
-    answered = iter(elements_of(answer, "responses"))
-    responses = collected(
-        altered(each, refused[place]) if place in refused else next(answered)
-        for place, each in enumerate(wanted)
-    )
+    body.resources = [each for place, each in enumerate(wanted) if place not in outcomes]
+    answered: list[Any] = []
+    if body.resources:
+        answered = elements_of(await forward(broker, request, body), "responses")
+    responses = collected(merged_results(wanted, outcomes, iter(answered)))
     return {"responses": await slices.run(responses)}

@@ -44,17 +44,19 @@ async def refuse_unusable_keys(
             resource.resource_type == ResourceType.BROKER
             and resource.resource_name == own_name
             and any(_OF_KEYS in each.name for each in resource.configs)
-            and _may_alter(broker, request)
+            and may_alter(broker, request)
         ):
             try:
                 await _try(broker, resource, is_incremental=is_incremental)
             except ConfigError as error:
-                refused[place] = KafkaError(ErrorCode.INVALID_REQUEST, str(error))
+                refused[place] = KafkaError(
+                    ErrorCode.INVALID_REQUEST, broker.config.redacted(str(error))
+                )
     return refused
 
 
-def _may_alter(broker: Broker, request: Request) -> bool:
-    """Tell whether a client may alter configs; if not, the controller tells him, and the log."""
+def may_alter(broker: Broker, request: Request) -> bool:
+    """Tell whether a client is allowed to alter configs; the controller refuses others."""
     authorization = broker.authorization
     if authorization is None:
         return True
@@ -73,8 +75,10 @@ async def _try(broker: Broker, resource: Any, *, is_incremental: bool) -> None:
         return
     try:
         config = broker.config.with_dynamic(
-            cluster_wide=usable(image.config(ResourceType.BROKER, ""), is_default=True),
-            this_broker=usable(own, is_default=False),
+            cluster_wide=usable(
+                image.config(ResourceType.BROKER, ""), broker.config, is_default=True
+            ),
+            this_broker=usable(own, broker.config, is_default=False),
         )
     except ConfigError:
         return  # the controller finds the same, and says so

@@ -38,5 +38,5 @@ async def create_topics(broker: Broker, request: Request) -> Reply:
     if not body.validate_only:
         log_topics("created", topics, request.session)
     return await encode_sliced_answer(
-        ApiKey.CREATE_TOPICS, request.version, "topics", topics, broker.clock
+        ApiKey.CREATE_TOPICS, request.version, "topics", topics, broker.clock, errors=request.errors
     )

@@ -16,7 +16,12 @@ from wirebroker.api.forwarding import forward
 from wirebroker.api.registry import forwarded, handles
 from wirebroker.clock import Slices
 from wirebroker.codecs.api_keys import ApiKey
-from wirebroker.codecs.delegation_token import principal_fields, principal_text, token_hmac
+from wirebroker.codecs.delegation_token import (
+    principal_fields,
+    principal_of,
+    principal_text,
+    token_hmac,
+)
 from wirebroker.codecs.errors import ErrorCode
 from wirebroker.coordinator.controller.token_control import SECRET_KEY, not_allowed
 from wirebroker.handlers import Cost
@@ -110,12 +115,12 @@ def _is_shown(broker: Broker, request: Request, token: DelegationToken) -> bool:
 
 def _described(token: DelegationToken, secret: str) -> dict[str, Any]:
     return {
-        **principal_fields(token.owner, ""),
-        **principal_fields(token.requester, "token_requester_"),
+        **principal_fields(principal_of(token.owner), ""),
+        **principal_fields(principal_of(token.requester), "token_requester_"),
         "issue_timestamp": token.issue_ms,
         "expiry_timestamp": token.expiry_ms,
         "max_timestamp": token.max_ms,
         "token_id": token.token_id,
         "hmac": token_hmac(secret, token.token_id),
-        "renewers": [principal_fields(each, "") for each in token.renewers],
+        "renewers": [principal_fields(principal_of(each), "") for each in token.renewers],
     }

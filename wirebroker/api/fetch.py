@@ -90,6 +90,7 @@ def fetch(broker: Broker, request: Request) -> Reply | Awaitable[Reply]:
         reads.note_sent()
         finish(context.select(reads.results, version=version, now_ms=broker.clock.now_ms()))
         endpoints = _endpoints(broker, request, reads) if reads.has_failed else ()
+        _count_errors(request, context, reads)
         return _encode(version, context, endpoints)
     # Watching begins here and now: what is appended before the task runs must not be missed.
     wait = FetchWait(reads)
@@ -105,6 +106,7 @@ def _reads(broker: Broker, request: Request, wanted: FetchRequest) -> PartitionR
     """
     quotas, authorization, version = broker.quotas, broker.authorization, request.version
     asking = None if authorization is None else authorization.asking_of(request)
+    request.session.is_follower = wanted.replica_id >= 0
     if wanted.replica_id >= 0:
         if quotas.are_there:
             request.session.throttle_ms = NO_CLIENT
@@ -193,6 +195,7 @@ async def _fetch_later(
     reads.note_sent()
     await slices.run(context.select(reads.results, version=version, now_ms=broker.clock.now_ms()))
     endpoints = _endpoints(broker, request, reads) if reads.has_failed else ()
+    _count_errors(request, context, reads)
     if len(context.chosen) <= _MANY_PARTITIONS:
         return _encode(version, context, endpoints)
     return await in_thread(Work.CODING, _encode, version, context, endpoints)
@@ -217,6 +220,13 @@ async def _look(reads: PartitionReads, slices: Slices) -> None:
 
 def _endpoints(broker: Broker, request: Request, reads: PartitionReads) -> Sequence[NodeEndpoint]:
     return leader_endpoints(broker, request.session, reads.leaders())
+
+
+def _count_errors(request: Request, context: FetchContext, reads: PartitionReads) -> None:
+    request.count_error(context.error)
+    if reads.has_failed:
+        for _, result in context.chosen:
+            request.count_error(result.error_code)
 
 
 def _encode(version: int, context: FetchContext, endpoints: Sequence[NodeEndpoint]) -> Reply:

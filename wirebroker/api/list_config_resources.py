@@ -38,7 +38,7 @@ async def list_config_resources(broker: Broker, request: Request) -> Reply:
         wanted = frozenset[int](body.resource_types) or ResourceType.ALL
     if not wanted <= ResourceType.ALL:
         error = int(ErrorCode.UNSUPPORTED_VERSION)
-        return [encode_response(key, version, {"error_code": error})]
+        return [encode_response(key, version, {"error_code": error}, request.errors)]
     image = broker.metadata.image
     resources = (
         {"resource_name": name, "resource_type": kind}

@@ -62,6 +62,8 @@ async def describe_log_dirs(broker: Broker, request: Request) -> Reply:
         if directory.is_online:
             topics = await _topics(broker, directory, wanted, slices)
             result["is_cordoned"] = directory.is_cordoned and has_cordoned
+        else:
+            request.count_error(ErrorCode.KAFKA_STORAGE_ERROR)
         pieces += await _directory(version, directory, result, topics, slices)
     if is_flexible(request.key, version):
         pieces.append(_NO_TAGS)

@@ -228,6 +228,7 @@ class _Answer:
     def encode(self, element: _Element) -> bytes:
         """Encode one topic, from the cache if it is there."""
         if isinstance(element, TopicView):
+            self._request.count_error(element.error_code)
             return encode_topic(self._request.version, element)
         cache = self._broker.metadata_cache
         variant = self._variant_for(element.name)
@@ -262,6 +263,7 @@ class _Answer:
         """Put the answer together."""
         request, broker = self._request, self._broker
         if self._error != ErrorCode.NONE:
+            request.count_error(self._error)
             return [
                 *encode_metadata(
                     request.version,

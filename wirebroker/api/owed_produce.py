@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from wirebroker.broker import Broker
     from wirebroker.cluster.partition import Partition
+    from wirebroker.request import Request
     from wirebroker.storage.log.append import AppendResult
 
 # From this version on an answer names who leads instead (KIP-951).
@@ -46,13 +47,14 @@ class ProduceKind:
         timeout_s: For how long they wait for followers.
     """
 
-    __slots__ = ("broker", "timeout_s", "topic", "version")
+    __slots__ = ("_errors", "broker", "timeout_s", "topic", "version")
 
     def __init__(
-        self, broker: Broker, version: int, topic: tuple[str, bytes], timeout_ms: int
+        self, broker: Broker, request: Request, topic: tuple[str, bytes], timeout_ms: int
     ) -> None:
         self.broker = broker
-        self.version = version
+        self.version = request.version
+        self._errors = request.errors
         self.topic = topic
         self.timeout_s = max(0, timeout_ms) / 1000
 
@@ -73,6 +75,8 @@ class ProduceKind:
         leaders: set[int] = set()
         for partition, result in parts:
             results.append(result)
+            if result.error_code:
+                self._errors[result.error_code] = self._errors.get(result.error_code, 0) + 1
             if (
                 result.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
                 and self.version >= LEADER_VERSION

@@ -134,7 +134,7 @@ class PreparedProduce(Prepared):
         topic = wanted.topics[0]
         self._topic = topic.name, topic.topic_id
         self._acks = wanted.acks
-        self._kind = ProduceKind(broker, request.version, self._topic, wanted.timeout_ms)
+        self._kind = ProduceKind(broker, request, self._topic, wanted.timeout_ms)
         # By index: the partitions that a prepared request may name.
         self._places: dict[int, _Place] = {}
         # An answer of one partition, taken to pieces: own attributes are found soonest.

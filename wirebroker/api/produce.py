@@ -466,6 +466,10 @@ class _Produce:
                 if self._leaders
                 else ()
             )
+            for _, answers in self._results:
+                for result in answers:
+                    if result.error_code:
+                        self._request.count_error(result.error_code)
             version = self._request.version
             return [encode_produce(version, self._results, node_endpoints=endpoints)]
         failed = [

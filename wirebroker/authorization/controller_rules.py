@@ -197,7 +197,7 @@ def _alter_need(resource: Any, key: ApiKey) -> tuple[Need | None, Any, tuple[str
 def create_token(asked: AskedRequest) -> Ruling:
     """Make tokens for who asks; for others, whom he may make them for. Asked by token: refused."""
     asker = asked.asking.principal
-    owner = owner_of(asked.body, asker)
+    owner = principal_text(owner_of(asked.body, asker))
     if asker.is_by_token or owner == principal_text(asker):
         return SERVED
     if asked.asking.may(CREATE_TOKENS_OF_USER, owner):

@@ -143,7 +143,7 @@ def _raw(handler: Handler, rule: Rule, authorization: Authorization) -> Callable
         if not isinstance(ruling, Ruling):
             ruling = await Slices(broker.clock).run(ruling)
         if ruling.refusal is not None:
-            return [encode_response(key, version, ruling.refusal)]
+            return [encode_response(key, version, ruling.refusal, request.errors)]
         assert ruling.merge is None, f"{key.name} encodes its answer itself"
         reply: Reply = await function(broker, request)
         return reply

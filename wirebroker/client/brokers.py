@@ -61,17 +61,31 @@ async def log_dirs_of(client: KafkaClient, broker_ids: Sequence[int] = ()) -> li
     Raises:
         ClientError: A broker may not tell, or is not there.
     """
-    ids = list(broker_ids) or await client.broker_ids()
+    found = await described_log_dirs(client, broker_ids or await client.broker_ids())
+    return [_log_dir(broker_id, each) for broker_id, results in found.items() for each in results]
+
+
+async def described_log_dirs(
+    client: KafkaClient, broker_ids: Sequence[int]
+) -> dict[int, list[Any]]:
+    """Return the results of DescribeLogDirsResponses, with all partitions, by broker.
+
+    Raises:
+        ClientError: As of `log_dirs_of`.
+    """
     answers = await client.together(
-        *(client.request_of(each, ApiKey.DESCRIBE_LOG_DIRS, {"topics": None}) for each in ids)
+        *(
+            client.request_of(each, ApiKey.DESCRIBE_LOG_DIRS, {"topics": None})
+            for each in broker_ids
+        )
     )
-    found: list[LogDir] = []
-    for broker_id, answer in zip(ids, answers, strict=True):
+    found: dict[int, list[Any]] = {}
+    for broker_id, answer in zip(broker_ids, answers, strict=True):
         check(
             getattr(answer, "error_code", 0),
             f"cannot read the log directories of broker {broker_id}",
         )
-        found += [_log_dir(broker_id, each) for each in answer.results]
+        found[broker_id] = list(answer.results)
     return found
 
 

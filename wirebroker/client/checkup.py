@@ -15,9 +15,11 @@ from wirebroker.client.groups import describe_group, list_groups, progress_of
 from wirebroker.client.quorum import is_silence, quorum_soon
 from wirebroker.client.reassignments import list_reassignments
 from wirebroker.client.sight import sight_of
+from wirebroker.client.slow_requests import read_metrics, slow_requests
 from wirebroker.client.transactions import describe_transaction, list_transactions
 from wirebroker.clock import pause
 from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.threads import Work, in_thread
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -36,6 +38,7 @@ _THROTTLES: Final = ("leader.replication.throttled.rate", "follower.replication.
 _GIB: Final = 1 << 30
 _ASK_OTHERWISE: Final = "ask as a user who may, or a newer broker"
 _PARTITIONS: Final = "partitions"
+_REQUESTS: Final = "requests"
 # Of which questions an answer leaves out what the user may not describe, and what that is.
 _OF_THOSE_SEEN: Final = {
     _PARTITIONS: "partitions",
@@ -77,6 +80,8 @@ class CheckupLimits(NamedTuple):
         skew_ms: By which clocks differ.
         patience_s: How long a rebalance may take.
         is_local: Whether the cluster was asked for at an address of this machine.
+        metrics_urls: Pages of brokers' metrics, for times of requests; none: they are not checked.
+        slow_ms: Time that 99 of 100 requests of an API may take.
     """
 
     lag: int
@@ -84,6 +89,8 @@ class CheckupLimits(NamedTuple):
     skew_ms: int
     patience_s: float
     is_local: bool
+    metrics_urls: tuple[str, ...] = ()
+    slow_ms: float = 1000.0
 
 
 async def ask_all(client: KafkaClient, limits: CheckupLimits) -> dict[str, list[Symptom]]:
@@ -95,6 +102,8 @@ async def ask_all(client: KafkaClient, limits: CheckupLimits) -> dict[str, list[
     sight = await sight_of(client)
     found: dict[str, list[Symptom]] = {}
     for name, question in QUESTIONS.items():
+        if name == _REQUESTS and not limits.metrics_urls:
+            continue
         try:
             found[name] = [*await question(client, limits), *_unseen(name, sight)]
         except ClientError as error:
@@ -298,6 +307,26 @@ async def _moves(client: KafkaClient, limits: CheckupLimits) -> list[Symptom]:
     return _symptom(left, Weight.WARNING, what, step, noun="brokers")
 
 
+async def _requests(client: KafkaClient, limits: CheckupLimits) -> list[Symptom]:
+    """Look for APIs whose requests take long."""
+    del client
+    found: list[Symptom] = []
+    for url in limits.metrics_urls:
+        try:
+            page = await in_thread(Work.LOOKUPS, read_metrics, url)
+        except (OSError, ValueError) as error:
+            step = "give the address of a broker's /metrics (wirebroker.http.listeners)"
+            found.append(Symptom(Weight.OPEN, f"cannot read {url}: {error}", step))
+            continue
+        for slow in slow_requests(page, limits.slow_ms):
+            what = (
+                f"1 of 100 recent {slow.name} requests at {url} took over {slow.ms:,.0f} ms, "
+                f"most of it {slow.where}"
+            )
+            found.append(Symptom(Weight.WARNING, what, slow.next_step))
+    return found
+
+
 QUESTIONS: Final[dict[str, Question]] = {
     "addresses": _addresses,
     _PARTITIONS: _partitions,
@@ -306,6 +335,7 @@ QUESTIONS: Final[dict[str, Question]] = {
     "quorum and clock": _quorum,
     "transactions": _transactions,
     "moves": _moves,
+    _REQUESTS: _requests,
 }
 
 

@@ -150,6 +150,8 @@ def label(kind: int, name: str) -> str:
         return f"group {name}"
     if kind == CLIENT_METRICS:
         return f"client metrics {name}"
+    if kind == BROKER_LOGGER:
+        return f"loggers of broker {name}"
     return f"broker {name}" if name else "all brokers"
 
 

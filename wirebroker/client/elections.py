@@ -27,11 +27,13 @@ class Elected(NamedTuple):
         place: The partition.
         code: 0: it has another leader; ELECTION_NOT_NEEDED: it has the right one already.
         message: What is wrong, in words; None if nothing is.
+        told: The message of the response, if it has one.
     """
 
     place: TopicPartition
     code: int
     message: str | None
+    told: str | None
 
     @property
     def is_refused(self) -> bool:
@@ -75,6 +77,7 @@ async def elect_leaders(
             TopicPartition(topic.topic, each.partition_id),
             each.error_code,
             explained(each.error_code, each.error_message) if each.error_code else None,
+            each.error_message,
         )
         for topic in answer.replica_election_results
         for each in topic.partition_result

@@ -38,7 +38,16 @@ async def features_of(client: KafkaClient) -> list[Feature]:
     """Return the features that a broker supports or the cluster has, in order of their names.
 
     Raises:
-        ClientError: Nobody answers.
+        ClientError: No broker responds.
+    """
+    return (await features_and_epoch(client))[0]
+
+
+async def features_and_epoch(client: KafkaClient) -> tuple[list[Feature], int]:
+    """Return the same, and the offset in the metadata that it is as of; -1 if that is unknown.
+
+    Raises:
+        ClientError: No broker responds.
     """
     body = {"client_software_name": "wirebroker", "client_software_version": "1"}
     answer = await client.request(ApiKey.API_VERSIONS, body)
@@ -50,7 +59,7 @@ async def features_of(client: KafkaClient) -> list[Feature]:
         each = supported.get(name)
         lowest, highest = (0, 0) if each is None else (each.min_version, each.max_version)
         found.append(Feature(name, lowest, highest, levels.get(name, 0)))
-    return found
+    return found, answer.finalized_features_epoch
 
 
 async def update_features(

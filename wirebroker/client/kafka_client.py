@@ -15,6 +15,7 @@ import errno
 from copy import copy
 from typing import TYPE_CHECKING, Any, Final
 
+from wirebroker.client.cluster_nodes import CONTROLLERS, describe_cluster
 from wirebroker.client.errors import (
     FLAG_NAMES,
     PASSING,
@@ -278,6 +279,18 @@ class KafkaClient:
         """
         broker_id = self._coordinators[group] = await self._find_coordinator(group)
         return broker_id, self._brokers[broker_id]
+
+    async def use_controllers(self) -> None:
+        """Send what is for the controller to the active one; the first addresses are controllers.
+
+        Raises:
+            ClientError: None responds, or they are brokers.
+        """
+        found = await describe_cluster(self, endpoint_type=CONTROLLERS)
+        self._brokers = {
+            each.broker_id: PeerAddress(each.host, each.port) for each in found.brokers
+        }
+        self._controller_id = found.controller_id
 
     async def broker_ids(self) -> list[int]:
         """Return the ids of all brokers.

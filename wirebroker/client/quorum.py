@@ -26,6 +26,9 @@ class QuorumReplica(NamedTuple):
         end_offset: Where its log ends.
         lag: Records that it lacks, by the leader's log.
         lag_ms: How long ago it was caught up, by the leader's clock; None if that is not told.
+        directory_id: The directory of its log; zeros if that is not told.
+        fetched_ms: When it last fetched, by the leader's clock; None if that is not told.
+        caught_up_ms: When it was last caught up; None likewise.
     """
 
     node_id: int
@@ -33,16 +36,29 @@ class QuorumReplica(NamedTuple):
     end_offset: int
     lag: int
     lag_ms: int | None
+    directory_id: bytes
+    fetched_ms: int | None
+    caught_up_ms: int | None
 
 
 class DescribedQuorum(NamedTuple):
-    """Who leads, and how far the others are; `now_ms` is the leader's clock, if it is told."""
+    """Who leads, and how far the others are.
+
+    Attributes:
+        leader_id: The leader.
+        leader_epoch: Its epoch.
+        high_watermark: Of the metadata log.
+        replicas: Voters, then observers.
+        now_ms: The leader's clock; None if that is not told.
+        endpoints: By node: where it is reached, as `CONTROLLER://host:9093`.
+    """
 
     leader_id: int
     leader_epoch: int
     high_watermark: int
     replicas: list[QuorumReplica]
     now_ms: int | None
+    endpoints: dict[int, list[str]]
 
 
 async def quorum_of(client: KafkaClient) -> DescribedQuorum:
@@ -69,7 +85,11 @@ async def quorum_of(client: KafkaClient) -> DescribedQuorum:
         partition.leader_epoch,
         partition.high_watermark,
         found,
-        None if now_ms == _UNKNOWN_TIME else now_ms,
+        _known(now_ms),
+        {
+            node.node_id: [f"{each.name}://{each.host}:{each.port}" for each in node.listeners]
+            for node in getattr(answer, "nodes", ())
+        },
     )
 
 
@@ -135,4 +155,11 @@ def _told(replica: Any, leader: Any, *, is_voter: bool) -> QuorumReplica:
         replica.log_end_offset,
         max(0, end - replica.log_end_offset),
         max(0, now_ms - caught_up_ms) if is_told else None,
+        getattr(replica, "replica_directory_id", bytes(16)),
+        _known(replica.last_fetch_timestamp),
+        _known(caught_up_ms),
     )
+
+
+def _known(time_ms: int) -> int | None:
+    return None if time_ms == _UNKNOWN_TIME else time_ms

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 _VERSION: Final = 1
+# A plan leaves the choice of a directory to the broker.
+ANY_DIRECTORY: Final = "any"
 
 
 def planned_replicas(
@@ -67,6 +69,27 @@ def plan_text(plan: Mapping[TopicPartition, Sequence[int]]) -> str:
     """Return a plan as a file has it."""
     rows = [{**place._asdict(), "replicas": list(replicas)} for place, replicas in plan.items()]
     return json.dumps({"version": _VERSION, "partitions": rows}, separators=(",", ":"))
+
+
+def plan_directories(text: str) -> dict[tuple[TopicPartition, int], str]:
+    """Return the data directories that a plan names, by partition and broker.
+
+    Raises:
+        ValueError: A partition has other numbers of directories than of replicas.
+    """
+    found: dict[tuple[TopicPartition, int], str] = {}
+    for each in parse_json(text)["partitions"]:
+        place = TopicPartition(each["topic"], each["partition"])
+        directories = each.get("log_dirs", [ANY_DIRECTORY] * len(each["replicas"]))
+        if len(directories) != len(each["replicas"]):
+            raise ValueError(
+                f"Size of replicas list {each['replicas']} is different from size of log dirs list"
+                f" {directories} for partition {place}"
+            )
+        for broker, directory in zip(each["replicas"], directories, strict=True):
+            if directory != ANY_DIRECTORY:
+                found[place, broker] = directory
+    return found
 
 
 def read_plan(text: str) -> dict[TopicPartition, list[int]]:

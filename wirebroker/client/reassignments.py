@@ -62,6 +62,23 @@ async def move_replicas(
     Raises:
         ClientError: One is refused; others may be under way.
     """
+    idle: list[TopicPartition] = []
+    for place, each in (await alter_reassignments(client, replicas)).items():
+        if each.error_code == ErrorCode.NO_REASSIGNMENT_IN_PROGRESS:
+            idle.append(place)
+            continue
+        check(each.error_code, f"{place} cannot be moved", each.error_message)
+    return idle
+
+
+async def alter_reassignments(
+    client: KafkaClient, replicas: Mapping[TopicPartition, Sequence[int] | None]
+) -> dict[TopicPartition, Any]:
+    """Start or cancel moves, and return the result of each partition.
+
+    Raises:
+        ClientError: The request is refused as a whole.
+    """
     topics: dict[str, list[dict[str, Any]]] = {}
     for place, wanted in replicas.items():
         row = {
@@ -75,15 +92,11 @@ async def move_replicas(
     }
     answer = await client.request_of_controller(ApiKey.ALTER_PARTITION_REASSIGNMENTS, body)
     check(answer.error_code, "replicas cannot be moved", answer.error_message)
-    idle: list[TopicPartition] = []
-    for topic in answer.responses:
-        for each in topic.partitions:
-            place = TopicPartition(topic.name, each.partition_index)
-            if each.error_code == ErrorCode.NO_REASSIGNMENT_IN_PROGRESS:
-                idle.append(place)
-                continue
-            check(each.error_code, f"{place} cannot be moved", each.error_message)
-    return idle
+    return {
+        TopicPartition(topic.name, each.partition_index): each
+        for topic in answer.responses
+        for each in topic.partitions
+    }
 
 
 async def replicas_of(

@@ -23,6 +23,9 @@ _LEADERS: Final = "leader.replication.throttled.replicas"
 _FOLLOWERS: Final = "follower.replication.throttled.replicas"
 _RATES: Final = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")
 
+# What bounds moves between directories.
+DIRECTORY_RATE: Final = "replica.alter.log.dirs.io.max.bytes.per.second"
+
 
 async def throttle(
     client: KafkaClient,
@@ -44,7 +47,7 @@ async def throttle(
             for broker in goal[each]
             if broker not in current[each]
         ]
-        changes = {_LEADERS: ",".join(sources), _FOLLOWERS: ",".join(targets)}
+        changes = {_LEADERS: ",".join(sorted(sources)), _FOLLOWERS: ",".join(sorted(targets))}
         await alter_configs(client, TOPIC, topic, changes)
     for broker in _brokers(current, goal):
         await alter_configs(client, BROKER, f"{broker}", dict.fromkeys(_RATES, f"{bytes_per_s}"))
@@ -66,7 +69,9 @@ async def unthrottle(
     silent: list[int] = []
     for broker in brokers:
         try:
-            await alter_configs(client, BROKER, f"{broker}", dict.fromkeys(_RATES))
+            await alter_configs(
+                client, BROKER, f"{broker}", dict.fromkeys((*_RATES, DIRECTORY_RATE))
+            )
         except ClientError as error:
             if error.code:
                 raise

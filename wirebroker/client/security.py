@@ -15,9 +15,11 @@ Source: Kafka's CommonClientConfigs, SaslConfigs, SslConfigs.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from wirebroker.config.client_tls import client_tls
+from wirebroker.config.jaas import LOGIN_MODULES, login_options, section_options
+from wirebroker.config.java_options import NO_JAVA_OPTIONS, JavaOptions
 from wirebroker.config.lookup import PROTOCOLS
 from wirebroker.config.oauth_login import HANDLER, RETRIEVER
 from wirebroker.config.outgoing import LOGIN_MECHANISMS, OutgoingSecurity, login_of
@@ -26,9 +28,20 @@ from wirebroker.config.row import ConfigError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+_JAAS: Final = "sasl.jaas.config"
+_SECTION: Final = "KafkaClient"
+# Options of an example, for mechanisms without a name and a password.
+_EXAMPLES: Final = {"OAUTHBEARER": "", "GSSAPI": " useTicketCache=true"}
 
-def client_security(settings: Mapping[str, str]) -> OutgoingSecurity:
+
+def client_security(
+    settings: Mapping[str, str], java: JavaOptions = NO_JAVA_OPTIONS
+) -> OutgoingSecurity:
     """Return how the cluster is reached.
+
+    Args:
+        settings: By name.
+        java: May have a JAAS file, whose section KafkaClient replaces a missing sasl.jaas.config.
 
     Raises:
         ConfigError: A setting can't be used.
@@ -48,6 +61,26 @@ def client_security(settings: Mapping[str, str]) -> OutgoingSecurity:
         if mechanism not in LOGIN_MECHANISMS:
             served = ", ".join(LOGIN_MECHANISMS)
             raise ConfigError(f"sasl.mechanism={mechanism} is not served; there are {served}")
-        line = settings.get("sasl.jaas.config", "")
-        login = login_of(line, mechanism, "sasl.jaas.config", setting=settings.get)
+        source, options = _login_options(settings, java, mechanism)
+        login = login_of(options, mechanism, source, setting=settings.get)
     return OutgoingSecurity(tls=tls, login=login)
+
+
+def _login_options(
+    settings: Mapping[str, str], java: JavaOptions, mechanism: str
+) -> tuple[str, Mapping[str, str]]:
+    """Return where the client's login module is configured, and its options."""
+    line = settings.get(_JAAS, "")
+    if line.strip():
+        try:
+            return _JAAS, login_options(line, mechanism)
+        except ValueError as error:
+            raise ConfigError(f"{_JAAS} cannot be used: {error}") from None
+    section = java.section(_SECTION)
+    options = None if section is None else section_options(section.modules, mechanism)
+    if section is None or options is None:
+        said = _EXAMPLES.get(mechanism, ' username="NAME" password="PASSWORD"')
+        write = f"for {mechanism} write {LOGIN_MODULES[mechanism]} required{said};"
+        where = f", and so is section {_SECTION} of {java.login_file}" if java.login_file else ""
+        raise ConfigError(f"{_JAAS} is missing{where}: {write}")
+    return section.source, options

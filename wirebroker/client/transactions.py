@@ -16,6 +16,12 @@ if TYPE_CHECKING:
 
 # Later ones have fields for two-phase commit.
 _LAST_INIT_VERSION: Final = 4
+# FindCoordinator's key_type, and the last version that asks for one key.
+_TRANSACTION: Final = 1
+_LAST_OF_ONE_KEY: Final = 3
+# Versions of ListTransactions (KIP-994, KIP-1152).
+_FIRST_WITH_DURATION: Final = 1
+_FIRST_WITH_PATTERN: Final = 2
 
 
 class ListedTransaction(NamedTuple):
@@ -52,18 +58,39 @@ class DescribedTransaction(NamedTuple):
 
 
 async def list_transactions(
-    client: KafkaClient, *, states: Sequence[str] = ()
+    client: KafkaClient,
+    *,
+    states: Sequence[str] = (),
+    producer_ids: Sequence[int] = (),
+    longer_than_ms: int = -1,
+    pattern: str | None = None,
 ) -> list[ListedTransaction]:
     """Return the transactions that all brokers coordinate, in order of their ids.
 
     Args:
         client: The cluster.
         states: Those in these states; none: all.
+        producer_ids: Those of these producers; none: all.
+        longer_than_ms: Those that are open for longer; negative: all.
+        pattern: Those whose ids match this regular expression; None: all.
 
     Raises:
-        ClientError: A broker may not tell, or knows no such state.
+        ClientError: A broker refuses, knows no such state or is too old for a filter.
     """
-    body = {"state_filters": list(states), "producer_id_filters": []}
+
+    def body(version: int) -> dict[str, Any]:
+        asked: dict[str, Any] = {
+            "state_filters": list(states),
+            "producer_id_filters": list(producer_ids),
+        }
+        if longer_than_ms >= 0:
+            _check_version(version, _FIRST_WITH_DURATION, "by duration")
+            asked["duration_filter"] = longer_than_ms
+        if pattern is not None:
+            _check_version(version, _FIRST_WITH_PATTERN, "by a pattern")
+            asked["transactional_id_pattern"] = pattern
+        return asked
+
     broker_ids = await client.broker_ids()
     answers = await client.together(
         *(client.request_of(each, ApiKey.LIST_TRANSACTIONS, body) for each in broker_ids)
@@ -92,6 +119,9 @@ async def describe_transaction(client: KafkaClient, transactional_id: str) -> De
     body = {"transactional_ids": [transactional_id]}
     what = f"transaction {transactional_id} cannot be described"
     answer: Any = None
+    question = {"key": transactional_id, "key_type": _TRANSACTION}
+    # As clients of Kafka do: it also makes the topic that coordinators need, on its first use.
+    await client.request(ApiKey.FIND_COORDINATOR, question, at_most=_LAST_OF_ONE_KEY)
     async for _ in client.tries():
         broker_ids = await client.broker_ids()
         answers = await client.together(
@@ -130,6 +160,11 @@ async def abort_transaction(client: KafkaClient, transactional_id: str) -> None:
         if answer.error_code not in {*PASSING, ErrorCode.CONCURRENT_TRANSACTIONS}:
             break
     check(answer.error_code, what)
+
+
+def _check_version(version: int, first: int, how: str) -> None:
+    if version < first:
+        raise ClientError(f"the brokers are too old to filter transactions {how}")
 
 
 def _described(answer: Any, broker_id: int, what: str) -> DescribedTransaction:

@@ -22,6 +22,7 @@ import logging
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from wirebroker.cleaner_figures import CleanerFigures
 from wirebroker.clock import Slices
 from wirebroker.cluster.cleaner_checkpoints import CleanerCheckpoint
 from wirebroker.cluster.compaction_child import AtWork, Done, WorkerDiedError
@@ -53,6 +54,7 @@ class Compactor:
 
     Attributes:
         uncleanable: Logs that are left alone until a restart.
+        figures: What metrics show of it.
     """
 
     __slots__ = (
@@ -65,6 +67,7 @@ class Compactor:
         "_run",
         "_running",
         "_task",
+        "figures",
         "uncleanable",
     )
 
@@ -80,11 +83,17 @@ class Compactor:
         # Set when a wait that old configs measured is to end.
         self._changed = asyncio.Event()
         self.uncleanable: set[Partition] = set()
+        self.figures = CleanerFigures()
 
     def start(self) -> None:
         """Begin, unless log.cleaner.enable is false."""
         if self._broker.config.bool("log.cleaner.enable"):
             self._task = asyncio.create_task(self._repeat())
+
+    @property
+    def has_died(self) -> bool:
+        """Whether it has ended although nothing stopped it."""
+        return self._task is not None and self._task.done() and not self._task.cancelled()
 
     def config_changed(self) -> None:
         """Look at the logs again now: other configs may say other things."""
@@ -161,6 +170,7 @@ class Compactor:
     async def _dirty_logs(self) -> list[tuple[float, Partition]]:
         """Return the logs that are to be compacted, and how dirty they are."""
         found: list[tuple[float, Partition]] = []
+        dirtiest = 0.0
         slices = Slices(self._broker.clock, Slices.BESIDE_OTHERS_SECONDS)
         for partition in list(self._broker.replicas):
             await slices.turn()
@@ -180,8 +190,11 @@ class Compactor:
             except (KafkaError, OSError) as error:
                 self._failed(partition, error)
                 continue
+            dirtiest = max(dirtiest, dirty.dirty_ratio)
             if dirty.is_worth_it(log.settings.min_cleanable_dirty_ratio):
                 found.append((dirty.dirty_ratio, partition))
+        self.figures.looked_s = self._broker.clock.monotonic()
+        self.figures.max_dirty_percent = round(100 * dirtiest)
         return found
 
     async def _forget_deleted(self) -> None:
@@ -257,6 +270,10 @@ class Compactor:
         finally:
             if not partition.is_retired:
                 await throw_away(partition, self._files)
+        took_s = self._broker.clock.monotonic() - started
+        self.figures.last_clean_s = took_s
+        self.figures.bytes_before += before
+        self.figures.bytes_after += after
         logger.info(
             "%s is compacted from offset %d to %d: %d bytes became %d in %.1f s",
             _name(partition),
@@ -264,7 +281,7 @@ class Compactor:
             self._checkpoint(partition.directory).get(partition),
             before,
             after,
-            self._broker.clock.monotonic() - started,
+            took_s,
         )
 
     async def _finish(self, partition: Partition, next_dirty_offset: int) -> None:

@@ -30,6 +30,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from wirebroker.clock import pause
 from wirebroker.cluster.data_directory import is_disk_full, is_shortage
 from wirebroker.cluster.deadlines import Deadlines
+from wirebroker.integer_histogram import IntegerHistogram
+from wirebroker.request_meters import STOPWATCH
 from wirebroker.threads import Work, in_thread
 
 if TYPE_CHECKING:
@@ -62,6 +64,7 @@ class GroupCommit:
         deadlines: Of those who wait for syncs.
         is_always: Whether nothing counts as committed before it is on the disk.
         rounds: How many there were.
+        flush_times: Microseconds that each sync of one or more logs took, in its thread.
     """
 
     __slots__ = (
@@ -70,6 +73,7 @@ class GroupCommit:
         "_on_failure",
         "_task",
         "deadlines",
+        "flush_times",
         "is_always",
         "rounds",
     )
@@ -82,6 +86,7 @@ class GroupCommit:
         self.deadlines = Deadlines()
         self.is_always = is_always
         self.rounds = 0
+        self.flush_times = IntegerHistogram()
         # Takes a directory offline.
         self._on_failure = on_failure
         self._dirty: dict[ReplicaStanding, None] = {}
@@ -146,10 +151,12 @@ class GroupCommit:
                 continue
             count = min(_THREADS, len(of_directory))
             jobs += [(directory, of_directory[number::count]) for number in range(count)]
-        errors = await asyncio.gather(
-            *[in_thread(Work.SYNCS, _sync_all, where, part) for where, part in jobs]
+        outcomes = await asyncio.gather(
+            *[in_thread(Work.SYNCS, _sync_timed, where, part) for where, part in jobs]
         )
-        return [(*job, found) for job, found in zip(jobs, errors, strict=True)]
+        for _, took_s in outcomes:
+            self.flush_times.record(int(took_s * 1_000_000))
+        return [(*job, errors) for job, (errors, _) in zip(jobs, outcomes, strict=True)]
 
     def _note(
         self, directory: DataDirectory, done: Sequence[_Sync], errors: list[OSError | None]
@@ -191,6 +198,14 @@ class GroupCommit:
             self._dirty[partition] = None  # it has moved away meanwhile
         self._on_failure(directory, error)
         return False
+
+
+def _sync_timed(
+    directory: DataDirectory, syncs: Sequence[_Sync]
+) -> tuple[list[OSError | None], float]:
+    """Do as `_sync_all`, and return how many seconds it took as well."""
+    began_s = STOPWATCH()
+    return _sync_all(directory, syncs), STOPWATCH() - began_s
 
 
 def _sync_all(directory: DataDirectory, syncs: Sequence[_Sync]) -> list[OSError | None]:

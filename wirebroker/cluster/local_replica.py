@@ -219,8 +219,19 @@ class LocalReplica:
     @property
     def watcher_count(self) -> int:
         """How many wait for news."""
-        waiting = (self._append_watchers, self._growth, self._commit_watch, self._owed)
+        return self.waiting_fetches + self.waiting_produces
+
+    @property
+    def waiting_fetches(self) -> int:
+        """How many Fetch requests wait for records of this partition."""
+        waiting = (self._append_watchers, self._growth)
         return len(self._watchers) + sum(len(each) for each in waiting if each is not None)
+
+    @property
+    def waiting_produces(self) -> int:
+        """How many Produce requests wait for this partition's followers or its disk."""
+        waiting = (self._commit_watch, self._owed)
+        return sum(len(each) for each in waiting if each is not None)
 
     def wake_watchers(self) -> None:
         """Tell all who wait to look again: the partition, its disk or the broker goes."""

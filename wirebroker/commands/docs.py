@@ -37,9 +37,10 @@ _SCRIPTS: Final = """
 ## Kafka's own tools
 
 By their names and flags, so that Apache Kafka's documentation can be followed: write
-`wirebroker kafka-topics …` for `bin/kafka-topics.sh …`. What they print to standard output is what
-Apache Kafka 4.3's print (compared by transcripts); exit status 0, or 1 for whatever went wrong;
-flags may be cut short as there. Nothing is asked before something is deleted, as there.
+`wirebroker kafka-topics …` or `wirebroker kafka-topics.sh …` for `bin/kafka-topics.sh …`. Other
+scripts of Kafka are refused with a message that says what to use instead. What they print to
+standard output is what Apache Kafka's print (compared by transcripts). The exit status is 0, or 1
+after any failure. Flags may be cut short, and nothing is asked before data is deleted, as there.
 
 | script | what it does |
 | --- | --- |
@@ -57,7 +58,7 @@ def verbs_as_markdown(root: click.Group) -> str:
     scripts = {each.name for each in SCRIPTS}
     for context in _contexts(root):
         command = context.command
-        if command.name in scripts:
+        if _verb_of(context) in scripts:
             continue
         level = "##" if context.parent is not None and context.parent.parent is None else "###"
         name = context.command_path.partition(" ")[2]
@@ -72,10 +73,16 @@ def verbs_as_markdown(root: click.Group) -> str:
             parts.append("\nIt asks [a cluster](#verbs-that-ask-a-cluster).\n")
     parts += [_SCRIPTS, *(f"| [{each.name}](#{each.name}) | {each.help} |\n" for each in SCRIPTS)]
     for context in _contexts(root):
-        if context.command.name in scripts:
-            parts.append(f"\n### {context.command.name}\n\n{_prose(context.command)}\n")
+        if _verb_of(context) in scripts:
+            name = context.command_path.partition(" ")[2]
+            parts.append(f"\n### {name}\n\n{_prose(context.command)}\n")
             parts.append(_flags(context, context.command.params))
     return "".join(parts)
+
+
+def _verb_of(context: click.Context) -> str:
+    """Return the verb that a command is, or is below."""
+    return context.command_path.split(" ")[1]
 
 
 def _flags(context: click.Context, parameters: Sequence[click.Parameter]) -> str:

@@ -50,6 +50,21 @@ _SIGNS: Final = {Weight.TROUBLE: "!!", Weight.WARNING: "! ", Weight.OPEN: "? "}
     metavar="SECONDS",
     help="How long a rebalance may take. [default: 5]",
 )
+@click.option(
+    "--metrics",
+    "metrics_urls",
+    multiple=True,
+    metavar="URL",
+    help="Check request times in a broker's /metrics page as well. Repeatable.",
+)
+@click.option(
+    "--slow",
+    "slow_ms",
+    type=click.FloatRange(0),
+    default=1000.0,
+    metavar="MS",
+    help="Report APIs where 1 of 100 requests takes longer, with --metrics. [default: 1000]",
+)
 @cluster_flags
 def doctor(
     *,
@@ -57,12 +72,15 @@ def doctor(
     free_percent: float,
     skew_s: float,
     patience_s: float,
+    metrics_urls: tuple[str, ...],
+    slow_ms: float,
     **flags: Unpack[ClusterFlags],
 ) -> int:
     """Ask a cluster what support would ask, and say what to do about each answer.
 
     Addresses that clients can't reach, partitions without leaders or replicas in sync, groups that
-    hang or lag, disks, controllers and clocks, transactions that stay open, throttles left behind.
+    hang or lag, disks, controllers and clocks, transactions that stay open, throttles left behind,
+    and with --metrics slow requests and where they wait.
     Exit status 1 if something is wrong, 0 if nothing is but what could not be asked.
     """
     is_sick = False
@@ -70,7 +88,13 @@ def doctor(
     async def work(client: KafkaClient, out: Output) -> None:
         nonlocal is_sick
         limits = CheckupLimits(
-            lag, free_percent / 100, int(skew_s * 1000), patience_s, client.is_asked_locally
+            lag,
+            free_percent / 100,
+            int(skew_s * 1000),
+            patience_s,
+            client.is_asked_locally,
+            metrics_urls,
+            slow_ms,
         )
         found = await ask_all(client, limits)
         rows: list[dict[str, Any]] = []

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, TypedDict, TypeVar
 import click
 
 from wirebroker.commands.file_path import FilePath
-from wirebroker.config.jaas import LOGIN_MODULES, PASSWORD_MECHANISMS
+from wirebroker.config.jaas import LOGIN_MODULES, PASSWORD_MECHANISMS, quoted
 from wirebroker.net.client.transport import TcpDialer
 from wirebroker.security.outgoing import Way
 
@@ -122,10 +122,11 @@ def way_to_cluster(settings: Mapping[str, str]) -> Way:
     # The rest is for those who ask for it: it takes a fifth of a short verb's time.
     from wirebroker.client.security import client_security  # noqa: PLC0415
     from wirebroker.config.row import ConfigError  # noqa: PLC0415
+    from wirebroker.config.sources import local_java_options  # noqa: PLC0415
     from wirebroker.security.outgoing import way_of  # noqa: PLC0415
 
     try:
-        return way_of(client_security(settings))
+        return way_of(client_security(settings, local_java_options(os.environ)))
     except ConfigError as error:
         raise click.UsageError(str(error)) from None
 
@@ -152,10 +153,5 @@ def _login(user: str, mechanism: str) -> dict[str, str]:
     if not password:
         raise click.UsageError(f"--sasl-user needs a password: put it into {PASSWORD_VARIABLE}")
     module = LOGIN_MODULES[mechanism]
-    line = f"{module} required username={_quoted(user)} password={_quoted(password)};"
+    line = f"{module} required username={quoted(user)} password={quoted(password)};"
     return {"sasl.mechanism": mechanism, "sasl.jaas.config": line}
-
-
-def _quoted(text: str) -> str:
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{escaped}"'

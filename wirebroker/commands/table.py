@@ -172,4 +172,49 @@ SCRIPTS: Final = (
         "wirebroker.scripts.producer_perf_test:kafka_producer_perf_test",
         "Write many records and say how fast that went, as kafka-producer-perf-test.sh.",
     ),
+    Verb(
+        "kafka-broker-api-versions",
+        "wirebroker.scripts.operators.broker_api_versions:kafka_broker_api_versions",
+        "Print the versions of requests that brokers serve, as kafka-broker-api-versions.sh.",
+    ),
+    Verb(
+        "kafka-cluster",
+        "wirebroker.scripts.operators.cluster:kafka_cluster",
+        "Show a cluster's id and nodes, unregister a broker, as kafka-cluster.sh.",
+    ),
+    Verb(
+        "kafka-metadata-quorum",
+        "wirebroker.scripts.operators.metadata_quorum:kafka_metadata_quorum",
+        "Show the quorum of controllers, add and remove voters, as kafka-metadata-quorum.sh.",
+    ),
+    Verb(
+        "kafka-features",
+        "wirebroker.scripts.operators.features:kafka_features",
+        "Show and change the features of a cluster, as kafka-features.sh.",
+    ),
+    Verb(
+        "kafka-log-dirs",
+        "wirebroker.scripts.operators.log_dirs:kafka_log_dirs",
+        "Show the data directories of brokers, as kafka-log-dirs.sh.",
+    ),
+    Verb(
+        "kafka-leader-election",
+        "wirebroker.scripts.operators.leader_election:kafka_leader_election",
+        "Elect leaders of partitions, as kafka-leader-election.sh.",
+    ),
+    Verb(
+        "kafka-transactions",
+        "wirebroker.scripts.operators.transactions:kafka_transactions",
+        "Show transactions and end hanging ones, as kafka-transactions.sh.",
+    ),
+    Verb(
+        "kafka-groups",
+        "wirebroker.scripts.operators.groups:kafka_groups",
+        "List groups of all types, as kafka-groups.sh.",
+    ),
+    Verb(
+        "kafka-reassign-partitions",
+        "wirebroker.scripts.operators.reassign_partitions:kafka_reassign_partitions",
+        "Move replicas to other brokers, as kafka-reassign-partitions.sh.",
+    ),
 )

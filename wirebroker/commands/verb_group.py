@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, cast
 import click
 
 from wirebroker.commands.table import SCRIPTS, VERBS
+from wirebroker.commands.unserved_scripts import instead_of
 from wirebroker.garbage import uncollected
 from wirebroker.lean_asyncio import import_without_ssl
 
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 
 # Where the verbs are that ask a cluster: in plain text, unless they find out that it is by TLS.
 _ASKING: Final = ("wirebroker.commands.", "wirebroker.scripts.")
+_SUFFIX: Final = ".sh"
+_SCRIPT_NAMES: Final = frozenset(each.name for each in SCRIPTS)
 
 
 class VerbGroup(click.Group):
@@ -30,15 +33,24 @@ class VerbGroup(click.Group):
         return [verb.name for verb in (*VERBS, *SCRIPTS)]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import one verb."""
+        """Import one verb; the name of a script may end in .sh.
+
+        Raises:
+            click.UsageError: Kafka has a script of that name, which is not here.
+        """
         del ctx
+        name = cmd_name.removesuffix(_SUFFIX)
+        names = {cmd_name, name} if name in _SCRIPT_NAMES else {cmd_name}
         for verb in (*VERBS, *SCRIPTS):
-            if verb.name == cmd_name:
+            if verb.name in names:
                 module, _, attribute = verb.place.partition(":")
                 with uncollected():
                     if module.startswith(_ASKING):
                         import_without_ssl()
                     return cast("click.Command", getattr(import_module(module), attribute))
+        instead = instead_of(name)
+        if instead is not None:
+            raise click.UsageError(f"{name} is not here: {instead}")
         return None
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:

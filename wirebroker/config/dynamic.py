@@ -12,6 +12,7 @@ A leaf.  Source: Kafka's DynamicBrokerConfig, LogCleaner, ConnectionQuotas; aske
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from wirebroker.config.listeners import is_auto, listeners_of
@@ -62,13 +63,16 @@ def check_change(
         ConfigError: They can't be used.
     """
     changed = cluster_wide if is_default else this_broker
-    for refusal in _refusals(changed, is_default=is_default).values():
+    for refusal in _refusals(changed, config, is_default=is_default).values():
         raise ConfigError(refusal)
-    after = config.with_dynamic(
-        cluster_wide=usable(cluster_wide, is_default=True),
-        this_broker=usable(this_broker, is_default=False),
-    )
-    _check_step(config, after)
+    try:
+        after = config.with_dynamic(
+            cluster_wide=usable(cluster_wide, config, is_default=True),
+            this_broker=usable(this_broker, config, is_default=False),
+        )
+        _check_step(config, after)
+    except ConfigError as error:
+        raise ConfigError(config.redacted(str(error))) from None
 
 
 def with_usable(
@@ -76,34 +80,47 @@ def with_usable(
 ) -> tuple[Config, list[str]]:
     """Return the configuration under what can be used of these, and why the rest can't."""
     problems = [
-        *_refusals(cluster_wide, is_default=True).values(),
-        *_refusals(this_broker, is_default=False).values(),
+        *_refusals(cluster_wide, config, is_default=True).values(),
+        *_refusals(this_broker, config, is_default=False).values(),
     ]
-    wide = usable(cluster_wide, is_default=True)
-    own = usable(this_broker, is_default=False)
+    wide = usable(cluster_wide, config, is_default=True)
+    own = usable(this_broker, config, is_default=False)
     nothing: dict[str, str] = {}
     for for_all, for_this in ((wide, own), (wide, nothing), (nothing, nothing)):
         try:
             found = config.with_dynamic(cluster_wide=for_all, this_broker=for_this)
             listeners_of(found)
         except ConfigError as error:
-            problems.append(str(error))
+            problems.append(config.redacted(str(error)))
         else:
             return found, problems
     raise AssertionError("the static configuration was used before")
 
 
-def usable(configs: Mapping[str, str], *, is_default: bool) -> dict[str, str]:
+def usable(configs: Mapping[str, str], config: Config, *, is_default: bool) -> dict[str, str]:
     """Return those of the dynamic configs that can be used, each taken by itself."""
-    refused = _refusals(configs, is_default=is_default)
+    refused = _refusals(configs, config, is_default=is_default)
     return {name: value for name, value in configs.items() if name not in refused}
 
 
-def _refusals(configs: Mapping[str, str], *, is_default: bool) -> dict[str, str]:
+def placeholder_refusal(name: str, value: str, config: Config) -> str | None:
+    """Return why a value of a request cannot be set if a config provider would resolve it."""
+    found = config.placeholder_in(value)
+    return found and (
+        f"{name}={found} cannot be set by a request: placeholders of config providers are"
+        " resolved in the broker's configuration file and environment only"
+    )
+
+
+def _refusals(configs: Mapping[str, str], config: Config, *, is_default: bool) -> dict[str, str]:
     """Return why configs can't be set, for those that can't."""
     refusals: dict[str, str] = {}
     for name, value in configs.items():
-        refusal = _name_refusal(name) or _value_refusal(name, value)
+        refusal = (
+            placeholder_refusal(name, value, config)
+            or _name_refusal(name)
+            or _value_refusal(name, value)
+        )
         if refusal is None and is_default and _is_for_single_brokers(name):
             refusal = f"{name} can be set for single brokers only"
         if refusal is not None:
@@ -128,7 +145,7 @@ def _value_refusal(name: str, value: str) -> str | None:
     row = row_of(name)
     if row is not None:
         try:
-            row.parse(value)
+            replace(row, name=name).parse(value)
         except ConfigError as error:
             return str(error)
     if asking_names({name: value}):

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 PREFIX: Final = "KAFKA_"
 
-# Variables of Kafka's scripts and images that are no broker configs; they are for the Java machine.
+# Variables of Kafka's scripts and images that are no broker configs (java_options.py reads some).
 _NOT_CONFIGS: Final = frozenset(
     {
         "KAFKA_CLUSTER_ID",
@@ -68,7 +68,7 @@ def settings_from_environment(environment: Mapping[str, str]) -> dict[str, str]:
 
 def _value(variable: str, text: str) -> str:
     if "\\" not in text:
-        return text
+        return text.lstrip(" \t\f")
     from wirebroker.config.properties import parse_value  # noqa: PLC0415 - few values need it
 
     try:

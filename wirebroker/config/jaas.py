@@ -3,20 +3,19 @@
     org.apache.kafka.common.security.plain.PlainLoginModule required
         username="admin" password="admin-secret" user_admin="admin-secret" user_alice="…";
 
-Values are plain or quoted, by either quote, with Java's backslashes; `//` and `/* */` are comments.
-
-A leaf.  Source: Kafka's JaasConfig, PlainLoginModule, ScramLoginModule.
+A leaf.  Source: Kafka's JaasContext, PlainLoginModule, ScramLoginModule.
 """
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Sequence
 
-_FLAGS: Final = frozenset({"required", "requisite", "sufficient", "optional"})
+    from wirebroker.config.jaas_grammar import LoginModule
+    from wirebroker.config.row import ConfigValue
+
 _SECURITY: Final = "org.apache.kafka.common.security."
 # Of each mechanism the class that stands for what is built in here.
 LOGIN_MODULES: Final = {
@@ -28,17 +27,6 @@ LOGIN_MODULES: Final = {
 }
 # Those for which a name and a password are enough.
 PASSWORD_MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
-_TOKEN: Final = re.compile(
-    r"""\s+|//[^\n]*|/\*.*?\*/          # nothing
-    |"((?:[^"\\]|\\.)*)"                # 1: quoted
-    |'((?:[^'\\]|\\.)*)'                # 2: likewise
-    |([=;])                             # 3
-    |((?:(?!//|/\*)[^\s"'=;])+)         # 4: a word
-    """,
-    re.VERBOSE | re.DOTALL,
-)
-_ESCAPED: Final = re.compile(r"\\(.)", re.DOTALL)
-_ESCAPES: Final = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"}
 
 
 def login_options(text: str, mechanism: str) -> dict[str, str]:
@@ -51,37 +39,43 @@ def login_options(text: str, mechanism: str) -> dict[str, str]:
     Raises:
         ValueError: The text says why, as the end of a sentence.
     """
-    tokens = list(_tokens(text))
-    if not tokens or tokens[-1] != (False, ";"):
-        raise ValueError("a JAAS line ends with a semicolon")
-    words = tokens[:-1]
-    if (False, ";") in words:
+    # Most starts, and most commands, have no line.
+    from wirebroker.config.jaas_grammar import modules_of_line  # noqa: PLC0415
+
+    modules = modules_of_line(text)
+    if not modules:
+        raise ValueError("it has no login module: write <login module> required <options>;")
+    if len(modules) > 1:
         raise ValueError("it has more than one login module")
-    if len(words) < 2:
-        raise ValueError("write <login module> required <options>;")
-    (_, module), (_, flag), *rest = words
-    if module != LOGIN_MODULES[mechanism]:
-        raise ValueError(f"there is no login module {module} here, only {LOGIN_MODULES[mechanism]}")
-    if flag.lower() not in _FLAGS:
-        raise ValueError(f"behind {module} stands required, requisite, sufficient or optional")
-    if len(rest) % 3 or any(rest[place] != (False, "=") for place in range(1, len(rest), 3)):
-        raise ValueError('its options are written name="value"')
-    return {rest[place][1]: rest[place + 2][1] for place in range(0, len(rest), 3)}
+    (module,) = modules
+    if module.name != LOGIN_MODULES[mechanism]:
+        raise ValueError(
+            f"there is no login module {module.name} here, only {LOGIN_MODULES[mechanism]}"
+        )
+    return dict(module.options)
 
 
-def _tokens(text: str) -> Iterator[tuple[bool, str]]:
-    """Yield whether it is quoted, and the text, of each word and sign."""
-    position = 0
-    while position < len(text):
-        found = _TOKEN.match(text, position)
-        if found is None:
-            raise ValueError(
-                "it has a quote that does not end, or a character that is out of place"
-            )
-        position = found.end()
-        quoted, also_quoted, sign, word = found.groups()
-        quoted = also_quoted if quoted is None else quoted
-        if quoted is not None:
-            yield True, _ESCAPED.sub(lambda found: _ESCAPES.get(found[1], found[1]), quoted)
-        elif sign or word:
-            yield False, sign or word
+def section_options(modules: Sequence[LoginModule], mechanism: str) -> dict[str, str] | None:
+    """Return the options of a mechanism's login modules in a section; None if it has none.
+
+    Of an option that several of them have, the first one counts.
+    """
+    found = [each.options for each in modules if each.name == LOGIN_MODULES[mechanism]]
+    if not found:
+        return None
+    return {name: value for each in reversed(found) for name, value in each.items()}
+
+
+def unknown_mechanism(value: ConfigValue) -> str | None:
+    """Return what SASL mechanisms must be, None if a config names none that is unknown."""
+    names = value if isinstance(value, tuple) else (value,)
+    if any(each and each not in LOGIN_MODULES for each in names):
+        return f"SASL mechanisms are {', '.join(LOGIN_MODULES)}"
+    return None
+
+
+def quoted(text: str) -> str:
+    r"""Return a value as a JAAS line has it, in quotes, which end on their own line."""
+    for each, escaped in (("\\", "\\\\"), ('"', '\\"'), ("\n", "\\n"), ("\r", "\\r")):
+        text = text.replace(each, escaped)
+    return f'"{text}"'

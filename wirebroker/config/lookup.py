@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
+from wirebroker.config.jaas import LOGIN_MODULES
 from wirebroker.config.row import ConfigType, Effect, Mutability, OfListener
 from wirebroker.config.table import BROKER_ROWS, ROWS
 
@@ -104,6 +105,8 @@ def is_read(name: str) -> bool:
     if name == CONFIG_PROVIDERS or name.startswith(f"{CONFIG_PROVIDERS}."):
         return True
     base = base_name(name)
+    if mechanism_of(name) not in (None, *LOGIN_MODULES):
+        return False
     if is_of_a_listener(name):
         return base in (
             *READ_PER_LISTENER,

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote, urlsplit
 
 from wirebroker.config.client_tls import client_tls
+from wirebroker.config.java_options import ALLOWED_URLS
 from wirebroker.config.row import ConfigError
 
 if TYPE_CHECKING:
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
     from wirebroker.config.values import Config
 
 _KEYS: Final = "sasl.oauthbearer.jwks.endpoint.url"
-ALLOWED: Final = "org.apache.kafka.sasl.oauthbearer.allowed.urls"
 _LOOPBACK: Final = frozenset({"127.0.0.1", "::1", "localhost"})
 _HANDLER: Final = "sasl.server.callback.handler.class"
 _VALIDATOR: Final = (
@@ -104,7 +104,7 @@ def oauth_settings(config: Config, listener: str, options: Mapping[str, str]) ->
         return _unsecured(options, config.int(_MOST_BYTES))
     is_file = urlsplit(str(url)).scheme == "file"
     if not is_file:
-        check_web_address(_KEYS, str(url), config.list(ALLOWED))
+        check_web_address(_KEYS, str(url), config.list(ALLOWED_URLS))
     by_tls = urlsplit(str(url)).scheme == "https"
     return OAuthSettings(
         keys_file=_file_of(str(url)) if is_file else None,
@@ -150,7 +150,7 @@ def check_web_address(name: str, url: str, allowed: tuple[str, ...] | None) -> N
             "write https (http does for this machine alone)"
         )
     if allowed is not None and url not in allowed:
-        raise ConfigError(f"{name}={url} cannot be used: {ALLOWED} does not name it")
+        raise ConfigError(f"{name}={url} cannot be used: {ALLOWED_URLS} does not name it")
 
 
 def _unsecured(options: Mapping[str, str], most_bytes: int) -> OAuthSettings:

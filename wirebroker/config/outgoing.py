@@ -18,12 +18,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from wirebroker.config.jaas import LOGIN_MODULES, PASSWORD_MECHANISMS, login_options
-from wirebroker.config.lookup import listener_config
+from wirebroker.config.jaas import PASSWORD_MECHANISMS
+from wirebroker.config.java_options import ALLOWED_URLS
 from wirebroker.config.row import ConfigError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from wirebroker.config.kerberos import KerberosKeys
     from wirebroker.config.oauth_login import OAuthLogin
@@ -33,8 +33,6 @@ if TYPE_CHECKING:
 
 # By which we log in elsewhere.
 LOGIN_MECHANISMS: Final = (*PASSWORD_MECHANISMS, "OAUTHBEARER", "GSSAPI")
-# What a line says of who we are, where that is no name and password.
-_SAID_BY: Final = {"OAUTHBEARER": "", "GSSAPI": " useTicketCache=true"}
 
 
 @dataclass(slots=True, frozen=True, kw_only=True)
@@ -95,53 +93,43 @@ def outgoing_security(
 
 
 def _login(config: Config, listener: str, mechanism: str) -> Login:
-    name = listener_config(listener, f"{mechanism.lower()}.sasl.jaas.config")
     if mechanism not in LOGIN_MECHANISMS:
         served = ", ".join(LOGIN_MECHANISMS)
         raise ConfigError(f"{listener}: others are logged in to by {served}, not by {mechanism}")
-    from wirebroker.config.oauth import ALLOWED  # noqa: PLC0415 - see above
+    from wirebroker.config.listener_login import listener_login  # noqa: PLC0415 - see above
 
-    text = config.listener_value(listener, "sasl.jaas.config", mechanism=mechanism)
-    if not isinstance(text, str) or not config.is_set(name):
-        raise ConfigError(f"{name} is missing: it says who we are")
+    source, options = listener_login(config, listener, mechanism)
+    if options is None:
+        raise ConfigError(f"{source}: it says who we are")
     return login_of(
-        text,
+        options,
         mechanism,
-        name,
+        source,
         setting=lambda each: config.listener_value(listener, each, mechanism=mechanism),
-        allowed=config.list(ALLOWED),
+        allowed=config.list(ALLOWED_URLS),
     )
 
 
 def login_of(
-    text: str,
+    options: Mapping[str, str],
     mechanism: str,
     name: str,
     *,
     setting: Callable[[str], ConfigValue],
     allowed: tuple[str, ...] | None = None,
 ) -> Login:
-    """Return who a JAAS line says that we are.
+    """Return who the options of a login module say that we are.
 
     Args:
-        text: The line; no password of it is in what is raised.
+        options: Of the mechanism's login module; no value is in what is raised.
         mechanism: Of SASL, one of LOGIN_MECHANISMS.
-        name: Of the setting, for the error.
+        name: Where they are configured, for the error.
         setting: Returns another setting, None if it is unset.
         allowed: Web servers that may be asked for tokens; None for any.
 
     Raises:
-        ConfigError: It has another form, or lacks something.
+        ConfigError: An option is missing or cannot be used.
     """
-    if not text.strip():
-        said = _SAID_BY.get(mechanism, ' username="NAME" password="PASSWORD"')
-        raise ConfigError(
-            f"{name} is missing: for {mechanism} write {LOGIN_MODULES[mechanism]} required{said};"
-        )
-    try:
-        options = login_options(text, mechanism)
-    except ValueError as error:
-        raise ConfigError(f"{name} cannot be used: {error}") from None
     if mechanism == "GSSAPI":
         from wirebroker.config.kerberos import SERVICE_NAME, kerberos_keys  # noqa: PLC0415
 

@@ -149,8 +149,8 @@ def _asks(whole_name: str, value: str) -> bool:
 
 def _is_in_force(name: str) -> bool:
     """Tell whether what a config asks for is there: then listeners.py checks how."""
-    if base_name(name) == "sasl.jaas.config":  # without a mechanism nobody reads it, in Kafka too
-        return mechanism_of(name) is not None
+    if base_name(name) == "sasl.jaas.config" and mechanism_of(name) is None:
+        return False  # as in Kafka, no code reads it
     return is_read(name)
 
 

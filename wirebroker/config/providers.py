@@ -99,16 +99,17 @@ def placeholder_in(text: str, settings: Mapping[str, str]) -> str | None:
     return next((each[0] for each in found), None)
 
 
-def redacted(message: str, settings: Mapping[str, str]) -> str:
-    """Return a message with every value that a provider gave replaced by `(hidden)`."""
+def redacted(message: str, settings: Mapping[str, str], at_least: int = 1) -> str:
+    """Return a message with the values that providers gave, from a length on, as `(hidden)`."""
     secrets = {
         value.strip()
         for text in settings.values()
         if isinstance(text, SecretText)
         for value in text.values
     }
-    for secret in sorted(secrets - {""}, key=len, reverse=True):
-        message = message.replace(secret, "(hidden)")
+    for secret in sorted(secrets, key=len, reverse=True):
+        if len(secret) >= at_least:
+            message = message.replace(secret, "(hidden)")
     return message
 
 

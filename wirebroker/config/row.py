@@ -20,7 +20,7 @@ from enum import Enum, IntEnum
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Mapping
 
 ConfigValue = bool | int | float | str | tuple[str, ...] | None
 
@@ -64,6 +64,14 @@ class SecretText(str):
         made = cls(text)
         made.values = values
         return made
+
+
+def with_secrets(settings: Mapping[str, str], names: Iterable[str]) -> dict[str, str]:
+    """Return settings of which those with these names are never shown."""
+    return {
+        **settings,
+        **{name: SecretText.of(settings[name], (settings[name],)) for name in names},
+    }
 
 
 class ConfigType(Enum):

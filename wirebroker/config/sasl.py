@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from wirebroker.config.jaas import LOGIN_MODULES, login_options
+from wirebroker.config.listener_login import listener_login
 from wirebroker.config.lookup import listener_config
 from wirebroker.config.row import ConfigError
 
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from wirebroker.config.oauth import OAuthSettings
     from wirebroker.config.values import Config
 
-SERVED_MECHANISMS: Final = tuple(LOGIN_MODULES)
-_JAAS: Final = "sasl.jaas.config"
 _USER: Final = "user_"
 _OAUTH: Final = "OAUTHBEARER"
 _KERBEROS: Final = "GSSAPI"
@@ -69,20 +67,14 @@ def sasl_settings(config: Config, listener: str) -> SaslSettings:
     """
     mechanisms = config.listener_value(listener, "sasl.enabled.mechanisms")
     assert isinstance(mechanisms, tuple)
-    name = _set_name(config, listener, "sasl.enabled.mechanisms")
     if not mechanisms:
+        name = _set_name(config, listener, "sasl.enabled.mechanisms")
         raise ConfigError(f"{name} is empty: {listener} would let nobody in")
-    for mechanism in mechanisms:
-        if mechanism not in LOGIN_MODULES:
-            raise ConfigError(
-                f"{name}: {mechanism} is not served; of SASL there are "
-                + ", ".join(SERVED_MECHANISMS)
-            )
     passwords: dict[str, str] = {}
     oauth: OAuthSettings | None = None
     kerberos: KerberosSettings | None = None
     for mechanism in mechanisms:
-        options = _options(config, listener, mechanism)
+        source, options = _options(config, listener, mechanism)
         if mechanism == "PLAIN":
             passwords = {
                 option.removeprefix(_USER): password
@@ -96,8 +88,7 @@ def sasl_settings(config: Config, listener: str) -> SaslSettings:
         elif mechanism == _KERBEROS:
             from wirebroker.config.kerberos import kerberos_settings  # noqa: PLC0415 - likewise
 
-            line = listener_config(listener, f"gssapi.{_JAAS}")
-            kerberos = kerberos_settings(config, listener, options, line)
+            kerberos = kerberos_settings(config, listener, options, source)
     return SaslSettings(
         mechanisms=tuple(dict.fromkeys(mechanisms)),
         passwords=passwords,
@@ -111,19 +102,11 @@ def sasl_settings(config: Config, listener: str) -> SaslSettings:
     )
 
 
-def _options(config: Config, listener: str, mechanism: str) -> dict[str, str]:
-    name = listener_config(listener, f"{mechanism.lower()}.{_JAAS}")
-    text = config.listener_value(listener, _JAAS, mechanism=mechanism)
-    own = text if config.is_set(name) else None
-    if own is None and mechanism in _OF_THE_LINE:
-        raise ConfigError(f"{name} is missing: it names {_OF_THE_LINE[mechanism]}")
-    if own is None:
-        return {}
-    assert isinstance(own, str)
-    try:
-        return login_options(own, mechanism)
-    except ValueError as error:
-        raise ConfigError(f"{name} cannot be used: {error}") from None
+def _options(config: Config, listener: str, mechanism: str) -> tuple[str, dict[str, str]]:
+    source, options = listener_login(config, listener, mechanism)
+    if options is None and mechanism in _OF_THE_LINE:
+        raise ConfigError(f"{source}: it names {_OF_THE_LINE[mechanism]}")
+    return source, options or {}
 
 
 def _reauthentication(config: Config, listener: str, mechanism: str) -> int:

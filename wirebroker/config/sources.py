@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Final
 
 from wirebroker.config.environment import settings_from_environment
 from wirebroker.config.hints import is_known, with_hint
+from wirebroker.config.java_options import ALLOWED_URLS, JavaOptions, java_options
 from wirebroker.config.listeners import listeners_of, parse_addresses
 from wirebroker.config.lookup import CONFIG_PROVIDERS
-from wirebroker.config.row import ConfigError
+from wirebroker.config.row import ConfigError, SecretText, with_secrets
 from wirebroker.config.table import BROKER_ROWS, ONE_NODE_PROFILE
 from wirebroker.config.values import Config
 
@@ -64,8 +65,11 @@ def load_config(
         if "log.dir" in given and "log.dirs" not in given:
             del settings["log.dirs"]
     settings = without_placeholders(settings, environment)
+    java = local_java_options(environment)
+    if java.allowed_urls is not None:
+        settings = {ALLOWED_URLS: java.allowed_urls, **settings}
     try:
-        return _checked(settings, data_directory=data_directory, host=host, port=port)
+        return _checked(settings, java, data_directory=data_directory, host=host, port=port)
     except ConfigError as error:
         if not settings.get(CONFIG_PROVIDERS):
             raise
@@ -90,12 +94,24 @@ def without_placeholders(
     return resolve(settings, environment=environment, files=LocalFiles())
 
 
+def local_java_options(environment: Mapping[str, str]) -> JavaOptions:
+    """Return the Java system properties of an environment, with the JAAS file that they name."""
+    return java_options(environment, lambda path: _bytes_of(path).decode(errors="replace"))
+
+
 def _checked(
-    settings: dict[str, str], *, data_directory: str | None, host: str | None, port: int | None
+    settings: dict[str, str],
+    java: JavaOptions,
+    *,
+    data_directory: str | None,
+    host: str | None,
+    port: int | None,
 ) -> Config:
     if host is not None or port is not None:
-        settings |= _with_address(settings, host, port)
-    config = Config(settings, data_directory=data_directory)
+        changed = _with_address(settings, host, port)
+        hidden = [name for name in changed if isinstance(settings.get(name), SecretText)]
+        settings |= with_secrets(changed, hidden)
+    config = Config(settings, data_directory=data_directory, java_options=java)
     listeners_of(config)
     return config
 
@@ -114,9 +130,13 @@ class LocalFiles:
             OSError: It cannot be opened, is no regular file, or is too long.
             ValueError: It is not UTF-8.
         """
-        from wirebroker.config.regular_file import read_regular  # noqa: PLC0415 - most starts read none
+        return _bytes_of(path).decode()
 
-        return read_regular(path, _MOST_BYTES).decode()
+
+def _bytes_of(path: str) -> bytes:
+    from wirebroker.config.regular_file import read_regular  # noqa: PLC0415 - most starts read none
+
+    return read_regular(path, _MOST_BYTES)
 
 
 def _check_names(given: Mapping[str, str], flags: Mapping[str, str]) -> None:

@@ -134,6 +134,9 @@ def _settings(config: Config, listener: str) -> TlsSettings:
     except ValueError as error:
         raise ConfigError(f"ssl.principal.mapping.rules cannot be used: {error}") from None
     versions = items("ssl.enabled.protocols")
+    if not versions:
+        known = ", ".join(VERSIONS)
+        raise ConfigError(f"ssl.enabled.protocols is empty: name at least one of {known}")
     try:
         suites, versions = suites_for_openssl(items("ssl.cipher.suites"), versions)
     except ValueError as error:

@@ -19,12 +19,14 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from wirebroker.config import describe
 from wirebroker.config.hints import is_known, with_hint
+from wirebroker.config.java_options import NO_JAVA_OPTIONS, JavaOptions
 from wirebroker.config.lookup import CONFIG_PROVIDERS, is_read, listener_config, row_of
 from wirebroker.config.protection import asking_names, unprotected_warning
 from wirebroker.config.row import (
     ConfigRow,
     ConfigSource,
     ConfigValue,
+    SecretText,
 )
 from wirebroker.config.table import BROKER_ROWS
 from wirebroker.config.together import check_together
@@ -51,6 +53,7 @@ class Config:
         "_layers",
         "_topic_defaults",
         "_values",
+        "java_options",
         "protection_asked",
         "unknown",
         "without_effect",
@@ -63,6 +66,7 @@ class Config:
         cluster_wide: Mapping[_Str, _Str] | None = None,
         this_broker: Mapping[_Str, _Str] | None = None,
         data_directory: _Str | None = None,
+        java_options: JavaOptions = NO_JAVA_OPTIONS,
     ) -> None:
         """Parse and check all values.
 
@@ -72,6 +76,7 @@ class Config:
             this_broker: What AlterConfigs set for this one.
             data_directory: The one place of data, as it is named: log.dirs, but that commas and
                 blanks belong to the name.
+            java_options: Java system properties; they may name a JAAS file.
 
         Raises:
             ConfigError: A value can't be used; the text says which and why.
@@ -97,6 +102,7 @@ class Config:
             row = row_of(name)
             if row is not None:
                 self._values[name] = self._parse(replace(row, name=name))
+        self.java_options = java_options
         self._data_directory = data_directory
         if data_directory is not None:
             self._values["log.dirs"] = (data_directory,)
@@ -113,6 +119,7 @@ class Config:
             cluster_wide=cluster_wide,
             this_broker=this_broker,
             data_directory=self._data_directory,
+            java_options=self.java_options,
         )
 
     # -- values ------------------------------------------------------------------------------
@@ -199,6 +206,24 @@ class Config:
 
         return placeholder_in(text, static)
 
+    def is_provided(self, name: _Str) -> _Bool:
+        """Tell whether a config provider gave the value of a static config, in part or whole."""
+        return isinstance(self._layers[2][1].get(name), SecretText)
+
+    def redacted(self, message: _Str, *, at_least: _Int = 1) -> _Str:
+        """Return a message without the values that config providers gave.
+
+        Args:
+            message: What is shown.
+            at_least: Length of the values that are hidden; shorter ones may be part of any word.
+        """
+        static = self._layers[2][1]
+        if not static.get(CONFIG_PROVIDERS):
+            return message
+        from wirebroker.config.providers import redacted  # noqa: PLC0415 - few have them
+
+        return redacted(message, static, at_least)
+
     @property
     def node_id(self) -> _Int:
         """Return this node's number."""
@@ -218,6 +243,9 @@ class Config:
         names = [name for name in self.without_effect if name not in self.protection_asked]
         if names:
             said += ("these configs of Kafka have no effect here: " + ", ".join(names),)
+        ignored = self.java_options.without_effect
+        if ignored:
+            said += ("these Java system properties have no effect here: " + ", ".join(ignored),)
         if self.unknown:
             said += ("unknown configs are ignored: " + ", ".join(map(with_hint, self.unknown)),)
         return said

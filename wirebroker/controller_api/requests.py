@@ -11,9 +11,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from wirebroker.addresses import host_of
+from wirebroker.clock import Slices, collected
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.controller_api.long_answer import as_response
 from wirebroker.controller_api.registry import handles
+from wirebroker.coordinator.controller.config_control import merged_results
 from wirebroker.coordinator.controller.controller import SERVED_KEYS, ControllerRequest
 from wirebroker.coordinator.controller.token_control import not_allowed
 from wirebroker.handlers import Cost
@@ -31,6 +33,7 @@ from wirebroker.needs import (
     DESCRIBE_TOPIC,
     DESCRIBE_TOPIC_CONFIGS,
 )
+from wirebroker.runtime_loggers import change_loggers, names_loggers
 from wirebroker.session import ANONYMOUS
 
 if TYPE_CHECKING:
@@ -72,6 +75,30 @@ _OF_TOKENS: Final = frozenset(
 _OF_BROKERS: Final = (CLUSTER_ACTION,)
 
 
+async def incremental_alter_configs(
+    controller: QuorumController, request: Request, body: Any
+) -> dict[str, Any]:
+    """Change loggers of this node here, all else as `carry_out`.
+
+    The controller's rules refuse the loggers of a client that is not allowed to alter them.
+    """
+    authorization = controller.authorization
+    is_allowed = authorization is None or authorization.asking_of(request).may(
+        ALTER_CLUSTER_CONFIGS, logs_denied=False
+    )
+    if not is_allowed or not names_loggers(body):
+        return await carry_out(controller, request, body)
+    slices = Slices(controller.clock)
+    outcomes = await slices.run(change_loggers(body, controller.rules.node_id))
+    wanted = list(body.resources)
+    body.resources = [each for place, each in enumerate(wanted) if place not in outcomes]
+    answered: list[Any] = []
+    if body.resources:
+        answered = (await carry_out(controller, request, body))["responses"]
+    responses = collected(merged_results(wanted, outcomes, iter(answered)))
+    return {"responses": await slices.run(responses)}
+
+
 async def carry_out(controller: QuorumController, request: Request, body: Any) -> dict[str, Any]:
     """Answer when what is decided is committed, or why it is refused."""
     session = request.session
@@ -84,4 +111,5 @@ async def carry_out(controller: QuorumController, request: Request, body: Any) -
 
 
 for _key in sorted({*SERVED_KEYS, ApiKey.DESCRIBE_QUORUM}):
-    handles(_key, needs=_NEEDS.get(_key, _OF_BROKERS), cost=Cost.CONTROLLER)(carry_out)
+    _handler = incremental_alter_configs if _key is ApiKey.INCREMENTAL_ALTER_CONFIGS else carry_out
+    handles(_key, needs=_NEEDS.get(_key, _OF_BROKERS), cost=Cost.CONTROLLER)(_handler)

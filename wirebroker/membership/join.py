@@ -17,7 +17,7 @@ from wirebroker.config import Config
 from wirebroker.config.listeners import to_controllers
 from wirebroker.config.properties import parse_properties
 from wirebroker.config.quorum import parse_address
-from wirebroker.config.sources import load_config, read_properties
+from wirebroker.config.sources import load_config, read_properties, without_placeholders
 from wirebroker.membership.quorum_image import lowest_free_id, read_image
 from wirebroker.net.client.settings import PeerAddress
 from wirebroker.security.outgoing import way_of
@@ -125,7 +125,7 @@ def _address_of(controller: str) -> PeerAddress:
 
 
 def _settings_of(file: Path | None) -> Mapping[str, str]:
-    return {} if file is None else read_properties(file)
+    return {} if file is None else without_placeholders(read_properties(file), os.environ)
 
 
 def _listed_in(settings: Mapping[str, str]) -> str:

@@ -31,10 +31,11 @@ from wirebroker.net.closing_lines import say_closed, say_cut_short, say_lost, sa
 from wirebroker.net.dispatch import HandlerFailedError, Pending
 from wirebroker.net.poller import Poller
 from wirebroker.net.protocol import SMALL_FRAME_BYTES, Protocol
-from wirebroker.net.send_queue import HIGH_WATER_BYTES, SendQueue
+from wirebroker.net.send_queue import HIGH_WATER_BYTES, MOST_HELD_BYTES, SendQueue
 from wirebroker.net.slice_error import SliceError
 from wirebroker.owed_answer import OwedAnswer
 from wirebroker.request import CloseConnectionError
+from wirebroker.request_meters import LateSend
 from wirebroker.session import (
     ANSWER_IS_DUE,
     ENDING,
@@ -79,6 +80,7 @@ class Connection:
         "_is_large",
         "_is_reading",
         "_is_watched",
+        "_late_send",
         "_loop",
         "_monotonic",
         "_pending",
@@ -134,6 +136,8 @@ class Connection:
         self._is_closed = False
         self._is_large = False
         self._is_watched = False
+        # A response that the socket did not take at once.
+        self._late_send: LateSend | None = None
         # Whether the poller tells of an end behind what is unread.
         self._watches_end = False
         self.session = session
@@ -177,6 +181,8 @@ class Connection:
             return
         self.activity += 1
         protocol.buffer_updated(count)
+        if self._poller is not None:
+            self.session.received_s = self._poller.woken_s
         self._serve(count)
 
     def _serve(self, count: int) -> None:
@@ -190,8 +196,8 @@ class Connection:
                 answer = self._dispatch(frame, self.session)
                 if isinstance(answer, list):
                     self._queue.send_soon(answer)
-                    if self._queue.unsent_bytes > HIGH_WATER_BYTES:
-                        self.session.pauses |= OUTPUT_IS_UNSENT
+                    if self._queue.unsent_bytes > MOST_HELD_BYTES:
+                        self._note_unsent()
                 elif answer is not None:
                     self._wait_for_answer(answer, frame)
         except (MalformedFrameError, CloseConnectionError, HandlerFailedError) as error:
@@ -236,8 +242,7 @@ class Connection:
                             answer.insert(0, b"".join(small))
                             small, small_bytes = [], 0
                         queue.send(answer)
-                        if queue.unsent_bytes > HIGH_WATER_BYTES:
-                            self.session.pauses |= OUTPUT_IS_UNSENT
+                        if queue.unsent_bytes > MOST_HELD_BYTES and self._note_unsent():
                             break
                 elif answer is not None:
                     self._wait_for_answer(answer, frame)
@@ -250,8 +255,18 @@ class Connection:
             # What was served before a frame that is none is answered.
             if small:
                 queue.send([b"".join(small)])
-                if queue.unsent_bytes > HIGH_WATER_BYTES:
-                    self.session.pauses |= OUTPUT_IS_UNSENT
+                if queue.unsent_bytes > MOST_HELD_BYTES:
+                    self._note_unsent()
+
+    def _note_unsent(self) -> bool:
+        """Measure how long the last response takes to leave; tell whether too much is unsent."""
+        meter = self.session.last_meter
+        if self._late_send is None and meter is not None:
+            self._late_send = LateSend(meter, meter.stopwatch())
+        if self._queue.unsent_bytes <= HIGH_WATER_BYTES:
+            return False
+        self.session.pauses |= OUTPUT_IS_UNSENT
+        return True
 
     def _account(self, count: int) -> None:
         """Count the bytes that are held, and watch the deadline of a frame that is arriving."""
@@ -308,6 +323,9 @@ class Connection:
                 return
             if answer is not None:
                 self._queue.send(answer)
+                session.last_meter = pending.meter
+                if self._queue.unsent_bytes > MOST_HELD_BYTES:
+                    self._note_unsent()
         except (MalformedFrameError, CloseConnectionError, HandlerFailedError) as error:
             self._refuse(error)
             return
@@ -325,6 +343,10 @@ class Connection:
         answer: list[Piece] = [owed.answer]
         if owed.settle is not None:
             answer = owed.settle(answer) or answer
+        meter = owed.meter
+        if meter is not None:
+            received_s, began_s, returned_s = owed.times
+            meter.served_later(received_s, began_s, returned_s)
         if self._is_closed:
             return
         try:
@@ -374,6 +396,7 @@ class Connection:
         """Take a pause away, and go on with the next request if nothing else is in the way."""
         session = self.session
         session.pauses &= ~pause
+        session.received_s = 0.0
         if self._queue.unsent_bytes > HIGH_WATER_BYTES:
             session.pauses |= OUTPUT_IS_UNSENT
         if session.pauses:
@@ -392,6 +415,10 @@ class Connection:
 
     def _on_sent(self) -> None:
         self.activity += 1
+        late = self._late_send
+        if late is not None and not self._queue.unsent_bytes:
+            self._late_send = None
+            late.ended()
         if self.session.pauses:
             self._go_on(OUTPUT_IS_UNSENT)
 

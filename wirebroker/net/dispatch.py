@@ -29,6 +29,7 @@ from wirebroker.net.long_requests import LongRequests
 from wirebroker.net.protocol import frame_answer
 from wirebroker.owed_answer import OwedAnswer
 from wirebroker.request import CloseConnectionError, LargeResponse, Request, holds_much
+from wirebroker.request_meters import FETCH_NAMES, RequestMeters
 from wirebroker.shared_block import owned
 from wirebroker.threads import Work, coding, in_thread
 
@@ -73,19 +74,23 @@ class _Entry:
         is_raw: The handler's.
         is_flexible: Whether the answer's header has tagged fields.
         request_count: Of requests that the gate let through.
+        meter: Counts their times and sizes.
+        follower_meter: Counts those of replicas' Fetch requests.
     """
 
     __slots__ = (
+        "follower_meter",
         "function",
         "handler",
         "is_flexible",
         "is_raw",
         "key",
+        "meter",
         "request_count",
         "version",
     )
 
-    def __init__(self, version: int, handler: Handler) -> None:
+    def __init__(self, version: int, handler: Handler, meters: RequestMeters) -> None:
         self.key = handler.key
         self.version = version
         self.handler = handler
@@ -94,6 +99,10 @@ class _Entry:
         self.is_raw = handler.is_raw
         self.is_flexible = len(response_header(handler.key, version, 0)) > 4
         self.request_count = 0
+        if handler.key is ApiKey.FETCH:
+            self.meter, self.follower_meter = map(meters.meter, FETCH_NAMES)
+        else:
+            self.meter = self.follower_meter = meters.meter(_shown_name(handler.key))
 
 
 class Pending:
@@ -102,15 +111,20 @@ class Pending:
     Attributes:
         awaitable: What to wait for.
         ends_with_peer: Whether nothing is lost but the answer if it is given up.
+        meter: Counts the request's time.
     """
 
     __slots__ = (
+        "_began_s",
         "_charge",
         "_correlation_id",
         "_entry",
         "_is_whole",
+        "_received_s",
+        "_returned_s",
         "awaitable",
         "ends_with_peer",
+        "meter",
     )
 
     def __init__(
@@ -128,6 +142,16 @@ class Pending:
         self._is_whole = is_whole
         self.ends_with_peer = ends_with_peer or entry.handler.cost is Cost.READS
         self._charge: Charge | None = None
+        self.meter = entry.meter
+        self._received_s = self._began_s = self._returned_s = 0.0
+
+    def measure(self, session: Session, began_s: float) -> None:
+        """Have the request's time counted with its response; its handler has just returned."""
+        entry = self._entry
+        self.meter = entry.follower_meter if session.is_follower else entry.meter
+        self._received_s = session.received_s
+        self._began_s = began_s
+        self._returned_s = self.meter.stopwatch()
 
     def charge(self, charge: Charge) -> None:
         """Have it settled with the answer what the request is charged for."""
@@ -149,6 +173,8 @@ class Pending:
         if error is not None:
             raise _failed(entry, error) from error
         body = future.result()
+        if self._returned_s:
+            self.meter.served_later(self._received_s, self._began_s, self._returned_s)
         answer: list[Piece] | None = None
         if self._is_whole:
             answer = body
@@ -173,6 +199,7 @@ class Dispatcher:
         "_long_changes",
         "_long_reads",
         "_registered",
+        "_stopwatch",
         "quotas",
     )
 
@@ -201,6 +228,8 @@ class Dispatcher:
         # key << 16 | version -> handler; a NamedTuple key would cost 0.2 us a request.
         self._entries: dict[int, _Entry] = {}
         self._registered: dict[int, ApiKey] = {}
+        meters = RequestMeters() if metrics is None else metrics.request_meters
+        self._stopwatch = meters.stopwatch
         # Set at the first generic request: the generic codec's import is not start-up's business.
         self._decode_request: Callable[..., Any] | None = None
         self._encode_response: Callable[..., bytes] | None = None
@@ -208,7 +237,7 @@ class Dispatcher:
             key = handler.key
             self._registered[int(key)] = key
             for version in range(_first_version(key), SPOKEN_VERSIONS[key].max_version + 1):
-                self._entries[key << 16 | version] = _Entry(version, handler)
+                self._entries[key << 16 | version] = _Entry(version, handler, meters)
         if metrics is not None:
             metrics.requests = self.request_counts
 
@@ -240,6 +269,7 @@ class Dispatcher:
         if quotas is not None and not is_charged:
             return self._serve_and_charge(quotas, frame, session)
         gate = self._gate
+        began_s = self._stopwatch()
         prepared = session.prepared
         has_begun = False
         if prepared is not None and prepared.epoch == gate.epoch:
@@ -248,28 +278,53 @@ class Dispatcher:
             except Exception as error:
                 raise _failed(self._entries[prepared.kind], error) from error
             if short is not None:
-                self._entries[prepared.kind].request_count += 1
-                return [short] if isinstance(short, bytes) else short
+                return self._count_prepared(prepared.kind, len(frame), session, began_s, short)
             has_begun = prepared.begun is not None
         key, version, correlation_id, client_id, position = parse_request_header(frame)
-        entry = self._entries.get(key << 16 | version)
-        if entry is None:
+        known = self._entries.get(key << 16 | version)
+        if known is None:
             return self._refuse(ApiKey(key), version, correlation_id)
+        entry = known
         handler = entry.handler
+        size = len(frame)
         if entry.is_raw and handler.is_coroutine:
             frame = owned(frame)
-        request = Request(entry.key, version, correlation_id, client_id, frame, position, session)
+        errors = entry.meter.errors
+        request = Request(
+            entry.key, version, correlation_id, client_id, frame, position, session, errors
+        )
         session.epoch = gate.epoch  # what it raises while it is asked holds for the next request
         body: Any = None if has_begun else gate.refusal(request, handler)
         if body is None:
             entry.request_count += 1
             body = self._call(entry, request)
+        if body is not None and not isinstance(body, list):
+            pending = Pending(entry, correlation_id, body)
+            pending.measure(session, began_s)
+            pending.meter.sizes.record(size)
+            return pending
+        meter = entry.follower_meter if session.is_follower else entry.meter
+        meter.served(session.received_s, began_s, size)
+        session.last_meter = meter
         if body is None:
             return None
-        if isinstance(body, list):
-            pieces = cast("list[Piece]", body)
-            return frame_answer(correlation_id, pieces, is_flexible=entry.is_flexible)
-        return Pending(entry, correlation_id, body)
+        pieces = cast("list[Piece]", body)
+        return frame_answer(correlation_id, pieces, is_flexible=entry.is_flexible)
+
+    def _count_prepared(
+        self, kind: int, size: int, session: Session, began_s: float, short: bytes | OwedAnswer
+    ) -> Served:
+        entry = self._entries[kind]
+        entry.request_count += 1
+        meter = entry.meter
+        if isinstance(short, bytes):
+            meter.served(session.received_s, began_s, size)
+            session.last_meter = meter
+            return [short]
+        meter.sizes.record(size)
+        short.meter = meter
+        short.times = (session.received_s, began_s, self._stopwatch())
+        return short
 
     def _serve_and_charge(
         self, quotas: ClientQuotas, frame: memoryview, session: Session
@@ -320,17 +375,20 @@ class Dispatcher:
             return self._encode_later(entry, outcome)
         if holds_much(outcome):
             return self._encode_in_thread(entry, outcome)
-        return [encode(entry.key, entry.version, outcome)]
+        return [encode(entry.key, entry.version, outcome, entry.meter.errors)]
 
     async def _encode_later(self, entry: _Entry, outcome: Awaitable[Any]) -> list[Piece]:
         response = await outcome
         if isinstance(response, LargeResponse) or holds_much(response):
             return await self._encode_in_thread(entry, response)
-        return [self._codec()[1](entry.key, entry.version, response)]
+        return [self._codec()[1](entry.key, entry.version, response, entry.meter.errors)]
 
     async def _encode_in_thread(self, entry: _Entry, response: Any) -> list[Piece]:
         encode = self._codec()[1]
-        return [await in_thread(Work.CODING, encode, entry.key, entry.version, response)]
+        errors: dict[int, int] = {}
+        encoded = await in_thread(Work.CODING, encode, entry.key, entry.version, response, errors)
+        entry.meter.add_errors(errors)
+        return [encoded]
 
     async def _serve_in_thread(self, entry: _Entry, request: Request) -> list[Piece]:
         """Serve a long request: its codec's work must not hold the loop, nor all of them memory."""
@@ -355,7 +413,9 @@ class Dispatcher:
         outcome: Any = entry.function(self._broker, request, body)
         if hasattr(outcome, "__await__"):
             outcome = await outcome
-        answer = await in_thread(work, encode, key, version, outcome)
+        errors: dict[int, int] = {}
+        answer = await in_thread(work, encode, key, version, outcome, errors)
+        entry.meter.add_errors(errors)
         done = [body, outcome]
         del body, outcome
         await let_go(done)

@@ -123,6 +123,7 @@ class Poller:
 
     Attributes:
         is_batch: Whether several are being served, so that small answers had better be held.
+        woken_s: When the last wait ended, on the stopwatch of request_meters.py; 0.0: unknown.
     """
 
     __slots__ = (
@@ -136,6 +137,7 @@ class Poller:
         "_report",
         "_watched",
         "is_batch",
+        "woken_s",
     )
 
     # _held => is_batch: a batch leaves nothing behind.
@@ -161,6 +163,7 @@ class Poller:
         self._monotonic = monotonic
         self._guest = guest
         self.is_batch = False
+        self.woken_s = 0.0
         self._held: list[Held] = []
         self._held_until = 0.0
         self._batch = 0

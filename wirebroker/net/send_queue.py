@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 HIGH_WATER_BYTES: Final = 64 << 10
 
 # Larger answers leave at once.
-_HELD_BYTES: Final = 4 << 10
+MOST_HELD_BYTES: Final = 4 << 10
 # One call of sendfile sends at most this; with 100 KiB of socket buffer it seldom gets that far.
 _SEND_BYTES: Final = 256 << 10
 # One turn of the loop sends at most this to one peer, however fast it reads...
@@ -110,7 +110,7 @@ class SendQueue:
         poller = self._poller
         if poller is not None and poller.is_batch and not self.unsent_bytes and not self._is_closed:
             piece = pieces[0] if len(pieces) == 1 else _small(pieces, self._old_pages)
-            if type(piece) is bytes and len(piece) <= _HELD_BYTES:
+            if type(piece) is bytes and len(piece) <= MOST_HELD_BYTES:
                 self._held = piece
                 self.unsent_bytes = len(piece)
                 poller.hold(self)
@@ -328,7 +328,7 @@ def _small(pieces: list[Piece], old_pages: OldPages) -> bytes | None:
     size = 0
     for each in pieces:
         size += len(each) if isinstance(each, bytes | bytearray | memoryview) else each.length
-        if size > _HELD_BYTES:
+        if size > MOST_HELD_BYTES:
             return None
     view = joined(pieces, old_pages)
     return None if view is None else bytes(view)

@@ -77,11 +77,11 @@ def metrics_of(
 def _metric(family: Family, began_ns: int, now_ns: int) -> Metric:
     data: Gauge | Histogram | Sum
     if family.kind == "histogram":
-        point = _histogram(family, began_ns, now_ns)
-        data = Histogram([point], AggregationTemporality.CUMULATIVE)
+        points = [_histogram(*each, began_ns, now_ns) for each in _by_labels(family)]
+        data = Histogram(points, AggregationTemporality.CUMULATIVE)
     else:
         is_total = family.kind != "gauge"
-        points = [
+        numbers = [
             NumberDataPoint(
                 attributes=labels,
                 start_time_unix_nano=began_ns if is_total else 0,
@@ -91,18 +91,31 @@ def _metric(family: Family, began_ns: int, now_ns: int) -> Metric:
             for _, labels, value in family.samples
         ]
         cumulative = AggregationTemporality.CUMULATIVE
-        data = Sum(points, cumulative, is_monotonic=True) if is_total else Gauge(points)
+        data = Sum(numbers, cumulative, is_monotonic=True) if is_total else Gauge(numbers)
     return Metric(name=family.name, description=family.doc, unit="", data=data)
 
 
-def _histogram(family: Family, began_ns: int, now_ns: int) -> HistogramDataPoint:
-    up_to = [
-        (labels["le"], value) for name, labels, value in family.samples if name.endswith("_bucket")
-    ]
-    total = next(value for name, _, value in family.samples if name.endswith("_sum"))
+def _by_labels(family: Family) -> Iterable[tuple[dict[str, str], list[tuple[str, float]], float]]:
+    """Return each histogram of a family: its labels, its counts up to each bound, its sum."""
+    found: dict[tuple[tuple[str, str], ...], list[tuple[str, float]]] = {}
+    for name, labels, value in family.samples:
+        own = tuple((label, text) for label, text in labels.items() if label != "le")
+        if name.endswith("_bucket"):
+            found.setdefault(own, []).append((labels["le"], value))
+        elif name.endswith("_sum"):
+            yield dict(own), found.pop(own), value
+
+
+def _histogram(
+    labels: dict[str, str],
+    up_to: list[tuple[str, float]],
+    total: float,
+    began_ns: int,
+    now_ns: int,
+) -> HistogramDataPoint:
     counts = [int(value) for _, value in up_to]
     return HistogramDataPoint(
-        attributes={},
+        attributes=labels,
         start_time_unix_nano=began_ns,
         time_unix_nano=now_ns,
         count=counts[-1],

@@ -41,6 +41,8 @@ class BrokerCounts:
     group_offsets: int = 0
     fetch_sessions: int = 0
     fetch_session_partitions: int = 0
+    # Requests that wait by delayed operation, each counted for each partition or group.
+    waiting: Counter[str] = field(default_factory=Counter[str])
     # Part of the time in which the loop had nothing to do, 0 to 1.
     idle: float = 1.0
 
@@ -76,6 +78,16 @@ def _groups_that_are(state: str) -> ShownRow[BrokerCounts]:
         jmx=f"{_GROUPS}numgroups{state.lower()}",
     )
 
+
+PURGATORY_ROWS: Final[tuple[ShownRow[int], ...]] = (
+    ShownRow(
+        "Requests that wait, counted for each partition or group that they wait for.",
+        lambda count: count,
+        jmx="kafka_server_delayedoperationpurgatory_purgatorysize",
+    ),
+)
+# Kafka's names of the operations that are counted.
+DELAYED_OPERATIONS: Final = ("Fetch", "Produce", "Rebalance")
 
 BROKER_ROWS: Final[tuple[ShownRow[BrokerCounts], ...]] = (
     ShownRow(

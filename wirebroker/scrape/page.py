@@ -106,6 +106,32 @@ class Page:
         lines.append(f'{name}_bucket{{le="+Inf"}} {count}\n')
         lines.append(f"{name}_sum {histogram.total}\n{name}_count {count}\n")
 
+    def add_counts(
+        self,
+        name: str,
+        doc: str,
+        labels: Labels,
+        counts: Iterable[tuple[int, int]],
+        *,
+        total: int,
+        count: int,
+    ) -> None:
+        """Add a histogram with labels.
+
+        Args:
+            name: Of the family.
+            doc: One sentence.
+            labels: Of this histogram.
+            counts: Bounds, ascending, each with how many values were at most as large.
+            total: The sum of all values.
+            count: The number of all values.
+        """
+        lines = self._family(name, Kind.HISTOGRAM, doc)
+        for bound, up_to in (*counts, ("+Inf", count)):
+            lines.append(f"{name}_bucket{_written((*labels, ('le', str(bound))))} {up_to}\n")
+        written = _written(labels)
+        lines.append(f"{name}_sum{written} {total}\n{name}_count{written} {count}\n")
+
     def text(self) -> bytes:
         """Return the page; families without samples are left out."""
         found = (lines for lines in self._families.values() if len(lines) > 1)

@@ -26,10 +26,13 @@ from wirebroker.scrape.broker_rows import (
     BUILD_ROWS,
     CLUSTER_ROWS,
     CONTROLLER_ROWS,
+    DELAYED_OPERATIONS,
+    PURGATORY_ROWS,
     BrokerCounts,
     BrokerPhase,
     ClusterCounts,
 )
+from wirebroker.scrape.disk_rows import add_cleaner, add_flushes
 from wirebroker.scrape.group_lag import GroupLags
 from wirebroker.scrape.group_rows import (
     GROUP_PARTITION_ROWS,
@@ -50,6 +53,8 @@ from wirebroker.scrape.partition_rows import (
     is_under_replicated,
 )
 from wirebroker.scrape.process_facts import PROCESS_ROWS, read_process_facts
+from wirebroker.scrape.recent_quantiles import RecentQuantiles
+from wirebroker.scrape.request_rows import add_requests
 from wirebroker.threads import Work, in_thread
 from wirebroker.version import version_text
 
@@ -58,6 +63,7 @@ if TYPE_CHECKING:
 
     from wirebroker.broker import Broker
     from wirebroker.clock import Clock
+    from wirebroker.cluster.compactor import Compactor
     from wirebroker.cluster.partition import Partition
     from wirebroker.config import Config
     from wirebroker.coordinator.controller.cluster_image import TopicImage
@@ -79,6 +85,7 @@ class Scraped(Protocol):
     clock: Clock
     metrics: Metrics
     broker: Broker | None  # None while it is opened
+    compactor: Compactor | None  # likewise
 
     @property
     def is_controller(self) -> bool:
@@ -99,12 +106,13 @@ def add_metrics(routes: Routes, server: Scraped) -> None:
 class Scrape:
     """Makes pages of one broker."""
 
-    __slots__ = ("_idle", "_lags", "_lock", "_loop_before", "_server")
+    __slots__ = ("_idle", "_lags", "_lock", "_loop_before", "_recent", "_server")
 
     def __init__(self, server: Scraped) -> None:
         self._server = server
         self._lock = asyncio.Lock()
         self._lags: GroupLags | None = None
+        self._recent = RecentQuantiles(server.clock)
         self._idle = 1.0
         # When idleness was last looked at (monotonic), and how long the loop had worked by then.
         self._loop_before = server.clock.monotonic(), server.metrics.loop_hold_ms.total
@@ -113,9 +121,12 @@ class Scrape:
         """Return the page of now."""
         async with self._lock:
             server = self._server
-            page = Page(server.config.list("wirebroker.metrics.dialects"))
+            dialects = server.config.list("wirebroker.metrics.dialects")
+            page = Page(dialects)
             slices = Slices(server.clock)
             self._add_table(page)
+            meters = server.metrics.request_meters
+            await add_requests(page, meters, self._recent, dialects, slices)
             build = label_texts((("version", version_text()),))
             await slices.run(page.add(BUILD_ROWS, [(build, None)]))
             process = await in_thread(Work.UPKEEP, read_process_facts)
@@ -124,6 +135,11 @@ class Scrape:
             counts = BrokerCounts(BrokerPhase.RECOVERY, idle=self._idle_now())
             if server.broker is not None:
                 await self._add_broker(page, counts, server.broker, slices)
+                add_flushes(page, server.broker, self._recent, dialects)
+                if server.compactor is not None:
+                    now_s = server.clock.monotonic()
+                    await add_cleaner(page, server.broker, server.compactor, now_s, slices)
+            self._recent.page_ends()
             await slices.run(page.add(BROKER_ROWS, [(_NO_LABELS, counts)]))
             return page.text()
 
@@ -161,6 +177,11 @@ class Scrape:
         await self._add_partitions(page, counts, broker, slices)
         await self._add_cluster(page, broker, slices)
         await self._add_groups(page, counts, broker, slices)
+        operations = [
+            (label_texts((("delayedOperation", name),)), counts.waiting[name])
+            for name in DELAYED_OPERATIONS
+        ]
+        await slices.run(page.add(PURGATORY_ROWS, operations))
 
     async def _add_partitions(
         self, page: Page, counts: BrokerCounts, broker: Broker, slices: Slices
@@ -177,6 +198,8 @@ class Scrape:
             ours: list[LedPartition] = []
             for partition in list(here.values()):
                 sums.add(partition)
+                counts.waiting["Fetch"] += partition.waiting_fetches
+                counts.waiting["Produce"] += partition.waiting_produces
                 each = _seen(topic, partition, counts)
                 if each is not None and partition.is_leader:
                     ours.append(each)
@@ -234,6 +257,7 @@ class Scrape:
                 if isinstance(group, ClassicGroup):
                     labels = label_texts((("consumergroup", group.group_id),))
                     members.append((labels, len(group.members)))
+                    counts.waiting["Rebalance"] += group.awaiting_join_count
                 await slices.turn()
         await slices.run(page.add(GROUP_ROWS, members))
         if self._lags is None:

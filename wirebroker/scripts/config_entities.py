@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import click
 
-from wirebroker.client.configs import BROKER, CLIENT_METRICS, GROUP, TOPIC
+from wirebroker.client.configs import BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP, TOPIC
 from wirebroker.client.errors import ClientError
 from wirebroker.client.groups import list_groups
 from wirebroker.scripts.client_configs import CLIENT_KINDS, check_entities
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 # The name of what all brokers, users, clients or ips have.
 DEFAULT: Final = ""
 BROKERS: Final = "brokers"
+BROKER_LOGGERS: Final = "broker-loggers"
 
 
 class EntityKind(NamedTuple):
@@ -39,6 +40,7 @@ class EntityKind(NamedTuple):
 KINDS: Final = {
     "topics": EntityKind(TOPIC, "topic"),
     BROKERS: EntityKind(BROKER, "this broker", "all brokers"),
+    BROKER_LOGGERS: EntityKind(BROKER_LOGGER, "logger"),
     "groups": EntityKind(GROUP, "group"),
     "client-metrics": EntityKind(CLIENT_METRICS, "client metrics"),
 }
@@ -104,7 +106,9 @@ def _check_resource(found: Sequence[NamedEntity], *, is_changed: bool) -> None:
     (entity,) = found
     if entity.name == DEFAULT and entity.kind != BROKERS:
         raise click.UsageError(f"there are no defaults of {entity.kind}")
-    if entity.kind == BROKERS and entity.name and not entity.name.isdecimal():
+    if entity.kind == BROKER_LOGGERS and entity.name is None:
+        raise click.UsageError(f"name the broker of the {BROKER_LOGGERS}: --entity-name")
+    if entity.kind in {BROKERS, BROKER_LOGGERS} and entity.name and not entity.name.isdecimal():
         raise click.UsageError(f"{entity.name} is no broker's id")
     if is_changed and entity.name is None:
         raise click.UsageError(f"say which of the {entity.kind}")

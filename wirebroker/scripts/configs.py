@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from wirebroker.client.configs import alter_configs, configs_of
+from wirebroker.client.configs import BROKER_LOGGER, alter_configs, configs_of
 from wirebroker.client.errors import ClientError
 from wirebroker.commands.file_path import FilePath
 from wirebroker.scripts.client_configs import (
@@ -16,6 +16,7 @@ from wirebroker.scripts.client_configs import (
     describe_client_configs,
 )
 from wirebroker.scripts.config_entities import (
+    BROKER_LOGGERS,
     BROKERS,
     DEFAULT,
     KINDS,
@@ -44,6 +45,7 @@ class _ConfigFlags(ScriptFlags):
     topic: str | None
     broker: str | None
     broker_defaults: bool
+    broker_logger: str | None
     user: str | None
     user_defaults: bool
     client: str | None
@@ -74,13 +76,14 @@ class _ConfigsCommand(ScriptCommand):
     "entity_types",
     multiple=True,
     metavar="TYPE",
-    help="topics, brokers, users, clients, ips, groups or client-metrics.",
+    help="topics, brokers, broker-loggers, users, clients, ips, groups or client-metrics.",
 )
 @click.option("--entity-name", "entity_names", multiple=True, metavar="NAME", help="Which of them.")
 @click.option("--entity-default", is_flag=True, help="What all of them have.")
 @click.option("--topic", metavar="TOPIC", help="A topic.")
 @click.option("--broker", metavar="ID", help="A broker.")
 @click.option("--broker-defaults", is_flag=True, help="What all brokers have.")
+@click.option("--broker-logger", metavar="ID", help="The loggers of a broker: their levels.")
 @click.option("--user", metavar="NAME", help="A user: quotas, and logins by SCRAM.")
 @click.option("--user-defaults", is_flag=True, help="What users without their own have.")
 @click.option("--client", metavar="ID", help="A client id: quotas.")
@@ -135,6 +138,7 @@ def _named(flags: _ConfigFlags) -> list[tuple[str, str | None]]:
         ("clients", flags["client"]),
         ("users", flags["user"]),
         ("brokers", flags["broker"]),
+        (BROKER_LOGGERS, flags["broker_logger"]),
         ("ips", flags["ip"]),
         ("client-metrics", flags["client_metrics"]),
         ("groups", flags["group"]),
@@ -206,6 +210,14 @@ async def _alter(
     client: KafkaClient, out: Output, entities: list[NamedEntity], changes: dict[str, str | None]
 ) -> None:
     (entity,) = entities
+    if entity.kind == BROKER_LOGGERS:
+        known = {
+            each.name for each in await configs_of(client, BROKER_LOGGER, entity.resource_name)
+        }
+        if changes.keys() - known:
+            raise ClientError(
+                f"Invalid broker logger(s): {','.join(sorted(changes.keys() - known))}"
+            )
     await alter_configs(client, KINDS[entity.kind].resource, entity.resource_name, changes)
     if entity.is_default:
         out.line(f"Completed updating default config for {entity.kind} in the cluster.")
@@ -220,7 +232,8 @@ async def _describe(
     try:
         configs = await configs_of(client, kind.resource, entity.resource_name, synonyms=True)
     except ClientError as error:
-        if entity.kind == BROKERS or not error.code:
+        is_missing = bool(error.code) or entity.kind == BROKER_LOGGERS
+        if entity.kind == BROKERS or not is_missing:
             raise
         one = entity.kind[:-1]
         out.line(f"The {one} '{entity.name}' doesn't exist and doesn't have dynamic config.")

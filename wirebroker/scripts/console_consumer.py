@@ -21,7 +21,12 @@ from wirebroker.client.leaders import (
     partitions_of,
 )
 from wirebroker.commands.file_path import FilePath
-from wirebroker.scripts.properties import pairs_of, properties_in, told_of_newer_names
+from wirebroker.scripts.properties import (
+    client_properties,
+    pairs_of,
+    properties_in,
+    told_of_newer_names,
+)
 from wirebroker.scripts.record_printer import RecordPrinter
 from wirebroker.scripts.script import ScriptCommand, ScriptFlags, run_script, script_flags
 from wirebroker.scripts.topic_filter import topic_filter
@@ -132,8 +137,8 @@ def kafka_console_consumer(
     file = flags["consumer_config"]
     if file is not None:
         flags["command_config"] = file
-    properties = properties_in(flags["command_config"])
-    properties |= pairs_of(flags["old_consumer_properties"] + flags["command_properties"])
+    named = flags["old_consumer_properties"] + flags["command_properties"]
+    properties = client_properties(flags["command_config"], named)
     session = _Session(flags, properties, RecordPrinter(_printing(flags)))
     status = run_script(flags, session.run, failed=str, to_stderr=True)
     click.echo(f"Processed a total of {session.count} messages", err=True)

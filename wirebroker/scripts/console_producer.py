@@ -15,6 +15,7 @@ from wirebroker.commands.file_path import FilePath
 from wirebroker.commands.standard_input import lines_of
 from wirebroker.scripts.line_reader import LineReader
 from wirebroker.scripts.properties import (
+    client_properties,
     pairs_of,
     properties_in,
     told_of_newer_names,
@@ -128,7 +129,7 @@ def kafka_console_producer(*, sync: bool, **flags: Unpack[_ProducerFlags]) -> in
     if file is not None:
         flags["command_config"] = file
     named = flags["old_producer_properties"] + flags["command_properties"]
-    properties = properties_in(flags["command_config"]) | pairs_of(named)
+    properties = client_properties(flags["command_config"], named)
     codec = flags["compression"] or properties.get("compression.type", "none")
     if codec not in _CODECS:
         raise click.UsageError(f"there is no codec {codec}; write one of {', '.join(_CODECS)}")

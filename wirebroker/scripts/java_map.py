@@ -12,17 +12,28 @@ if TYPE_CHECKING:
 Item = TypeVar("Item")
 
 _LEAST_BUCKETS = 16
+_PRIME = 31
 
 
 def in_map_order(items: Iterable[Item], key: Callable[[Item], str]) -> list[Item]:
     """Return items as a HashMap by their keys lists them; those of one bucket keep their order."""
+    return in_hash_order(items, lambda item: java_hash(key(item)))
+
+
+def in_hash_order(items: Iterable[Item], code: Callable[[Item], int]) -> list[Item]:
+    """Return items as a HashMap lists them whose keys have these hash codes."""
     listed = list(items)
     buckets = _LEAST_BUCKETS
     while len(listed) * 4 > buckets * 3:  # the map grows when it is three quarters full
         buckets *= 2
 
     def bucket(item: Item) -> int:
-        code = java_hash(key(item)) & 0xFFFF_FFFF
-        return (code ^ code >> 16) & (buckets - 1)
+        hashed = code(item) & 0xFFFF_FFFF
+        return (hashed ^ hashed >> 16) & (buckets - 1)
 
     return sorted(listed, key=bucket)
+
+
+def partition_hash(topic: str, partition: int) -> int:
+    """Return the hash code of Kafka's TopicPartition."""
+    return (_PRIME * (_PRIME + partition) + java_hash(topic)) & 0xFFFF_FFFF

@@ -33,6 +33,18 @@ _WORDS: Final[dict[int, tuple[str, str]]] = {
         "PolicyViolationException",
         "Request parameters do not satisfy the configured policy.",
     ),
+    ErrorCode.KAFKA_STORAGE_ERROR: (
+        "KafkaStorageException",
+        "Disk error when trying to access log file on the disk.",
+    ),
+    ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE: (
+        "PreferredLeaderNotAvailableException",
+        "The preferred leader was not available.",
+    ),
+    ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE: (
+        "EligibleLeadersNotAvailableException",
+        "Eligible topic partition leaders are not available.",
+    ),
     ErrorCode.TOPIC_AUTHORIZATION_FAILED: (
         "TopicAuthorizationException",
         "Topic authorization failed.",
@@ -59,6 +71,11 @@ def thrown_for(code: int, told: str | None = None) -> str:
     if words is None:
         return f"{_PACKAGE}.ApiException: {told or error_name(code)}"
     return f"{_PACKAGE}.{words[0]}: {told or words[1]}"
+
+
+def thrown_class(code: int) -> str:
+    """Return the name of the class of what Java throws for a code."""
+    return thrown_for(code).partition(":")[0]
 
 
 def meaning(code: int) -> str:

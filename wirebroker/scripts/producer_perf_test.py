@@ -14,7 +14,7 @@ from wirebroker.client.load_meter import LoadMeter
 from wirebroker.clock import pause
 from wirebroker.codecs.records.compression import Codec
 from wirebroker.commands.file_path import FilePath
-from wirebroker.scripts.properties import pairs_of, properties_in
+from wirebroker.scripts.properties import client_properties
 from wirebroker.scripts.script import ScriptCommand, ScriptFlags, run_script
 from wirebroker.version import version_text
 
@@ -109,7 +109,7 @@ def kafka_producer_perf_test(
     del print_metrics
     if [record_size is not None, payload_file is not None, payload_monotonic].count(True) != 1:
         raise click.UsageError("give one of --record-size, --payload-file, --payload-monotonic")
-    given = properties_in(file) | pairs_of(properties)
+    given = client_properties(file, properties)
     servers = bootstrap_server or given.get("bootstrap.servers")
     if servers is None:
         raise click.UsageError("name a broker by --bootstrap-server or bootstrap.servers")

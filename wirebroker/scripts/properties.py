@@ -28,22 +28,30 @@ def pairs_of(texts: tuple[str, ...]) -> dict[str, str]:
 
 
 def properties_in(file: Path | None) -> dict[str, str]:
-    """Return the properties in a file, with the values of config providers; none without a file.
-
-    Raises:
-        click.UsageError: A placeholder cannot be resolved.
-    """
+    """Return the properties in a file; none without a file."""
     if file is None:
         return {}
     from wirebroker.config.properties import parse_properties  # noqa: PLC0415 - for those files
-    from wirebroker.config.row import ConfigError  # noqa: PLC0415 - likewise
+
+    return parse_properties(file.read_text(encoding="utf-8"))
+
+
+def client_properties(file: Path | None, texts: tuple[str, ...]) -> dict[str, str]:
+    """Return a client's properties, of a file and of flags, with the values of config providers.
+
+    Raises:
+        click.UsageError: A flag has no key, or a placeholder cannot be resolved.
+    """
+    given = properties_in(file) | pairs_of(texts)
+    if not any(each.startswith("config.") for each in given):
+        return given
+    from wirebroker.config.row import ConfigError  # noqa: PLC0415 - few clients have providers
     from wirebroker.config.sources import without_placeholders  # noqa: PLC0415 - likewise
 
-    found = parse_properties(file.read_text(encoding="utf-8"))
     try:
-        return without_placeholders(found, os.environ)
+        return without_placeholders(given, os.environ)
     except ConfigError as error:
-        raise click.UsageError(f"{file} cannot be used: {error}") from None
+        raise click.UsageError(f"a client property cannot be used: {error}") from None
 
 
 def is_true(properties: Mapping[str, str], name: str, *, otherwise: bool = False) -> bool:

@@ -47,7 +47,7 @@ class ScriptCommand(click.Command):
         try:
             return super().make_context(info_name, args, parent, **extra)
         except click.UsageError as error:
-            raise _refused(error, info_name) from None
+            raise refused(error, info_name) from None
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Read the flags; one that is cut short means the only one that begins so."""
@@ -60,7 +60,7 @@ class ScriptCommand(click.Command):
         try:
             return super().invoke(ctx)
         except click.UsageError as error:
-            raise _refused(error, ctx.info_name) from None
+            raise refused(error, ctx.info_name) from None
 
     def whole(self, argument: str) -> str:
         """Return a flag that is cut short as it is meant, and all else as it is."""
@@ -72,8 +72,10 @@ class ScriptCommand(click.Command):
         return f"{longer[0]}{equals}{value}" if len(longer) == 1 else argument
 
 
-def _refused(error: click.UsageError, name: str | None) -> click.exceptions.Exit:
-    click.echo(f"{error.format_message()} (see wirebroker {name} --help)", err=True)
+def refused(error: click.UsageError, name: str | None) -> click.exceptions.Exit:
+    """Print a mistake in the arguments and return the end of the script."""
+    command = error.ctx.command_path if error.ctx else f"wirebroker {name}"
+    click.echo(f"{error.format_message()} (see {command} --help)", err=True)
     return click.exceptions.Exit(FAILED)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any
 
 from wirebroker.clock import pause
 from wirebroker.codecs.api_keys import ApiKey
@@ -16,7 +16,8 @@ from wirebroker.codecs.messages import (
 )
 from wirebroker.request import CloseConnectionError
 from wirebroker.storage.files import FileSlice
-from wirebroker.testing.refusals import refusal_of
+from wirebroker.testing.named_topics import names_topic
+from wirebroker.testing.refusals import is_reported_at_top, refusal_of, refuse_metadata
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
     from wirebroker.handlers import Handler
     from wirebroker.request import Piece, Request
     from wirebroker.testing.fault_table import Fault, FaultTable
-
-_TOPIC_FIELDS: Final = ("name", "topic", "topic_name")
 
 
 class Disturbance:
@@ -41,11 +40,20 @@ class Disturbance:
         """Tell whether the request is about a topic, by its name or its id."""
         found = self._broker.metadata.image.topics.get(topic)
         topic_id = None if found is None else found.topic_id
-        return _mentions(self._decoded().as_dict(), topic, topic_id)
+        return names_topic(self._decoded(), topic, topic_id)
 
-    def has_fetch_session(self) -> bool:
+    def _has_fetch_session(self) -> bool:
         """Tell whether it is a Fetch that leaves out what the broker knows (KIP-227)."""
         return self._request.key == ApiKey.FETCH and self._decoded().session_id != 0
+
+    def needs_names(self, fault: Fault) -> bool:
+        """Return whether a fault acts on topics that a Fetch with a session leaves out."""
+        if not self._has_fetch_session():
+            return False
+        if fault.topic is not None:
+            return True
+        request, error = self._request, fault.error
+        return error is not None and not is_reported_at_top(request.key, request.version, error)
 
     def without_session(self) -> list[Piece]:
         """Return the answer after which a client names all its partitions again."""
@@ -124,8 +132,8 @@ class Disturbance:
             if "throttle_time_ms" in response_message(request.key).struct_class.FIELD_NAMES:
                 answer.throttle_time_ms = fault.delay_ms
         else:
-            for topic in answer.topics:
-                topic.error_code, topic.partitions = int(fault.error or 0), []
+            assert fault.error is not None
+            refuse_metadata(request.version, answer, fault.error)
         return [encode_response(request.key, request.version, answer)]
 
     def _decoded(self) -> Any:
@@ -135,16 +143,3 @@ class Disturbance:
                 request.key, request.version, request.frame, request.position
             )
         return self._body
-
-
-def _mentions(value: Any, topic: str, topic_id: bytes | None) -> bool:
-    if isinstance(value, dict):
-        fields = cast("dict[str, Any]", value)
-        if any(fields.get(name) == topic for name in _TOPIC_FIELDS):
-            return True
-        if topic_id is not None and fields.get("topic_id") == topic_id:
-            return True
-        return any(_mentions(each, topic, topic_id) for each in fields.values())
-    if value.__class__ is list:
-        return any(each == topic or _mentions(each, topic, topic_id) for each in value)
-    return False

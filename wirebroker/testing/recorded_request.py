@@ -17,8 +17,9 @@ class RecordedRequest:
         version: Of the request.
         client_id: What the client calls itself.
         peer: Where it came from, `host:port`.
-        body: Its fields, by Kafka's names written with underscores; record batches are bytes. None
-            if it was too long to be kept, or is no such request.
+        body: Its fields, by Kafka's names written with underscores; record batches are bytes. Where
+            the client gives a topic's id instead of its name, the name is filled in. None if it was
+            too long to be kept, or is no such request.
     """
 
     api: str

@@ -1,147 +1,155 @@
-"""Answers that report an error in place of a handler's, in the form of each request.
-
-Where an error stands in an answer: at its top, or at each of the things that were asked about. The
-names of the fields are those of Kafka's message definitions.
-"""
+"""Responses that report an error in place of a handler's (the places: refusal_shapes.py)."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.codecs.errors import ErrorCode
 from wirebroker.codecs.messages import encode_response, response_message
+from wirebroker.codecs.values import Struct
+from wirebroker.testing.refusal_shapes import SHAPES, TOPS, Shape, Top, supported_versions
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator
 
-    from wirebroker.codecs.errors import ErrorCode
+    from wirebroker.testing.refusal_shapes import Level
 
-
-class _Level(NamedTuple):
-    """An array of a request, and the one that answers it."""
-
-    asked: str
-    answered: str
-    # Fields of an answered element -> field of the asked one; None: the element itself.
-    fields: Mapping[str, str | None]
-
-
-class _Shape(NamedTuple):
-    """Where the error of a request's parts stands."""
-
-    levels: tuple[_Level, ...]
-    also: Mapping[str, Any] = {}  # what stands beside an error
-    error: str = "error_code"
-
-
-def _level(asked: str, answered: str, *fields: str) -> _Level:
-    return _Level(asked, answered, {name: name for name in fields})
-
-
-_TOPIC_PARTITIONS: Final = (
-    _level("topics", "topics", "name"),
-    _level("partitions", "partitions", "partition_index"),
-)
-_RESOURCES: Final = ("resource_type", "resource_name")
-
-_SHAPES: Final[dict[ApiKey, tuple[_Shape, ...]]] = {
-    ApiKey.PRODUCE: (
-        _Shape(
-            (
-                _level("topic_data", "responses", "name", "topic_id"),
-                _level("partition_data", "partition_responses", "index"),
-            ),
-            {"base_offset": -1, "log_append_time_ms": -1},
-        ),
-    ),
-    ApiKey.FETCH: (
-        _Shape(
-            (
-                _level("topics", "responses", "topic", "topic_id"),
-                _Level("partitions", "partitions", {"partition_index": "partition"}),
-            ),
-            {"high_watermark": -1, "last_stable_offset": -1},
-        ),
-    ),
-    ApiKey.LIST_OFFSETS: (_Shape(_TOPIC_PARTITIONS, {"timestamp": -1, "offset": -1}),),
-    ApiKey.OFFSET_COMMIT: (
-        _Shape((_level("topics", "topics", "name", "topic_id"), _TOPIC_PARTITIONS[1])),
-    ),
-    ApiKey.TXN_OFFSET_COMMIT: (_Shape(_TOPIC_PARTITIONS),),
-    ApiKey.DELETE_RECORDS: (_Shape(_TOPIC_PARTITIONS, {"low_watermark": -1}),),
-    ApiKey.OFFSET_FETCH: (_Shape((_level("groups", "groups", "group_id"),)),),
-    ApiKey.FIND_COORDINATOR: (
-        _Shape(
-            (_Level("coordinator_keys", "coordinators", {"key": None}),),
-            {"node_id": -1, "port": -1},
-        ),
-    ),
-    ApiKey.ADD_PARTITIONS_TO_TXN: (
-        _Shape(
-            (
-                _level("v3_and_below_topics", "results_by_topic_v3_and_below", "name"),
-                _Level("partitions", "results_by_partition", {"partition_index": None}),
-            ),
-            error="partition_error_code",
-        ),
-    ),
-    ApiKey.CREATE_TOPICS: (_Shape((_level("topics", "topics", "name"),)),),
-    ApiKey.CREATE_PARTITIONS: (_Shape((_level("topics", "results", "name"),)),),
-    ApiKey.DELETE_TOPICS: (
-        _Shape((_Level("topic_names", "responses", {"name": None}),)),
-        _Shape((_level("topics", "responses", "name", "topic_id"),)),
-    ),
-    ApiKey.DELETE_GROUPS: (_Shape((_Level("groups_names", "results", {"group_id": None}),)),),
-    ApiKey.DESCRIBE_GROUPS: (_Shape((_Level("groups", "groups", {"group_id": None}),)),),
-    ApiKey.DESCRIBE_CONFIGS: (_Shape((_level("resources", "results", *_RESOURCES),)),),
-    ApiKey.ALTER_CONFIGS: (_Shape((_level("resources", "responses", *_RESOURCES),)),),
-    ApiKey.INCREMENTAL_ALTER_CONFIGS: (_Shape((_level("resources", "responses", *_RESOURCES),)),),
-}
+_MESSAGE: Final = "a test has injected this error"
+_ANY_TOP: Final = Top()
+# From here on a JoinGroup response has null for a protocol that was not chosen.
+_NULL_PROTOCOL_VERSION: Final = 7
+# The first DescribeGroups version with a message; in those of other keys it can be left out.
+_GROUP_MESSAGE_VERSION: Final = 6
 
 
 def can_be_refused(key: ApiKey) -> bool:
-    """Tell whether the answer to a request can report any error."""
-    return key in _SHAPES or _has_one_error(key)
+    """Return whether the response to a request can report any error."""
+    return key in SHAPES or _has_one_error(key)
 
 
 def refusal_of(key: ApiKey, version: int, body: Any, code: ErrorCode) -> bytes:
-    """Return the body of an answer that refuses all that a request is about.
+    """Return the body of a response that refuses all that a request is about.
 
     Args:
-        key: Which request, of those that can be refused.
+        key: The request's API key; one of those that can be refused.
         version: Its version.
         body: Its decoded body.
-        code: What is reported.
+        code: The error.
     """
-    for shape in _SHAPES.get(key, ()):
-        first = shape.levels[0]
-        asked = getattr(body, first.asked)
-        if asked:
-            answer = {first.answered: _answered(asked, shape.levels, shape, code)}
-            return encode_response(key, version, answer)
-    if _has_one_error(key):
-        return encode_response(key, version, {"error_code": int(code)})
-    return encode_response(key, version, {})
+    if key == ApiKey.API_VERSIONS and code == ErrorCode.UNSUPPORTED_VERSION:
+        # KIP-511: a client that does not know the version yet can read version 0.
+        return encode_response(key, 0, {"error_code": code, "api_keys": supported_versions(key)})
+    is_whole = is_reported_at_top(key, version, code)
+    response = {} if is_whole else _refused_parts(key, version, body, code)
+    top = TOPS.get(key, _ANY_TOP)
+    if _has_one_error(key) and version in top.versions and (not response or top.is_repeated):
+        response |= {"error_code": int(code), **top.also, **_from_request(key, version, body)}
+    elif not response and key == ApiKey.DESCRIBE_LOG_DIRS:
+        response = {"results": [{"error_code": int(code)}]}
+    answer = response_message(key).struct_class(**response)
+    if key != ApiKey.DESCRIBE_GROUPS or version >= _GROUP_MESSAGE_VERSION:
+        _explain(answer)
+    return encode_response(key, version, answer)
+
+
+def refuse_metadata(version: int, response: Any, code: ErrorCode) -> None:
+    """Put an error into a Metadata response, which must name brokers also then.
+
+    Args:
+        version: The request's version.
+        response: The decoded response; changed in place.
+        code: The error.
+    """
+    is_whole = is_reported_at_top(ApiKey.METADATA, version, code)
+    if version in TOPS[ApiKey.METADATA].versions and (is_whole or not response.topics):
+        response.error_code = int(code)
+    for topic in () if is_whole else response.topics:
+        topic.error_code, topic.partitions = int(code), []
+
+
+def is_reported_at_top(key: ApiKey, version: int, code: ErrorCode) -> bool:
+    """Return whether an error concerns a whole request, whatever its parts are."""
+    top = TOPS.get(key, _ANY_TOP)
+    return version in top.versions and code in top.codes
+
+
+def _explain(struct: Struct) -> None:
+    """Set the error message of each part that has an error and room for a message.
+
+    librdkafka's admin client crashes or drops the error if some of the messages are null.
+    """
+    names = struct.FIELD_NAMES
+    if "error_message" in names and getattr(struct, "error_code", False):
+        struct.error_message = _MESSAGE  # type: ignore[attr-defined]
+    for name in names:
+        value = getattr(struct, name)
+        if value.__class__ is list:
+            for each in value:
+                if isinstance(each, Struct):
+                    _explain(each)
 
 
 def _has_one_error(key: ApiKey) -> bool:
     return "error_code" in response_message(key).struct_class.FIELD_NAMES
 
 
+def _from_request(key: ApiKey, version: int, body: Any) -> dict[str, Any]:
+    """Return what a response with an error repeats of the request."""
+    if key != ApiKey.JOIN_GROUP:
+        return {}
+    protocol = None if version >= _NULL_PROTOCOL_VERSION else ""
+    return {"member_id": body.member_id, "protocol_name": protocol}
+
+
+def _refused_parts(key: ApiKey, version: int, body: Any, code: ErrorCode) -> dict[str, Any]:
+    """Return the fields of a response that refuses each part; none if the request has no parts."""
+    for shape in SHAPES.get(key, ()):
+        if version in shape.versions and (shape.codes is None or code in shape.codes):
+            last = len(shape.levels) - 1
+            if next(_elements(body, shape.levels, last), None) is not None:
+                first = shape.levels[0]
+                return {first.answered: _answered(body, shape.levels, shape, code)}
+    return {}
+
+
+def _elements(asked: Any, levels: tuple[Level, ...], depth: int) -> Iterator[Any]:
+    """Walk the elements at a depth of a request's arrays."""
+    for each in _asked(asked, levels[0]):
+        if depth == 0:
+            yield each
+        else:
+            yield from _elements(each, levels[1:], depth - 1)
+
+
+def _asked(parent: Any, level: Level) -> Iterator[Any]:
+    """Walk the elements of a request that a level answers."""
+    for path in level.asked:
+        outer, _, inner = path.partition(".")
+        for each in getattr(parent, outer) or ():
+            if inner:
+                yield from getattr(each, inner)
+            else:
+                yield each
+
+
 def _answered(
-    asked: Any, levels: tuple[_Level, ...], shape: _Shape, code: ErrorCode
+    parent: Any, levels: tuple[Level, ...], shape: Shape, code: ErrorCode
 ) -> list[dict[str, Any]]:
     level, *below = levels
     answered: list[dict[str, Any]] = []
-    for each in asked or ():
-        row = {
-            name: each if source is None else getattr(each, source)
-            for name, source in level.fields.items()
-        }
+    for each in _asked(parent, level):
+        row = {name: _copied(each, source) for name, source in level.fields.items()}
         if below:
-            inner = getattr(each, below[0].asked)
-            row[below[0].answered] = _answered(inner, tuple(below), shape, code)
+            row[below[0].answered] = _answered(each, tuple(below), shape, code)
         else:
             row |= {shape.error: int(code), **shape.also}
         answered.append(row)
+    if len(level.asked) > 1:  # such as a user whose one credential goes and another comes
+        return list({tuple(row.items()): row for row in answered}.values())
     return answered
+
+
+def _copied(asked: Any, field: str | None) -> Any:
+    value = asked if field is None else getattr(asked, field)
+    return [each.as_dict() for each in value] if value.__class__ is list else value

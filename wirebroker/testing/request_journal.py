@@ -10,12 +10,15 @@ from wirebroker.codecs.errors import MalformedFrameError
 from wirebroker.codecs.messages import decode_request
 from wirebroker.testing.api_names import api_named
 from wirebroker.testing.json_values import from_json, to_json
+from wirebroker.testing.named_topics import add_topic_names
 from wirebroker.testing.recorded_request import RecordedRequest
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from enum import Enum
 
     from wirebroker.codecs.api_keys import ApiKey
+    from wirebroker.coordinator.controller.cluster_image import TopicImage
     from wirebroker.request import Request
     from wirebroker.testing.life import BrokerLife
 
@@ -40,11 +43,22 @@ class _Entry(NamedTuple):
 class RequestJournal:
     """The requests of all clients but the kit's own, oldest first."""
 
-    __slots__ = ("_entries", "_held_bytes")
+    __slots__ = ("_entries", "_held_bytes", "_names", "_topics")
 
     def __init__(self) -> None:
         self._entries: deque[_Entry] = deque()
         self._held_bytes = 0
+        self._topics: Mapping[bytes, TopicImage] = {}
+        self._names: dict[bytes, str] = {}
+
+    def learn(self, topics: Mapping[bytes, TopicImage]) -> None:
+        """Take the topics that exist now, by id; the names of deleted ones are kept for a while."""
+        if topics is self._topics:
+            return
+        if len(self._names) > len(topics) + MOST_REQUESTS:
+            self._names.clear()
+        self._topics = topics
+        self._names.update((topic_id, topic.name) for topic_id, topic in topics.items())
 
     def add(self, request: Request) -> None:
         """Keep a request; the oldest ones go for it."""
@@ -79,16 +93,18 @@ class RequestJournal:
             and (client_id is None or each.client_id == client_id)
         ]
         return [
-            _row(each) for each in (found if most is None else found[max(0, len(found) - most) :])
+            _row(each, self._names)
+            for each in (found if most is None else found[max(0, len(found) - most) :])
         ]
 
 
-def _row(entry: _Entry) -> dict[str, Any]:
+def _row(entry: _Entry, names: Mapping[bytes, str]) -> dict[str, Any]:
     body = None
     if entry.body is not None:
         # What is no such request has no fields to show; the broker has logged and closed it.
         with contextlib.suppress(MalformedFrameError):
             decoded = decode_request(entry.key, entry.version, entry.body)
+            add_topic_names(decoded, names)
             body = to_json(decoded.as_dict())
     return {
         "api": entry.key.name,

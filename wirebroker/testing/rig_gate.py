@@ -52,14 +52,14 @@ class RigGate:
             return None
         if request.client_id == CLIENT_ID:
             return answer_when_made(self.broker, request, handler)
+        self._journal.learn(self.broker.metadata.image.topics_by_id)
         self._journal.add(request)
         faults = self._faults.concerning(request.key, request.client_id) if self._faults else []
         if not faults:
             return answer_when_made(self.broker, request, handler)
         disturbance = Disturbance(self.broker, request, handler)
         for fault in faults:
-            names_topics = fault.kind == "error" or fault.topic is not None
-            if names_topics and disturbance.has_fetch_session():
+            if disturbance.needs_names(fault):
                 return disturbance.without_session()
             if fault.topic is None or disturbance.names(fault.topic):
                 fault.act()

@@ -116,8 +116,8 @@ class RigServer(Server):
         """Do at once what is due by the clock, which was moved."""
         assert self.broker is not None, "it was started"
         assert self._maintenance is not None
-        assert self._compactor is not None
+        assert self.compactor is not None
         await self.broker.groups.catch_up()
         await self.broker.transactions.catch_up()
         await self._maintenance.catch_up()
-        await self._compactor.catch_up()
+        await self.compactor.catch_up()

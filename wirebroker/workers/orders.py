@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 from wirebroker.codecs.json_text import parse_json
 from wirebroker.config import Config, StartError
 from wirebroker.config.quorum import is_controller_alone, is_member
+from wirebroker.config.row import SecretText, with_secrets
 from wirebroker.ready_lines import shown_address
 from wirebroker.workers.controller_login import controller_login, is_protected
 from wirebroker.workers.layout import WorkerDirectories
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 
 _CONTROLLER_NAMES: Final = "controller.listener.names"
 _PROTOCOLS: Final = "listener.security.protocol.map"
+# In an encoded order: names of the flags that are never shown.
+_HIDDEN: Final = "hidden_flags"
 _HERE: Final = "127.0.0.1"
 _GREATEST_PORT: Final = 65535
 _MOST_TRIED: Final = 1000
@@ -73,12 +76,15 @@ class Order(NamedTuple):
 
     def encode(self) -> bytes:
         """Return it as a line."""
-        return json.dumps(self._asdict()).encode() + b"\n"
+        hidden = [name for name, text in self.flags.items() if isinstance(text, SecretText)]
+        return json.dumps({**self._asdict(), _HIDDEN: hidden}).encode() + b"\n"
 
     @classmethod
     def decode(cls, line: bytes) -> Order:
         """Read what `encode` has made."""
-        order = cls(**parse_json(line))
+        fields = parse_json(line)
+        flags = with_secrets(fields.pop("flags"), fields.pop(_HIDDEN))
+        order = cls(**fields, flags=flags)
         return order._replace(first_users=tuple(order.first_users))
 
 
@@ -186,7 +192,9 @@ class Orders:
         home = self._config.optional_str("metadata.log.dir")
         if home:
             own["metadata.log.dir"] = self.directories.within(home, worker)
-        flags = {**self._flags, **self._shared, **settings, **own}
+        chosen = {**self._shared, **settings, **own}
+        provided = [name for name in chosen if self._config.is_provided(name)]
+        flags = {**self._flags, **with_secrets(chosen, provided)}
         one = places[0] if self._is_one_directory else None
         return Order(worker, node_id, flags, self._file, one)
 

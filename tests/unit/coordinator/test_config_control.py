@@ -236,3 +236,23 @@ def test_a_request_cannot_set_a_placeholder_of_a_config_provider(name, config, i
     assert bool(records) is not is_refused
     if is_refused:
         assert "metric.name=${env:HOME} cannot be set by a request" in result["error_message"]
+
+
+@pytest.mark.parametrize("name", ["1", ""])
+def test_a_request_cannot_complete_a_placeholder_by_appending(name):
+    before = ("config.providers", "${env:A"), ("log.cleaner.threads", "1")
+    image = one_broker(*(config_record(BROKER, name, *each) for each in before))
+    change = resource(BROKER, name, ("config.providers", APPEND, "B}"))
+    body = request(resources=[change], validate_only=False)
+    [result], _, records = run(alter_configs(body, image, PROVIDED, node_id=1), image)
+    assert (result["error_code"], records) == (ErrorCode.INVALID_REQUEST, [])
+    assert "config.providers=${env:A,B} cannot be set" in result["error_message"]
+
+
+@pytest.mark.parametrize("name", ["1", ""])
+def test_a_placeholder_that_apache_kafka_stored_does_not_block_other_changes(name):
+    image = one_broker(config_record(BROKER, name, "metric.name", "${env:HOME}"))
+    change = resource(BROKER, name, ("log.cleaner.threads", SET, "2"))
+    body = request(resources=[change], validate_only=False)
+    [result], _, records = run(alter_configs(body, image, PROVIDED, node_id=1), image)
+    assert (result["error_code"], len(records)) == (ErrorCode.NONE, 1)

@@ -44,9 +44,9 @@ class World:
         self.broker = broker_of(server)
         self.client = client
         self.path = path
-        assert server._compactor is not None
+        assert server.compactor is not None
         assert server._maintenance is not None
-        self.compactor = server._compactor
+        self.compactor = server.compactor
         self.maintenance = server._maintenance
         self.jobs: list[tuple[CompactionJob, Limits]] = []
         self.compactor._run = self._note_job

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import socket
 from typing import TYPE_CHECKING, Any
 
@@ -111,3 +112,49 @@ async def test_a_controller_is_listed_by_the_host_that_is_configured(
         described = await client.ask(ApiKey.DESCRIBE_CLUSTER, 1, {"endpoint_type": 2})
     (node,) = described.brokers
     assert (node.broker_id, node.host) == (CONTROLLER_ID, host)
+
+
+async def test_the_loggers_of_a_controller_are_changed_at_its_listener(tmp_path: Path) -> None:
+    name = "tests.controller.loggers"
+    logging.getLogger(name).setLevel(logging.INFO)
+    logger = {"resource_type": ResourceType.BROKER_LOGGER, "resource_name": OWN}
+
+    def row(value: str, node: str = OWN) -> dict[str, Any]:
+        configs = [{"name": name, "config_operation": 0, "value": value}]
+        return {**logger, "resource_name": node, "configs": configs}
+
+    def other(node: str) -> dict[str, Any]:
+        configs = [{"name": "log.retention.ms", "config_operation": 0, "value": "1000"}]
+        return {"resource_type": ResourceType.BROKER, "resource_name": node, "configs": configs}
+
+    async with controller(tmp_path) as client:
+        for resources, codes in (
+            ([other(OWN), row("ERROR")], [0, 0]),
+            ([row("LOUD")], [ErrorCode.INVALID_CONFIG]),
+            ([row("DEBUG", "77"), other("")], [ErrorCode.INVALID_REQUEST, 0]),
+            ([row("DEBUG"), row("DEBUG")], [ErrorCode.INVALID_REQUEST] * 2),
+        ):
+            body = {"resources": resources, "validate_only": False}
+            answer = await client.ask(ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, body)
+            assert [each.error_code for each in answer.responses] == codes
+        body = {"resources": [{**logger, "configuration_keys": [name, "root"]}]}
+        (result,) = (await client.ask(ApiKey.DESCRIBE_CONFIGS, 4, body)).results
+        assert [each.name for each in result.configs] == ["root", name]
+        assert result.configs[1].value == "ERROR"
+
+
+async def test_a_client_without_permission_changes_no_logger_of_a_controller(
+    tmp_path: Path,
+) -> None:
+    name = "tests.controller.denied"
+    logging.getLogger(name).setLevel(logging.INFO)
+    authorizer = {
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+    }
+    configs = [{"name": name, "config_operation": 0, "value": "ERROR"}]
+    logger = {"resource_type": ResourceType.BROKER_LOGGER, "resource_name": OWN}
+    async with controller(tmp_path, **authorizer) as client:
+        body = {"resources": [{**logger, "configs": configs}], "validate_only": False}
+        (result,) = (await client.ask(ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, body)).responses
+        assert result.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+        assert logging.getLogger(name).level == logging.INFO

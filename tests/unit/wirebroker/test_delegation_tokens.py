@@ -304,3 +304,17 @@ async def test_others_are_served_while_many_owners_are_taken(
         counts = False
         assert turns > 500
         assert token.principal_name == "alice"
+
+
+@pytest.mark.parametrize("is_logged_in", [True, False])
+async def test_responses_name_owners_as_requests_do(tmp_path: Path, *, is_logged_in: bool) -> None:
+    """A type may have a colon, and with a name it may be longer than one string can be."""
+    settings = SETTINGS if is_logged_in else None
+    async with running(tmp_path, settings=settings) as server, client_of(server) as client:
+        if is_logged_in:
+            await log_in_plain(client, "alice", "alice-secret")
+        for kind, name in (("a:b", "c"), ("User:*", "n" * 32_767), ("k" * 32_767, "n" * 32_767)):
+            fields = {"owner_principal_type": kind, "owner_principal_name": name}
+            body = {**fields, "renewers": [], "max_lifetime_ms": -1}
+            answer = await client.ask(ApiKey.CREATE_DELEGATION_TOKEN, 3, body)
+            assert (answer.principal_type, answer.principal_name) == (kind, name)

@@ -110,7 +110,6 @@ def test_what_is_kept_of_groups_is_shown():
         (BROKER, "one", ErrorCode.INVALID_REQUEST),
         (LOGGER, "", ErrorCode.INVALID_REQUEST),
         (LOGGER, "2", ErrorCode.INVALID_REQUEST),
-        (LOGGER, "1", ErrorCode.NONE),
         (METRICS, "", ErrorCode.INVALID_REQUEST),
         (GROUP, "", ErrorCode.INVALID_REQUEST),
     ],

@@ -349,3 +349,20 @@ def test_a_session_that_would_grow_beyond_the_bound_ends(monkeypatch):
     context, _ = fetcher.ask(8, 9, 10, session=(session, 2))
     assert context.error == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
     assert sessions.partition_count == 0
+
+
+def with_name(wanted: FetchRequest, name: str) -> FetchRequest:
+    return wanted._replace(topics=[each._replace(name=name) for each in wanted.topics])
+
+
+def test_a_name_that_no_topic_can_have_is_not_remembered(fetcher):
+    longest, too_long = "t" * 249, "t" * 250
+    context = fetcher.begin(with_name(request(0), too_long))
+    assert fetcher.finish(context) == [0]
+    assert context.session_id == len(fetcher.sessions) == 0
+    context = fetcher.begin(with_name(request(0), longest))
+    fetcher.finish(context)
+    assert context.session_id
+    more = with_name(request(1, session=(context.session_id, 1)), too_long)
+    assert fetcher.begin(more).error is ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+    assert len(fetcher.sessions) == 0

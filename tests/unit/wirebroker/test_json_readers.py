@@ -16,6 +16,7 @@ from wirebroker.config.row import StartError
 from wirebroker.http.message import HttpError, HttpRequest
 from wirebroker.inspect.small_file_rows import clean_shutdown_row, quorum_state_row
 from wirebroker.scripts import delete_records
+from wirebroker.scripts.operators import leader_election
 from wirebroker.security.strict_json import strict_object
 from wirebroker.security.tokens import TokenChecks
 from wirebroker.storage.files import Files
@@ -54,6 +55,7 @@ READERS: Final[
     "quorum-state row": (lambda path: quorum_state_row(path.read_bytes()), ValueError),
     "plan": (lambda path: read_plan(path.read_bytes().decode()), ValueError),
     "offsets to delete": (delete_records._read, click.UsageError),
+    "partitions to elect": (leader_election._read, click.UsageError),
     "JSON Web Keys": (keys_of, ConfigError),
     "token": (lambda path: strict_object(path.read_bytes())["x"], (ValueError, KeyError)),
 }

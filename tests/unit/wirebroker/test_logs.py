@@ -3,11 +3,15 @@
 import io
 import json
 import logging
+import os
+import subprocess
+import sys
 
 import pytest
 
 from wirebroker.authorization import audit
-from wirebroker.logs import configure_logging, one_line
+from wirebroker.config.sources import load_config
+from wirebroker.logs import configure_as, configure_logging, one_line
 
 
 @pytest.fixture(autouse=True)
@@ -97,3 +101,38 @@ def test_libraries_speak_from_warning_on():
         logging.getLogger("asyncio").warning("yes")
 
     assert len(lines_of("text", write, level="debug")) == 1
+
+
+PROVIDED = {
+    "config.providers": "env",
+    "config.providers.env.class": "org.apache.kafka.common.config.provider.EnvVarConfigProvider",
+    "listeners": "SSL://127.0.0.1:0",
+    "security.inter.broker.protocol": "SSL",
+    "ssl.keystore.type": "PEM",
+    "ssl.keystore.location": "${env:KEYS}",
+    "broker.rack": "${env:RACK}",
+}
+
+
+@pytest.mark.parametrize("log_format", ["text", "json"])
+def test_log_lines_hide_values_of_config_providers(capsys, log_format):
+    environment = {"KEYS": "/missing/keys.pem", "RACK": "r1"}
+    flags = {**PROVIDED, "wirebroker.log.format": log_format}
+    configure_as(load_config(file=None, environment=environment, flags=flags))
+    try:
+        raise OSError("/missing/keys.pem is away")
+    except OSError:
+        logging.getLogger("wirebroker").exception("cannot read %s in r1", "/missing/keys.pem")
+    written = capsys.readouterr().err
+    assert "cannot read (hidden) in r1" in written
+    assert "(hidden) is away" in written
+
+
+def test_errors_of_a_start_hide_values_of_config_providers(tmp_path):
+    flags = [f"--set={name}={value}" for name, value in PROVIDED.items()]
+    command = [sys.executable, "-m", "wirebroker", "serve", f"--data-dir={tmp_path}/data", *flags]
+    environment = {**os.environ, "KEYS": f"{tmp_path}/missing.pem", "RACK": "r1"}
+    done = subprocess.run(command, check=False, env=environment, capture_output=True, text=True)
+    assert done.returncode == 2
+    assert "ssl.keystore.location: (hidden) cannot be read" in done.stderr
+    assert "missing.pem" not in done.stderr + done.stdout

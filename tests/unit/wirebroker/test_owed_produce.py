@@ -18,6 +18,8 @@ from tests.unit.wirebroker.prepared_kit import SHORT_VERSIONS, world_of
 from wirebroker.api.owed_produce import OwedProduce, ProduceKind
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
+from wirebroker.request import Request
+from wirebroker.session import Session
 from wirebroker.storage.log.append import AppendResult
 
 if TYPE_CHECKING:
@@ -129,8 +131,11 @@ async def test_a_batch_sent_twice_waits_for_its_own_records(tmp_path):
     async with routine_of(tmp_path) as world:
         partition = world.partition("t")
 
+        session = Session(connection_id="", peer="", listener_name="", local_host="", local_port=0)
+        request = Request(ApiKey.PRODUCE, 12, 0, None, memoryview(b""), 0, session)
+
         def waiting_for(offset: int) -> OwedProduce:
-            kind = ProduceKind(broker_of(world.server), 12, ("t", b""), 60_000)
+            kind = ProduceKind(broker_of(world.server), request, ("t", b""), 60_000)
             done = AppendResult(offset - 1, offset - 1, -1, 0, is_duplicate=True)
             return OwedProduce(kind, partition, done, 0, b"")
 

@@ -69,7 +69,7 @@ ROWS: Final = (
         "org.apache.kafka.sasl.oauthbearer.allowed.urls",
         None,
         "Addresses of web servers (https://…) that keys and tokens of OAUTHBEARER may be read "
-        "from. In Kafka it is a property of the Java process, not a config.",
+        "from. Unset: Kafka's property of the Java process (-D in KAFKA_OPTS).",
     ),
     integer(
         "wirebroker.open.files",

@@ -16,6 +16,7 @@ from wirebroker.config.forms import (
     password,
     text,
 )
+from wirebroker.config.jaas import unknown_mechanism
 
 ROWS: Final = (
     text(
@@ -43,6 +44,7 @@ ROWS: Final = (
         "What clients of listeners with SASL may authenticate with: PLAIN, SCRAM-SHA-256, "
         "SCRAM-SHA-512, OAUTHBEARER and GSSAPI (Kerberos). A listener may have its own "
         "(listener.name.<listener>.sasl.enabled.mechanisms).",
+        check=unknown_mechanism,
         mutability=PER_BROKER,
     ),
     password(
@@ -58,6 +60,7 @@ ROWS: Final = (
         "GSSAPI",
         "SASL mechanism by which brokers log in to each other; their listener must offer it. Name "
         "and password stand in listener.name.<listener>.<mechanism>.sasl.jaas.config.",
+        check=unknown_mechanism,
         mutability=PER_BROKER,
     ),
     text(
@@ -173,6 +176,7 @@ ROWS: Final = (
         "sasl.mechanism.controller.protocol",
         "GSSAPI",
         "SASL mechanism by which brokers log in to controllers of other processes; likewise.",
+        check=unknown_mechanism,
     ),
     password(
         "delegation.token.secret.key",

@@ -356,3 +356,22 @@ def test_truncation_below_the_first_segment_starts_anew(open_log, tmp_path):
     commit_all(log)
     assert (log.log_start_offset, log.log_end_offset) == (50, 50)
     assert [name for name in names(tmp_path) if name.endswith(".log")] == [f"{50:020d}.log"]
+
+
+# -- the end of all offsets
+
+
+def test_an_append_is_refused_where_offsets_are_used_up(open_log):
+    log = open_log()
+    last = (1 << 63) - (1 << 31) - 2
+    log.truncate_fully(last, now_ms=NOW)
+    assert append(log).base_offset == last
+    for end in (last + 1, (1 << 63) - 1):
+        log.truncate_fully(end, now_ms=NOW)
+        with pytest.raises(KafkaError, match="no offsets are left") as refused:
+            append(log)
+        assert refused.value.code is ErrorCode.UNKNOWN_SERVER_ERROR
+        fetched = build_batch([(None, b"v", ())], base_offset=end, timestamp_ms=NOW)
+        with pytest.raises(KafkaError, match="no offsets are left"):
+            log.append_as_follower(fetched, now_ms=NOW)
+        assert log.log_end_offset == end

@@ -48,8 +48,10 @@ def test_what_cannot_be_used_is_passed_over_with_a_sentence(name, value, word) -
 
 def test_what_is_only_for_single_brokers_is_passed_over_among_the_defaults() -> None:
     wide = {"listeners": "PLAINTEXT://:1", "listener.name.plaintext.max.connections": "3"}
-    assert usable(wide, is_default=True).keys() == {"listener.name.plaintext.max.connections"}
-    assert usable(wide, is_default=False) == wide
+    assert usable(wide, Config(), is_default=True).keys() == {
+        "listener.name.plaintext.max.connections"
+    }
+    assert usable(wide, Config(), is_default=False) == wide
 
 
 def test_values_that_do_not_fit_together_leave_the_layer_below_in_force() -> None:

@@ -103,10 +103,17 @@ def test_what_is_written_with_escapes_comes_back(settings):
         ("KAFKA_LISTENER_NAME_A__B_X", "listener.name.a_b.x"),
         ("KAFKA_A___B", "a-b"),
         ("KAFKA_NODE_ID", "node.id"),
+        ("KAFKA_LISTENER_NAME_KAFKA_X", "listener.name.kafka.x"),
     ],
 )
 def test_a_kafka_variable_names_the_config_as_in_kafkas_image(variable, name):
     assert settings_from_environment({variable: "1"}) == {name: "1"}
+
+
+@pytest.mark.parametrize("value", ["\\u00", "\\uXYZW", "a\\\n\\u1"])
+def test_variable_with_a_broken_escape_is_refused_by_its_name(value):
+    with pytest.raises(ConfigError, match=r"KAFKA_X cannot be used: a .u escape needs four"):
+        settings_from_environment({"KAFKA_X": value})
 
 
 def test_variables_of_the_java_machine_and_of_others_set_nothing():
@@ -131,6 +138,11 @@ def test_cluster_id_sets_the_cluster_of_a_new_directory():
         ("\\x", "x"),
         ("a\nb", "a\nb"),
         ("plain # no comment = :", "plain # no comment = :"),
+        ("   lead trail  ", "lead trail  "),
+        ("\t\\n lead", "\n lead"),
+        ("=x", "=x"),
+        ("", ""),
+        ("grün", "grün"),
         ("end\\", "end"),
     ],
 )

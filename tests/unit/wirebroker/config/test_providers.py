@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from wirebroker.config import Config, ConfigError
+from wirebroker.config.dynamic import check_change, with_usable
 from wirebroker.config.sources import load_config
 
 if TYPE_CHECKING:
@@ -182,6 +183,19 @@ def test_resolved_values_are_hidden_whatever_their_type(tmp_path, vault):
     assert "77777777" not in repr(described)
 
 
+def test_listeners_stay_hidden_when_a_flag_changes_their_port(tmp_path):
+    environment = {"HERE": "PLAINTEXT://127.0.0.1:9092"}
+    text = "listeners=${e:HERE}\nadvertised.listeners=${e:HERE}\n"
+    (tmp_path / "server.properties").write_text(PROVIDERS + text)
+    config = load_config(
+        file=tmp_path / "server.properties", environment=environment, flags={}, port=7
+    )
+    described = {each.name: each for each in config.describe_broker()}
+    for name in ("listeners", "advertised.listeners"):
+        assert config.list(name) == ("PLAINTEXT://127.0.0.1:7",)
+        assert (described[name].value, described[name].is_sensitive) == (None, True)
+
+
 def test_a_password_is_the_value_and_not_the_placeholder(tmp_path, vault):
     module = "org.apache.kafka.common.security.plain.PlainLoginModule"
     line = (
@@ -191,6 +205,36 @@ def test_a_password_is_the_value_and_not_the_placeholder(tmp_path, vault):
     )
     name = "listener.name.sasl_plaintext.plain.sasl.jaas.config"
     assert f'user_a="{SECRET}"' in str(load(tmp_path, line).value(name))
+
+
+@pytest.mark.parametrize("is_default", [False, True])
+def test_placeholders_among_stored_configs_are_passed_over(tmp_path, is_default):
+    config = load(tmp_path, "", {"HOME": "/"})
+    stored = {
+        "log.retention.ms": "5000",
+        "ssl.keystore.password": "${e:HOME}",
+        "listener.name.x.plain.sasl.jaas.config": "${e:HOME}",
+        "metric.name": "${other:HOME}",
+    }
+    wide, own = (stored, {}) if is_default else ({}, stored)
+    changed, problems = with_usable(config, cluster_wide=wide, this_broker=own)
+    assert changed.int("log.retention.ms") == 5000
+    assert not changed.is_set("ssl.keystore.password")
+    assert not changed.is_set("listener.name.x.plain.sasl.jaas.config")
+    assert changed.is_set("metric.name")
+    assert len([each for each in problems if "${e:HOME} cannot be set by a request" in each]) == 2
+
+
+def test_refusals_of_a_change_show_no_resolved_value(tmp_path):
+    file = tmp_path / "x.properties"
+    file.write_text("ms=86461234\n")
+    config = load(tmp_path, f"log.retention.ms=${{f:{file}:ms}}\n")
+    change = {"log.local.retention.ms": "86461235"}
+    with pytest.raises(ConfigError, match=r"log\.local\.retention\.ms") as refused:
+        check_change(config, cluster_wide=change, this_broker={}, is_default=True)
+    assert "86461234" not in str(refused.value)
+    _, problems = with_usable(config, cluster_wide=change, this_broker={})
+    assert "86461234" not in str(problems)
 
 
 def test_a_request_cannot_name_a_placeholder(tmp_path):

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from tests.support.sasl_clients import PLAIN_USERS, sasl_listener
 from wirebroker.config import Config, ConfigError
 from wirebroker.config.dynamic import check_change
-from wirebroker.config.jaas import login_options
 from wirebroker.config.listeners import listeners_of
+from wirebroker.config.protection import check_protection
+from wirebroker.config.row import StartError
+from wirebroker.config.sources import load_config
 
 _PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
 _JAAS = "listener.name.sasl_plaintext.plain.sasl.jaas.config"
@@ -16,42 +20,6 @@ _JAAS = "listener.name.sasl_plaintext.plain.sasl.jaas.config"
 
 def with_settings(**changes: str) -> Config:
     return Config({**sasl_listener("PLAIN", "SCRAM-SHA-256"), **changes})
-
-
-@pytest.mark.parametrize(
-    ("line", "options"),
-    [
-        (f'{_PLAIN} required user_a="x";', {"user_a": "x"}),
-        (
-            f"{_PLAIN} REQUIRED\n  username=a // who\n password = b\n;",
-            {"username": "a", "password": "b"},
-        ),
-        (f'{_PLAIN} required /* "; */ user_a="a\\"\\\\b\\n=;//";', {"user_a": 'a"\\b\n=;//'}),
-        (f"{_PLAIN} required user_a='\"x\"';", {"user_a": '"x"'}),
-        (f"{_PLAIN} required;", {}),
-    ],
-)
-def test_a_jaas_line_is_read_as_java_reads_it(line: str, options: dict[str, str]) -> None:
-    assert login_options(line, "PLAIN") == options
-
-
-@pytest.mark.parametrize(
-    ("line", "why"),
-    [
-        (f'{_PLAIN} required user_a="hunter2"', "semicolon"),
-        (f"{_PLAIN} required; {_PLAIN} required;", "more than one"),
-        ("org.example.Login required password=hunter2;", "no login module org.example.Login"),
-        (f"{_PLAIN} perhaps;", "stands required"),
-        (f"{_PLAIN} required user_a hunter2;", "options are written"),
-        (f'{_PLAIN} required user_a="hunter2;', "quote"),
-        ("", "semicolon"),
-        (";", "write <login module>"),
-    ],
-)
-def test_what_is_no_jaas_line_is_refused_without_telling_it(line: str, why: str) -> None:
-    with pytest.raises(ValueError, match=why) as refused:
-        login_options(line, "PLAIN")
-    assert "hunter2" not in str(refused.value)
 
 
 def test_a_listener_has_its_own_mechanisms_users_and_lifetimes() -> None:
@@ -72,9 +40,50 @@ def test_a_listener_has_its_own_mechanisms_users_and_lifetimes() -> None:
 
 
 @pytest.mark.parametrize(
+    "name",
+    [
+        "sasl.enabled.mechanisms",
+        "listener.name.sasl_plaintext.sasl.enabled.mechanisms",
+        "listener.name.controller.sasl.enabled.mechanisms",
+        "listener.name.missing.sasl.enabled.mechanisms",
+        "sasl.mechanism.inter.broker.protocol",
+        "sasl.mechanism.controller.protocol",
+    ],
+)
+@pytest.mark.parametrize("listener", ["PLAINTEXT", "SASL_PLAINTEXT"])
+def test_unknown_mechanism_is_refused_wherever_it_is_set(name: str, listener: str) -> None:
+    settings = with_settings(listeners=f"{listener}://127.0.0.1:0")
+    for text in ("SCRAM-SHA-51", "plain", "PLAIN;SCRAM-SHA-512", "PLAIN,SCRAM-SHA-51"):
+        with pytest.raises(ConfigError, match=re.escape(f"{name}={text} cannot be used")):
+            with_settings(listeners=f"{listener}://127.0.0.1:0", **{name: text})
+        variable = "KAFKA_" + name.upper().replace("_", "__").replace(".", "_")
+        with pytest.raises(ConfigError, match=re.escape(f"{name}={text} cannot be used")):
+            load_config(file=None, environment={variable: text}, flags={})
+        for is_default in (True, False):
+            wide, own = ({name: text}, {}) if is_default else ({}, {name: text})
+            with pytest.raises(ConfigError, match=re.escape(name)):
+                check_change(settings, cluster_wide=wide, this_broker=own, is_default=is_default)
+
+
+@pytest.mark.parametrize("mechanism", ["scram-sha-51", "cram-md5"])
+def test_jaas_line_of_unknown_mechanism_is_refused(mechanism: str) -> None:
+    name = f"listener.name.sasl_plaintext.{mechanism}.sasl.jaas.config"
+    line = f'{_PLAIN} required user_a="x";'
+    config = with_settings(**{name: line})
+    with pytest.raises(StartError, match=re.escape(name)):
+        check_protection(config)
+    with pytest.raises(ConfigError, match=re.escape(name)):
+        check_change(with_settings(), cluster_wide={}, this_broker={name: line}, is_default=False)
+
+
+@pytest.mark.parametrize(
     ("name", "value", "why"),
     [
-        ("sasl.enabled.mechanisms", "CRAM-MD5", "CRAM-MD5 is not served"),
+        (
+            "sasl.enabled.mechanisms",
+            "CRAM-MD5",
+            "SASL mechanisms are PLAIN",
+        ),
         ("sasl.enabled.mechanisms", "GSSAPI", "gssapi.sasl.jaas.config is missing"),
         ("sasl.enabled.mechanisms", "", "would let nobody in"),
         ("listener.name.sasl_plaintext.sasl.enabled.mechanisms", "CRAM-MD5", "CRAM-MD5"),

@@ -74,6 +74,29 @@ def test_clients_are_told_the_port_of_the_flag_where_they_were_told_the_one_it_r
     assert told == [("h", 443), ("h", 9093)]
 
 
+def test_variables_of_several_lines_are_used_as_in_apaches_image(tmp_path):
+    module = "org.apache.kafka.common.security.plain.PlainLoginModule"
+    lines = "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n"
+    environment = {
+        "KAFKA_LISTENERS": "SASL_PLAINTEXT://127.0.0.1:0,\\\n   PLAINTEXT2://127.0.0.1:0",
+        "KAFKA_LISTENER_SECURITY_PROTOCOL_MAP": (
+            "SASL_PLAINTEXT:SASL_PLAINTEXT,\\\n\tPLAINTEXT2:PLAINTEXT"
+        ),
+        "KAFKA_SECURITY_INTER_BROKER_PROTOCOL": "SASL_PLAINTEXT",
+        "KAFKA_SASL_ENABLED_MECHANISMS": "PLAIN",
+        "KAFKA_LISTENER_NAME_SASL__PLAINTEXT_PLAIN_SASL_JAAS_CONFIG": (
+            f'{module} required \\\n  user_a="x\\\\\\\\y" \\\n  user_b="z";\n'
+        ),
+        "KAFKA_SSL_TRUSTSTORE_CERTIFICATES": lines.replace("\n", "\\n"),
+    }
+    config = load(tmp_path, environment=environment)
+    first, second = listeners_of(config)
+    assert (first.name, second.name) == ("SASL_PLAINTEXT", "PLAINTEXT2")
+    assert first.sasl is not None
+    assert first.sasl.passwords == {"a": "x\\y", "b": "z"}
+    assert config.value("ssl.truststore.certificates") == lines.strip()
+
+
 def test_a_file_that_cannot_be_read_is_said_in_one_line(tmp_path):
     with pytest.raises(ConfigError, match="missing cannot be read: no such file"):
         load_config(file=tmp_path / "missing", environment={}, flags={})

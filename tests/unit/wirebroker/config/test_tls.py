@@ -53,6 +53,7 @@ def test_tls_alone_leaves_a_listener_open() -> None:
         ({}, "listener.name.ssl.ssl.keystore.location is missing"),
         ({"ssl.keystore.certificate.chain": "x"}, "a certificate and no key"),
         ({**FILE, "ssl.keystore.type": "BKS"}, "can be PEM, PKCS12, JKS"),
+        ({**FILE, "ssl.enabled.protocols": ""}, "ssl.enabled.protocols is empty"),
         ({**FILE, "ssl.cipher.suites": "TLS_NULL"}, "there is no suite TLS_NULL"),
         ({**FILE, "ssl.cipher.suites": "TLS_AES_128_GCM_SHA256"}, "one by one"),
         ({**FILE, "ssl.principal.mapping.rules": "RULE:("}, "write RULE:pattern"),

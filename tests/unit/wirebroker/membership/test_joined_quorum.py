@@ -149,3 +149,17 @@ def test_a_file_says_what_flags_do_not(tmp_path: Path):
     file.write_text(f"node.id=five\nlog.dirs={tmp_path}/c\n")
     with pytest.raises(ConfigError, match=r"node\.id"):
         node_id_given({}, None, file)
+
+
+def test_placeholders_of_a_file_name_the_node_and_its_directory(tmp_path: Path, monkeypatch):
+    monkeypatch.setenv("NODE", "7")
+    monkeypatch.setenv("DIRECTORY", str(tmp_path / "a"))
+    file = tmp_path / "server.properties"
+    file.write_text(
+        "node.id=${env:NODE}\nlog.dirs=${env:DIRECTORY}\nconfig.providers=env\n"
+        "config.providers.env.class="
+        "org.apache.kafka.common.config.provider.EnvVarConfigProvider\n"
+    )
+    assert node_id_given({}, None, file) == 7
+    LogDirectory.open(str(tmp_path / "a"), Files(), node_id=2, cluster_id=None).close()
+    assert node_id_given({}, None, file) == 2

@@ -78,6 +78,12 @@ async def test_a_collector_gets_totals_gauges_and_histograms_with_their_labels(t
         assert held.sum == 3004.5
         assert (held.bucket_counts[-1], held.HasField("max")) == (1, False)
         assert len(held.bucket_counts) == len(held.explicit_bounds) + 1
+        by_request = {
+            each.attributes[0].value.string_value: each
+            for each in found["wirebroker_request_microseconds"].histogram.data_points
+        }
+        assert by_request["Produce"].count == sum(by_request["Produce"].bucket_counts) == 1
+        assert by_request["CreateTopics"].sum > 0
         resource = post.resource_metrics[0].resource
         whose = {each.key: each.value.string_value for each in resource.attributes}
         assert whose["service.name"] == "wirebroker"

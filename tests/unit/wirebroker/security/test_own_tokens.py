@@ -166,7 +166,11 @@ async def test_a_server_that_gives_none_is_told(
     [
         ("", {}, "unsecuredLoginStringClaim_sub is missing"),
         ("unsecuredLoginNumberClaim_sub=x", {}, "is no number"),
-        ("unsecuredLoginStringClaim_sub=a unsecuredLoginLifetimeSeconds=-1", {}, "LifetimeSeconds"),
+        (
+            'unsecuredLoginStringClaim_sub=a unsecuredLoginLifetimeSeconds="-1"',
+            {},
+            "LifetimeSeconds",
+        ),
         ("unsecuredLoginStringClaim_sub=a extension_auth=b", {}, "extension_auth is none"),
         ("", {HANDLER: KAFKAS}, "it says where tokens come from"),
         ("", {HANDLER: "com.example.Mine"}, "com.example.Mine cannot be used"),

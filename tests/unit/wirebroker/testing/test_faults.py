@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import time
-from typing import Any, Final
 
 import confluent_kafka
 import pytest
 
+from tests.property.message_values import versions_of
 from tests.support.raw_client import BlockingClient
+from tests.support.sample_requests import SampleRequests
+from tests.support.served_keys import served_keys
 from wirebroker.clock import SystemClock
-from wirebroker.codecs.api_keys import API_VERSIONS, ApiKey
+from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
 from wirebroker.codecs.messages import decode_request, decode_response, encode_request
 from wirebroker.codecs.records.batch import build_batch
@@ -165,28 +167,6 @@ def test_a_sync_that_fails_takes_the_directory_offline_until_the_next_start():
         assert b"one" in values(broker.records("orders"))
 
 
-REQUESTS: Final[dict[ApiKey, dict[str, Any]]] = {
-    ApiKey.PRODUCE: {
-        "topic_data": [{"name": "t", "partition_data": [{"index": 3, "records": b""}]}]
-    },
-    ApiKey.FETCH: {"topics": [{"topic": "t", "partitions": [{"partition": 3}]}]},
-    ApiKey.LIST_OFFSETS: {"topics": [{"name": "t", "partitions": [{"partition_index": 3}]}]},
-    ApiKey.OFFSET_COMMIT: {"topics": [{"name": "t", "partitions": [{"partition_index": 3}]}]},
-    ApiKey.TXN_OFFSET_COMMIT: {"topics": [{"name": "t", "partitions": [{"partition_index": 3}]}]},
-    ApiKey.DELETE_RECORDS: {"topics": [{"name": "t", "partitions": [{"partition_index": 3}]}]},
-    ApiKey.CREATE_TOPICS: {"topics": [{"name": "t"}]},
-    ApiKey.CREATE_PARTITIONS: {"topics": [{"name": "t", "count": 2}]},
-    ApiKey.DELETE_GROUPS: {"groups_names": ["g"]},
-    ApiKey.DESCRIBE_GROUPS: {"groups": ["g"]},
-    ApiKey.HEARTBEAT: {},
-    ApiKey.JOIN_GROUP: {},
-    ApiKey.SYNC_GROUP: {},
-    ApiKey.INIT_PRODUCER_ID: {},
-    ApiKey.ADD_OFFSETS_TO_TXN: {},
-    ApiKey.END_TXN: {},
-}
-
-
 def errors_in(value):
     if isinstance(value, dict):
         for name, each in value.items():
@@ -199,15 +179,62 @@ def errors_in(value):
             yield from errors_in(each)
 
 
-@pytest.mark.parametrize("key", REQUESTS, ids=lambda key: key.name)
-def test_a_refusal_is_an_answer_of_each_version(key):
+@pytest.mark.parametrize(
+    "key", sorted(set(served_keys()) - {ApiKey.METADATA}), ids=lambda key: key.name
+)
+def test_every_version_of_every_response_reports_the_error(key):
     assert can_be_refused(key)
-    versions = API_VERSIONS[key]
-    for version in range(max(versions.min_version, 3), versions.max_version + 1):
-        by_id = key in {ApiKey.PRODUCE, ApiKey.FETCH} and version >= 13
-        if by_id or (key == ApiKey.OFFSET_COMMIT and version >= 10):
-            continue  # names are ids there
-        body = decode_request(key, version, encode_request(key, version, REQUESTS[key]))
-        answer = refusal_of(key, version, body, ErrorCode.POLICY_VIOLATION)
-        found = list(errors_in(decode_response(key, version, answer).as_dict()))
-        assert ErrorCode.POLICY_VIOLATION in found
+    for version in versions_of(key):
+        request = encode_request(key, version, SampleRequests(bytes([7] * 16)).body(key, version))
+        body = decode_request(key, version, request)
+        for code in set(ErrorCode) - {ErrorCode.NONE}:
+            answer = refusal_of(key, version, body, code)
+            first_bytes = key == ApiKey.API_VERSIONS and code == ErrorCode.UNSUPPORTED_VERSION
+            decoded = decode_response(key, 0 if first_bytes else version, answer)
+            assert set(errors_in(decoded.as_dict())) - {0} == {code}, (version, code)
+
+
+@pytest.mark.parametrize("version", versions_of(ApiKey.FETCH))
+def test_a_fetch_error_comes_with_empty_records(version):
+    # A response whose records are null is dropped by librdkafka.
+    request = encode_request(
+        ApiKey.FETCH, version, SampleRequests(bytes([7] * 16)).body(ApiKey.FETCH, version)
+    )
+    body = decode_request(ApiKey.FETCH, version, request)
+    answer = refusal_of(ApiKey.FETCH, version, body, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    (topic,) = decode_response(ApiKey.FETCH, version, answer).responses
+    (partition,) = topic.partitions
+    assert (partition.error_code, partition.records) == (6, b"")
+
+
+@pytest.mark.parametrize(
+    ("version", "names", "error", "found"),
+    [
+        (12, ["orders"], "LEADER_NOT_AVAILABLE", (0, [5])),
+        (13, ["orders"], "LEADER_NOT_AVAILABLE", (0, [5])),
+        (13, [], "UNKNOWN_SERVER_ERROR", (-1, [])),
+        (13, ["orders"], "REBOOTSTRAP_REQUIRED", (129, [0])),
+        (12, ["orders"], "REBOOTSTRAP_REQUIRED", (0, [129])),
+    ],
+    ids=str,
+)
+def test_a_metadata_error_names_brokers_too(  # noqa: PLR0917 - a table
+    broker, client, version, names, error, found
+):
+    broker.faults.error("METADATA", error)
+    topics = [{"name": name} for name in names]
+    answer = client.ask(ApiKey.METADATA, version, {"topics": topics})
+    assert (answer.error_code, [each.error_code for each in answer.topics]) == found
+    assert len(answer.brokers) == 1
+
+
+@pytest.mark.parametrize(
+    ("error", "at_top"), [("INVALID_FETCH_SESSION_EPOCH", 71), ("NOT_LEADER_OR_FOLLOWER", 70)]
+)
+def test_only_errors_of_sessions_are_answered_to_a_fetch_within_one(broker, client, error, at_top):
+    """Any other error needs the partitions, which the client then names again."""
+    asked = {"max_bytes": 1000, "topics": [{"topic": "orders", "partitions": [{"partition": 0}]}]}
+    session = client.ask(ApiKey.FETCH, 12, asked | {"session_epoch": 0}).session_id
+    broker.faults.error("FETCH", error)
+    again = {"max_bytes": 1000, "session_id": session, "session_epoch": 1, "topics": []}
+    assert client.ask(ApiKey.FETCH, 12, again).error_code == at_top

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -266,3 +268,30 @@ def test_an_order_is_a_line(tmp_path):
     order = orders_of(tmp_path, 1)[0]._replace(first_users=("SCRAM-SHA-256=[name=a]",))
     assert order.encode().count(b"\n") == 1
     assert Order.decode(order.encode()) == order
+
+
+def test_values_of_config_providers_stay_hidden_in_workers(tmp_path, monkeypatch):
+    monkeypatch.setenv("OF_LISTENERS", "PLAINTEXT://127.0.0.1:9092")
+    provider = "org.apache.kafka.common.config.provider.EnvVarConfigProvider"
+    flags = {
+        "config.providers": "env",
+        "config.providers.env.class": provider,
+        "listeners": "${env:OF_LISTENERS}",
+    }
+    load = partial(load_config, file=None, environment=os.environ)
+    config = load(flags=flags)
+    orders = Orders(
+        config,
+        load(flags=flags, is_one_node=False),
+        count=2,
+        flags=flags,
+        file=None,
+        data_directory=str(tmp_path),
+        ports=ScriptedPorts(),
+    )
+    for order in (orders.first(), orders.member(2)):
+        read = Order.decode(order.encode())
+        assert read == order
+        described = {each.name: each for each in load(flags=read.flags).describe_broker()}
+        assert (described["listeners"].value, described["listeners"].is_sensitive) == (None, True)
+        assert described["node.id"].value == str(order.node_id)

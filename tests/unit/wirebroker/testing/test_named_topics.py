@@ -1,0 +1,136 @@
+"""Which topics a request names: for faults of one topic, and in recorded requests."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+
+from tests.property.message_values import versions_of
+from tests.support.message_schemas import schema_of
+from tests.support.raw_client import BlockingClient
+from tests.support.sample_requests import GROUP, TOPIC, TRANSACTIONAL_ID, SampleRequests
+from tests.support.served_keys import served_keys
+from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.codecs.messages import decode_request, encode_request, request_message
+from wirebroker.testing import Broker
+from wirebroker.testing.named_topics import names_topic
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from compiling.messages.schema import Field, StructSchema
+
+ID: Final = bytes([7] * 16)
+NO_TOPIC: Final = {
+    *(ApiKey.FIND_COORDINATOR, ApiKey.JOIN_GROUP, ApiKey.HEARTBEAT, ApiKey.LEAVE_GROUP),
+    *(ApiKey.SYNC_GROUP, ApiKey.DESCRIBE_GROUPS, ApiKey.LIST_GROUPS, ApiKey.DELETE_GROUPS),
+    *(ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE, ApiKey.API_VERSIONS),
+    *(ApiKey.INIT_PRODUCER_ID, ApiKey.ADD_OFFSETS_TO_TXN, ApiKey.END_TXN),
+    *(ApiKey.DESCRIBE_TRANSACTIONS, ApiKey.LIST_TRANSACTIONS, ApiKey.LIST_CONFIG_RESOURCES),
+    *(ApiKey.CREATE_DELEGATION_TOKEN, ApiKey.RENEW_DELEGATION_TOKEN),
+    *(ApiKey.EXPIRE_DELEGATION_TOKEN, ApiKey.DESCRIBE_DELEGATION_TOKEN),
+    *(ApiKey.DESCRIBE_CLIENT_QUOTAS, ApiKey.ALTER_CLIENT_QUOTAS),
+    *(ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, ApiKey.ALTER_USER_SCRAM_CREDENTIALS),
+    *(ApiKey.UPDATE_FEATURES, ApiKey.DESCRIBE_CLUSTER, ApiKey.UNREGISTER_BROKER),
+    *(ApiKey.ADD_RAFT_VOTER, ApiKey.REMOVE_RAFT_VOTER),
+    ApiKey.DESCRIBE_QUORUM,  # the sample leaves the topic out, which is the metadata log
+}
+
+
+def sample(key: ApiKey, version: int) -> Any:
+    body = encode_request(key, version, SampleRequests(ID).body(key, version))
+    return decode_request(key, version, body)
+
+
+@pytest.mark.parametrize("key", served_keys(), ids=lambda key: key.name)
+def test_every_request_names_its_topics_and_nothing_else(key):
+    for version in versions_of(key):
+        body = sample(key, version)
+        assert names_topic(body, TOPIC, ID) == (key not in NO_TOPIC), version
+        for other in (GROUP, TRANSACTIONAL_ID, "range", "retention.ms", "alice", "other"):
+            assert not names_topic(body, other, None), (version, other)
+
+
+def test_resources_of_other_types_are_no_topics():
+    for key in (ApiKey.DESCRIBE_CONFIGS, ApiKey.ALTER_CONFIGS, ApiKey.INCREMENTAL_ALTER_CONFIGS):
+        body = sample(key, versions_of(key)[-1])
+        body.resources[0].resource_type = 32  # a group
+        assert not names_topic(body, TOPIC, ID)
+
+
+def test_every_topic_field_of_our_tables_has_its_entity_type():
+    """kafka-python's definitions are Kafka's; ours are written by hand."""
+    for key in ApiKey:
+        with contextlib.suppress(LookupError):
+            for field in fields_of(schema_of(request_message(key)).body):
+                if field.type == "string" and "topic" in field.name and "regex" not in field.name:
+                    assert field.entity == "topicName", (key.name, field.name)
+
+
+def fields_of(schema: StructSchema) -> Iterator[Field]:
+    for field in schema.fields:
+        yield field
+        if field.struct is not None:
+            yield from fields_of(field.struct)
+
+
+@pytest.fixture(scope="module", params=[False, True], ids=["same process", "own process"])
+def shared(request):
+    with Broker(own_process=request.param) as broker:
+        yield broker
+
+
+@pytest.fixture
+def broker(shared):
+    shared.reset()
+    shared.create_topics({"orders": 1, "payments": 1})
+    return shared
+
+
+@pytest.fixture
+def client(broker):
+    host, port = broker.bootstrap_servers.split(":")
+    with contextlib.closing(BlockingClient((host, int(port)))) as client:
+        yield client
+
+
+def test_a_fault_of_a_topic_leaves_a_group_of_that_name_alone(broker, client):
+    broker.create_topic("billing")
+    fault = broker.faults.error("OFFSET_FETCH", "GROUP_AUTHORIZATION_FAILED", topic="billing")
+    group = {"group_id": "billing", "topics": [{"name": "orders", "partition_indexes": [0]}]}
+    assert client.ask(ApiKey.OFFSET_FETCH, 9, {"groups": [group]}).groups[0].error_code == 0
+    assert fault.acted == 0
+
+
+@pytest.mark.parametrize(
+    ("key", "version"), [(ApiKey.DESCRIBE_CONFIGS, 4), (ApiKey.INCREMENTAL_ALTER_CONFIGS, 1)]
+)
+def test_a_fault_of_a_topic_meets_requests_for_its_configs(broker, client, key, version):
+    fault = broker.faults.error(key, "POLICY_VIOLATION", topic="orders")
+    for name in ("orders", "payments"):
+        client.ask(key, version, {"resources": [{"resource_type": 2, "resource_name": name}]})
+    assert fault.acted == 1
+
+
+def test_recorded_requests_have_the_names_of_topics_that_clients_give_by_id(broker, client):
+    names = {"topics": [{"name": "orders"}]}
+    (topic,) = client.ask(ApiKey.METADATA, 12, names).topics
+    asked = {"topic_id": topic.topic_id, "partition_data": []}
+    client.ask(ApiKey.PRODUCE, 13, {"acks": 1, "timeout_ms": 1, "topic_data": [asked]})
+    partitions = [{"partition": 0, "partition_max_bytes": 1}]
+    wanted = {"topic_id": topic.topic_id, "partitions": partitions}
+    client.ask(ApiKey.FETCH, 13, {"max_bytes": 1, "topics": [wanted]})
+    client.ask(ApiKey.METADATA, 12, {"topics": [{"name": None, "topic_id": topic.topic_id}]})
+    client.ask(ApiKey.DELETE_TOPICS, 6, {"topics": [{"name": None, "topic_id": topic.topic_id}]})
+    client.ask(ApiKey.METADATA, 12, {"topics": [{"name": None, "topic_id": bytes([9] * 16)}]})
+    assert last(broker, "PRODUCE")["topic_data"][0]["name"] == "orders"
+    assert last(broker, "FETCH")["topics"][0]["topic"] == "orders"
+    assert last(broker, "DELETE_TOPICS")["topics"][0]["name"] == "orders"
+    unknown, known = (each.body["topics"][0] for each in broker.requests("METADATA")[:-3:-1])
+    assert (known["name"], unknown["name"]) == ("orders", None)
+
+
+def last(broker, api):
+    return broker.requests(api, most=1)[0].body

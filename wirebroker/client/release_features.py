@@ -1,0 +1,75 @@
+"""The levels of features by Kafka release: names of metadata.version, what a release sets.
+
+Source: Apache Kafka 4.4's MetadataVersion and the *Version enumerations of its features.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+METADATA_VERSION: Final = "metadata.version"
+# The last level that is for production in Kafka 4.4; later ones can be named, not set by default.
+LATEST_RELEASE: Final = "4.4-IV2"
+
+_FIRST_LEVEL: Final = 7
+_NAMES: Final = (
+    *("3.3-IV3", "3.4-IV0", "3.5-IV0", "3.5-IV1", "3.5-IV2", "3.6-IV0", "3.6-IV1", "3.6-IV2"),
+    *("3.7-IV0", "3.7-IV1", "3.7-IV2", "3.7-IV3", "3.7-IV4", "3.8-IV0", "3.9-IV0", "4.0-IV0"),
+    *("4.0-IV1", "4.0-IV2", "4.0-IV3", "4.1-IV0", "4.1-IV1", "4.2-IV0", "4.2-IV1", "4.3-IV0"),
+    *("4.4-IV0", "4.4-IV1", "4.4-IV2", "4.5-IV0"),
+)
+_LEVELS: Final = {name: level for level, name in enumerate(_NAMES, _FIRST_LEVEL)}
+
+
+class ReleasedFeature(NamedTuple):
+    """A feature whose levels come with metadata versions.
+
+    Attributes:
+        name: The feature.
+        since: By level, from level 1: the metadata.version that a release sets it from.
+        needs: By level: the metadata.version that the level depends on.
+    """
+
+    name: str
+    since: tuple[int, ...]
+    needs: dict[int, int] = {}  # noqa: RUF012 - a NamedTuple's default
+
+
+RELEASED: Final = (
+    ReleasedFeature("kraft.version", (_LEVELS["3.9-IV0"],)),
+    ReleasedFeature("transaction.version", (_LEVELS["4.0-IV2"], _LEVELS["4.0-IV2"])),
+    ReleasedFeature("group.version", (_LEVELS["4.0-IV0"],)),
+    ReleasedFeature(
+        "eligible.leader.replicas.version", (_LEVELS["4.1-IV0"],), {1: _LEVELS["4.0-IV1"]}
+    ),
+    ReleasedFeature("share.version", (_LEVELS["4.2-IV0"], _LEVELS["4.4-IV0"])),
+    ReleasedFeature("streams.version", (_LEVELS["4.2-IV1"],)),
+)
+
+
+def release_level(release: str) -> int:
+    """Return the level of metadata.version of a release, as 4.0 or 4.0-IV2.
+
+    Raises:
+        ValueError: There is no such release; the message lists those that can be named.
+    """
+    if release in _LEVELS:
+        return _LEVELS[release]
+    of_release = [level for name, level in _LEVELS.items() if name.startswith(f"{release}-IV")]
+    if not of_release:
+        raise ValueError(
+            f"Unknown metadata.version '{release}'. Supported metadata.version are:"
+            f" {', '.join(_NAMES)}"
+        )
+    return of_release[-1]
+
+
+def release_name(level: int) -> str | None:
+    """Return the name of a level of metadata.version; None if it has none."""
+    index = level - _FIRST_LEVEL
+    return _NAMES[index] if 0 <= index < len(_NAMES) else None
+
+
+def levels_of_release(metadata_level: int) -> dict[str, int]:
+    """Return the level of each feature that a release sets, in the order of Kafka's tools."""
+    return {each.name: sum(since <= metadata_level for since in each.since) for each in RELEASED}

@@ -1,0 +1,107 @@
+"""Finds slow requests in what a broker's /metrics says of recent ones, and names where they wait.
+
+The metrics are Kafka's, as wirebroker and the JMX exporter with Strimzi's or Confluent's rules name
+them: `kafka_network_requestmetrics_totaltimems{request="Produce",quantile="0.99"}`.
+"""
+
+from __future__ import annotations
+
+import re
+import urllib.request
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_SAMPLE: Final = re.compile(
+    r"^kafka_network_requestmetrics_(totaltimems|requestqueuetimems|localtimems|remotetimems"
+    r"|responsesendtimems)\{([^}]*)\} (\S+)",
+    re.MULTILINE,
+)
+_LABEL: Final = re.compile(r'(\w+)="([^"]*)"')
+_QUANTILE: Final = "0.99"
+# These wait for records or for other members by design.
+_WAITING: Final = frozenset({"Fetch", "FetchConsumer", "FetchFollower", "JoinGroup", "SyncGroup"})
+_MOST_BYTES: Final = 64 << 20
+_PATIENCE_S: Final = 10.0
+
+# Phase -> how a sentence calls it, and what to do.
+_PHASES: Final = {
+    "requestqueuetimems": (
+        "waiting for the broker's other requests",
+        "the broker is busy: see which APIs have many requests, and spread partitions over brokers",
+    ),
+    "localtimems": (
+        "in the broker itself",
+        "see the broker's CPU and disk, and the size of these requests (requestbytes)",
+    ),
+    "remotetimems": (
+        "waiting for followers, the disk or the controller",
+        "see under-replicated partitions, flush times (logflushrateandtimems) and `quorum`",
+    ),
+    "responsesendtimems": (
+        "sending the response",
+        "see the network, and clients that read slowly",
+    ),
+}
+
+
+class SlowRequests(NamedTuple):
+    """An API whose recent requests are slow.
+
+    Attributes:
+        name: The API, in Kafka's spelling.
+        ms: A time that one of a hundred exceeds, in milliseconds.
+        where: In which phase most of it passes.
+        next_step: What to do about it.
+    """
+
+    name: str
+    ms: float
+    where: str
+    next_step: str
+
+
+def read_metrics(url: str) -> str:
+    """Return the page of a broker's metrics. Blocks.
+
+    Raises:
+        OSError: It cannot be read.
+        ValueError: The URL is not one of HTTP.
+    """
+    if not url.startswith(("http://", "https://")):
+        raise ValueError(f"{url} is not an http:// or https:// address of a /metrics page")
+    with urllib.request.urlopen(url, timeout=_PATIENCE_S) as response:  # noqa: S310 - checked
+        return str(response.read(_MOST_BYTES), "utf-8", "replace")
+
+
+def slow_requests(page: str, slow_ms: float) -> list[SlowRequests]:
+    """Return the APIs whose slowest hundredth of recent requests takes over `slow_ms`.
+
+    Waiting for records and for members of a group does not count.
+    """
+    found: list[SlowRequests] = []
+    for name, phases in sorted(_by_request(page).items()):
+        if name in _WAITING:
+            phases["remotetimems"] = 0.0
+        total = phases.pop("totaltimems", 0.0)
+        if name in _WAITING:
+            total = sum(phases.values())
+        if total > slow_ms and phases:
+            where, next_step = _PHASES[max(phases, key=phases.__getitem__)]
+            found.append(SlowRequests(name, total, where, next_step))
+    return found
+
+
+def _by_request(page: str) -> dict[str, dict[str, float]]:
+    found: dict[str, dict[str, float]] = {}
+    for phase, name, value in _samples(page):
+        found.setdefault(name, {})[phase] = value
+    return found
+
+
+def _samples(page: str) -> Iterator[tuple[str, str, float]]:
+    for phase, labels, value in _SAMPLE.findall(page):
+        named = dict(_LABEL.findall(labels))
+        if named.get("quantile") == _QUANTILE and "request" in named:
+            yield phase, named["request"], float(value)

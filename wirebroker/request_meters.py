@@ -1,0 +1,210 @@
+"""How long requests take, phase by phase, how large they are, and the errors of their responses.
+
+    total = queue + local + remote + send
+
+    queue    from the loop's notice of the request's bytes to its handler
+    local    in the handler, until it returns a response or what to wait for
+    remote   until the response is ready: waits for records, followers, members, the controller
+    send     until the socket has taken the last byte of a response that it did not take at once
+
+Nearly all requests are answered at once, so that local is their total: `served` counts one value.
+Of others, the slow ones, each phase is counted. A queue time below 0.25 ms counts as 0.
+
+Source: Kafka's RequestMetrics and RequestChannel.
+"""
+
+from __future__ import annotations
+
+import time
+from enum import Enum
+from typing import TYPE_CHECKING, Any, Final
+
+from wirebroker.integer_histogram import IntegerHistogram
+
+try:
+    from wirebroker import _histogram
+except ImportError:  # not compiled
+    _histogram = None  # type: ignore[assignment]
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+# Shorter times in the queue count as none: what serves the loop's other sockets is not slow.
+_NOTICED_QUEUE_S: Final = 0.000_25
+_US: Final = 1_000_000.0
+
+# Measures durations that are only shown; they decide nothing.
+STOPWATCH: Final = time.perf_counter
+
+# Looked up once: a module's attribute costs 40 ns each time.
+_COUNT_REQUEST: Final[Any] = None if _histogram is None else _histogram.count_request
+
+# Fetch requests of consumers, and those of followers, have meters of their own, as in Kafka.
+FETCH_NAMES: Final = ("FetchConsumer", "FetchFollower")
+
+
+class Phase(Enum):
+    """A part of the time of a request, by the name that Kafka's metrics have for it."""
+
+    TOTAL = "totaltimems"
+    QUEUE = "requestqueuetimems"
+    LOCAL = "localtimems"
+    REMOTE = "remotetimems"
+    SEND = "responsesendtimems"
+
+
+class RequestMeter:
+    """The figures of one API, in microseconds and bytes.
+
+    Attributes:
+        totals: Of all requests.
+        sizes: Bytes of requests, header included.
+        errors: Responses' error codes other than 0: how often.
+        last_us: Total of the last response.
+        was_slow: Whether its phases were counted.
+        stopwatch: Returns seconds on a clock that never goes back.
+    """
+
+    __slots__ = (
+        "_is_fast",
+        "_local",
+        "_queue",
+        "_remote",
+        "_send",
+        "_size_slots",
+        "_slow_totals",
+        "_total_slots",
+        "errors",
+        "last_us",
+        "sizes",
+        "stopwatch",
+        "totals",
+        "was_slow",
+    )
+
+    def __init__(self, stopwatch: Callable[[], float]) -> None:
+        self.stopwatch = stopwatch
+        # C reads the same clock as the usual stopwatch.
+        self._is_fast = _COUNT_REQUEST is not None and stopwatch is STOPWATCH
+        self.totals = IntegerHistogram()
+        self.sizes = IntegerHistogram()
+        self._total_slots = self.totals.slots
+        self._size_slots = self.sizes.slots
+        self.errors: dict[int, int] = {}
+        self.last_us = 0
+        self.was_slow = False
+        self._slow_totals = IntegerHistogram()
+        self._queue = IntegerHistogram()
+        self._local = IntegerHistogram()
+        self._remote = IntegerHistogram()
+        self._send = IntegerHistogram()
+
+    def served(self, received_s: float, began_s: float, size: int) -> None:
+        """Count a request whose response is ready now, when its handler returns.
+
+        Args:
+            received_s: When the loop noticed its bytes; 0.0 if that is not known.
+            began_s: When its handler was called.
+            size: Its bytes, header included.
+        """
+        if received_s and began_s - received_s > _NOTICED_QUEUE_S:
+            self.sizes.record(size)
+            self.served_later(received_s, began_s, self.stopwatch())
+            return
+        if self._is_fast:
+            self.last_us = _COUNT_REQUEST(self._total_slots, began_s, self._size_slots, size)
+        else:
+            self.last_us = int((self.stopwatch() - began_s) * _US)
+            self.totals.record(self.last_us)
+            self.sizes.record(size)
+        self.was_slow = False
+
+    def served_later(self, received_s: float, began_s: float, returned_s: float) -> None:
+        """Count a request whose response is ready now; its handler has returned at `returned_s`."""
+        queue_s = began_s - received_s if received_s else 0.0
+        queue_us = int(queue_s * _US) if queue_s > _NOTICED_QUEUE_S else 0
+        local_us = int((returned_s - began_s) * _US)
+        remote_us = int((self.stopwatch() - returned_s) * _US)
+        total_us = queue_us + local_us + remote_us
+        self.totals.record(total_us)
+        self._slow_totals.record(total_us)
+        self._queue.record(queue_us)
+        self._local.record(local_us)
+        self._remote.record(remote_us)
+        self.last_us = total_us
+        self.was_slow = True
+
+    def add_errors(self, errors: Mapping[int, int]) -> None:
+        """Add counts of error codes, by code."""
+        for code, count in errors.items():
+            self.errors[code] = self.errors.get(code, 0) + count
+
+    def of(self, phase: Phase) -> IntegerHistogram:
+        """Return the times of all requests in one phase."""
+        if phase is Phase.TOTAL:
+            return self.totals
+        if phase is Phase.LOCAL:
+            return self.totals.plus(self._slow_totals, -1).plus(self._local)
+        parts = {Phase.QUEUE: self._queue, Phase.REMOTE: self._remote, Phase.SEND: self._send}
+        part = parts[phase]
+        rest = IntegerHistogram()
+        rest.record(0, self.totals.count - part.count)
+        return part.plus(rest)
+
+    def sent_late(self, total_us: int, send_us: int, *, was_slow: bool) -> None:
+        """Add the time until a response had left, which was counted without it.
+
+        Args:
+            total_us: As it was counted.
+            send_us: Since then.
+            was_slow: Whether its phases were counted.
+        """
+        after_us = total_us + send_us
+        self.totals.record(total_us, -1)
+        self.totals.record(after_us)
+        self._send.record(send_us)
+        if was_slow:
+            self._slow_totals.record(total_us, -1)
+        else:
+            self._local.record(total_us)
+        self._slow_totals.record(after_us)
+
+
+class LateSend:
+    """A response that the socket did not take at once: the last that its meter counted."""
+
+    __slots__ = ("_began_s", "_meter", "_total_us", "_was_slow")
+
+    def __init__(self, meter: RequestMeter, began_s: float) -> None:
+        self._meter = meter
+        self._total_us = meter.last_us
+        self._was_slow = meter.was_slow
+        self._began_s = began_s
+
+    def ended(self) -> None:
+        """Count its time: the socket has taken it."""
+        meter = self._meter
+        send_us = int((meter.stopwatch() - self._began_s) * _US)
+        meter.sent_late(self._total_us, send_us, was_slow=self._was_slow)
+
+
+class RequestMeters:
+    """The meters of one broker's APIs, by the names that Kafka's metrics have for them.
+
+    Attributes:
+        by_name: FetchConsumer and FetchFollower for the two kinds of Fetch.
+        stopwatch: Returns seconds on a clock that never goes back.
+    """
+
+    __slots__ = ("by_name", "stopwatch")
+
+    def __init__(self, stopwatch: Callable[[], float] = STOPWATCH) -> None:
+        self.by_name: dict[str, RequestMeter] = {}
+        self.stopwatch = stopwatch
+
+    def meter(self, name: str) -> RequestMeter:
+        """Return the meter of an API."""
+        meter = self.by_name.get(name)
+        if meter is None:
+            meter = self.by_name[name] = RequestMeter(self.stopwatch)
+        return meter

@@ -1,0 +1,37 @@
+"""Kafka's tools that have subcommands, as `kafka-features describe`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from wirebroker.scripts.script import ScriptCommand, refused
+
+
+class ScriptGroup(click.Group):
+    """A tool with subcommands; mistakes in its arguments end it with status 1."""
+
+    command_class = ScriptCommand
+
+    def make_context(
+        self,
+        info_name: str | None,
+        args: list[str],
+        parent: click.Context | None = None,
+        **extra: Any,
+    ) -> click.Context:
+        """Read the flags before the subcommand."""
+        if not args:
+            raise refused(click.UsageError("too few arguments: name a subcommand"), info_name)
+        try:
+            return super().make_context(info_name, args, parent, **extra)
+        except click.UsageError as error:
+            raise refused(error, info_name) from None
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the subcommand."""
+        try:
+            return super().invoke(ctx)
+        except click.UsageError as error:
+            raise refused(error, ctx.info_name) from None

@@ -1,0 +1,31 @@
+"""Tables of operators' tools: each column as wide as its widest cell, a tab after each."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+def tabbed(titles: Sequence[str], rows: Sequence[Sequence[object]]) -> list[str]:
+    """Return the lines of a table, titles first."""
+    texts = [list(titles), *([str(each) for each in row] for row in rows)]
+    widths = [max(map(len, column)) for column in zip(*texts, strict=True)]
+    return [
+        "".join(f"{text.ljust(width)}\t" for text, width in zip(row, widths, strict=True))
+        for row in texts
+    ]
+
+
+def padded(rows: Sequence[Sequence[object]], least: Sequence[int]) -> list[str]:
+    """Return rows, titles first, whose columns have at least the given widths, a space between."""
+    texts = [["null" if each is None else str(each) for each in row] for row in rows]
+    widths = [
+        max(width, *map(len, column))
+        for width, column in zip(least, zip(*texts, strict=True), strict=True)
+    ]
+    return [
+        " ".join(text.ljust(width) for text, width in zip(row, widths, strict=True))
+        for row in texts
+    ]

@@ -1,0 +1,70 @@
+"""The topics that a request names.
+
+They are in fields whose entity type is a topic's name, in config and ACL resources, and in topic
+ids.
+
+Source: `entityType` in Kafka's message definitions.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from wirebroker.codecs.values import Struct
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+_TOPIC_NAME: Final = "topicName"
+_TOPIC_ID: Final = "topic_id"
+# Fields with a resource's type and its name. A topic's type is 2 in configs and in ACLs.
+_RESOURCES: Final = {
+    "resource_type": "resource_name",
+    "resource_type_filter": "resource_name_filter",
+}
+_TOPIC_TYPE: Final = 2
+
+
+def names_topic(body: Struct, topic: str, topic_id: bytes | None) -> bool:
+    """Return whether a decoded request names a topic.
+
+    Args:
+        body: The request.
+        topic: The topic's name.
+        topic_id: The topic's id; None if there is no such topic.
+    """
+    return any(_is_named(each, topic, topic_id) for each in _structs(body))
+
+
+def add_topic_names(body: Struct, names: Mapping[bytes, str]) -> None:
+    """Set the name of each topic that a decoded request names by its id alone."""
+    for each in _structs(body):
+        name = names.get(getattr(each, _TOPIC_ID, b""))
+        for field, entity in each.ENTITIES.items() if name else ():
+            if entity == _TOPIC_NAME and not getattr(each, field):
+                setattr(each, field, name)
+
+
+def _structs(value: Any) -> Iterator[Struct]:
+    if isinstance(value, Struct):
+        yield value
+        for name in value.FIELD_NAMES:
+            yield from _structs(getattr(value, name))
+    elif value.__class__ is list and value and isinstance(value[0], Struct):
+        for each in value:
+            yield from _structs(each)
+
+
+def _is_named(struct: Struct, topic: str, topic_id: bytes | None) -> bool:
+    if topic_id is not None and getattr(struct, _TOPIC_ID, None) == topic_id:
+        return True
+    for field, entity in struct.ENTITIES.items():
+        value = getattr(struct, field)
+        if entity == _TOPIC_NAME and (
+            topic in value if value.__class__ is list else value == topic
+        ):
+            return True
+    return any(
+        getattr(struct, kind, None) == _TOPIC_TYPE and getattr(struct, name) == topic
+        for kind, name in _RESOURCES.items()
+    )
