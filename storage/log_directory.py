@@ -17,9 +17,9 @@ from __future__ import annotations
 import errno
 import json
 import re
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING, NamedTuple
 
-from wirebroker.codecs.json_text import parse_json
+from wirebroker.codecs.json_text import MAX_INT64, json_integer, parse_json
 from wirebroker.codecs.primitives import random_uuid, uuid_from_text, uuid_text
 from wirebroker.storage.checkpoints import (
     HIGH_WATERMARK_CHECKPOINT,
@@ -346,9 +346,9 @@ class LogDirectory:
             return
         self.was_clean = True
         try:  # before Kafka 3.7 the marker was empty
-            epoch = cast("dict[str, object]", parse_json(content)).get("brokerEpoch")
-            self.previous_broker_epoch = epoch if isinstance(epoch, int) else -1
-        except (ValueError, AttributeError):
+            epoch = parse_json(content)["brokerEpoch"]
+            self.previous_broker_epoch = json_integer(epoch, -1, MAX_INT64)
+        except (ValueError, TypeError, KeyError):
             self.previous_broker_epoch = -1
 
     def _list_partitions(self) -> None:

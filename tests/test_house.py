@@ -256,6 +256,16 @@ def test_a_library_has_one_door(library):
     assert {user for user in users if user.rpartition("/")[0] + "/" not in rooms} <= DOORS[library]
 
 
+def test_json_has_one_reader():
+    """What is nested too deeply raises RecursionError elsewhere."""
+    users = {
+        name_of(path)
+        for path in python_files(*PRODUCT)
+        if re.search(r"\bjson\.loads?\(", path.read_text(encoding="utf-8"))
+    }
+    assert users == {"codecs/json_text.py"}
+
+
 def test_no_package_is_searched_at_run_time():
     users = {
         name_of(path)

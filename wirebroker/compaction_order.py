@@ -9,6 +9,7 @@ import json
 import os
 from typing import Any, NamedTuple
 
+from wirebroker.codecs.json_text import parse_json
 from wirebroker.storage.compaction.compaction import CompactionJob
 from wirebroker.storage.compaction.filter import ActiveProducer
 
@@ -31,7 +32,7 @@ def encode_order(job: CompactionJob, limits: Limits) -> bytes:
 
 def decode_order(line: bytes) -> tuple[CompactionJob, Limits, int]:
     """Return the job, its limits and the broker's process id."""
-    order: dict[str, Any] = json.loads(line)
+    order: dict[str, Any] = parse_json(line)
     fields: dict[str, Any] = order["job"]
     fields["producers"] = {row[0]: ActiveProducer(*row[1:]) for row in fields["producers"]}
     fields["base_offsets"] = tuple(fields["base_offsets"])

@@ -15,6 +15,7 @@ import os
 import uuid
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from wirebroker.codecs.json_text import parse_json
 from wirebroker.pipelines.errors import PositionError
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ class JobFolder:
         mine = {"job": job, "topic": topic}
         if not path.exists():
             _write(path, {**mine, "identity": str(uuid.uuid4())})
-        found = json.loads(path.read_text(encoding="utf-8"))
+        found = parse_json(path.read_text(encoding="utf-8"))
         self.identity = str(found.pop("identity"))
         if found != mine:
             raise PositionError(f"{folder} is the checkpoint of {found}, not of {mine}")
@@ -69,7 +70,7 @@ class JobFolder:
         path = self._batches / str(batch)
         if not path.exists():
             return None
-        return BatchPlan(**json.loads(path.read_text(encoding="utf-8")))
+        return BatchPlan(**parse_json(path.read_text(encoding="utf-8")))
 
     def keep(self, plan: BatchPlan) -> None:
         """Write a batch's plan; on return it is on the disk."""

@@ -22,6 +22,7 @@ import uuid
 from decimal import Context, Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from wirebroker.codecs.json_text import parse_json
 from wirebroker.pipelines.errors import BadRowError, JobFileError
 from wirebroker.pipelines.job_file import like
 
@@ -110,10 +111,8 @@ class RowReader:
             BadRowError: It is none of the schema.
         """
         try:
-            found = json.loads(
-                _text(line), object_pairs_hook=_fields, parse_float=Decimal, parse_constant=_refuse
-            )
-        except (ValueError, RecursionError, InvalidOperation) as error:
+            found = parse_json(_text(line), fields=_fields, fraction=Decimal)
+        except (ValueError, InvalidOperation) as error:
             raise BadRowError(f"is no JSON: {error}") from error
         if not isinstance(found, dict):
             raise BadRowError(f"is no JSON object but {type(found).__name__}")
@@ -209,10 +208,6 @@ def _fields(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
             f"has field {next(each for each in names if names.count(each) > 1)} twice"
         )
     return found
-
-
-def _refuse(name: str) -> None:
-    raise ValueError(f"{name} is no number of JSON")
 
 
 def _of_cell(column: Column, cell: str) -> Any:

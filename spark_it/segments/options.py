@@ -26,10 +26,10 @@ without regard to case, as Spark does.
 
 from __future__ import annotations
 
-import json
 import re
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, cast
 
+from wirebroker.codecs.json_text import parse_json
 from wirebroker.segments.errors import OptionError
 from wirebroker.segments.trigger_limits import delay_ms_of
 
@@ -265,7 +265,7 @@ def _by_partition(value: str, name: str) -> ByPartition:
 
 def _json(value: str, name: str, example: str) -> dict[str, Any]:
     try:
-        found = json.loads(value)
+        found = parse_json(value)
     except ValueError:
         found = None
     if not isinstance(found, dict):

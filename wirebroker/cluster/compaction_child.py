@@ -7,11 +7,11 @@ and in the process of somebody's tests.
 from __future__ import annotations
 
 import asyncio
-import json
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from wirebroker.clock import next_turn
 from wirebroker.codecs.errors import ErrorCode, KafkaError
+from wirebroker.codecs.json_text import parse_json
 from wirebroker.compaction_order import Limits, encode_order
 from wirebroker.python_child import start_module
 from wirebroker.storage.compaction.compaction import CleanedGroup, Compaction, CompactionJob
@@ -78,7 +78,7 @@ async def run_in_child(job: CompactionJob, limits: Limits) -> AsyncGenerator[New
 
 
 def _decode(line: bytes) -> News:
-    message: dict[str, Any] = json.loads(line)
+    message: dict[str, Any] = parse_json(line)
     match message:
         case {"read": count}:
             return AtWork(count)

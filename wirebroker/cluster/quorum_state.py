@@ -15,7 +15,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from wirebroker.codecs.json_text import parse_json
+from wirebroker.codecs.json_text import MAX_INT32, json_integer, parse_json
 from wirebroker.codecs.primitives import ZERO_UUID, uuid_text
 from wirebroker.config.row import StartError
 
@@ -44,9 +44,12 @@ def read_quorum_state(files: Files, directory: str, *, node_id: int) -> QuorumSt
         return QuorumState()
     try:
         content: dict[str, Any] = parse_json(files.read_whole(path))
-        state = QuorumState(int(content["leaderEpoch"]), int(content["data_version"]))
+        state = QuorumState(
+            json_integer(content["leaderEpoch"], 0, MAX_INT32),
+            json_integer(content["data_version"], 0, 1),
+        )
         voters = {int(voter["voterId"]) for voter in content.get("currentVoters") or ()}
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise StartError(f"{path} cannot be read ({error!r})", "restore it from a backup") from None
     if voters - {node_id}:
         raise StartError(

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Final
 
 from wirebroker.config.cipher_suites import suites_for_openssl
 from wirebroker.config.row import ConfigError
-from wirebroker.config.tls import STORE_TYPES, VERSIONS, StoreSettings, TlsSettings
+from wirebroker.config.tls import STORE_TYPES, VERSIONS, StoreSettings, TlsSettings, check_stores
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-_DEFAULT_TYPE: Final = "JKS"
+_TYPES: Final = {"ssl.keystore.type": "JKS", "ssl.truststore.type": "JKS"}
 
 
 def client_tls(settings: Mapping[str, str]) -> TlsSettings:
@@ -25,7 +25,7 @@ def client_tls(settings: Mapping[str, str]) -> TlsSettings:
     """
 
     def store(name: str, certificates: str) -> StoreSettings:
-        type_ = settings.get(f"{name}.type", _DEFAULT_TYPE).upper()
+        type_ = settings.get(f"{name}.type", _TYPES[f"{name}.type"]).upper()
         if type_ not in STORE_TYPES:
             raise ConfigError(f"{name}.type can be {', '.join(STORE_TYPES)}")
         return StoreSettings(
@@ -38,6 +38,7 @@ def client_tls(settings: Mapping[str, str]) -> TlsSettings:
             name=name,
         )
 
+    check_stores({**_TYPES, **settings}.get)
     versions = _items(settings.get("ssl.enabled.protocols", "")) or VERSIONS
     unknown = [each for each in versions if each not in VERSIONS]
     if unknown:

@@ -12,7 +12,11 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from wirebroker.config.row import ConfigValue
 
-_WHOLE_NUMBER = re.compile(r"[+-]?[0-9]+")
+# Java's Integer.parseInt takes the digits of all scripts, as Python's int.
+_WHOLE_NUMBER = re.compile(r"[+-]?\d+")
+_HOST = re.compile(r"[0-9a-zA-Z\-%._:]*")
+# What Java's String.trim removes: the blank and all control characters before it.
+_JAVA_BLANKS = "".join(map(chr, range(0x21)))
 
 
 def text_of(value: ConfigValue) -> str | None:
@@ -32,14 +36,20 @@ def counts_by_host(text: str) -> dict[str, int]:
     """Read `host:count, …` (max.connections.per.ip.overrides); the last colon counts.
 
     Raises:
-        ValueError: An item has no colon, or no whole number behind it.
+        ValueError: An item has no colon, a host has a character that no host has, or a count is
+            no 32-bit integer.
+
+    Source: Kafka's SocketServerConfigs and Utils.validHostPattern; Java's trim.
     """
     counts: dict[str, int] = {}
     for item in filter(None, (part.strip() for part in text.split(","))):
-        host, colon, count = item.rpartition(":")
-        if not colon or not _WHOLE_NUMBER.fullmatch(count.strip()):
+        host, colon, count = (each.strip(_JAVA_BLANKS) for each in item.rpartition(":"))
+        if not colon or not _HOST.fullmatch(host) or not _WHOLE_NUMBER.fullmatch(count):
             raise ValueError(item)
-        counts[host.strip()] = int(count)
+        number = int(count)
+        if not -(1 << 31) <= number < 1 << 31:
+            raise ValueError(item)
+        counts[host] = number
     return counts
 
 

@@ -15,6 +15,7 @@ A leaf.  Source: Kafka's SslConfigs, BrokerSecurityConfigs, DefaultSslEngineFact
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from wirebroker.config.cipher_suites import suites_for_openssl
@@ -23,6 +24,8 @@ from wirebroker.config.principal_rules import DEFAULT_RULES, PrincipalRule, prin
 from wirebroker.config.row import ConfigError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from wirebroker.config.values import Config
 
 STORE_TYPES: Final = ("PEM", "PKCS12", "JKS")
@@ -99,9 +102,6 @@ def tls_settings(config: Config, listener: str, protocol: str) -> TlsSettings:
             f"{name} is missing: {listener} needs a key and a certificate "
             "(`wirebroker certs DIR` makes some to try with)"
         )
-    if settings.keystore.certificates and not settings.keystore.key:
-        name = listener_config(listener, "ssl.keystore.key")
-        raise ConfigError(f"{name} is missing: {listener} has a certificate and no key")
     if settings.keystore.type not in STORE_TYPES or settings.truststore.type not in STORE_TYPES:
         raise ConfigError(
             f"ssl.keystore.type and ssl.truststore.type can be {', '.join(STORE_TYPES)}"
@@ -120,6 +120,47 @@ def outgoing_tls_settings(config: Config, listener: str) -> TlsSettings:
     return _settings(config, listener)
 
 
+def check_stores(value_of: Callable[[str], object]) -> None:
+    """Refuse configs of a keystore or a truststore that exclude or need each other.
+
+    Args:
+        value_of: Returns the value of a config, None if it is not set.
+
+    Raises:
+        ConfigError: As in Kafka's DefaultSslEngineFactory.
+    """
+    key, chain = "ssl.keystore.key", "ssl.keystore.certificate.chain"
+    if value_of(key) is not None and value_of(chain) is None:
+        raise ConfigError(f"{key} is set and {chain} is not: set both, or a file in their place")
+    if value_of(chain) is not None and value_of(key) is None:
+        raise ConfigError(f"{chain} is set and {key} is not: set both, or a file in their place")
+    for store, text in (("ssl.keystore", key), ("ssl.truststore", "ssl.truststore.certificates")):
+        _check_store(value_of, store, text)
+    location, password = "ssl.keystore.location", "ssl.keystore.password"
+    is_pem = str(value_of("ssl.keystore.type")).upper() == "PEM"
+    if value_of(location) and not is_pem and value_of(password) is None:
+        raise ConfigError(f"{location} is set and {password} is not: a keystore has a password")
+
+
+def _check_store(value_of: Callable[[str], object], store: str, text: str) -> None:
+    location, password = f"{store}.location", f"{store}.password"
+    is_pem = str(value_of(f"{store}.type")).upper() == "PEM"
+    if value_of(text) is not None:
+        if not is_pem:
+            raise ConfigError(f"{text} is PEM: set {store}.type=PEM, or a file in its place")
+        if value_of(location):
+            raise ConfigError(f"{text} and {location} are both set: remove one of them")
+    if value_of(password) is None:
+        return
+    if is_pem:
+        raise ConfigError(
+            f"{password} is set and {store}.type is PEM: PEM has no password of a store, remove it"
+            + (" (a key's is ssl.key.password)" if store == "ssl.keystore" else "")
+        )
+    if not value_of(location):
+        raise ConfigError(f"{password} is set and {location} is not: set both, or neither")
+
+
 def _settings(config: Config, listener: str) -> TlsSettings:
     def text(name: str) -> str:
         value = config.listener_value(listener, name)
@@ -133,10 +174,9 @@ def _settings(config: Config, listener: str) -> TlsSettings:
         rules = principal_rules(text("ssl.principal.mapping.rules"))
     except ValueError as error:
         raise ConfigError(f"ssl.principal.mapping.rules cannot be used: {error}") from None
-    versions = items("ssl.enabled.protocols")
-    if not versions:
-        known = ", ".join(VERSIONS)
-        raise ConfigError(f"ssl.enabled.protocols is empty: name at least one of {known}")
+    check_stores(partial(config.listener_value, listener))
+    # Kafka lets Java choose for an empty list.
+    versions = items("ssl.enabled.protocols") or VERSIONS
     try:
         suites, versions = suites_for_openssl(items("ssl.cipher.suites"), versions)
     except ValueError as error:

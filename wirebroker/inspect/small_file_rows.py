@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, cast
 
-from wirebroker.codecs.json_text import parse_json
+from wirebroker.codecs.json_text import MAX_INT32, MAX_INT64, json_integer, parse_json
 from wirebroker.codecs.primitives import uuid_from_text, uuid_text
 from wirebroker.inspect.file_kinds import FileKind
 from wirebroker.inspect.rows import damage
@@ -102,15 +102,15 @@ def clean_shutdown_row(content: bytes) -> Row:
         found = _json_object(content)
         if found["version"] != 0:
             raise ValueError(f"version {found['version']} is not known")
-        row["broker_epoch"] = int(found["brokerEpoch"])
+        row["broker_epoch"] = json_integer(found["brokerEpoch"], -1, MAX_INT64)
     return row
 
 
 def quorum_state_row(content: bytes) -> Row:
     """Give what quorum-state says, under its own names; raises ValueError if it is none."""
     found = _json_object(content)
-    int(found["leaderEpoch"])
-    int(found["data_version"])
+    json_integer(found["leaderEpoch"], 0, MAX_INT32)
+    json_integer(found["data_version"], 0, 1)
     return {"type": "quorum_state", **found}
 
 

@@ -74,4 +74,5 @@ def first_address(host: str) -> str:
         OSError: Nobody knows it.
         UnicodeError: No name server can be asked for it: a label is empty or too long.
     """
-    return str(socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)[0][4][0])
+    # As in Java, no name is this machine.
+    return str(socket.getaddrinfo(host or "localhost", None, type=socket.SOCK_STREAM)[0][4][0])

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 _ENTRY: Final = re.compile(r"-----BEGIN ([A-Z0-9 ]+)-----([A-Za-z0-9+/=\s]+)-----END \1-----")
 _CERTIFICATE: Final = "CERTIFICATE"
 _KEYS: Final = ("PRIVATE KEY", "ENCRYPTED PRIVATE KEY", "RSA PRIVATE KEY", "EC PRIVATE KEY")
+_PLAIN_KEY: Final = "-----BEGIN PRIVATE KEY-----"
 _LINE: Final = 64
 _JKS_STARTS: Final = (b"\xfe\xed\xfe\xed", b"\xce\xce\xce\xce")
 # Larger files are none: system-wide lists of authorities have a tenth of it.
@@ -82,10 +83,14 @@ def _of_pem(text: str, store: StoreSettings, where: str) -> KeyMaterial:
             keys.append(_entry(kind, body))
     if not certificates:
         raise ConfigError(f"{store.name}: {where} has no certificate in the form of PEM")
+    if store.key_password and keys and keys[0].startswith(_PLAIN_KEY):
+        raise ConfigError(
+            f"{store.name}: {where} has a key without a password: unset ssl.key.password"
+        )
     return KeyMaterial(
         key=keys[0] if keys else "",
         certificates="".join(certificates),
-        password=store.key_password or store.password,
+        password=store.key_password,
     )
 
 

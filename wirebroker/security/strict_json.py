@@ -9,8 +9,9 @@ appear twice, too.
 
 from __future__ import annotations
 
-import json
 from typing import Any, Final, cast
+
+from wirebroker.codecs.json_text import parse_json
 
 # Parsing takes 0.3 us for each; tokens have some dozens.
 _MOST_VALUES: Final = 10_000
@@ -24,10 +25,7 @@ def strict_object(data: bytes) -> dict[str, Any]:
     """
     if data.count(b",") + data.count(b":") + data.count(b"[") > _MOST_VALUES:
         raise ValueError("it has too many values")
-    try:
-        found = json.loads(data.decode(), object_pairs_hook=_object, parse_constant=_constant)
-    except RecursionError:
-        raise ValueError("it is nested too deeply") from None
+    found = parse_json(data.decode(), fields=_object)
     if not isinstance(found, dict):
         raise ValueError("it is no JSON object")  # noqa: TRY004 - a wrong text, not a wrong type
     return cast("dict[str, Any]", found)
@@ -38,7 +36,3 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) != len(pairs):
         raise ValueError("a name appears twice in an object")
     return found
-
-
-def _constant(name: str) -> Any:
-    raise ValueError(f"{name} is no number")

@@ -14,6 +14,7 @@ import json
 import re
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
+from wirebroker.codecs.json_text import parse_json
 from wirebroker.config import Config, StartError
 from wirebroker.config.quorum import is_controller_alone, is_member
 from wirebroker.config.row import SecretText, with_secrets
@@ -81,7 +82,7 @@ class Order(NamedTuple):
     @classmethod
     def decode(cls, line: bytes) -> Order:
         """Read what `encode` has made."""
-        fields = json.loads(line)
+        fields = parse_json(line)
         flags = with_secrets(fields.pop("flags"), fields.pop(_HIDDEN))
         order = cls(**fields, flags=flags)
         return order._replace(first_users=tuple(order.first_users))

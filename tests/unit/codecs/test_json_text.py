@@ -1,31 +1,46 @@
-"""Whatever is wrong with a JSON text is a ValueError."""
+"""JSON that no reader may fail at, and that it may not take for a number."""
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 import pytest
 
-from wirebroker.codecs.json_text import parse_json
+from wirebroker.codecs.json_text import json_integer, parse_json
 
-DEPTH = 200_000
+REFUSED = {
+    "arrays": "[" * 200_000,
+    "closed arrays": "[" * 200_000 + "]" * 200_000,
+    "objects": '{"a":' * 200_000,
+    "NaN": '{"a": NaN}',
+    "Infinity": "[Infinity]",
+    "negative infinity": "-Infinity",
+    "a fraction beyond all": "1e400",
+    "an integer of 5,000 digits": "9" * 5000,
+    "half a character": b'"\xff"',
+    "nothing": "",
+    "NULs": b"\0" * 60,
+}
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "{",
-        b"\xff",
-        "[" * DEPTH,
-        "[" * DEPTH + "]" * DEPTH,
-        '{"a":' * DEPTH + "1" + "}" * DEPTH,
-        "1" * 5_000,
-    ],
-    ids=lambda text: repr(text[:6]),
-)
-def test_what_is_not_json_is_a_value_error(text: str | bytes):
+@pytest.mark.parametrize("text", REFUSED.values(), ids=REFUSED)
+def test_each_text_that_is_no_json_is_a_value_error(text):
     with pytest.raises(ValueError, match=r"."):
         parse_json(text)
 
 
-def test_a_value_is_returned():
-    assert parse_json(b'{"version":0,"brokerEpoch":12}') == {"version": 0, "brokerEpoch": 12}
+def test_values_are_those_of_the_text():
+    text = b'{"a": [1, 2.5, -3e2, null, true, "\xc3\xa9"]}'
+    assert parse_json(text) == {"a": [1, 2.5, -300.0, None, True, "é"]}
+    assert parse_json("[0.1]", fraction=Decimal) == [Decimal("0.1")]
+    assert parse_json('{"a": 1, "a": 2}', fields=list) == [("a", 1), ("a", 2)]
+
+
+@pytest.mark.parametrize("value", [True, None, "1", 1.0, -2, 1 << 31, 10**30, [], {}])
+def test_a_field_of_another_type_or_size_is_no_integer(value):
+    with pytest.raises(ValueError, match="is no integer from -1 to 2147483647"):
+        json_integer(value, -1, (1 << 31) - 1)
+
+
+def test_the_bounds_of_an_integer_count_as_in_it():
+    assert [json_integer(each, -1, 5) for each in (-1, 0, 5)] == [-1, 0, 5]

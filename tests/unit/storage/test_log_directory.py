@@ -120,7 +120,22 @@ def test_a_clean_stop_is_known_once(tmp_path):
     directory.close()
 
 
-@pytest.mark.parametrize("content", [b"", b"[]", b'{"version":0}', b"\xff", b"[" * 200_000])
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"[]",
+        b"\xff",
+        b"[" * 200_000,
+        b'{"version":0}',
+        b'{"brokerEpoch":1e400}',
+        b'{"brokerEpoch":NaN}',
+        b'{"brokerEpoch":true}',
+        b'{"brokerEpoch":9223372036854775808}',
+        b'{"brokerEpoch":-2}',
+    ],
+    ids=lambda content: repr(content[:40]),
+)
 def test_a_marker_of_another_age_is_a_clean_stop_all_the_same(tmp_path, content):
     (tmp_path / ".kafka_cleanshutdown").write_bytes(content)
     directory = open_directory(tmp_path)

@@ -6,9 +6,10 @@ import pytest
 
 from wirebroker.config import Config, ConfigError
 from wirebroker.config.cipher_suites import suites_for_openssl
+from wirebroker.config.client_tls import client_tls
 from wirebroker.config.listeners import listeners_of
 from wirebroker.config.principal_rules import principal_name, principal_rules
-from wirebroker.config.tls import VERSIONS
+from wirebroker.config.tls import VERSIONS, outgoing_tls_settings
 
 BOTH = {"listeners": "SSL://:1,SASL_SSL://:2", "sasl.enabled.mechanisms": "SCRAM-SHA-256"}
 FILE = {"ssl.keystore.location": "/broker.pem", "ssl.keystore.type": "pem"}
@@ -18,6 +19,7 @@ def test_a_listeners_own_values_come_before_the_brokers() -> None:
     own = {
         "listener.name.sasl_ssl.ssl.keystore.location": "/other.p12",
         "listener.name.sasl_ssl.ssl.keystore.type": "PKCS12",
+        "listener.name.sasl_ssl.ssl.keystore.password": "x",
         "listener.name.sasl_ssl.ssl.enabled.protocols": "TLSv1.3",
     }
     first, second = (each.tls for each in listeners_of(Config({**BOTH, **FILE, **own})))
@@ -51,9 +53,10 @@ def test_tls_alone_leaves_a_listener_open() -> None:
     ("settings", "words"),
     [
         ({}, "listener.name.ssl.ssl.keystore.location is missing"),
-        ({"ssl.keystore.certificate.chain": "x"}, "a certificate and no key"),
-        ({**FILE, "ssl.keystore.type": "BKS"}, "can be PEM, PKCS12, JKS"),
-        ({**FILE, "ssl.enabled.protocols": ""}, "ssl.enabled.protocols is empty"),
+        (
+            {**FILE, "ssl.keystore.type": "BKS", "ssl.keystore.password": "x"},
+            "can be PEM, PKCS12, JKS",
+        ),
         ({**FILE, "ssl.cipher.suites": "TLS_NULL"}, "there is no suite TLS_NULL"),
         ({**FILE, "ssl.cipher.suites": "TLS_AES_128_GCM_SHA256"}, "one by one"),
         ({**FILE, "ssl.principal.mapping.rules": "RULE:("}, "write RULE:pattern"),
@@ -66,6 +69,67 @@ def test_what_cannot_be_used_is_said_in_one_line(settings, words) -> None:
         listeners_of(Config({"listeners": "SSL://:1", **settings}))
     assert words in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_no_versions_of_tls_are_all_of_them() -> None:
+    settings = {**BOTH, **FILE, "listener.name.sasl_ssl.ssl.enabled.protocols": ""}
+    assert [each.tls and each.tls.versions for each in listeners_of(Config(settings))] == [
+        VERSIONS,
+        VERSIONS,
+    ]
+    assert client_tls({"ssl.enabled.protocols": ""}).versions == VERSIONS
+
+
+KEY, CHAIN = "ssl.keystore.key", "ssl.keystore.certificate.chain"
+PASSWORD, TRUSTED = "ssl.keystore.password", "ssl.truststore.certificates"
+STORE = {"ssl.keystore.location": "/broker.p12", "ssl.keystore.type": "PKCS12", PASSWORD: "x"}
+TRUST = {"ssl.truststore.location": "/authority.pem", "ssl.truststore.type": "PEM"}
+
+
+@pytest.mark.parametrize(
+    ("settings", "refused"),
+    [
+        ({**FILE, KEY: "x"}, f"{CHAIN} is not"),
+        ({**FILE, KEY: ""}, f"{CHAIN} is not"),
+        ({**FILE, CHAIN: "x"}, f"{KEY} is not"),
+        ({**FILE, CHAIN: ""}, f"{KEY} is not"),
+        ({CHAIN: "x"}, f"{KEY} is not"),
+        ({**FILE, KEY: "x", CHAIN: "x"}, f"{KEY} and ssl.keystore.location are both set"),
+        ({**STORE, KEY: "x", CHAIN: "x"}, f"{KEY} is PEM"),
+        ({KEY: "x", CHAIN: "x"}, f"{KEY} is PEM"),
+        ({"ssl.keystore.type": "PEM", KEY: "x", CHAIN: "x", PASSWORD: "x"}, f"{PASSWORD} is set"),
+        ({**FILE, PASSWORD: "x"}, f"{PASSWORD} is set"),
+        ({**FILE, PASSWORD: ""}, f"{PASSWORD} is set"),
+        ({PASSWORD: "x"}, f"{PASSWORD} is set"),
+        ({"ssl.keystore.location": "/broker.p12"}, f"{PASSWORD} is not"),
+        ({**FILE, TRUSTED: "x"}, f"{TRUSTED} is PEM"),
+        ({**FILE, **TRUST, TRUSTED: "x"}, f"{TRUSTED} and ssl.truststore.location are both set"),
+        ({**FILE, **TRUST, "ssl.truststore.password": "x"}, "ssl.truststore.password is set"),
+        ({**FILE, "ssl.truststore.password": "x"}, "ssl.truststore.password is set"),
+        (FILE, None),
+        (STORE, None),
+        ({**FILE, "ssl.key.password": "x"}, None),
+        ({**FILE, **TRUST}, None),
+        ({**FILE, "ssl.truststore.location": "/authority.p12"}, None),
+        ({**FILE, "ssl.truststore.type": "PEM", TRUSTED: "x"}, None),
+        ({"ssl.keystore.type": "PEM", KEY: "x", CHAIN: "x"}, None),
+    ],
+)
+def test_configs_of_a_store_that_exclude_or_need_each_other_are_refused(settings, refused) -> None:
+    """As by Kafka's DefaultSslEngineFactory, for listeners, outgoing connections and clients."""
+    of_listener = {f"listener.name.ssl.{name}": value for name, value in settings.items()}
+    for read in (
+        lambda: listeners_of(Config({"listeners": "SSL://:1", **settings})),
+        lambda: listeners_of(Config({"listeners": "SSL://:1", **of_listener})),
+        lambda: outgoing_tls_settings(Config(settings), "SSL"),
+        lambda: client_tls(settings),
+    ):
+        if refused is None:
+            read()
+            continue
+        with pytest.raises(ConfigError) as caught:
+            read()
+        assert refused in str(caught.value)
 
 
 @pytest.mark.parametrize("name", ["ssl.enabled.protocols", "listener.name.ssl.ssl.client.auth"])

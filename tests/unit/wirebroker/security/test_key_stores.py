@@ -92,6 +92,12 @@ def test_a_key_with_a_password() -> None:
     assert "secret" not in str(refused.value).replace("ssl.key.password", "")
 
 
+def test_a_password_of_a_key_that_has_none_is_refused() -> None:
+    key, chain = parts()
+    with pytest.raises(ConfigError, match=r"unset ssl\.key\.password"):
+        is_used(StoreSettings(key=key, certificates=chain, key_password=PASSWORD))
+
+
 @pytest.mark.parametrize("password", [PASSWORD, ""])
 def test_pkcs12(tmp_path: Path, password: str) -> None:
     store = StoreSettings(type="PKCS12", location=p12(tmp_path, password), password=password)

@@ -17,7 +17,9 @@ from cryptography.hazmat.primitives.serialization import (
     Encoding,
     PrivateFormat,
     load_pem_private_key,
+    pkcs12,
 )
+from cryptography.x509 import load_pem_x509_certificate
 
 from tests.support.sasl_clients import (
     add_scram_user,
@@ -111,6 +113,7 @@ async def test_nothing_tells_a_secret(
 
 PASSWORDS = ("store-secret", "key-secret", "trust-secret", "another-secret")
 INLINE = "listener.name.inline.ssl."
+STORED = "listener.name.stored.ssl."
 
 
 def key_and_chain(pem: str, password: str = "") -> tuple[str, str]:
@@ -130,19 +133,38 @@ def secret_lines(*keys: str) -> list[str]:
     return [*lines, *(repr(base64.b64decode(line))[2:-1] for line in lines)]
 
 
+def store(path: Path, password: str, key: str | None = None, chain: str | None = None) -> str:
+    """Write a PKCS12 file with a key and its certificate, or with what is trusted."""
+    data = pkcs12.serialize_key_and_certificates(
+        b"x",
+        None if key is None else load_pem_private_key(key.encode(), None),  # type: ignore[arg-type]
+        None if chain is None else load_pem_x509_certificate(chain.encode()),
+        None if chain else [load_pem_x509_certificate(authority().certificate.encode())],
+        BestAvailableEncryption(password.encode()),
+    )
+    path.write_bytes(data)
+    return str(path)
+
+
 def secured(folder: Path) -> tuple[dict[str, str], list[str]]:
     """Return settings of listeners with TLS by a file and by PEM in place of one; the secrets."""
     sealed, chain = key_and_chain(certificate(), "key-secret")
     bare, bare_chain = key_and_chain(certificate("inline"))
     stored = tls_configs(folder) | {
         "ssl.keystore.location": write(folder, "sealed.pem", sealed + chain),
-        "ssl.keystore.password": "store-secret",
-        "ssl.key.password": "key-secret",
-        "ssl.truststore.password": "trust-secret",
+        "listener.name.ssl.ssl.key.password": "key-secret",
     }
     listeners = {
-        "listeners": "PLAINTEXT://127.0.0.1:0,SSL://127.0.0.1:0,INLINE://127.0.0.1:0",
-        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,SSL:SSL,INLINE:SSL",
+        "listeners": "PLAINTEXT://127.0.0.1:0,SSL://127.0.0.1:0,INLINE://127.0.0.1:0,"
+        "STORED://127.0.0.1:0",
+        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,SSL:SSL,INLINE:SSL,STORED:SSL",
+        f"{STORED}keystore.type": "PKCS12",
+        f"{STORED}keystore.location": store(folder / "keys.p12", "store-secret", bare, bare_chain),
+        f"{STORED}keystore.password": "store-secret",
+        f"{STORED}key.password": "store-secret",
+        f"{STORED}truststore.type": "PKCS12",
+        f"{STORED}truststore.location": store(folder / "trusted.p12", "trust-secret"),
+        f"{STORED}truststore.password": "trust-secret",
         f"{INLINE}keystore.type": "PEM",
         f"{INLINE}keystore.location": "",
         f"{INLINE}keystore.key": bare.replace("\n", " "),
@@ -197,10 +219,10 @@ async def test_nothing_tells_a_secret_of_tls(
 @pytest.mark.parametrize(
     "broken",
     [
-        {"ssl.key.password": "another-secret"},
+        {"listener.name.ssl.ssl.key.password": "another-secret"},
         {f"{INLINE}keystore.key": "-----BEGIN PRIVATE KEY----- another-secret"},
         {f"{INLINE}keystore.type": "another-secret"},
-        {"ssl.keystore.type": "PKCS12", "ssl.keystore.password": "another-secret"},
+        {f"{STORED}keystore.password": "another-secret"},
     ],
 )
 async def test_nor_does_what_keeps_a_broker_from_starting(
