@@ -167,6 +167,12 @@ STEPS = (
         "controllers that are killed and frozen under load; starts without a directory",
     ),
     Step(
+        "upgrade",
+        _tests("compat_tests/cluster/nightly_upgrade.py", "--long"),
+        3,
+        "a cluster of an earlier version is upgraded node by node under load, and goes back",
+    ),
+    Step(
         "logins",
         _tests(
             "compat_tests/security/nightly_kerberos.py",

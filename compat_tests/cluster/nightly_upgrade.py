@@ -1,0 +1,75 @@
+"""A cluster of an earlier version is upgraded node by node under load, and goes back.
+
+Node 1 has the controller, so it is upgraded last and goes back first. In between the cluster is
+one of mixed versions: once two nodes are of today and one is of the earlier version.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, cast
+
+import pytest
+
+from compat_tests.cluster.replicated_load import Load, all_in_sync, check, create, verify
+from tests.upgrade.earlier import EitherFirst, EitherJoined, install_earlier
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from compat_tests.cluster.nodes import Cluster
+
+TOPICS = {"led-by-1": (1, 2, 3), "led-by-2": (2, 3, 1), "led-by-3": (3, 1, 2)}
+SETTINGS = {"transaction.state.log.replication.factor": "3"}
+UPGRADE = (3, 2, 1)
+# Of topics with three replicas, this many acknowledged records between two restarts.
+BETWEEN = 2_000
+
+
+@dataclass
+class MixedCluster:
+    """Three brokers, each of either version."""
+
+    brokers: dict[int, EitherFirst | EitherJoined]
+
+    @property
+    def bootstrap(self) -> str:
+        """The addresses of all three."""
+        return ",".join(each.bootstrap for each in self.brokers.values())
+
+    def stop(self) -> None:
+        """Stop all, the one with the controller last."""
+        for each in reversed(self.brokers.values()):
+            each.stop()
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1200)
+def test_a_cluster_is_upgraded_under_load_and_goes_back(tmp_path: Path) -> None:
+    installed = install_earlier(tmp_path / "earlier")
+    first = EitherFirst(tmp_path / "1", SETTINGS)
+    joined = {
+        node_id: EitherJoined(tmp_path / str(node_id), first, node_id=node_id, settings=SETTINGS)
+        for node_id in (2, 3)
+    }
+    mixed = MixedCluster({1: first, **joined})
+    cluster = cast("Cluster", mixed)
+    try:
+        for broker in mixed.brokers.values():
+            broker.installed = installed
+            broker.start()
+        create(cluster, TOPICS)
+        with Load(cluster, list(TOPICS)) as load:
+            load.go_on(BETWEEN)
+            for version, order in ((None, UPGRADE), (installed, UPGRADE[::-1])):
+                for node_id in order:
+                    broker = mixed.brokers[node_id]
+                    broker.stop()
+                    broker.installed = version
+                    broker.start()
+                    all_in_sync(cluster, list(TOPICS))
+                    load.go_on(BETWEEN)
+        check(cluster, load)
+        verify(cluster, list(TOPICS))
+    finally:
+        mixed.stop()

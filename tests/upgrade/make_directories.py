@@ -1,0 +1,105 @@
+"""Make tests/upgrade/directories with the earlier commit; needed again only for another commit.
+
+    python -m tests.upgrade.make_directories
+
+Ids, times and checksums are others each time; names, offsets and records are not.
+"""
+
+from __future__ import annotations
+
+import gzip
+import tarfile
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from tests.support.brokers import AUTHORIZED
+from tests.upgrade.content import write
+from tests.upgrade.earlier import EitherFirst, EitherJoined, install_earlier
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+DIRECTORIES: Final = Path(__file__).parent / "directories"
+# Small internal topics.
+SETTINGS: Final = {
+    "offsets.topic.num.partitions": "2",
+    "transaction.state.log.num.partitions": "2",
+    # The committed offsets are read years later.
+    "offsets.retention.minutes": "2147483647",
+}
+# Of one node with two log directories and ACLs.
+ONE_REPLICA: Final = {
+    "min.insync.replicas": "1",
+    "offsets.topic.replication.factor": "1",
+}
+THREE_REPLICAS: Final = {
+    "transaction.state.log.replication.factor": "3",
+    "transaction.state.log.min.isr": "2",
+}
+
+
+def single(folder: Path) -> EitherFirst:
+    """Return a broker that is alone, with two log directories, which obeys ACLs."""
+    directories = f"{folder / 'first'},{folder / 'second'}"
+    return EitherFirst(
+        folder / "node", {**SETTINGS, **ONE_REPLICA, **AUTHORIZED, "log.dirs": directories}
+    )
+
+
+def trio(folder: Path) -> tuple[EitherFirst, EitherJoined, EitherJoined]:
+    """Return three brokers of one cluster, the one with the controller first."""
+    settings = {**SETTINGS, **THREE_REPLICAS}
+    first = EitherFirst(folder / "1", settings)
+    second, third = (
+        EitherJoined(folder / str(node_id), first, node_id=node_id, settings=settings)
+        for node_id in (2, 3)
+    )
+    return first, second, third
+
+
+def pack(folder: Path, archive: Path) -> None:
+    """Pack the data of a folder: everything but what the tests themselves put beside it."""
+    with (
+        archive.open("wb") as raw,
+        gzip.GzipFile(filename="", fileobj=raw, mode="wb", mtime=0) as packed,
+        tarfile.open(fileobj=packed, mode="w") as files,
+    ):
+        for path in sorted(folder.rglob("*")):
+            if path.is_file() and path.name not in {"broker.log", "port", ".lock"}:
+                info = files.gettarinfo(path, str(path.relative_to(folder)))
+                info.uid = info.gid = info.mtime = 0
+                info.uname = info.gname = ""
+                with path.open("rb") as content:
+                    files.addfile(info, content)
+
+
+def unpack(archive: Path, folder: Path) -> None:
+    """Unpack what was packed."""
+    with tarfile.open(archive) as files:
+        files.extractall(folder, filter="data")
+
+
+def main() -> None:
+    """Make both archives."""
+    with tempfile.TemporaryDirectory() as name:
+        work = Path(name)
+        installed = install_earlier(work / "earlier")
+        for kind in ("single", "three"):
+            folder = work / kind
+            brokers: Sequence[EitherFirst | EitherJoined]
+            brokers = [single(folder)] if kind == "single" else trio(folder)
+            for broker in brokers:
+                broker.installed = installed
+                broker.start()
+            try:
+                bootstrap = ",".join(each.bootstrap for each in brokers)
+                write(bootstrap, replicas=len(brokers), has_acls=kind == "single")
+            finally:
+                for broker in reversed(brokers):
+                    broker.stop()
+            pack(folder, DIRECTORIES / f"{kind}.tar.gz")
+
+
+if __name__ == "__main__":
+    main()
