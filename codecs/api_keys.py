@@ -1,9 +1,9 @@
-"""Every API key of Kafka 4.3.1 with its version range and first flexible version.
+"""Every API key of Kafka 4.4.0 with its version range and first flexible version.
 
 The one place where a key or a version is spelled. A broker advertises the keys that a handler in
 `wirebroker/api` has registered, always with the whole range given here.
 
-Source: what Apache Kafka 4.3.1 answers to ApiVersions; flexible versions are KIP-482's.
+Source: what Apache Kafka 4.4.0 answers to ApiVersions; flexible versions are KIP-482's.
 """
 
 from __future__ import annotations
@@ -108,6 +108,8 @@ class ApiKey(IntEnum):
     DESCRIBE_SHARE_GROUP_OFFSETS = 90
     ALTER_SHARE_GROUP_OFFSETS = 91
     DELETE_SHARE_GROUP_OFFSETS = 92
+    STREAMS_GROUP_TOPOLOGY_DESCRIPTION_UPDATE = 93
+    UNREGISTER_CONTROLLER = 94
 
 
 NEVER_FLEXIBLE = 1 << 15
@@ -140,7 +142,7 @@ API_VERSIONS: dict[ApiKey, ApiVersions] = {
     ApiKey.DESCRIBE_GROUPS: ApiVersions(0, 6, 5),
     ApiKey.LIST_GROUPS: ApiVersions(0, 5, 3),
     ApiKey.SASL_HANDSHAKE: ApiVersions(0, 1, NEVER_FLEXIBLE),
-    ApiKey.API_VERSIONS: ApiVersions(0, 4, 3),
+    ApiKey.API_VERSIONS: ApiVersions(0, 5, 3),
     ApiKey.CREATE_TOPICS: ApiVersions(2, 7, 5),
     ApiKey.DELETE_TOPICS: ApiVersions(1, 6, 4),
     ApiKey.DELETE_RECORDS: ApiVersions(0, 2, 2),
@@ -150,7 +152,7 @@ API_VERSIONS: dict[ApiKey, ApiVersions] = {
     ApiKey.ADD_OFFSETS_TO_TXN: ApiVersions(0, 4, 3),
     ApiKey.END_TXN: ApiVersions(0, 5, 3),
     ApiKey.WRITE_TXN_MARKERS: ApiVersions(1, 2, 1),
-    ApiKey.TXN_OFFSET_COMMIT: ApiVersions(0, 5, 3),
+    ApiKey.TXN_OFFSET_COMMIT: ApiVersions(0, 6, 3),
     ApiKey.DESCRIBE_ACLS: ApiVersions(1, 3, 2),
     ApiKey.CREATE_ACLS: ApiVersions(1, 3, 2),
     ApiKey.DELETE_ACLS: ApiVersions(1, 3, 2),
@@ -164,7 +166,7 @@ API_VERSIONS: dict[ApiKey, ApiVersions] = {
     ApiKey.RENEW_DELEGATION_TOKEN: ApiVersions(1, 2, 2),
     ApiKey.EXPIRE_DELEGATION_TOKEN: ApiVersions(1, 2, 2),
     ApiKey.DESCRIBE_DELEGATION_TOKEN: ApiVersions(1, 3, 2),
-    ApiKey.DELETE_GROUPS: ApiVersions(0, 2, 2),
+    ApiKey.DELETE_GROUPS: ApiVersions(0, 3, 2),
     ApiKey.ELECT_LEADERS: ApiVersions(0, 2, 2),
     ApiKey.INCREMENTAL_ALTER_CONFIGS: ApiVersions(0, 1, 1),
     ApiKey.ALTER_PARTITION_REASSIGNMENTS: ApiVersions(0, 1, 0),
@@ -196,11 +198,13 @@ API_VERSIONS: dict[ApiKey, ApiVersions] = {
     ApiKey.WRITE_SHARE_GROUP_STATE: ApiVersions(0, 1, 0),
     ApiKey.DELETE_SHARE_GROUP_STATE: ApiVersions(0, 0, 0),
     ApiKey.READ_SHARE_GROUP_STATE_SUMMARY: ApiVersions(0, 1, 0),
-    ApiKey.STREAMS_GROUP_HEARTBEAT: ApiVersions(0, 0, 0),
-    ApiKey.STREAMS_GROUP_DESCRIBE: ApiVersions(0, 0, 0),
+    ApiKey.STREAMS_GROUP_HEARTBEAT: ApiVersions(0, 1, 0),
+    ApiKey.STREAMS_GROUP_DESCRIBE: ApiVersions(0, 1, 0),
     ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS: ApiVersions(0, 1, 0),
     ApiKey.ALTER_SHARE_GROUP_OFFSETS: ApiVersions(0, 0, 0),
     ApiKey.DELETE_SHARE_GROUP_OFFSETS: ApiVersions(0, 0, 0),
+    ApiKey.STREAMS_GROUP_TOPOLOGY_DESCRIPTION_UPDATE: ApiVersions(0, 0, 0),
+    ApiKey.UNREGISTER_CONTROLLER: ApiVersions(0, 0, 0),
 }
 
 # Keys that only controllers serve: a broker sends them, and a controller listener advertises them.

@@ -1,6 +1,6 @@
 """Kafka's error codes, and the exception that carries one to the peer.
 
-The numbers are the protocol's (Kafka 4.3, class Errors); they are the only place in the project
+The numbers are the protocol's (Kafka 4.4, class Errors); they are the only place in the project
 where an error code is spelled as a number.
 """
 
@@ -150,6 +150,9 @@ class ErrorCode(IntEnum):
     STREAMS_INVALID_TOPOLOGY_EPOCH = 131
     STREAMS_TOPOLOGY_FENCED = 132
     SHARE_SESSION_LIMIT_REACHED = 133
+    GROUP_DELETION_FAILED = 134
+    STREAMS_TOPOLOGY_DESCRIPTION_UPDATE_FAILED = 135
+    CONTROLLER_ID_NOT_REGISTERED = 136
 
 
 # Four bytes each at most.

@@ -31,7 +31,7 @@ class OpenTransaction:
 
     def commit_offset(self, group: str, topic: str, offset: int) -> None:
         """Commit an offset of partition 0 within the transaction."""
-        member = {"group_id": group, "generation_id": -1, "member_id": ""}
+        member = {"group_id": group, "generation_id_or_member_epoch": -1, "member_id": ""}
         for ask in self.id.committing(member, topic, {0: offset}):
             self._requests.ask_until_served(*ask)
 

@@ -1,6 +1,7 @@
-"""ApiVersions (key 18), versions 0 to 4, by hand: the first thing that a client says.
+"""ApiVersions (key 18), versions 0 to 5, by hand: the first thing that a client says.
 
-    request   (v3) string client_software_name, (v3) string client_software_version
+    request   (v3) string client_software_name, (v3) string client_software_version,
+              (v5) string? cluster_id, (v5) int32 node_id: what the client means to reach
     response  int16 error_code, [int16 api_key, int16 min_version, int16 max_version],
               (v1) int32 throttle_time_ms,
               (v3) tag 0: [string name, int16 min_version, int16 max_version]  supported features
@@ -12,7 +13,7 @@ Version 3 is the first flexible one. Who asks in a version that is not known her
 version 0 with UNSUPPORTED_VERSION and the known keys (KIP-511). Up to version 3 supported features
 whose lowest level is 0 are left out, because older Java clients refuse them (KAFKA-17011).
 
-Source: KIP-35, KIP-511, KIP-584.
+Source: KIP-35, KIP-511, KIP-584, KIP-1242.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from wirebroker.codecs.errors import MalformedFrameError
 from wirebroker.codecs.primitives import (
     compact_string,
+    read_compact_nullable_string,
     read_compact_string,
     skip_tagged_fields,
     uvarint,
@@ -32,6 +34,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 FIRST_FLEXIBLE: Final = 3
+_FIRST_WITH_TARGET: Final = 5
+ANY_NODE: Final = -1
 NO_FEATURES_EPOCH: Final = -1
 
 _INT16: Final = Struct(">h")
@@ -43,10 +47,13 @@ _LEVELS_AND_TAGS: Final = Struct(">hhx")
 
 
 class ApiVersionsRequest(NamedTuple):
-    """A parsed request; both are empty before version 3."""
+    """A parsed request; the software is empty before version 3."""
 
     client_software_name: str = ""
     client_software_version: str = ""
+    # Of the cluster and the node that the client means to reach; None, ANY_NODE: it does not say.
+    cluster_id: str | None = None
+    node_id: int = ANY_NODE
 
 
 def parse_api_versions(frame: memoryview, position: int, version: int) -> ApiVersionsRequest:
@@ -59,8 +66,16 @@ def parse_api_versions(frame: memoryview, position: int, version: int) -> ApiVer
     if version >= FIRST_FLEXIBLE:
         name, position = read_compact_string(frame, position)
         software_version, position = read_compact_string(frame, position)
+        cluster_id: str | None = None
+        node_id = ANY_NODE
+        if version >= _FIRST_WITH_TARGET:
+            cluster_id, position = read_compact_nullable_string(frame, position)
+            if position + _INT32.size > len(frame):
+                raise MalformedFrameError("the ApiVersions request ends before its node id")
+            (node_id,) = _INT32.unpack_from(frame, position)
+            position += _INT32.size
         position = skip_tagged_fields(frame, position)
-        request = ApiVersionsRequest(name, software_version)
+        request = ApiVersionsRequest(name, software_version, cluster_id, node_id)
     # Kafka ignores what follows a request.
     if position > len(frame):
         raise MalformedFrameError("the ApiVersions request ends beyond its frame")

@@ -215,9 +215,9 @@ class Transactions(Topics):
         request = {
             **self._perhaps_wrong(client),
             "group_id": self._group(),
-            "generation_id": self.random.choice((-1, -1, -1, 1)),
+            "generation_id_or_member_epoch": self.random.choice((-1, -1, -1, 1)),
             "member_id": self.random.choice(("", "", "", "nobody")),
-            "topics": [{"name": topic.name, "partitions": partitions}],
+            "topics": [{"name": topic.name, "topic_id": topic.topic_id, "partitions": partitions}],
         }
         bounds = (5, 99) if client.is_new != self.maybe(0.1) else (0, 4)
         version = self.version(ApiKey.TXN_OFFSET_COMMIT, *bounds)

@@ -1,5 +1,7 @@
 """How brokers join the cluster and leave it: BrokerRegistration, UnregisterBroker, fences.
 
+Controllers leave it by UnregisterController.
+
     register     a new incarnation, fenced; what the last one led is nobody's or another's
     heartbeat    broker_heartbeat.py: unfenced, in controlled shutdown, fenced
     fence        not heard of for a session: as a heartbeat that asks to be fenced
@@ -28,6 +30,7 @@ from wirebroker.coordinator.controller.cluster_image import (
 from wirebroker.coordinator.controller.feature_control import (
     SERVED_FEATURES,
     has_eligible_leader_replicas,
+    has_unregistered_controllers,
 )
 from wirebroker.coordinator.controller.leader_election import leave
 from wirebroker.coordinator.controller.operation import ControllerResult
@@ -164,6 +167,39 @@ def unregister_broker(
         )
     )
     return ControllerResult({}, records)
+
+
+def unregister_controller(
+    request: Any, image: ClusterImage, *, active_id: int
+) -> Operation[dict[str, Any]]:
+    """Forget a controller; the result is an UnregisterControllerResponse.
+
+    Args:
+        request: An UnregisterController request.
+        image: The cluster.
+        active_id: The controller that decides.
+
+    Raises:
+        KafkaError: INVALID_REQUEST, UNSUPPORTED_VERSION, CONTROLLER_ID_NOT_REGISTERED.
+    """
+    yield
+    if request.controller_id == active_id:
+        raise KafkaError(
+            ErrorCode.INVALID_REQUEST, "Controller cannot unregister itself while it is active."
+        )
+    if not has_unregistered_controllers(image.features):
+        raise KafkaError(
+            ErrorCode.UNSUPPORTED_VERSION,
+            "The current MetadataVersion is too old to support controller unregistration.",
+        )
+    node_id = request.controller_id
+    if node_id not in image.controllers:
+        raise KafkaError(
+            ErrorCode.CONTROLLER_ID_NOT_REGISTERED,
+            f"Controller ID {node_id} is not currently registered.",
+        )
+    record = metadata_record(RecordType.UNREGISTER_CONTROLLER, controller_id=node_id)
+    return ControllerResult({}, [record])
 
 
 def check_broker_epoch(image: ClusterImage, broker_id: int, broker_epoch: int) -> BrokerImage:

@@ -46,6 +46,7 @@ from wirebroker.coordinator.controller.broker_registration import (
     fence_broker,
     register_broker,
     unregister_broker,
+    unregister_controller,
 )
 from wirebroker.coordinator.controller.broker_sessions import BrokerSessions
 from wirebroker.coordinator.controller.config_control import alter_configs, altered
@@ -339,6 +340,9 @@ _OPERATIONS: dict[ApiKey, Callable[[_Case], Operation[Body]]] = {
     ApiKey.UNREGISTER_BROKER: lambda case: unregister_broker(
         case.body, case.image, case.rules.config
     ),
+    ApiKey.UNREGISTER_CONTROLLER: lambda case: unregister_controller(
+        case.body, case.image, active_id=case.rules.node_id
+    ),
     ApiKey.ALLOCATE_PRODUCER_IDS: lambda case: allocate_producer_ids(case.body, case.image),
     ApiKey.ADD_RAFT_VOTER: lambda _: change_voters(),
     ApiKey.REMOVE_RAFT_VOTER: lambda _: change_voters(),
@@ -435,6 +439,7 @@ _REFUSALS: dict[ApiKey, Callable[[Any, KafkaError], Steps[Body]]] = {
     ApiKey.DESCRIBE_QUORUM: _refused_with_message,
     ApiKey.UPDATE_FEATURES: refused_updates,
     ApiKey.UNREGISTER_BROKER: _refused_with_message,
+    ApiKey.UNREGISTER_CONTROLLER: _refused_with_message,
     ApiKey.ADD_RAFT_VOTER: _refused_with_message,
     ApiKey.REMOVE_RAFT_VOTER: _refused_with_message,
 }

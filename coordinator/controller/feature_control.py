@@ -34,6 +34,7 @@ ELIGIBLE_LEADER_REPLICAS = "eligible.leader.replicas.version"
 _FIRST_WITH_DIRECTORIES = 17
 _FIRST_WITH_CORDONED = 30
 _FIRST_WITH_CIDR = 32
+_FIRST_WITH_UNREGISTERED_CONTROLLERS = 33
 # What a cluster of any release begins with besides metadata.version, in Kafka's order.
 _NEW_CLUSTER: dict[str, int] = {
     ELIGIBLE_LEADER_REPLICAS: 1,  # KIP-966
@@ -76,6 +77,11 @@ def has_cordoned_directories(features: Mapping[str, int]) -> bool:
 def has_address_ranges(features: Mapping[str, int]) -> bool:
     """Tell whether the host of an ACL may be a range of addresses (4.4-IV1, KIP-1276)."""
     return features.get(METADATA_VERSION, 0) >= _FIRST_WITH_CIDR
+
+
+def has_unregistered_controllers(features: Mapping[str, int]) -> bool:
+    """Tell whether a controller can be unregistered (4.4-IV2)."""
+    return features.get(METADATA_VERSION, 0) >= _FIRST_WITH_UNREGISTERED_CONTROLLERS
 
 
 def has_eligible_leader_replicas(features: Mapping[str, int]) -> bool:

@@ -259,7 +259,7 @@ class ClassicGroup:
         Raises:
             KafkaError: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID or ILLEGAL_GENERATION.
         """
-        generation: int = body.generation_id
+        generation: int = body.generation_id_or_member_epoch
         if generation < 0 and self.is_empty:
             return
         if generation >= 0 or body.member_id or body.group_instance_id is not None:

@@ -94,7 +94,7 @@ class ForeignGroup:
         """
         self._check_has_offsets()
         names_somebody = body.member_id or body.group_instance_id is not None
-        if body.generation_id >= 0 or (names_somebody and self.members):
+        if body.generation_id_or_member_epoch >= 0 or (names_somebody and self.members):
             raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
 
     def check_offset_delete(self) -> None:

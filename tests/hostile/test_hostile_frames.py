@@ -127,7 +127,7 @@ def test_what_follows_a_refused_frame_is_not_served(broker: HostedBroker):
 
 
 def test_api_versions_in_an_unknown_version_names_the_known_ones(broker: HostedBroker):
-    expected = struct.pack(">ihihhh", 7, 35, 1, 18, 0, 4)
+    expected = struct.pack(">ihihhh", 7, 35, 1, 18, 0, 5)
     for body in (b"", b"\xff" * 20):
         answer, _ = provoke(broker, framed(struct.pack(">hhih", 18, 99, 7, -1) + body))
         assert answer == expected

@@ -19,7 +19,7 @@ import pytest
 from kio.index import load_request_schema, load_response_schema
 from kio.serial import entity_reader, entity_writer
 
-from tests.property.message_values import ValueMaker
+from tests.property.message_values import ValueMaker, kio_knows
 from tests.support.budget import SharedBudget
 from wirebroker.codecs.api_keys import API_VERSIONS, FIRST_PRODUCE_VERSION, ApiKey
 from wirebroker.codecs.errors import MalformedFrameError
@@ -210,7 +210,10 @@ def metadata_request_as_kio(request: Any, version: int) -> dict[str, Any]:
 
 
 def api_versions_request_as_kio(request: Any, version: int) -> dict[str, Any]:
-    return request._asdict() if version >= 3 else {}
+    values = {} if version < 3 else request._asdict()
+    if version < 5:
+        values = dict(list(values.items())[:2])
+    return values
 
 
 AS_KIO: dict[ApiKey, Callable[[Any, int], dict[str, Any]]] = {
@@ -229,8 +232,13 @@ def test_requests_are_parsed_as_kio_reads_them(pytestconfig: pytest.Config) -> N
             message = request_message(key)
             data = encode_request(key, version, maker.message(message, version))
             ours = PARSERS[key](memoryview(HEADER + data), len(HEADER), version)
-            theirs = plain(read_by_kio(key, version, data, is_request=True))
-            assert AS_KIO[key](ours, version) == theirs, f"{key.name} v{version} {budget.seed=}"
+            said = AS_KIO[key](ours, version)
+            if kio_knows(key, version):
+                theirs = plain(read_by_kio(key, version, data, is_request=True))
+            else:
+                generic = decode_request(key, version, data)
+                theirs = {name: getattr(generic, name) for name in said}
+            assert said == theirs, f"{key.name} v{version} {budget.seed=}"
 
 
 def produce_response(value: dict[str, Any], version: int) -> bytes:
@@ -405,6 +413,8 @@ def test_responses_are_the_generic_codec_s_bytes_and_kio_reads_them(
             ours = ENCODERS[key](value, version)
             case = f"{key.name} v{version} {budget.seed=}"
             assert ours == encode_response(key, version, value), case
+            if not kio_knows(key, version):
+                continue
             entity = read_by_kio(key, version, ours, is_request=False)
             assert written_by_kio(key, version, entity, is_request=False) == ours, case
 

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from kio.index import load_request_schema, load_response_schema
 from kio.serial import entity_reader, entity_writer
 
-from tests.property.message_values import Case, ValueMaker, all_cases
+from tests.property.message_values import Case, ValueMaker, all_cases, kio_knows
 from tests.support.budget import SharedBudget
 from wirebroker.codecs.errors import MalformedFrameError
 
@@ -71,9 +71,10 @@ def test_kio_reads_what_we_write_and_writes_the_same(
 ) -> None:
     budget = SharedBudget(pytestconfig, seconds=6)
     maker = ValueMaker(budget.random, tame=True)
+    cases = [case for case in CASES if kio_knows(case.key, case.version)]
     count = 0
     for _ in budget.rounds():
-        for case in CASES:
+        for case in cases:
             data = case.message.encode(case.version, maker.message(case.message, case.version))
             assert _written_by_kio(case, data) == data, f"{case}, seed {budget.seed}"
             count += 1

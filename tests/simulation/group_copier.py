@@ -98,7 +98,8 @@ class GroupCopier(Member):
                 positions = self._copying.result()
 
     def _begin_copy(self, positions: dict[int, int]) -> asyncio.Task[dict[int, int] | None]:
-        metadata = self._as_member({"group_id": self.group})
+        fields = {"group_id": self.group, "generation_id_or_member_epoch": self.generation}
+        metadata = self._as_member(fields, has_generation=False)
         task = self.process.spawn(self._copy(metadata, positions))
         task.add_done_callback(self._copied)
         return task

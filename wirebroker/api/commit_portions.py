@@ -1,4 +1,4 @@
-"""Commits of thousands of offsets, part by part, so that others are served in between."""
+"""Which offsets of a request can be committed, and thousands of them part by part."""
 
 from __future__ import annotations
 
@@ -6,15 +6,21 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
 from wirebroker.clock import collected
+from wirebroker.codecs.errors import ErrorCode
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator, Sequence
 
     from wirebroker.clock import Steps
-    from wirebroker.codecs.errors import ErrorCode
+    from wirebroker.coordinator.controller.cluster_image import ClusterImage
 
 # So many offsets are stored at once: about 4 ms.
 _AT_ONCE: Final = 250
+
+
+# Of each topic that exists its name, its id and its partitions that exist.
+Valid = list[tuple[str, bytes, "Sequence[Any]"]]
+Topics = list[dict[str, Any]]
 
 
 def names_many(topics: Sequence[Any]) -> bool:
@@ -57,6 +63,51 @@ def split_known(asked: Iterable[Any], known: Container[int]) -> Steps[tuple[list
         (there if each.partition_index in known else missing).append(each)
         yield
     return there, missing
+
+
+def sort_topics(
+    image: ClusterImage, topics: Iterable[Any], *, by_id: bool
+) -> Steps[tuple[Valid, Topics]]:
+    """Return what can be committed, and the response for the partitions that do not exist.
+
+    Args:
+        image: The cluster.
+        topics: Of a request.
+        by_id: Whether the request names topics by their ids.
+    """
+    valid: Valid = []
+    refused: Topics = []
+    for asked in topics:
+        if by_id:
+            topic = image.topics_by_id.get(asked.topic_id)
+            error = ErrorCode.UNKNOWN_TOPIC_ID
+        else:
+            topic = image.topics.get(asked.name)
+            error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        if topic is None:
+            whole = (asked.name, asked.topic_id, asked.partitions)
+            refused += yield from with_error([whole], error)
+            yield
+            continue
+        known, unknown = yield from split_known(asked.partitions, topic.partitions)
+        if unknown:
+            error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            refused += yield from with_error([(topic.name, topic.topic_id, unknown)], error)
+        if known:
+            valid.append((topic.name, topic.topic_id, known))
+        yield
+    return valid, refused
+
+
+def with_error(
+    topics: Iterable[tuple[str, bytes, Sequence[Any]]], error: ErrorCode
+) -> Steps[Topics]:
+    """Return the response for topics that all fail alike; in steps."""
+    answered: Topics = []
+    for name, topic_id, partitions in topics:
+        failed = yield from failures(partitions, error)
+        answered.append({"name": name, "topic_id": topic_id, "partitions": failed})
+    return answered
 
 
 def failures(partitions: Iterable[Any], error: ErrorCode) -> Steps[list[dict[str, Any]]]:

@@ -51,6 +51,7 @@ API_MODULES: Final = (
     "sync_group",
     "txn_offset_commit",
     "unregister_broker",
+    "unregister_controller",
     "update_features",
     "write_txn_markers",
 )

@@ -12,35 +12,34 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from wirebroker.api.commit_portions import (
+    Topics,
+    Valid,
     commit_portions,
-    failures,
     merged,
     names_many,
-    split_known,
+    sort_topics,
+    with_error,
 )
 from wirebroker.api.group_errors import response_of
 from wirebroker.api.registry import handles
 from wirebroker.clock import Slices, in_one_go, next_turn
 from wirebroker.codecs.api_keys import ApiKey
-from wirebroker.codecs.errors import ErrorCode
 from wirebroker.coordinator.groups import offsets as group_offsets
 from wirebroker.coordinator.groups.offsets import Commit
 from wirebroker.handlers import Cost
 from wirebroker.needs import READ_GROUP, READ_TOPIC
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Iterable, Mapping, Sequence
+    from collections.abc import Awaitable, Mapping
 
     from wirebroker.broker import Broker
     from wirebroker.clock import Steps
+    from wirebroker.codecs.errors import ErrorCode
     from wirebroker.coordinator.groups.shard import GroupShard
     from wirebroker.coordinator.outcome import Moment, Outcome, Token
     from wirebroker.request import Request
 
 FIRST_TOPIC_ID_VERSION = 10
-
-Valid = list[tuple[str, bytes, "Sequence[Any]"]]
-Topics = list[dict[str, Any]]
 
 
 @handles(ApiKey.OFFSET_COMMIT, needs=(READ_GROUP, READ_TOPIC), cost=Cost.LOG)
@@ -51,7 +50,7 @@ def offset_commit(
     by_id = request.version >= FIRST_TOPIC_ID_VERSION
     if names_many(body.topics):
         return _commit_in_parts(broker, request.version, body, by_id=by_id)
-    valid, refused = in_one_go(_sort(broker, body.topics, by_id=by_id))
+    valid, refused = in_one_go(sort_topics(broker.metadata.image, body.topics, by_id=by_id))
     if not valid:
         return {"topics": refused}
     commit = Commit(body, request.version, valid)
@@ -75,7 +74,7 @@ async def _commit_in_parts(
     Each partition has an error of its own: a rebalance meanwhile refuses those that come later.
     """
     slices = Slices(broker.clock)
-    valid, refused = await slices.run(_sort(broker, body.topics, by_id=by_id))
+    valid, refused = await slices.run(sort_topics(broker.metadata.image, body.topics, by_id=by_id))
     topics: Topics = []
     for part in commit_portions(valid):
         result = broker.groups.submit(
@@ -93,42 +92,7 @@ def _commit(commit: Commit, shard: GroupShard, token: Token, moment: Moment) -> 
 
 
 def _refused(part: Valid, error: ErrorCode) -> dict[str, Any]:
-    return {"topics": in_one_go(_with_error(part, error))}
-
-
-def _sort(broker: Broker, topics: Iterable[Any], *, by_id: bool) -> Steps[tuple[Valid, Topics]]:
-    """Return what can be committed, and the answer for the partitions that do not exist."""
-    image = broker.metadata.image
-    valid: Valid = []
-    refused: Topics = []
-    for asked in topics:
-        if by_id:
-            topic = image.topics_by_id.get(asked.topic_id)
-            error = ErrorCode.UNKNOWN_TOPIC_ID
-        else:
-            topic = image.topics.get(asked.name)
-            error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        if topic is None:
-            whole = (asked.name, asked.topic_id, asked.partitions)
-            refused += yield from _with_error([whole], error)
-            yield
-            continue
-        known, unknown = yield from split_known(asked.partitions, topic.partitions)
-        if unknown:
-            error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-            refused += yield from _with_error([(topic.name, topic.topic_id, unknown)], error)
-        if known:
-            valid.append((topic.name, topic.topic_id, known))
-        yield
-    return valid, refused
-
-
-def _with_error(topics: Valid, error: ErrorCode) -> Steps[Topics]:
-    answered: Topics = []
-    for name, topic_id, partitions in topics:
-        failed = yield from failures(partitions, error)
-        answered.append({"name": name, "topic_id": topic_id, "partitions": failed})
-    return answered
+    return {"topics": in_one_go(with_error(part, error))}
 
 
 def _merge(refused: Topics, stored: Topics, *, by_id: bool) -> Steps[dict[str, Any]]:

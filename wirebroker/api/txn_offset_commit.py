@@ -1,7 +1,8 @@
 """TxnOffsetCommit: how far a group has read, as part of a transaction.
 
 v2 leader epoch, COORDINATOR_LOAD_IN_PROGRESS (KAFKA-7296), v3 flexible, the member that the
-producer works for (KIP-447), v4 TRANSACTION_ABORTABLE, v5 without AddOffsetsToTxn before (KIP-890).
+producer works for (KIP-447), v4 TRANSACTION_ABORTABLE, v5 without AddOffsetsToTxn before (KIP-890),
+v6 topic ids instead of names, GROUP_ID_NOT_FOUND (KIP-1319).
 
 Source: Kafka's KafkaApis.handleTxnOffsetCommitRequest, GroupCoordinatorService.
 commitTransactionalOffsets.
@@ -14,12 +15,14 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from wirebroker.api.commit_portions import (
+    Topics,
+    Valid,
     are_many,
     commit_portions,
-    failures,
     merged,
     names_many,
-    split_known,
+    sort_topics,
+    with_error,
 )
 from wirebroker.api.group_errors import response_of
 from wirebroker.api.registry import handles
@@ -46,11 +49,11 @@ if TYPE_CHECKING:
     from wirebroker.storage.log.verification import VerificationGuard
 
     Response = Mapping[str, Any]
-    Topics = list[dict[str, Any]]
 
 _FIRST_LOADING_VERSION = 2
 _FIRST_GENERIC_ERROR_VERSION = 4
 _FIRST_ADDING_VERSION = 5
+_FIRST_TOPIC_ID_VERSION = 6
 _NO_SEQUENCE = -1
 
 # What cannot be told apart by a client from a coordinator that is not ready.
@@ -80,13 +83,14 @@ def txn_offset_commit(
 class _TxnOffsetCommit:
     """One request on its way."""
 
-    __slots__ = ("_body", "_broker", "_refused", "_valid", "_version")
+    __slots__ = ("_body", "_broker", "_by_id", "_refused", "_valid", "_version")
 
     def __init__(self, broker: Broker, version: int, body: Any) -> None:
         self._broker = broker
         self._version = version
         self._body = body
-        self._valid: list[tuple[str, list[Any]]] = []
+        self._by_id = version >= _FIRST_TOPIC_ID_VERSION
+        self._valid: Valid = []
         self._refused: Topics = []
 
     async def serve_later(self) -> Response:
@@ -96,18 +100,9 @@ class _TxnOffsetCommit:
 
     def sort(self) -> Steps[None]:
         """Find what can be committed, and what the response says of what does not exist."""
-        image = self._broker.metadata.image
-        for asked in self._body.topics:
-            topic = image.topics.get(asked.name)
-            indexes = () if topic is None else topic.partitions
-            known, unknown = yield from split_known(asked.partitions, indexes)
-            if unknown:
-                error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-                failed = yield from failures(unknown, error)
-                self._refused.append({"name": asked.name, "partitions": failed})
-            if known:
-                self._valid.append((asked.name, known))
-            yield
+        self._valid, self._refused = yield from sort_topics(
+            self._broker.metadata.image, self._body.topics, by_id=self._by_id
+        )
 
     def serve(self) -> Response | Awaitable[Response]:
         """Ask the transaction's coordinator if need be, then the group's."""
@@ -173,7 +168,7 @@ class _TxnOffsetCommit:
             return self._commit_in_parts(guard)
         return self._broker.groups.submit(
             self._body.group_id,
-            partial(_operate, TxnCommit(self._body, self._valid)),
+            partial(_operate, TxnCommit(self._body, self._version, self._valid)),
             on_error=lambda error: in_one_go(self._failed(error)),
             finish=lambda answer: in_one_go(self._merged(answer["topics"])),
             guard=guard,
@@ -188,7 +183,7 @@ class _TxnOffsetCommit:
         for part in commit_portions(self._valid):
             answer = self._broker.groups.submit(
                 self._body.group_id,
-                partial(_operate, TxnCommit(self._body, part)),
+                partial(_operate, TxnCommit(self._body, self._version, part)),
                 on_error=lambda error: {"refused": error},
                 guard=guard,
             )
@@ -207,15 +202,15 @@ class _TxnOffsetCommit:
         is_unknown = self._version < _FIRST_LOADING_VERSION
         if error is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS and is_unknown:
             error = ErrorCode.COORDINATOR_NOT_AVAILABLE
+        if self._by_id:
+            return (yield from self._merged((yield from with_error(self._valid, error))))
         # As in Kafka every partition says so, even one that does not exist.
-        topics: Topics = []
-        for topic in self._body.topics:
-            failed = yield from failures(topic.partitions, error)
-            topics.append({"name": topic.name, "partitions": failed})
-        return {"topics": topics}
+        asked = [(each.name, each.topic_id, each.partitions) for each in self._body.topics]
+        return {"topics": (yield from with_error(asked, error))}
 
     def _merged(self, stored: Topics) -> Steps[Response]:
-        return {"topics": (yield from merged(self._refused, stored, "name"))}
+        key = "topic_id" if self._by_id else "name"
+        return {"topics": (yield from merged(self._refused, stored, key))}
 
 
 def _operate(commit: TxnCommit, shard: GroupShard, token: Token, moment: Moment) -> Outcome:

@@ -172,7 +172,7 @@ def alter_configs(asked: AskedRequest) -> Steps[Ruling]:
             allowed.append(each)
             continue
         failure = denied_resource(each, error)
-        if each.resource_type == ResourceType.BROKER_LOGGER:
+        if each.resource_type in {ResourceType.BROKER, ResourceType.BROKER_LOGGER}:
             failure["error_message"] = None  # as Kafka
         failures.append(failure)
     if not failures:
@@ -223,6 +223,7 @@ _CLUSTER_NEEDS: Final[dict[ApiKey, Need]] = {
     ApiKey.DESCRIBE_QUORUM: DESCRIBE_CLUSTER,
     ApiKey.UPDATE_FEATURES: ALTER_CLUSTER,
     ApiKey.UNREGISTER_BROKER: ALTER_CLUSTER,
+    ApiKey.UNREGISTER_CONTROLLER: ALTER_CLUSTER,
     ApiKey.ADD_RAFT_VOTER: ALTER_CLUSTER,
     ApiKey.REMOVE_RAFT_VOTER: ALTER_CLUSTER,
 }

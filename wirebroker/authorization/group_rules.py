@@ -126,13 +126,22 @@ def offset_commit(asked: AskedRequest) -> Steps[Ruling]:
     """Commit for the topics that may be read, if the group may."""
     asking, body = asked.asking, asked.body
     if not asking.may(READ_GROUP, body.group_id):
-        return Ruling({"topics": (yield from _of_topics(body.topics, GROUP_DENIED))})
-    by_id = asked.version >= _FIRST_COMMIT_BY_ID
-    body.topics, others = yield from _readable(asked, by_id=by_id)
+        return Ruling({"topics": (yield from of_topics(body.topics, GROUP_DENIED))})
+    return (yield from commit_of_topics(asked, by_id=asked.version >= _FIRST_COMMIT_BY_ID))
+
+
+def commit_of_topics(asked: AskedRequest, *, by_id: bool) -> Steps[Ruling]:
+    """Commit for the topics that may be read.
+
+    Args:
+        asked: An OffsetCommit or TxnOffsetCommit; the other topics are taken out of its body.
+        by_id: Whether it names topics by their ids.
+    """
+    asked.body.topics, others = yield from _readable(asked, by_id=by_id)
     if not others:
         return SERVED
-    failures = yield from _of_topics(others, TOPIC_DENIED)
-    return adding("topics", failures) if body.topics else Ruling({"topics": failures})
+    failures = yield from of_topics(others, TOPIC_DENIED)
+    return adding("topics", failures) if asked.body.topics else Ruling({"topics": failures})
 
 
 def _readable(asked: AskedRequest, *, by_id: bool) -> Steps[tuple[list[Any], list[Any]]]:
@@ -149,17 +158,13 @@ def _readable(asked: AskedRequest, *, by_id: bool) -> Steps[tuple[list[Any], lis
     return unknown + allowed, others
 
 
-def _of_topics(topics: Iterable[Any], error: ErrorCode) -> Steps[list[Fields]]:
+def of_topics(topics: Iterable[Any], error: ErrorCode) -> Steps[list[Fields]]:
+    """Return topics of an OffsetCommit's or TxnOffsetCommit's response that all fail alike."""
     return failed_topics(topics, _named_by_id, indexes_of, {"error_code": int(error)})
 
 
 def _named_by_id(topic: Any) -> Fields:
     return {"name": topic.name, "topic_id": getattr(topic, "topic_id", bytes(16))}
-
-
-def txn_topics(topics: Iterable[Any], error: ErrorCode) -> Steps[list[Fields]]:
-    """Return topics of a TxnOffsetCommit's or OffsetDelete's answer that all fail alike."""
-    return failed_topics(topics, named, indexes_of, {"error_code": int(error)})
 
 
 def offset_delete(asked: AskedRequest) -> Steps[Ruling]:
@@ -170,7 +175,9 @@ def offset_delete(asked: AskedRequest) -> Steps[Ruling]:
     body.topics, others = yield from split(
         asking, READ_TOPIC, body.topics, lambda topic: str(topic.name)
     )
-    failures = yield from txn_topics(others, TOPIC_DENIED)
+    failures = yield from failed_topics(
+        others, named, indexes_of, {"error_code": int(TOPIC_DENIED)}
+    )
 
     def merge(answer: Mapping[str, Any]) -> Mapping[str, Any]:
         if answer.get("error_code"):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from wirebroker.authorization.group_rules import txn_topics
+from wirebroker.authorization.group_rules import commit_of_topics, of_topics
 from wirebroker.authorization.ruling import (
     CLUSTER_DENIED,
     GROUP_DENIED,
@@ -18,7 +18,6 @@ from wirebroker.authorization.ruling import (
     AskedRequest,
     Fields,
     Ruling,
-    adding,
     failed_topics,
     keeping,
     kept,
@@ -37,7 +36,6 @@ from wirebroker.needs import (
     DESCRIBE_TRANSACTIONAL_ID,
     IDEMPOTENT_WRITE,
     READ_GROUP,
-    READ_TOPIC,
     WRITE_TOPIC,
     WRITE_TRANSACTIONAL_ID,
 )
@@ -49,6 +47,7 @@ if TYPE_CHECKING:
 
 # From this version on brokers ask for several transactions.
 _FIRST_ADDING_OF_BROKERS: Final = 4
+_FIRST_TXN_COMMIT_BY_ID: Final = 6
 
 
 def init_producer_id(asked: AskedRequest) -> Ruling:
@@ -129,16 +128,10 @@ def txn_offset_commit(asked: AskedRequest) -> Steps[Ruling]:
     """Commit for topics that may be read, if transactional id and group are allowed."""
     asking, body = asked.asking, asked.body
     if not asking.may(WRITE_TRANSACTIONAL_ID, body.transactional_id):
-        return Ruling({"topics": (yield from txn_topics(body.topics, TRANSACTIONAL_ID_DENIED))})
+        return Ruling({"topics": (yield from of_topics(body.topics, TRANSACTIONAL_ID_DENIED))})
     if not asking.may(READ_GROUP, body.group_id):
-        return Ruling({"topics": (yield from txn_topics(body.topics, GROUP_DENIED))})
-    body.topics, others = yield from split(
-        asking, READ_TOPIC, body.topics, lambda topic: str(topic.name)
-    )
-    failures = yield from txn_topics(others, TOPIC_DENIED)
-    if failures and not body.topics:
-        return Ruling({"topics": failures})
-    return adding("topics", failures)
+        return Ruling({"topics": (yield from of_topics(body.topics, GROUP_DENIED))})
+    return (yield from commit_of_topics(asked, by_id=asked.version >= _FIRST_TXN_COMMIT_BY_ID))
 
 
 def write_txn_markers(asked: AskedRequest) -> Steps[Ruling]:

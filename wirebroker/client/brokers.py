@@ -111,3 +111,15 @@ async def unregister_broker(client: KafkaClient, broker_id: int) -> None:
     """
     answer = await client.request_of_controller(ApiKey.UNREGISTER_BROKER, {"broker_id": broker_id})
     check(answer.error_code, f"broker {broker_id} cannot be unregistered", answer.error_message)
+
+
+async def unregister_controller(client: KafkaClient, controller_id: int) -> None:
+    """Have the cluster forget a controller that is stopped and does not come back.
+
+    Raises:
+        ClientError: It is not registered, or the user may not.
+    """
+    request = {"controller_id": controller_id}
+    answer = await client.request_of_controller(ApiKey.UNREGISTER_CONTROLLER, request)
+    failed = f"controller {controller_id} cannot be unregistered"
+    check(answer.error_code, failed, answer.error_message)

@@ -6,7 +6,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from wirebroker.client.brokers import log_dirs_of, unregister_broker, who_answers
+from wirebroker.client.brokers import (
+    log_dirs_of,
+    unregister_broker,
+    unregister_controller,
+    who_answers,
+)
 from wirebroker.client.quorum import controller_of
 from wirebroker.commands.flags import dry_run_hint, yes_flag
 from wirebroker.commands.output import tell
@@ -80,6 +85,27 @@ def unregister(*, broker_id: int, yes: bool, **flags: Unpack[ClusterFlags]) -> i
             return
         await unregister_broker(client, broker_id)
         out.show({"broker_id": broker_id}, [f"broker {broker_id} is no longer registered"])
+
+    return run_verb(flags, work)
+
+
+@cluster.command(name="unregister-controller")
+@click.argument("controller_id", type=int, metavar="ID")
+@yes_flag
+@cluster_flags
+def unregister_controller_(*, controller_id: int, yes: bool, **flags: Unpack[ClusterFlags]) -> int:
+    """Unregister a permanently stopped controller; without --yes only show what would be done.
+
+    If it is a voter, remove it from the quorum first (kafka-metadata-quorum remove-controller).
+    """
+
+    async def work(client: KafkaClient, out: Output) -> None:
+        if not yes:
+            tell(dry_run_hint(f"unregisters controller {controller_id}"))
+            return
+        await unregister_controller(client, controller_id)
+        gone = [f"controller {controller_id} is no longer registered"]
+        out.show({"controller_id": controller_id}, gone)
 
     return run_verb(flags, work)
 

@@ -20,3 +20,9 @@ RELEASES: Final = {
 NEWEST_RELEASE: Final = "4.4"
 RELEASE_VERSION: Final = "wirebroker.release.version"
 NEWEST_LEVEL: Final = RELEASES[NEWEST_RELEASE]
+
+
+def release_of(metadata_level: int) -> str:
+    """Return the newest release whose cluster has no higher level; the oldest one if all have."""
+    fitting = {level: name for name, level in RELEASES.items() if level <= metadata_level}
+    return fitting[max(fitting)] if fitting else min(RELEASES)

@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Final
 
 from wirebroker.clock import SystemClock
+from wirebroker.config.releases import RELEASE_VERSION
 from wirebroker.config.sources import load_config
 from wirebroker.shadow.copy_directory import CopyDirectory
 from wirebroker.shadow.following import Following
@@ -40,7 +41,8 @@ async def shadowed(
     clock = SystemClock()
     source = Source(client, is_wanted)
     cluster_id = await source.cluster_id()
-    config = load_config(file=None, environment={}, flags={}, data_directory=path)
+    flags = {RELEASE_VERSION: await source.release()}
+    config = load_config(file=None, environment={}, flags=flags, data_directory=path)
     directory = await CopyDirectory.open(
         path,
         cluster_id=cluster_id,

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from wirebroker.client.configs import TOPIC, configs_of
 from wirebroker.client.errors import PASSING, ClientError
+from wirebroker.client.features import features_of
+from wirebroker.config.releases import release_of
 from wirebroker.config.topic import TOPIC_ROWS
 
 if TYPE_CHECKING:
@@ -57,6 +59,15 @@ class Source:
             raise ClientError("the cluster tells no id")
         return str(answer.cluster_id)
 
+    async def release(self) -> str:
+        """Return the release of Kafka whose features a copy has, so that the source can open it.
+
+        Raises:
+            ClientError: Nobody answers.
+        """
+        levels = {each.name: each.level for each in await features_of(self.client)}
+        return release_of(levels.get("metadata.version", 0))
+
     async def topics(self) -> list[SourceTopic]:
         """Return the topics to be copied as they are now, without their configs.
 
@@ -77,7 +88,7 @@ class Source:
         return found
 
     async def with_configs(self, topic: SourceTopic) -> SourceTopic:
-        """Return a topic with what is set for it, as far as brokers of ours or Kafka 4.3 know it.
+        """Return a topic with what is set for it, as far as brokers of ours or Kafka 4.4 know it.
 
         Raises:
             ClientError: It is gone, or may not be read.

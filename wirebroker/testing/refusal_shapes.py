@@ -174,7 +174,7 @@ SHAPES: Final[dict[ApiKey, tuple[Shape, ...]]] = {
     ApiKey.WRITE_TXN_MARKERS: (
         Shape((_level("markers", "markers", "producer_id"), _TOPICS, _INDEXES)),
     ),
-    ApiKey.TXN_OFFSET_COMMIT: (Shape((_TOPICS, _PARTITIONS)),),
+    ApiKey.TXN_OFFSET_COMMIT: (Shape((_TOPICS_OR_IDS, _PARTITIONS)),),
     ApiKey.CREATE_ACLS: (Shape((_level("creations", "results"),)),),
     ApiKey.DELETE_ACLS: (Shape((_level("filters", "filter_results"),)),),
     ApiKey.DESCRIBE_CONFIGS: (Shape((_level("resources", "results", *_RESOURCE),)),),

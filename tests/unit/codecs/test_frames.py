@@ -30,7 +30,7 @@ def test_the_client_id_may_be_null_or_empty(client_id: bytes | None, text: str |
     assert parse_request_header(frame(ApiKey.FETCH, 4, client_id))[3] == text
 
 
-@pytest.mark.parametrize("version", [5, 100, 32767])
+@pytest.mark.parametrize("version", [6, 100, 32767])
 def test_of_an_unknown_api_versions_version_nothing_is_read_after_the_client_id(
     version: int,
 ) -> None:
@@ -39,11 +39,11 @@ def test_of_an_unknown_api_versions_version_nothing_is_read_after_the_client_id(
 
 
 def test_known_flexible_api_versions_requests_have_tagged_fields() -> None:
-    assert parse_request_header(frame(ApiKey.API_VERSIONS, 4, b"", b"\x00"))[4] == 11
+    assert parse_request_header(frame(ApiKey.API_VERSIONS, 5, b"", b"\x00"))[4] == 11
     assert parse_request_header(frame(ApiKey.API_VERSIONS, 2, b""))[4] == 10
 
 
-@pytest.mark.parametrize("key", [-1, 4, 7, 93, 999, 32767])
+@pytest.mark.parametrize("key", [-1, 4, 7, 95, 999, 32767])
 def test_a_key_that_no_broker_serves_is_refused(key: int) -> None:
     with pytest.raises(MalformedFrameError, match="unknown api key"):
         parse_request_header(frame(key, 0, b""))

@@ -6,6 +6,7 @@ from tests.unit.coordinator.controller_kit import InstantController
 from tests.unit.coordinator.kit import broker, partition_of
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
+from wirebroker.codecs.metadata_records import RecordType, metadata_record
 from wirebroker.coordinator.controller.cluster_image import NO_LEADER
 from wirebroker.coordinator.controller.feature_control import feature_level
 
@@ -206,6 +207,39 @@ def test_who_is_unregistered_is_in_no_isr():
     assert set(controller.image.brokers) == {2}
     answer = controller.ask(ApiKey.UNREGISTER_BROKER, broker_id=1)
     assert answer["error_code"] == ErrorCode.BROKER_ID_NOT_REGISTERED
+
+
+def controllers(level=33):
+    """Return the active controller 3 of a cluster in which 3 and 4 are registered."""
+    controller = InstantController(feature_level("metadata.version", level), node_id=3)
+    controller.write(
+        [metadata_record(RecordType.REGISTER_CONTROLLER, controller_id=each) for each in (3, 4)]
+    )
+    return controller
+
+
+def test_a_controller_that_does_not_come_back_is_unregistered():
+    controller = controllers()
+    assert controller.ask(ApiKey.UNREGISTER_CONTROLLER, controller_id=4) == {}
+    assert kinds(controller) == ["UNREGISTER_CONTROLLER"]
+    assert set(controller.image.controllers) == {3}
+
+
+@pytest.mark.parametrize(
+    ("level", "node_id", "error"),
+    [
+        (33, 3, ErrorCode.INVALID_REQUEST),
+        (33, 5, ErrorCode.CONTROLLER_ID_NOT_REGISTERED),
+        (32, 4, ErrorCode.UNSUPPORTED_VERSION),
+        (32, 5, ErrorCode.UNSUPPORTED_VERSION),
+    ],
+)
+def test_a_controller_that_cannot_be_unregistered_stays(level, node_id, error):
+    controller = controllers(level)
+    answer = controller.ask(ApiKey.UNREGISTER_CONTROLLER, controller_id=node_id)
+    assert answer["error_code"] == error
+    assert answer["error_message"]
+    assert set(controller.image.controllers) == {3, 4}
 
 
 def test_sessions_end_unless_the_brokers_are_heard_of():

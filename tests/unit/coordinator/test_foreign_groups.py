@@ -226,13 +226,13 @@ def test_who_may_commit_to_such_a_group_in_a_transaction(log, generation, member
     groups = Groups(log=log)
     body = SimpleNamespace(
         group_id="g",
-        generation_id=generation,
+        generation_id_or_member_epoch=generation,
         member_id=member_id,
         group_instance_id=None,
         producer_id=1,
         producer_epoch=0,
     )
-    request = TxnCommit(body, [("t", commit_body().topics[0][2])])
+    request = TxnCommit(body, 6, [("t", bytes(16), commit_body().topics[0][2])])
     if code is None:
         outcome = txn_commit(groups.shard, request, "token", groups.moment)
         assert len(outcome.records) == 1

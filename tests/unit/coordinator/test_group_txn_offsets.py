@@ -10,12 +10,12 @@ from wirebroker.coordinator.groups.txn_offsets import TxnCommit, commit
 from wirebroker.coordinator.outcome import ProducerEpoch
 
 
-def asked(member_id="", generation=-1, instance=None, *, group="g", metadata=""):
+def asked(member_id="", generation=-1, instance=None, *, group="g", metadata="", version=5):
     body = SimpleNamespace(
         group_id=group,
         producer_id=1,
         producer_epoch=2,
-        generation_id=generation,
+        generation_id_or_member_epoch=generation,
         member_id=member_id,
         group_instance_id=instance,
     )
@@ -25,7 +25,7 @@ def asked(member_id="", generation=-1, instance=None, *, group="g", metadata="")
         committed_leader_epoch=-1,
         committed_metadata=metadata,
     )
-    return TxnCommit(body, [("t", [partition])])
+    return TxnCommit(body, version, [("t", bytes(16), [partition])])
 
 
 def refusal(groups, request):
@@ -50,6 +50,7 @@ def test_records_belong_to_the_producers_transaction():
 
 def test_a_group_that_does_not_exist_has_no_generation():
     assert refusal(Groups(), asked("m", 1)) is ErrorCode.ILLEGAL_GENERATION
+    assert refusal(Groups(), asked("m", 1, version=6)) is ErrorCode.GROUP_ID_NOT_FOUND
 
 
 def test_metadata_that_is_too_long_is_refused_for_its_partition():

@@ -42,6 +42,7 @@ def test_what_is_forwarded_is_what_kafkas_brokers_forward_and_costs_the_controll
         ApiKey.ADD_RAFT_VOTER,
         ApiKey.REMOVE_RAFT_VOTER,
         ApiKey.UNREGISTER_BROKER,
+        ApiKey.UNREGISTER_CONTROLLER,
     }
 
 

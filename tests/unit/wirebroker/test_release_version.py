@@ -12,7 +12,7 @@ from wirebroker import cli
 from wirebroker.cluster.metadata_snapshot import bootstrap_records
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
-from wirebroker.config.releases import RELEASE_VERSION, RELEASES
+from wirebroker.config.releases import RELEASE_VERSION, RELEASES, release_of
 from wirebroker.coordinator.controller.feature_control import bootstrap_levels
 
 if TYPE_CHECKING:
@@ -21,6 +21,22 @@ if TYPE_CHECKING:
     from wirebroker.server import Server
 
 UPGRADE, SAFE = 1, 2
+
+
+@pytest.mark.parametrize(
+    ("level", "release"),
+    [
+        (0, "4.3"),
+        (29, "4.3"),
+        (30, "4.3"),
+        (31, "4.4-IV0"),
+        (32, "4.4-IV1"),
+        (33, "4.4"),
+        (40, "4.4"),
+    ],
+)
+def test_a_copy_has_a_release_that_its_source_can_read(level, release):
+    assert RELEASES[release_of(level)] == RELEASES[release]
 
 
 async def levels_of(directory: Path, release: str | None) -> dict[str, int]:

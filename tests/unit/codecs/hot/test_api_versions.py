@@ -23,6 +23,17 @@ def test_clients_name_themselves_from_version_3() -> None:
     assert parse_api_versions(more, 0, 4) == ApiVersionsRequest("me", "1.0")
 
 
+def test_clients_say_whom_they_mean_from_version_5() -> None:
+    head = b"\x03me\x041.0"
+    data = memoryview(head + b"\x02c\x00\x00\x00\x07\x00")
+    assert parse_api_versions(data, 0, 5) == ApiVersionsRequest("me", "1.0", "c", 7)
+    anybody = memoryview(head + b"\x00\xff\xff\xff\xff\x00")
+    assert parse_api_versions(anybody, 0, 5) == ApiVersionsRequest("me", "1.0", None, -1)
+    for length in range(len(data)):
+        with pytest.raises(MalformedFrameError):
+            parse_api_versions(data[:length], 0, 5)
+
+
 def test_the_answer_to_an_unknown_version() -> None:
     data = encode_api_versions(0, error_code=35, api_keys=[(18, 0, 4)])
     assert data.hex(" ") == "00 23 00 00 00 01 00 12 00 00 00 04"

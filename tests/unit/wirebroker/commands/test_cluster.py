@@ -31,6 +31,15 @@ def test_a_broker_is_unregistered_with_yes_alone(verbs):
     assert (said.status, "BROKER_ID_NOT_REGISTERED" in said.err) == (1, True)
 
 
+def test_a_controller_is_unregistered_with_yes_alone(verbs):
+    said = verbs.do("cluster", "unregister-controller", "9")
+    assert "nothing is changed: this unregisters controller 9" in said.err
+    said = verbs.run("cluster", "unregister-controller", "9", "--yes")
+    assert (said.status, "CONTROLLER_ID_NOT_REGISTERED" in said.err) == (1, True)
+    said = verbs.run("cluster", "unregister-controller", "1", "--yes")
+    assert (said.status, "while it is active" in said.err) == (1, True)
+
+
 def levels(verbs):
     return {each["name"]: each["level"] for each in verbs.json("features", "list")}
 

@@ -86,7 +86,7 @@ async def test_an_older_peer_is_asked_for_its_versions_again_in_a_version_that_i
 
     peer.answers[ApiKey.API_VERSIONS] = answer
     connection = await opened(peer)
-    assert [asked.version for asked in peer.link.asked] == [4, 2]
+    assert [asked.version for asked in peer.link.asked] == [5, 2]
     assert connection.version_of(ApiKey.HEARTBEAT) == 4
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 from typing import TYPE_CHECKING, Any, Final
 
 import confluent_kafka
@@ -324,9 +325,12 @@ PYTHON: Final[dict[str, Callable[[Broker], Any]]] = {
 }
 
 
+# It leaves a socket open whose connection an error has ended.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize("error", ERRORS, ids=lambda error: error.name)
 @pytest.mark.parametrize("api", PYTHON)
 def test_kafka_python_reports_the_error(broker, api, error):
     fault = broker.faults.error(api, error)
     assert PYTHON[api](broker) == error
     assert fault.acted >= 1
+    gc.collect()
