@@ -269,6 +269,17 @@ def test_the_readmes_examples_of_tests_match_some():
     assert sum(".py" in arguments for _, arguments in examples) == 1
 
 
+def test_no_page_installs_a_release_before_there_is_one():
+    """configs.md is made from the table; upgrading.md says how it is meant."""
+    pages = [*PAGES, ROOT / "examples" / "README.md", ROOT / "spark_it" / "README.md"]
+    found = [
+        page.name
+        for page in pages
+        if re.search(r"pip install '?wirebroker\b", page.read_text(encoding="utf-8"))
+    ]
+    assert found == ["configs.md", "upgrading.md"]
+
+
 @pytest.mark.parametrize("page", EVERY_PAGE, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_links_lead_somewhere(page):
     links = re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8"))
