@@ -76,6 +76,10 @@ class HostedBroker:
         Path(f"/proc/{self._process.pid}/clear_refs").write_text("5", encoding="ascii")
         return self._status_bytes("VmRSS")
 
+    def until_memory_is(self, most_bytes: int) -> None:
+        """Wait until the process has at most so many resident bytes."""
+        self._wait_until(lambda: self._status_bytes("VmRSS") <= most_bytes)
+
     def peak_memory_bytes(self) -> int:
         """Return the most resident bytes since `begin_memory_watch`."""
         return self._status_bytes("VmHWM")

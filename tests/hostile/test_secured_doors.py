@@ -56,6 +56,14 @@ class Doors:
     def within_tls(self, listener: str = "SSL") -> socket.socket:
         return self._context.wrap_socket(self.raw(listener), server_hostname="localhost")
 
+    def hello(self) -> bytes:
+        """Return what begins a TLS handshake."""
+        outgoing = ssl.MemoryBIO()
+        engine = self._context.wrap_bio(ssl.MemoryBIO(), outgoing, server_hostname="localhost")
+        with contextlib.suppress(ssl.SSLWantReadError):
+            engine.do_handshake()
+        return outgoing.read()
+
     def name_in_log(self, sock: socket.socket) -> str:
         """Return what lines about a connection have: its port may be another listener's as well."""
         host, port = sock.getsockname()[:2]
@@ -164,3 +172,19 @@ def test_giants_within_tls_stay_within_the_budget_and_all_are_served(doors: Door
         list(giants)
     # The budget, the one frame that may exceed it, and what TLS holds of each.
     assert doors.broker.peak_memory_bytes() - before < (32 + 16 + 4) * MIB + NOISE_BYTES
+
+
+def test_the_memory_of_handshakes_that_are_given_up_goes_back_to_the_system(doors: Doors) -> None:
+    hello = doors.hello()
+    doors.log_in(doors.within_tls("SASL_SSL")).close()
+    before = doors.broker.begin_memory_watch()
+    for _ in range(2):
+        with contextlib.ExitStack() as stack:
+            peers = [stack.enter_context(doors.raw("SSL")) for _ in range(1_500)]
+            for peer in peers:
+                peer.sendall(hello)
+            for peer in peers:
+                with contextlib.suppress(ConnectionError):  # it has had its time
+                    peer.recv(1)
+        doors.broker.until_memory_is(before + 2 * NOISE_BYTES)
+    assert doors.broker.peak_memory_bytes() > before + 3 * NOISE_BYTES, "they take some"

@@ -35,6 +35,8 @@ _CHUNKS_AT_ONCE: Final = 64
 # From the end of the last answer, or from the beginning, to the end of a request: scrapers come
 # every 15 s to 60 s and keep their connection.
 _REQUEST_S: Final = 90.0
+# A probe's request arrives within this time, in one piece.
+_NEW_S: Final = 0.25
 _ANSWERING_S: Final = 60.0
 _TAKING_S: Final = 30.0
 
@@ -45,17 +47,30 @@ class HttpConversation:
     """The requests of one connection.
 
     Attributes:
-        is_answering: Whether an answer is being made; else its peer is waited for, to send a
-            request or to take an answer, or it waits until others are answered.
+        address: The peer's host.
+        is_new: Whether its first request may still arrive, or be answered, as a probe's does.
+        is_answering: Whether its request is complete and the answer is not made yet; else the
+            connection waits for its peer.
     """
 
-    __slots__ = ("_answer_to", "_machine", "_reader", "_writer", "is_answering")
+    __slots__ = (
+        "_answer_to",
+        "_has_read",
+        "_machine",
+        "_on_known",
+        "_reader",
+        "_writer",
+        "address",
+        "is_answering",
+        "is_new",
+    )
 
     def __init__(
         self,
         reader: asyncio.StreamReader,
         writer: asyncio.StreamWriter,
         answer_to: Callable[[HttpConversation, HttpRequest], Awaitable[HttpAnswer]],
+        on_known: Callable[[HttpConversation], None],
     ) -> None:
         """Take over a connection's streams.
 
@@ -63,10 +78,16 @@ class HttpConversation:
             reader: What the peer sends.
             writer: What it is sent.
             answer_to: Answers, and sets `is_answering` meanwhile; may raise HttpError.
+            on_known: Called once, when it is no longer new.
         """
         self._reader = reader
         self._writer = writer
         self._answer_to = answer_to
+        self._on_known = on_known
+        self._has_read = False
+        peer: tuple[str, int] | None = writer.get_extra_info("peername")
+        self.address = "" if peer is None else peer[0]  # it has left
+        self.is_new = True
         self.is_answering = False
         # A peer that doesn't read is waited for once the system takes no more.
         writer.transport.set_write_buffer_limits(0)
@@ -78,10 +99,22 @@ class HttpConversation:
         Raises:
             TimeoutError, ConnectionError: The peer is silent, or gone.
         """
-        while await self._serve_one():
-            # What has been read is not waited for: else a peer with many requests held the loop.
-            await next_turn()
-            self._machine.start_next_cycle()
+        timer = asyncio.get_running_loop().call_later(_NEW_S, self.know)
+        try:
+            while await self._serve_one():
+                self.know()
+                # What has been read is not waited for: else a peer with many requests held the
+                # loop.
+                await next_turn()
+                self._machine.start_next_cycle()
+        finally:
+            timer.cancel()
+
+    def know(self) -> None:
+        """Be new no longer; it may be given up for that."""
+        if self.is_new:
+            self.is_new = False
+            self._on_known(self)
 
     def abort(self) -> None:
         """End the connection at once; what was not sent is dropped."""
@@ -145,7 +178,10 @@ class HttpConversation:
             if self._machine.they_are_waiting_for_100_continue:
                 go_on = h11.InformationalResponse(status_code=100, headers=[])
                 self._writer.write(self._machine.send(go_on) or b"")
+            if self._has_read:
+                self.know()
             self._machine.receive_data(await self._reader.read(_READ_BYTES))
+            self._has_read = True
         return event
 
     async def _send(self, answer: HttpAnswer) -> None:

@@ -1,17 +1,21 @@
 """The HTTP server inside the broker's loop: listening sockets, few connections, routes.
 
 A door that nobody needs to do his work: what goes wrong with a connection costs that connection,
-and the number of connections is bounded. When all are taken, the oldest connection for which no
-answer is being made is closed for the new one, and few answers are made at once. Otherwise peers
-that are silent, or that send requests without reading, could keep probes out, and a supervisor
-would end the broker. Open routes (probes) never wait for other answers.
+and the number of connections is bounded. Beyond the bound a connection that waits for its peer is
+closed, of the address that has most of them the oldest; few answers are made at once. Otherwise
+peers that are silent, or that send requests without reading, could keep probes out, and a
+supervisor would end the broker.
+
+Open routes (probes) never wait for other answers. A connection is new, and outside of that bound,
+until its first request has had time to arrive and an open route has answered it: so many that
+connect and leave at once do not close a probe whose request nobody has read yet.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
+from collections import Counter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from wirebroker.http.conversation import HttpConversation
@@ -30,7 +34,9 @@ logger = logging.getLogger("wirebroker.http")
 
 # Scrapers, probes and people; each holds 1 MiB of a body at most, and some 100 KiB besides.
 _MOST_CONNECTIONS: Final = 64
-# Of those; the others give way.
+# Besides them; they are new for a quarter of a second, and hold 4 KiB of a request at most.
+_MOST_NEW: Final = 512
+# Of all; the others wait.
 _MOST_ANSWERS: Final = 16
 
 
@@ -76,24 +82,34 @@ class HttpServer:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if len(self._tasks) >= _MOST_CONNECTIONS and not self._make_room():
-            logger.warning("%d HTTP connections are open: no more are taken", len(self._tasks))
-            writer.transport.abort()
-            return
-        conversation = HttpConversation(reader, writer, self._answer_to)
+        new = [each for each in self._tasks.values() if each.is_new]
+        if len(new) >= _MOST_NEW:
+            self._give_up(new[0])
+        conversation = HttpConversation(reader, writer, self._answer_to, self._keep_to_bound)
         task = asyncio.get_running_loop().create_task(self._converse(conversation, writer))
         self._tasks[task] = conversation
         task.add_done_callback(self._ended)
 
-    def _make_room(self) -> bool:
-        """Give up a connection that is not being answered; say whether there was one."""
-        for task, conversation in self._tasks.items():
-            if not conversation.is_answering:
+    def _keep_to_bound(self, known: HttpConversation) -> None:
+        """Give up a connection if one too many is known: the last to be known if all are served."""
+        others = [each for each in self._tasks.values() if not each.is_new]
+        if len(others) <= _MOST_CONNECTIONS:
+            return
+        waiting = [each for each in others if not each.is_answering]
+        if not waiting:
+            logger.warning("%d HTTP connections are answered: no more are taken", len(others) - 1)
+            self._give_up(known)
+            return
+        counts = Counter(each.address for each in waiting)
+        self._give_up(max(waiting, key=lambda each: counts[each.address]))  # the first of equals
+
+    def _give_up(self, conversation: HttpConversation) -> None:
+        for task, each in self._tasks.items():
+            if each is conversation:
                 del self._tasks[task]
                 conversation.abort()  # by itself: the task may not have begun
                 task.cancel()
-                return True
-        return False
+                return
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._tasks.pop(task, None)
@@ -114,12 +130,15 @@ class HttpServer:
     async def _answer_to(self, conversation: HttpConversation, request: HttpRequest) -> HttpAnswer:
         route = self.routes.find(request.method, request.path)
         self._access.check(request, route)
-        async with contextlib.nullcontext() if route.is_open else self._turns:
-            conversation.is_answering = True
-            try:
+        conversation.is_answering = True
+        try:
+            if route.is_open:
                 return await self._answer_of(route, request)
-            finally:
-                conversation.is_answering = False
+            conversation.know()
+            async with self._turns:
+                return await self._answer_of(route, request)
+        finally:
+            conversation.is_answering = False
 
     async def _answer_of(self, route: Route, request: HttpRequest) -> HttpAnswer:
         try:

@@ -17,6 +17,7 @@ import logging
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
+from wirebroker.freed_memory import give_back_free_pages
 from wirebroker.log_bound import about
 from wirebroker.metrics import Metrics
 from wirebroker.net.connection import Connection
@@ -27,6 +28,7 @@ from wirebroker.net.page_work import PageWork
 from wirebroker.net.receive_area import ReceiveArea
 from wirebroker.net.transport import socket_transport
 from wirebroker.session import Session
+from wirebroker.threads import Work, begin_in_thread
 
 if TYPE_CHECKING:
     import socket
@@ -47,6 +49,9 @@ logger = logging.getLogger("wirebroker.net")
 _SHORTEST_SWEEP_S: Final = 0.01
 _LONGEST_DEADLINE_SWEEP_S: Final = 1.0
 _LONGEST_IDLE_SWEEP_S: Final = 30.0
+# When so many fewer are open, their memory goes back to the system: up to 45 KiB each with TLS,
+# and 1 ms of a thread for all.
+_MANY_CLOSED: Final = 250
 
 
 class ConnectionTable:
@@ -76,6 +81,7 @@ class ConnectionTable:
         "_connections",
         "_deadline_timer",
         "_idle_timer",
+        "_most_open",
         "_next_number",
         "_on_room",
         "_unknown",
@@ -139,6 +145,8 @@ class ConnectionTable:
         self._idle_timer: asyncio.TimerHandle | None = None
         self._all_closed: asyncio.Event | None = None
         self._next_number = 0
+        # Since memory was given back.
+        self._most_open = 0
 
     def __len__(self) -> int:
         return len(self._connections)
@@ -252,6 +260,7 @@ class ConnectionTable:
         secured.use_budget(self.budget)
         connection = Connection(self, secured, session, host, guard)  # pyright: ignore[reportArgumentType]
         self._connections[connection] = None
+        self._most_open = max(self._most_open, len(self._connections))
         if guard is not None:
             self._ask_who(connection, guard)
         self.quotas.opened(listener_name, host)
@@ -290,6 +299,9 @@ class ConnectionTable:
         self._watched.pop(connection, None)
         self.quotas.closed(connection.session.listener_name, connection.address)
         self.metrics.connections_closed[connection.session.listener_name] += 1
+        if self._most_open - len(self._connections) >= _MANY_CLOSED:
+            self._most_open = len(self._connections)
+            begin_in_thread(Work.UPKEEP, give_back_free_pages)
         if self._on_room:
             self._call_waiting()
         if self._all_closed is not None and not self._connections:

@@ -168,10 +168,40 @@ async def test_who_is_silent_gives_way_to_who_comes(monkeypatch):
     async with serving() as (_, address):
         held = [await asyncio.open_connection(*address) for _ in range(5)]
         assert (await ask_http(address, "/echo")).status == 200
-        ended = [await reader.read() for reader, _ in held[:4]]
-        assert ended == [b""] * 4
+        ended = [await reader.read() for reader, _ in held[:3]]
+        assert ended == [b""] * 3
         for _, writer in held:
             writer.close()
+
+
+@pytest.mark.parametrize("sent", [b"", b"GET /", b"GET /open HTTP/1.1\r\nHost: localhost\r\n\r\n"])
+async def test_a_probe_is_answered_however_many_connect_and_leave_after_it(monkeypatch, sent):
+    """All of them are there before the server has read anything."""
+    monkeypatch.setattr("wirebroker.http.server._MOST_CONNECTIONS", 2)
+    async with serving() as (_, address):
+        with socket.create_connection(address) as probe:
+            probe.sendall(b"GET /open HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+            for _ in range(90):
+                with socket.create_connection(address) as other:
+                    other.sendall(sent)
+            probe.setblocking(False)
+            reader, writer = await asyncio.open_connection(sock=probe)
+            assert parse_reply(await reader.read()).status == 200
+            writer.close()
+
+
+async def test_the_address_with_most_connections_gives_way(monkeypatch):
+    monkeypatch.setattr("wirebroker.http.server._MOST_CONNECTIONS", 3)
+    monkeypatch.setattr(conversation, "_NEW_S", 0.01)
+    async with serving() as (_, address), contextlib.AsyncExitStack() as stack:
+        sources = ("127.0.0.2", "127.0.0.1", "127.0.0.1", "127.0.0.1", "127.0.0.1")
+        readers: list[asyncio.StreamReader] = []
+        for source in sources:
+            reader, writer = await asyncio.open_connection(*address, local_addr=(source, 0))
+            stack.callback(writer.close)
+            readers.append(reader)
+        assert [await reader.read() for reader in readers[1:3]] == [b"", b""]
+        assert [reader.at_eof() for reader in readers] == [False, True, True, False, False]
 
 
 async def test_so_many_are_answered_at_once_and_no_more(monkeypatch):
