@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 from wirebroker.config.lookup import base_name, is_of_a_listener, is_read_only, row_of
 from wirebroker.config.row import ConfigRow, ConfigSource, ConfigValue, Mutability, SecretText
 from wirebroker.config.table import BROKER_ROWS
-from wirebroker.config.texts import text_of
+from wirebroker.config.texts import LONGEST_STRING_BYTES, text_of
 from wirebroker.config.topic import TOPIC_ROWS
 
 Layers = Sequence[tuple[ConfigSource, Mapping[str, str]]]
@@ -169,11 +169,16 @@ def _described(
         synonyms = tuple(synonym._replace(value=None) for synonym in synonyms)
     return DescribedConfig(
         name=row.name,
-        value=text,
+        value=_fitting(text),
         read_only=read_only,
         config_source=synonyms[0].source if synonyms else ConfigSource.DEFAULT_CONFIG,
         is_sensitive=row.is_sensitive,
-        synonyms=synonyms,
+        synonyms=tuple(each._replace(value=_fitting(each.value)) for each in synonyms),
         config_type=row.type.value,
         documentation=row.doc,
     )
+
+
+def _fitting(text: str | None) -> str | None:
+    """Return a text that fits into a response, None in place of a longer one."""
+    return None if text is None or len(text.encode()) > LONGEST_STRING_BYTES else text

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import math
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from wirebroker.config.row import ConfigValue
 
+# The longest string of a request, a response or a record.
+LONGEST_STRING_BYTES: Final = (1 << 15) - 1
 # Java's Integer.parseInt takes the digits of all scripts, as Python's int.
 _WHOLE_NUMBER = re.compile(r"[+-]?\d+")
 _HOST = re.compile(r"[0-9a-zA-Z\-%._:]*")
@@ -30,6 +32,19 @@ def text_of(value: ConfigValue) -> str | None:
     if isinstance(value, float):
         return _java_double(value)
     return str(value)
+
+
+def path_wish(value: ConfigValue) -> str | None:
+    """Return what a path, or each of a list of paths, must be; None if it is."""
+    paths = value if isinstance(value, tuple) else (str(value),)
+    return "no path has a NUL character" if any("\0" in path for path in paths) else None
+
+
+def short_wish(value: ConfigValue) -> str | None:
+    """Return what a text of a record must be; None if it is."""
+    if len(str(value).encode()) <= LONGEST_STRING_BYTES:
+        return None
+    return f"it must be no longer than {LONGEST_STRING_BYTES} bytes"
 
 
 def counts_by_host(text: str) -> dict[str, int]:

@@ -101,6 +101,7 @@ ROWS: Final = (
         0,
         "Codec of the records in __consumer_offsets: 0 none, 1 gzip, 2 snappy, 3 lz4, 4 zstd.",
         0,
+        at_most=4,
     ),
     integer(
         "group.initial.rebalance.delay.ms",

@@ -5,18 +5,21 @@ from __future__ import annotations
 from typing import Final
 
 from wirebroker.config.forms import integer, items, long
+from wirebroker.config.texts import path_wish
 
 ROWS: Final = (
     items(
         "log.dirs",
         None,
         "Where data lies. If unset: log.dir.",
+        check=path_wish,
         profile="./data",
     ),
     items(
         "log.dir",
         "/tmp/kafka-logs",  # noqa: S108 - Kafka's default
         "Where data lies if log.dirs is unset.",
+        check=path_wish,
     ),
     long(
         "replica.high.watermark.checkpoint.interval.ms",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from wirebroker.config.forms import integer, items, long, named, text
+from wirebroker.config.texts import path_wish, short_wish
 
 if TYPE_CHECKING:
     from wirebroker.config.row import ConfigValue
@@ -73,11 +74,13 @@ ROWS: Final = (
         "broker.rack",
         None,
         "Where this broker stands; clients see it in Metadata.",
+        check=short_wish,
     ),
     text(
         "metadata.log.dir",
         None,
         "Where the metadata log lies; if unset, in the first log.dirs.",
+        check=path_wish,
     ),
     long(
         "metadata.log.max.record.bytes.between.snapshots",
