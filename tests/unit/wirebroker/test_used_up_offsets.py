@@ -6,6 +6,8 @@ UNKNOWN_SERVER_ERROR, also after a restart.
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from tests.support.batches import batch
@@ -47,7 +49,7 @@ def body_of(key, fields):
         return {"topics": [{**NAME, "partition_indexes": [0]}]}
     topic = {"topic": "t"} if index == "partition" else NAME
     topics = [{**topic, "partitions": [{index: 0, **fields}]}]
-    rest = {
+    rest: dict[ApiKey, dict[str, Any]] = {
         ApiKey.LIST_OFFSETS: {"replica_id": -1, "isolation_level": 0},
         ApiKey.OFFSET_FOR_LEADER_EPOCH: {"replica_id": -1},
         ApiKey.FETCH: {
