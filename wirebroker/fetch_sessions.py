@@ -40,7 +40,7 @@ MAX_EPOCH = 0x7FFFFFFF
 EVICTION_MS = 120_000
 
 # Partitions that the sessions of consumers remember together, and those of followers: 0.5 KB each,
-# 1.5 KB at most, since a request with a name that no topic can have gets no session. Kafka has no
+# 0.8 KB at most, since a request with a name that no topic can have gets no session. Kafka has no
 # such bounds.
 MOST_PARTITIONS = 200_000
 
@@ -306,7 +306,9 @@ class FetchSessions:
             now_ms: The time now.
             owner: The connection that it came on.
         """
-        is_keepable = all(len(each.topic) <= MAX_NAME_LENGTH for each in asked)
+        is_keepable = all(
+            len(each.topic) <= MAX_NAME_LENGTH and each.topic.isascii() for each in asked
+        )
         if request.session_epoch in {INITIAL_EPOCH, FINAL_EPOCH}:
             self.close(request.session_id)
             return FetchContext(

@@ -18,7 +18,7 @@ Source: Kafka's GroupMetadataManager.classicGroupJoin and what it calls; JoinGro
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.coordinator.groups import rebalance
@@ -38,6 +38,9 @@ if TYPE_CHECKING:
 
 # From this version on a new member needs an id before it may join.
 FIRST_MEMBER_ID_VERSION = 4
+# Of a client id in the memory of a member, and in its member id. A longer one would not fit into a
+# response together with the uuid, and would stay until the session times out.
+_LONGEST_CLIENT_ID_BYTES: Final = 255
 
 
 class Join(NamedTuple):
@@ -134,12 +137,18 @@ def _has_room(shard: GroupShard, group: ClassicGroup, member_id: str) -> bool:
     return True
 
 
+def shortened(client_id: str) -> str:
+    """Return the part of a client id, or of an instance id, that is kept of a member."""
+    return client_id.encode()[:_LONGEST_CLIENT_ID_BYTES].decode(errors="ignore")
+
+
 def _join_without_id(
     shard: GroupShard, group: ClassicGroup, request: Join, moment: Moment
 ) -> Outcome:
     body = request.body
     instance: str | None = body.group_instance_id
-    new_id = f"{request.client_id if instance is None else instance}-{shard.new_uuid()}"
+    named = request.client_id if instance is None else instance
+    new_id = f"{shortened(named)}-{shard.new_uuid()}"
     if instance is not None:
         if instance in group.static_members:
             return replace_static_member(shard, group, request, new_id, moment)

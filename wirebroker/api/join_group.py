@@ -16,7 +16,7 @@ from wirebroker.api.registry import handles
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
 from wirebroker.coordinator.groups.classic_group import ClassicGroup
-from wirebroker.coordinator.groups.join import Join, join
+from wirebroker.coordinator.groups.join import Join, join, shortened
 from wirebroker.handlers import Cost
 from wirebroker.needs import READ_GROUP
 
@@ -61,7 +61,7 @@ def join_group(
             Join.of(
                 body,
                 version=request.version,
-                client_id=request.client_id or "",
+                client_id=shortened(request.client_id or ""),
                 client_host=client_host(request),
             ),
         ),

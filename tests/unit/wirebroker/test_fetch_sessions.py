@@ -366,3 +366,10 @@ def test_a_name_that_no_topic_can_have_is_not_remembered(fetcher):
     more = with_name(request(1, session=(context.session_id, 1)), too_long)
     assert fetcher.begin(more).error is ErrorCode.FETCH_SESSION_ID_NOT_FOUND
     assert len(fetcher.sessions) == 0
+
+
+@pytest.mark.parametrize("name", ["\u00e9", "\U0001f600" * 249])
+def test_a_name_that_is_not_ascii_opens_no_session(fetcher, name):
+    context = fetcher.begin(with_name(request(0), name))
+    assert fetcher.finish(context) == [0]
+    assert context.session_id == len(fetcher.sessions) == 0
