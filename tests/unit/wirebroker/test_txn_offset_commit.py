@@ -69,7 +69,7 @@ async def test_a_rebalance_between_two_parts_refuses_all_of_them(tmp_path, monke
     whole = group_txn_offsets.commit
 
     def fenced_later(shard, request, token, moment):
-        if request.topics[0][1][0].partition_index == PARTITIONS - 1:
+        if request.topics[0][-1][0].partition_index == PARTITIONS - 1:
             raise KafkaError(ErrorCode.ILLEGAL_GENERATION)
         return whole(shard, request, token, moment)
 
