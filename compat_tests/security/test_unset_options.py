@@ -367,7 +367,7 @@ ALLOWED: Final = "org.apache.kafka.sasl.oauthbearer.allowed.urls"
 
 @pytest.fixture(
     scope="module",
-    params=["wirebroker", pytest.param("apache", marks=[pytest.mark.java, pytest.mark.long])],
+    params=["wirebroker", pytest.param("apache", marks=[pytest.mark.java, pytest.mark.nightly])],
 )
 def broker(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
