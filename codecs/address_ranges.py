@@ -52,7 +52,7 @@ def parse_range(text: str) -> AddressRange:
 
 @lru_cache(_KEPT)
 def is_in_range(host: str, text: str) -> bool:
-    """Tell whether a client's address is in a range; no address is in what is no range."""
+    """Return whether a client's address is in a range; False if the text is not a range."""
     try:
         addresses = parse_range(text)
         bits, address = _v6_host(host) if ":" in host else (_V4_BITS, _v4_number(host))

@@ -1,4 +1,4 @@
-"""Feature levels of a fresh Apache Kafka: what was recorded of it is what it says.
+"""Feature levels of a new Apache Kafka cluster equal the recorded ones.
 
 What wirebroker says is compared with the same record in
 tests/unit/wirebroker/test_features_of_kafka.py.

@@ -1,4 +1,4 @@
-"""Our scripts and Kafka's own print what was recorded, at both brokers."""
+"""Our scripts and Kafka's scripts print the recorded output, at both brokers."""
 
 from __future__ import annotations
 
