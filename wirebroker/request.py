@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
@@ -56,7 +57,7 @@ class Request:
         frame: memoryview,
         position: int,
         session: Session,
-        errors: dict[int, int] | None = None,
+        errors: Counter[int] | None = None,
     ) -> None:
         self.key = key
         self.version = version
@@ -65,12 +66,12 @@ class Request:
         self.frame = frame
         self.position = position
         self.session = session
-        self.errors: dict[int, int] = {} if errors is None else errors
+        self.errors: Counter[int] = Counter() if errors is None else errors
 
     def count_error(self, code: int) -> None:
         """Count an error code of the response, if its handler encodes the response."""
         if code:
-            self.errors[code] = self.errors.get(code, 0) + 1
+            self.errors[code] += 1
 
     def keep(self) -> None:
         """Keep the frame, and every view into it, valid for as long as somebody holds them.

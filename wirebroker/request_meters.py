@@ -16,6 +16,7 @@ Source: Kafka's RequestMetrics and RequestChannel.
 from __future__ import annotations
 
 import time
+from collections import Counter
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
 
@@ -27,7 +28,7 @@ except ImportError:  # not compiled
     _histogram = None  # type: ignore[assignment]
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
 # Shorter times in the queue count as none: what serves the loop's other sockets is not slow.
 _NOTICED_QUEUE_S: Final = 0.000_25
@@ -53,6 +54,23 @@ class Phase(Enum):
     SEND = "responsesendtimems"
 
 
+class _SlowPhases:
+    """The phases of an API's slow requests."""
+
+    __slots__ = ("local", "queue", "remote", "send", "totals")
+
+    def __init__(self) -> None:
+        self.totals = IntegerHistogram()
+        self.queue = IntegerHistogram()
+        self.local = IntegerHistogram()
+        self.remote = IntegerHistogram()
+        self.send = IntegerHistogram()
+
+
+# Of an API without slow requests; nobody changes it.
+_NONE_SLOW: Final = _SlowPhases()
+
+
 class RequestMeter:
     """The figures of one API, in microseconds and bytes.
 
@@ -67,12 +85,8 @@ class RequestMeter:
 
     __slots__ = (
         "_is_fast",
-        "_local",
-        "_queue",
-        "_remote",
-        "_send",
         "_size_slots",
-        "_slow_totals",
+        "_slow",
         "_total_slots",
         "errors",
         "last_us",
@@ -90,14 +104,11 @@ class RequestMeter:
         self.sizes = IntegerHistogram()
         self._total_slots = self.totals.slots
         self._size_slots = self.sizes.slots
-        self.errors: dict[int, int] = {}
+        self.errors: Counter[int] = Counter()
         self.last_us = 0
         self.was_slow = False
-        self._slow_totals = IntegerHistogram()
-        self._queue = IntegerHistogram()
-        self._local = IntegerHistogram()
-        self._remote = IntegerHistogram()
-        self._send = IntegerHistogram()
+        # Most APIs never have a slow request.
+        self._slow = _NONE_SLOW
 
     def served(self, received_s: float, began_s: float, size: int) -> None:
         """Count a request whose response is ready now, when its handler returns.
@@ -127,25 +138,22 @@ class RequestMeter:
         remote_us = int((self.stopwatch() - returned_s) * _US)
         total_us = queue_us + local_us + remote_us
         self.totals.record(total_us)
-        self._slow_totals.record(total_us)
-        self._queue.record(queue_us)
-        self._local.record(local_us)
-        self._remote.record(remote_us)
+        slow = self._slow_phases()
+        slow.totals.record(total_us)
+        slow.queue.record(queue_us)
+        slow.local.record(local_us)
+        slow.remote.record(remote_us)
         self.last_us = total_us
         self.was_slow = True
-
-    def add_errors(self, errors: Mapping[int, int]) -> None:
-        """Add counts of error codes, by code."""
-        for code, count in errors.items():
-            self.errors[code] = self.errors.get(code, 0) + count
 
     def of(self, phase: Phase) -> IntegerHistogram:
         """Return the times of all requests in one phase."""
         if phase is Phase.TOTAL:
             return self.totals
         if phase is Phase.LOCAL:
-            return self.totals.plus(self._slow_totals, -1).plus(self._local)
-        parts = {Phase.QUEUE: self._queue, Phase.REMOTE: self._remote, Phase.SEND: self._send}
+            return self.totals.plus(self._slow.totals, -1).plus(self._slow.local)
+        slow = self._slow
+        parts = {Phase.QUEUE: slow.queue, Phase.REMOTE: slow.remote, Phase.SEND: slow.send}
         part = parts[phase]
         rest = IntegerHistogram()
         rest.record(0, self.totals.count - part.count)
@@ -162,12 +170,19 @@ class RequestMeter:
         after_us = total_us + send_us
         self.totals.record(total_us, -1)
         self.totals.record(after_us)
-        self._send.record(send_us)
+        slow = self._slow_phases()
+        slow.send.record(send_us)
         if was_slow:
-            self._slow_totals.record(total_us, -1)
+            slow.totals.record(total_us, -1)
         else:
-            self._local.record(total_us)
-        self._slow_totals.record(after_us)
+            slow.local.record(total_us)
+        slow.totals.record(after_us)
+
+    def _slow_phases(self) -> _SlowPhases:
+        """Return what its slow requests are counted in."""
+        if self._slow is _NONE_SLOW:
+            self._slow = _SlowPhases()
+        return self._slow
 
 
 class LateSend:

@@ -1,4 +1,4 @@
-"""Words that lines for people share.
+"""Words and names that lines for people share.
 
 A leaf.
 """
@@ -9,6 +9,11 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+
+def camel_case(name: str) -> str:
+    """Return the name of a constant as Kafka shows it: OFFSET_FETCH is OffsetFetch."""
+    return "".join(word.capitalize() for word in name.split("_"))
 
 
 def few_of(names: Sequence[str], most: int) -> str:

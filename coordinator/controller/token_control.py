@@ -32,6 +32,7 @@ from wirebroker.codecs.envelope import Principal
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.codecs.hashes import are_same
 from wirebroker.codecs.metadata_records import RecordType, metadata_record
+from wirebroker.config.texts import LONGEST_STRING_BYTES
 from wirebroker.coordinator.controller.cluster_image import METADATA_VERSION
 from wirebroker.coordinator.controller.operation import MAX_RECORDS, ControllerResult
 
@@ -53,8 +54,6 @@ _FIRST_LEVEL: Final = 14
 _LATEST_MS: Final = (1 << 63) - 1
 # Of owner and renewers together: the record is in the memory of every node.
 _MOST_NAME_BYTES: Final = 64 << 10
-# The longest string that a record holds; a type and a name together may be longer.
-_LONGEST_STRING_BYTES: Final = 32_767
 # Tokens between two places where the work may be interrupted: 0.3 ms.
 _STEP: Final = 64
 
@@ -233,7 +232,8 @@ def _check_renewers(request: Any) -> None:
 
 def _check_size(*principals: str) -> None:
     lengths = [len(each.encode()) for each in principals]
-    if sum(lengths) > _MOST_NAME_BYTES or max(lengths) > _LONGEST_STRING_BYTES:
+    # A type and a name together may be longer than a string of a record.
+    if sum(lengths) > _MOST_NAME_BYTES or max(lengths) > LONGEST_STRING_BYTES:
         raise KafkaError(ErrorCode.POLICY_VIOLATION)
 
 

@@ -32,6 +32,7 @@ from wirebroker.codecs.transaction_records import (
     encode_transaction_value,
     transaction_key,
 )
+from wirebroker.wording import camel_case
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -76,10 +77,7 @@ class TransactionState(IntEnum):
         return self in _PREPARED
 
 
-_LABELS: Final = {
-    state: "".join(word.capitalize() for word in state.name.split("_"))
-    for state in TransactionState
-}
+_LABELS: Final = {state: camel_case(state.name) for state in TransactionState}
 STATES_BY_LABEL: Final = {label: state for state, label in _LABELS.items()}
 _PREPARED: Final = frozenset({TransactionState.PREPARE_COMMIT, TransactionState.PREPARE_ABORT})
 

@@ -11,12 +11,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from wirebroker.altered_configs import alter_others
 from wirebroker.api.config_trial import may_alter, refuse_unusable_keys
 from wirebroker.api.forwarding import elements_of, forward
 from wirebroker.api.registry import forwarded, handles
-from wirebroker.clock import Slices, collected
+from wirebroker.clock import Slices
 from wirebroker.codecs.api_keys import ApiKey
-from wirebroker.coordinator.controller.config_control import merged_results, not_for_others
+from wirebroker.coordinator.controller.config_control import not_for_others
 from wirebroker.handlers import Cost
 from wirebroker.needs import ALTER_CLUSTER_CONFIGS, ALTER_GROUP_CONFIGS, ALTER_TOPIC_CONFIGS
 from wirebroker.runtime_loggers import change_loggers, names_loggers
@@ -65,10 +66,8 @@ async def _altered(broker: Broker, request: Request, body: Any, *, is_incrementa
         outcomes |= await slices.run(change_loggers(body, broker.node_id))
     if not outcomes:
         return await forward(broker, request, body)
-    wanted = list(body.resources)
-    body.resources = [each for place, each in enumerate(wanted) if place not in outcomes]
-    answered: list[Any] = []
-    if body.resources:
-        answered = elements_of(await forward(broker, request, body), "responses")
-    responses = collected(merged_results(wanted, outcomes, iter(answered)))
-    return {"responses": await slices.run(responses)}
+
+    async def alter() -> list[Any]:
+        return elements_of(await forward(broker, request, body), "responses")
+
+    return await alter_others(body, outcomes, alter, slices)

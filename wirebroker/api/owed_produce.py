@@ -76,7 +76,7 @@ class ProduceKind:
         for partition, result in parts:
             results.append(result)
             if result.error_code:
-                self._errors[result.error_code] = self._errors.get(result.error_code, 0) + 1
+                self._errors[result.error_code] += 1
             if (
                 result.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
                 and self.version >= LEADER_VERSION

@@ -468,8 +468,7 @@ class _Produce:
             )
             for _, answers in self._results:
                 for result in answers:
-                    if result.error_code:
-                        self._request.count_error(result.error_code)
+                    self._request.count_error(result.error_code)
             version = self._request.version
             return [encode_produce(version, self._results, node_endpoints=endpoints)]
         failed = [

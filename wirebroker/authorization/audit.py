@@ -12,6 +12,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from wirebroker.codecs.acls import Operation, Resource
+from wirebroker.wording import camel_case
 
 if TYPE_CHECKING:
     from wirebroker.authorization.authorizer import Action, Client, Decision
@@ -31,8 +32,8 @@ def tell(client: Client, action: Action, key: ApiKey, decision: Decision) -> Non
     level = logging.DEBUG if decision.is_allowed else logging.INFO
     if not LOGGER.isEnabledFor(level):
         return
-    operation = _words(Operation(action.operation).name)
-    resource = _words(Resource(action.resource_type).name)
+    operation = camel_case(Operation(action.operation).name)
+    resource = camel_case(Resource(action.resource_type).name)
     LOGGER.log(
         level,
         "Principal = %s is %s operation = %s from host = %s on resource = %s:LITERAL:%s for "
@@ -43,7 +44,7 @@ def tell(client: Client, action: Action, key: ApiKey, decision: Decision) -> Non
         client.host,
         resource,
         action.resource_name,
-        _words(key.name),
+        camel_case(key.name),
         _said(decision.rule),
     )
 
@@ -54,7 +55,7 @@ def tell_no_more(client: Client, key: ApiKey) -> None:
         "Principal = %s from host = %s: what else is denied of this request = %s is not told",
         client.principal,
         client.host,
-        _words(key.name),
+        camel_case(key.name),
     )
 
 
@@ -63,7 +64,3 @@ def _said(rule: AclEntry | str) -> str:
         return rule
     fields = ", ".join(f"{name}={value}" for name, value in rule._asdict().items())
     return f"MatchingAcl(acl={fields})"
-
-
-def _words(name: str) -> str:
-    return "".join(word.capitalize() for word in name.split("_"))

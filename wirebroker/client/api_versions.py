@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING, Any, Final
 
 from wirebroker.client.errors import check
 from wirebroker.codecs.api_keys import API_VERSIONS, CONTROLLER_API_VERSIONS, ApiKey
+from wirebroker.wording import camel_case
 
 if TYPE_CHECKING:
     from wirebroker.client.kafka_client import KafkaClient
 
-# Requests that only Kafka 4.4 has, by their names.
-_NEWER: Final = {93: "StreamsGroupTopologyDescriptionUpdate", 94: "UnregisterController"}
 # Requests of clients that brokers serve only with a plugin for clients' metrics (KIP-714).
 _TELEMETRY: Final = frozenset({ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, ApiKey.PUSH_TELEMETRY})
 _KNOWN: Final = frozenset(map(int, ApiKey))
-_BODY: Final = {"client_software_name": "wirebroker", "client_software_version": "1"}
+# The body of an ApiVersions request.
+OUR_SOFTWARE: Final = {"client_software_name": "wirebroker", "client_software_version": "1"}
 
 
 async def api_versions_of(client: KafkaClient, node_id: int) -> Any:
@@ -24,7 +24,7 @@ async def api_versions_of(client: KafkaClient, node_id: int) -> Any:
     Raises:
         ClientError: It does not respond or refuses.
     """
-    answer = await client.request_of(node_id, ApiKey.API_VERSIONS, _BODY)
+    answer = await client.request_of(node_id, ApiKey.API_VERSIONS, OUR_SOFTWARE)
     check(answer.error_code, f"the versions of node {node_id} cannot be read")
     return answer
 
@@ -34,14 +34,12 @@ def version_lines(answer: Any) -> list[str]:
     served = {each.api_key: (each.min_version, each.max_version) for each in answer.api_keys}
     return [
         f"{_name(key)}({key}): {_range(key, served.get(key))}"
-        for key in sorted({*served, *map(int, API_VERSIONS), *_TELEMETRY, *_NEWER})
+        for key in sorted({*served, *map(int, API_VERSIONS), *_TELEMETRY})
     ]
 
 
 def _name(key: int) -> str:
-    if key in _KNOWN:
-        return "".join(word.capitalize() for word in ApiKey(key).name.split("_"))
-    return _NEWER.get(key, "UNKNOWN")
+    return camel_case(ApiKey(key).name) if key in _KNOWN else "UNKNOWN"
 
 
 def _range(key: int, served: tuple[int, int] | None) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from wirebroker.client.api_versions import OUR_SOFTWARE
 from wirebroker.client.errors import check, explained
 from wirebroker.codecs.api_keys import ApiKey
 
@@ -49,8 +50,7 @@ async def features_and_epoch(client: KafkaClient) -> tuple[list[Feature], int]:
     Raises:
         ClientError: No broker responds.
     """
-    body = {"client_software_name": "wirebroker", "client_software_version": "1"}
-    answer = await client.request(ApiKey.API_VERSIONS, body)
+    answer = await client.request(ApiKey.API_VERSIONS, OUR_SOFTWARE)
     check(answer.error_code, "the features cannot be read")
     supported = {each.name: each for each in answer.supported_features}
     levels = {each.name: each.max_version_level for each in answer.finalized_features}

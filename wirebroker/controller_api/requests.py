@@ -11,11 +11,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from wirebroker.addresses import host_of
-from wirebroker.clock import Slices, collected
+from wirebroker.altered_configs import alter_others
+from wirebroker.clock import Slices
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.controller_api.long_answer import as_response
 from wirebroker.controller_api.registry import handles
-from wirebroker.coordinator.controller.config_control import merged_results
 from wirebroker.coordinator.controller.controller import SERVED_KEYS, ControllerRequest
 from wirebroker.coordinator.controller.token_control import not_allowed
 from wirebroker.handlers import Cost
@@ -91,13 +91,12 @@ async def incremental_alter_configs(
         return await carry_out(controller, request, body)
     slices = Slices(controller.clock)
     outcomes = await slices.run(change_loggers(body, controller.rules.node_id))
-    wanted = list(body.resources)
-    body.resources = [each for place, each in enumerate(wanted) if place not in outcomes]
-    answered: list[Any] = []
-    if body.resources:
-        answered = (await carry_out(controller, request, body))["responses"]
-    responses = collected(merged_results(wanted, outcomes, iter(answered)))
-    return {"responses": await slices.run(responses)}
+
+    async def alter() -> list[Any]:
+        answered: list[Any] = (await carry_out(controller, request, body))["responses"]
+        return answered
+
+    return await alter_others(body, outcomes, alter, slices)
 
 
 async def carry_out(controller: QuorumController, request: Request, body: Any) -> dict[str, Any]:

@@ -16,6 +16,7 @@ other exception. It is logged with its traceback and costs its connection, nothi
 
 from __future__ import annotations
 
+from collections import Counter
 from struct import Struct
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -32,6 +33,7 @@ from wirebroker.request import CloseConnectionError, LargeResponse, Request, hol
 from wirebroker.request_meters import FETCH_NAMES, RequestMeters
 from wirebroker.shared_block import owned
 from wirebroker.threads import Work, coding, in_thread
+from wirebroker.wording import camel_case
 
 if TYPE_CHECKING:
     import asyncio
@@ -103,7 +105,7 @@ class _Entry:
         if handler.key is ApiKey.FETCH:
             self.meter, self.follower_meter = map(meters.meter, FETCH_NAMES)
         else:
-            self.meter = self.follower_meter = meters.meter(_shown_name(handler.key))
+            self.meter = self.follower_meter = meters.meter(camel_case(handler.key.name))
 
 
 class Pending:
@@ -245,7 +247,7 @@ class Dispatcher:
     def request_counts(self) -> dict[str, int]:
         """Return how many requests there were, by API and version as "Produce,13"."""
         return {
-            f"{_shown_name(entry.key)},{entry.version}": entry.request_count
+            f"{camel_case(entry.key.name)},{entry.version}": entry.request_count
             for entry in self._entries.values()
             if entry.request_count
         }
@@ -282,10 +284,9 @@ class Dispatcher:
                 return self._count_prepared(prepared.kind, len(frame), session, began_s, short)
             has_begun = prepared.begun is not None
         key, version, correlation_id, client_id, position = parse_request_header(frame)
-        known = self._entries.get(key << 16 | version)
-        if known is None:
+        entry = self._entries.get(key << 16 | version)
+        if entry is None:
             return self._refuse(ApiKey(key), version, correlation_id)
-        entry = known
         handler = entry.handler
         size = len(frame)
         if entry.is_raw and handler.is_coroutine:
@@ -384,11 +385,13 @@ class Dispatcher:
             return await self._encode_in_thread(entry, response)
         return [self._codec()[1](entry.key, entry.version, response, entry.meter.errors)]
 
-    async def _encode_in_thread(self, entry: _Entry, response: Any) -> list[Piece]:
+    async def _encode_in_thread(
+        self, entry: _Entry, response: Any, work: Work = Work.CODING
+    ) -> list[Piece]:
         encode = self._codec()[1]
-        errors: dict[int, int] = {}
-        encoded = await in_thread(Work.CODING, encode, entry.key, entry.version, response, errors)
-        entry.meter.add_errors(errors)
+        errors: Counter[int] = Counter()  # the meter's are the loop's alone
+        encoded = await in_thread(work, encode, entry.key, entry.version, response, errors)
+        entry.meter.errors.update(errors)
         return [encoded]
 
     async def _serve_in_thread(self, entry: _Entry, request: Request) -> list[Piece]:
@@ -407,20 +410,19 @@ class Dispatcher:
             line.leave(size)
 
     async def _serve_long(self, entry: _Entry, request: Request) -> list[Piece]:
-        decode, encode = self._codec()
-        key, version = entry.key, entry.version
+        decode = self._codec()[0]
         work = coding(len(request.frame))
-        body = await in_thread(work, decode, key, version, request.frame, request.position)
+        body = await in_thread(
+            work, decode, entry.key, entry.version, request.frame, request.position
+        )
         outcome: Any = entry.function(self._broker, request, body)
         if hasattr(outcome, "__await__"):
             outcome = await outcome
-        errors: dict[int, int] = {}
-        answer = await in_thread(work, encode, key, version, outcome, errors)
-        entry.meter.add_errors(errors)
+        answer = await self._encode_in_thread(entry, outcome, work)
         done = [body, outcome]
         del body, outcome
         await let_go(done)
-        return [answer]
+        return answer
 
     def _codec(self) -> tuple[Callable[..., Any], Callable[..., bytes]]:
         if self._decode_request is None or self._encode_response is None:
@@ -444,11 +446,6 @@ class Dispatcher:
             f"{key.name} version {version} is not served, only "
             f"{_first_version(key)} to {SPOKEN_VERSIONS[key].max_version}"
         )
-
-
-def _shown_name(key: ApiKey) -> str:
-    """Return an API's name as Kafka writes it: ApiVersions."""
-    return "".join(word.capitalize() for word in key.name.split("_"))
 
 
 def _first_version(key: ApiKey) -> int:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from wirebroker.integer_histogram import IntegerHistogram
 from wirebroker.scrape.page import label_texts
 from wirebroker.scrape.recent_quantiles import add_count
 from wirebroker.scrape.rows import ShownRow
@@ -87,7 +86,7 @@ def add_flushes(
     page: Page, broker: Broker, recent: RecentQuantiles, dialects: Collection[str]
 ) -> None:
     """Add how long syncs of logs took."""
-    times = broker.replicas.commits.flush_times.plus(IntegerHistogram())
+    times = broker.replicas.commits.flush_times
     doc = "Time of recent syncs of one or more logs, in milliseconds, by quantile."
     recent.add(page, _FLUSHES, doc, (), times, unit=_US_IN_MS)
     add_count(page, _FLUSHES, (), times.count, dialects)

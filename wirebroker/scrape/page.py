@@ -13,6 +13,7 @@ Source: Prometheus' text format, version 0.0.4.
 
 from __future__ import annotations
 
+from itertools import accumulate
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from wirebroker.metric_field import Kind
@@ -97,26 +98,21 @@ class Page:
 
     def add_histogram(self, name: str, doc: str, histogram: Histogram) -> None:
         """Add a histogram: how many values were at most as large as each bound."""
-        lines = self._family(name, Kind.HISTOGRAM, doc)
-        count = 0
-        for bound, here in zip(histogram.bounds, histogram.counts, strict=False):
-            count += here
-            lines.append(f'{name}_bucket{{le="{bound}"}} {count}\n')
-        count += histogram.counts[-1]
-        lines.append(f'{name}_bucket{{le="+Inf"}} {count}\n')
-        lines.append(f"{name}_sum {histogram.total}\n{name}_count {count}\n")
+        *up_to, count = accumulate(histogram.counts)
+        counts = zip(histogram.bounds, up_to, strict=True)
+        self.add_counts(name, doc, (), counts, total=histogram.total, count=count)
 
     def add_counts(
         self,
         name: str,
         doc: str,
         labels: Labels,
-        counts: Iterable[tuple[int, int]],
+        counts: Iterable[tuple[float, int]],
         *,
-        total: int,
+        total: float,
         count: int,
     ) -> None:
-        """Add a histogram with labels.
+        """Add a histogram by its counts.
 
         Args:
             name: Of the family.

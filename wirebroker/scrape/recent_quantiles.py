@@ -47,11 +47,11 @@ class RecentQuantiles:
             name: The metric's.
             doc: One sentence.
             labels: What this series is told apart by.
-            values: All values; nobody changes them any more.
+            values: All values.
             unit: As many of a value's units are one of the metric's.
         """
         key = (name, labels)
-        self._now[key] = values
+        self._now[key] = values.copy()
         before = self._before.get(key)
         recent = values if before is None else values.plus(before, -1)
         if recent.count:

@@ -8,6 +8,8 @@ Source: Kafka's RequestMetrics; the names are those of the JMX exporter's rules 
 
 from __future__ import annotations
 
+from collections import Counter
+from functools import reduce
 from typing import TYPE_CHECKING, Final
 
 from wirebroker.codecs.errors import ErrorCode
@@ -49,11 +51,11 @@ async def add_requests(
     for name, parts in _shown(meters).items():
         labels = (("request", name),)
         for phase in Phase:
-            times = _sum([meter.of(phase) for meter in parts])
+            times = reduce(IntegerHistogram.plus, (meter.of(phase) for meter in parts))
             metric = _PREFIX + phase.value
             recent.add(page, metric, _DOCS[phase], labels, times, unit=_US_IN_MS)
             add_count(page, metric, labels, times.count, dialects)
-        sizes = _sum([meter.sizes for meter in parts])
+        sizes = reduce(IntegerHistogram.plus, (meter.sizes for meter in parts))
         doc = "Bytes of recent requests, by quantile."
         recent.add(page, f"{_PREFIX}requestbytes", doc, labels, sizes, unit=1)
         add_count(page, f"{_PREFIX}requestbytes", labels, sizes.count, dialects)
@@ -71,21 +73,13 @@ def _shown(meters: RequestMeters) -> dict[str, list[RequestMeter]]:
     return shown
 
 
-def _sum(histograms: Sequence[IntegerHistogram]) -> IntegerHistogram:
-    total = IntegerHistogram()
-    for histogram in histograms:
-        total = total.plus(histogram)
-    return total
-
-
 def _add_errors(
     page: Page, name: str, meters: Sequence[RequestMeter], dialects: Collection[str]
 ) -> None:
     doc = "Error codes in responses, one for each partition or other part that has one."
-    counts: dict[int, int] = {}
+    counts: Counter[int] = Counter()
     for meter in meters:
-        for code, count in meter.errors.items():
-            counts[code] = counts.get(code, 0) + count
+        counts.update(meter.errors)
     names = [
         _PREFIX + metric
         for dialect, metric in (("strimzi", "errors_total"), ("confluent", "errorspersec"))

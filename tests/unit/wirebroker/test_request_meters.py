@@ -87,6 +87,6 @@ def test_the_clock_of_a_compiled_build_is_the_usual_stopwatch():
 
 
 def test_errors_are_counted_by_code(meter: RequestMeter):
-    meter.add_errors({3: 2})
-    meter.add_errors({3: 1, 6: 1})
+    meter.errors.update({3: 2})
+    meter.errors.update({3: 1, 6: 1})
     assert meter.errors == {3: 3, 6: 1}

@@ -12,6 +12,7 @@ from wirebroker.client.quorum import quorum_of
 from wirebroker.client.quorum_voters import add_voter, remove_voter
 from wirebroker.clock import SystemClock
 from wirebroker.codecs.primitives import uuid_from_text, uuid_text
+from wirebroker.net.client.settings import PeerAddress
 from wirebroker.scripts.operators.connection import ConnectionFlags, connection_flags, run_tool
 from wirebroker.scripts.operators.controller_file import voter_in
 from wirebroker.scripts.operators.subcommands import ScriptGroup
@@ -84,7 +85,7 @@ def add_controller(flags: ConnectionFlags, *, dry_run: bool) -> int:
         if not dry_run:
             await add_voter(client, voter)
         endpoints = ", ".join(
-            f"{name}://{f'[{each.host}]' if ':' in each.host else each.host}:{each.port}"
+            f"{name}://{PeerAddress(each.host, each.port)}"
             for name, each in voter.endpoints.items()
         )
         out.line(

@@ -18,12 +18,6 @@ def shared():
         yield broker
 
 
-@pytest.fixture
-def broker(shared):
-    shared.reset()
-    return shared
-
-
 def records(*values):
     return [
         TopicRecord(topic="t", partition=0, offset=offset, timestamp=0, key=b"k", value=value)

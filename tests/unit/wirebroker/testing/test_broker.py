@@ -31,12 +31,6 @@ def shared():
         yield broker
 
 
-@pytest.fixture
-def broker(shared):
-    shared.reset()
-    return shared
-
-
 @pytest.fixture(params=[False, True], ids=["same process", "own process"])
 def fragile(request):
     """One that may be ended, of either kind."""

@@ -12,18 +12,6 @@ from wirebroker.testing import Broker
 from wirebroker.testing.movable_clock import MovableClock
 
 
-@pytest.fixture(scope="module", params=[False, True], ids=["same process", "own process"])
-def shared(request):
-    with Broker(own_process=request.param) as broker:
-        yield broker
-
-
-@pytest.fixture
-def broker(shared):
-    shared.reset()
-    return shared
-
-
 def values(records):
     return [record.value for record in records]
 

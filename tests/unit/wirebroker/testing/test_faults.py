@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import time
 
 import confluent_kafka
 import pytest
 
 from tests.property.message_values import versions_of
-from tests.support.raw_client import BlockingClient
 from tests.support.sample_requests import SampleRequests
 from tests.support.served_keys import served_keys
 from wirebroker.clock import SystemClock
@@ -21,24 +19,10 @@ from wirebroker.testing import Broker, KafkaError
 from wirebroker.testing.refusals import can_be_refused, refusal_of
 
 
-@pytest.fixture(scope="module", params=[False, True], ids=["same process", "own process"])
-def shared(request):
-    with Broker(own_process=request.param) as broker:
-        yield broker
-
-
 @pytest.fixture
-def broker(shared):
-    shared.reset()
-    shared.create_topics({"orders": 1, "payments": 1})
-    return shared
-
-
-@pytest.fixture
-def client(broker):
-    host, port = broker.bootstrap_servers.split(":")
-    with contextlib.closing(BlockingClient((host, int(port)))) as client:
-        yield client
+def broker(broker):
+    broker.create_topics({"orders": 1, "payments": 1})
+    return broker
 
 
 def values(records):

@@ -9,12 +9,10 @@ import pytest
 
 from tests.property.message_values import versions_of
 from tests.support.message_schemas import schema_of
-from tests.support.raw_client import BlockingClient
 from tests.support.sample_requests import GROUP, TOPIC, TRANSACTIONAL_ID, SampleRequests
 from tests.support.served_keys import served_keys
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.messages import decode_request, encode_request, request_message
-from wirebroker.testing import Broker
 from wirebroker.testing.named_topics import names_topic
 
 if TYPE_CHECKING:
@@ -77,24 +75,10 @@ def fields_of(schema: StructSchema) -> Iterator[Field]:
             yield from fields_of(field.struct)
 
 
-@pytest.fixture(scope="module", params=[False, True], ids=["same process", "own process"])
-def shared(request):
-    with Broker(own_process=request.param) as broker:
-        yield broker
-
-
 @pytest.fixture
-def broker(shared):
-    shared.reset()
-    shared.create_topics({"orders": 1, "payments": 1})
-    return shared
-
-
-@pytest.fixture
-def client(broker):
-    host, port = broker.bootstrap_servers.split(":")
-    with contextlib.closing(BlockingClient((host, int(port)))) as client:
-        yield client
+def broker(broker):
+    broker.create_topics({"orders": 1, "payments": 1})
+    return broker
 
 
 def test_a_fault_of_a_topic_leaves_a_group_of_that_name_alone(broker, client):

@@ -23,12 +23,6 @@ from wirebroker.testing.rig import Rig
 from wirebroker.testing.rig_routes import add_rig
 
 
-@pytest.fixture(scope="module", params=[False, True], ids=["same process", "own process"])
-def shared(request):
-    with Broker(own_process=request.param) as broker:
-        yield broker
-
-
 @pytest.fixture
 def broker(shared):
     shared.forget_requests()

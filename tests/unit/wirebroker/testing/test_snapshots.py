@@ -17,18 +17,6 @@ from wirebroker.testing import Broker
 from wirebroker.testing.restartable import RestartableBroker
 
 
-@pytest.fixture(scope="module", params=[False, True], ids=["same process", "own process"])
-def shared(request):
-    with Broker(own_process=request.param) as broker:
-        yield broker
-
-
-@pytest.fixture
-def broker(shared):
-    shared.reset()
-    return shared
-
-
 @pytest.fixture(scope="module")
 def quick():
     """One that is there for what does not depend on where it runs."""
