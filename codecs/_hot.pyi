@@ -15,6 +15,7 @@ class RecordWalker:
         earliest: int = ...,
         latest: int = ...,
         needs_key: bool = False,
+        most_bytes: int = ...,
     ) -> None: ...
     @property
     def fault(self) -> str | None: ...

@@ -20,7 +20,7 @@ struct refusal {
 };
 
 struct walk {
-    int64_t count, base_timestamp, earliest, latest;
+    int64_t count, base_timestamp, earliest, latest, most_bytes;
     int needs_key;
     int64_t index, max_timestamp, min_timestamp;
     const char *fault;
@@ -41,6 +41,7 @@ static void begin_walk(struct walk *w, int64_t count, int64_t base_timestamp)
     w->base_timestamp = base_timestamp;
     w->earliest = INT64_MIN;
     w->latest = INT64_MAX;
+    w->most_bytes = INT64_MAX;
     w->max_timestamp = NO_TIMESTAMP;
     w->min_timestamp = INT64_MAX;
 }
@@ -108,6 +109,7 @@ static inline const uint8_t *pass_field(const uint8_t *p, const uint8_t *end, in
     return *length > 0 ? p + *length : p;
 }
 
+static const char too_large[] = "a record is larger than max.decompressed.message.bytes";
 static const char contradicts[] = "a record contradicts its lengths";
 static const char misnumbered[] = "the records' offsets do not count 0, 1, 2";
 static const char too_many[] = "bytes follow the last record";
@@ -152,6 +154,10 @@ static int take_number(struct walk *w, int64_t number)
     case LENGTH:
         if (number < 0)
             return 0;
+        if (number > w->most_bytes) {
+            w->fault = too_large;
+            return 0;
+        }
         w->remaining = number;
         w->phase = ATTRIBUTES;
         return 1;
@@ -255,7 +261,8 @@ static int walk_on(struct walk *w, const uint8_t *p, const uint8_t *end)
             }
             int64_t length;
             const uint8_t *body = read_number(p, end, 32, &length);
-            if (body != NULL && length >= 0 && length <= end - body) {
+            if (body != NULL && length >= 0 && length <= end - body &&
+                length <= w->most_bytes) {
                 walk_record(w, body, body + length);
                 p = body + length;
                 continue;
@@ -284,11 +291,13 @@ typedef struct {
 
 static PyObject *new_walker(PyTypeObject *type, PyObject *arguments, PyObject *keywords)
 {
-    static char *names[] = {"count", "base_timestamp", "earliest", "latest", "needs_key", NULL};
+    static char *names[] = {"count", "base_timestamp", "earliest", "latest", "needs_key",
+                            "most_bytes", NULL};
     long long count, base_timestamp, earliest = INT64_MIN, latest = INT64_MAX;
+    long long most_bytes = INT64_MAX;
     int needs_key = 0;
-    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "LL|LLp", names, &count, &base_timestamp,
-                                     &earliest, &latest, &needs_key))
+    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "LL|LLpL", names, &count, &base_timestamp,
+                                     &earliest, &latest, &needs_key, &most_bytes))
         return NULL;
     Walker *self = (Walker *)type->tp_alloc(type, 0);
     if (self == NULL)
@@ -297,6 +306,7 @@ static PyObject *new_walker(PyTypeObject *type, PyObject *arguments, PyObject *k
     self->walk.earliest = earliest;
     self->walk.latest = latest;
     self->walk.needs_key = needs_key;
+    self->walk.most_bytes = most_bytes;
     return (PyObject *)self;
 }
 

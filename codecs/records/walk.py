@@ -52,6 +52,7 @@ Refused: TypeAlias = "tuple[int, int | None]"
 _CONTRADICTS: Final = "a record contradicts its lengths"
 _MISNUMBERED: Final = "the records' offsets do not count 0, 1, 2"
 _TOO_MANY: Final = "bytes follow the last record"
+_TOO_LARGE: Final = "a record is larger than max.decompressed.message.bytes"
 
 
 class _FaultError(Exception):
@@ -84,6 +85,7 @@ class RecordWalker:
         "_headers_left",
         "_index",
         "_latest",
+        "_most_bytes",
         "_needs_key",
         "_skip",
         "_timestamp",
@@ -94,13 +96,14 @@ class RecordWalker:
         "refused_count",
     )
 
-    def __init__(
+    def __init__(  # noqa: PLR0917 - the twin in C takes them so
         self,
         count: int,
         base_timestamp: int,
         earliest: int = LONG_MIN,
         latest: int = LONG_MAX,
         needs_key: bool = False,
+        most_bytes: int = LONG_MAX,
     ) -> None:
         """Begin before the first record.
 
@@ -110,12 +113,14 @@ class RecordWalker:
             earliest: The first timestamp that may be stored.
             latest: The last one.
             needs_key: Whether a record without a key may not be stored.
+            most_bytes: What a record may have behind its length; a larger one is a fault.
         """
         self._count = count
         self._base_timestamp = base_timestamp
         self._earliest = earliest
         self._latest = latest
         self._needs_key = needs_key
+        self._most_bytes = most_bytes
         self.max_timestamp = _NO_TIMESTAMP
         self.refused: list[Refused] = []
         self.refused_count = 0
@@ -173,7 +178,8 @@ class RecordWalker:
     def _walk_whole(self, data: bytes, position: int) -> int:
         """Walk the records that are there from their first byte to their last; return the end."""
         index, count, base_timestamp = self._index, self._count, self._base_timestamp
-        found = _walk_whole(data, position, index, count, base_timestamp)
+        most = self._most_bytes
+        found = _walk_whole(data, position, index, count, base_timestamp, most_bytes=most)
         end, self._index, oldest, latest, lacks_key, header_count = found
         self.effort += self._index - index + header_count
         if (
@@ -183,7 +189,8 @@ class RecordWalker:
             or latest > LONG_MAX
             or oldest < LONG_MIN
         ):
-            _walk_whole(data, position, index, count, base_timestamp, self._note_record)
+            note = self._note_record
+            _walk_whole(data, position, index, count, base_timestamp, note, most_bytes=most)
         elif latest > self.max_timestamp:
             self.max_timestamp = latest
         return end
@@ -246,6 +253,8 @@ class RecordWalker:
     def _take_length(self, number: int) -> None:
         if number < 0:
             raise _FaultError(_CONTRADICTS)
+        if number > self._most_bytes:
+            raise _FaultError(_TOO_LARGE)
         self._bytes_left = number
         self._expects = self._take_attributes
 
@@ -313,6 +322,7 @@ def _walk_whole(  # noqa: PLR0912, PLR0915, PLR0917, C901 - flat: 0.6 us a recor
     base_timestamp: int,
     note: Callable[[int, int, bool], None] | None = None,
     most_headers: int = LONG_MAX,
+    most_bytes: int = LONG_MAX,
 ) -> tuple[int, int, int, int, bool, int]:
     """Walk records until one is not whole, or the declared count is reached.
 
@@ -324,6 +334,7 @@ def _walk_whole(  # noqa: PLR0912, PLR0915, PLR0917, C901 - flat: 0.6 us a recor
         base_timestamp: The header's.
         note: Is told each record's index, timestamp (not wrapped) and whether it has a key.
         most_headers: Of all records; more are a fault.
+        most_bytes: Of one record behind its length; the walk ends before a larger one.
 
     Returns:
         Where the walk ended, the index there; the oldest and the latest timestamp, whether a key
@@ -334,6 +345,7 @@ def _walk_whole(  # noqa: PLR0912, PLR0915, PLR0917, C901 - flat: 0.6 us a recor
     """
     end = len(data)
     header_count = 0
+    most_raw = most_bytes << 1 | 1
     oldest, latest, lacks_key = LONG_MAX, _NO_TIMESTAMP, False
     while index < count and position < end:
         start = position
@@ -352,7 +364,7 @@ def _walk_whole(  # noqa: PLR0912, PLR0915, PLR0917, C901 - flat: 0.6 us a recor
                     return start, index, oldest, latest, lacks_key, header_count
                 raw = length << 1 if length >= 0 else 1
         record_end = position + (raw >> 1)
-        if raw & 1 or record_end > end:
+        if raw & 1 or record_end > end or raw > most_raw:
             return start, index, oldest, latest, lacks_key, header_count
         raw = data[position + 1]
         if raw < 0x80:

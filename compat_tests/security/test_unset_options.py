@@ -39,6 +39,8 @@ VALIDATOR: Final = f"{_PACKAGE}oauthbearer.OAuthBearerValidatorCallbackHandler"
 HANDLER: Final = "oauthbearer.sasl.server.callback.handler.class"
 URL: Final = "sasl.oauthbearer.jwks.endpoint.url"
 AUDIENCE: Final = "sasl.oauthbearer.expected.audience"
+ANY_AUDIENCE: Final = {"sasl.oauthbearer.allow.unverified.audience": "true"}
+ANY_ISSUER: Final = {"sasl.oauthbearer.allow.unverified.issuer": "true"}
 ISSUER: Final = "sasl.oauthbearer.expected.issuer"
 MECHANISMS: Final = "sasl.enabled.mechanisms"
 KEY: Final = "ssl.keystore.location"
@@ -254,10 +256,10 @@ ROWS: Final[dict[str, Row]] = {
     ),
     "TOKENS": Row(
         "SASL_PLAINTEXT",
-        tokens(),
+        tokens(**ANY_AUDIENCE, **ANY_ISSUER),
         {
-            "of any audience": (by_token(lambda: signed(aud="zzz")), INVALID),
-            "of several": (by_token(lambda: signed(aud=["zzz", "kafka"])), INVALID),
+            "of any audience": (by_token(lambda: signed(aud="zzz")), BELIEVED),
+            "of several": (by_token(lambda: signed(aud=["zzz", "kafka"])), BELIEVED),
             "of none": (by_token(lambda: signed(aud=None)), BELIEVED),
             "of any issuer": (by_token(lambda: signed(aud=None, iss="https://x")), BELIEVED),
             "of no issuer": (by_token(lambda: signed(aud=None, iss=None)), BELIEVED),
@@ -280,7 +282,7 @@ ROWS: Final[dict[str, Row]] = {
     ),
     "AUDIENCE": Row(
         "SASL_PLAINTEXT",
-        tokens(**{AUDIENCE: "kafka"}),
+        tokens(**{AUDIENCE: "kafka"}, **ANY_ISSUER),
         {
             "of any issuer": (by_token(lambda: signed(iss="https://x")), BELIEVED),
             "of no issuer": (by_token(lambda: signed(iss=None)), BELIEVED),
@@ -289,9 +291,9 @@ ROWS: Final[dict[str, Row]] = {
     ),
     "ISSUER": Row(
         "SASL_PLAINTEXT",
-        tokens(**{ISSUER: str(claims()["iss"])}),
+        tokens(**{ISSUER: str(claims()["iss"])}, **ANY_AUDIENCE),
         {
-            "of any audience": (by_token(lambda: signed(aud="zzz")), INVALID),
+            "of any audience": (by_token(lambda: signed(aud="zzz")), BELIEVED),
             "of no audience": (by_token(lambda: signed(aud=None)), BELIEVED),
             "of another issuer": (by_token(lambda: signed(aud=None, iss="https://x")), INVALID),
         },
@@ -299,7 +301,11 @@ ROWS: Final[dict[str, Row]] = {
     # With keys named, wirebroker believes signed tokens alone, whatever checks them in Java.
     "KEYSONLY": Row(
         "SASL_PLAINTEXT",
-        {name: value for name, value in tokens().items() if name != HANDLER},
+        {
+            name: value
+            for name, value in tokens(**ANY_AUDIENCE, **ANY_ISSUER).items()
+            if name != HANDLER
+        },
         {
             "signed": (
                 by_token(lambda: signed(aud=None)),
@@ -440,6 +446,13 @@ STARTS: Final[dict[str, Start]] = {
             f"{EXTRA}{HANDLER}": VALIDATOR,
         },
     ),
+    "signed tokens of any audience": Start(
+        "SASL_PLAINTEXT", {f"{EXTRA}{name}": value for name, value in tokens(**ANY_ISSUER).items()}
+    ),
+    "signed tokens of any issuer": Start(
+        "SASL_PLAINTEXT",
+        {f"{EXTRA}{name}": value for name, value in tokens(**ANY_AUDIENCE).items()},
+    ),
     # Users of SCRAM stand in the metadata: a line would tell nothing.
     "SCRAM without a line": Start(
         "SASL_PLAINTEXT", {f"{EXTRA}{MECHANISMS}": "SCRAM-SHA-512"}, {"apache"}
@@ -460,6 +473,7 @@ def test_a_start(tmp_path: Path, kind: str, name: str) -> None:
     files = {
         "the keystore": write(tmp_path, "broker.pem", certificate()),
         "the authority": write(tmp_path, "authority.pem", authority().certificate),
+        KEYS_FILE: f"file://{write(tmp_path, 'keys.json', keys().decode())}",
     }
     settings = {option: files.get(value, value) for option, value in start.settings.items()}
     protocols = {"EXTRA": start.protocol}

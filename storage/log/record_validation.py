@@ -66,7 +66,14 @@ class Walked(NamedTuple):
 class RecordValidator:
     """The rules for records, by one topic's settings."""
 
-    __slots__ = ("_after_max_ms", "_before_max_ms", "_codec", "_log_append_time", "_needs_key")
+    __slots__ = (
+        "_after_max_ms",
+        "_before_max_ms",
+        "_codec",
+        "_log_append_time",
+        "_most_bytes",
+        "_needs_key",
+    )
 
     def __init__(self, settings: TopicSettings, codec: Codec | None) -> None:
         """Take a topic's settings.
@@ -80,6 +87,7 @@ class RecordValidator:
         self._log_append_time = settings.message_timestamp_type == "LogAppendTime"
         self._before_max_ms = settings.message_timestamp_before_max_ms
         self._after_max_ms = settings.message_timestamp_after_max_ms
+        self._most_bytes = settings.max_decompressed_message_bytes
 
     def is_within_bounds(self, header: BatchHeader, now_ms: int) -> bool:
         """Tell whether what the header says of timestamps can be stored."""
@@ -116,7 +124,12 @@ class RecordValidator:
         if self._is_packed_anew(codec) and not is_stamped:
             earliest = max(earliest, NO_TIMESTAMP)  # `judge` tells the two apart
         walker = RecordWalker(
-            header.record_count, header.base_timestamp, earliest, latest, self._needs_key
+            header.record_count,
+            header.base_timestamp,
+            earliest,
+            latest,
+            self._needs_key,
+            self._most_bytes if codec else LONG_MAX,
         )
         data = records[HEADER_BYTES : header.size]
         fault: KafkaError | None = None

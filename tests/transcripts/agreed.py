@@ -37,7 +37,7 @@ _NO_RETRY = [
 
 # Configs of groups have no effect yet.
 _NO_GROUP_CONFIGS = [
-    "line 986, send IncrementalAlterConfigs 1 to guest:",
+    "line 990, send IncrementalAlterConfigs 1 to guest:",
     "  responses[g].error_code: Kafka says 0 NONE, we say 42 INVALID_REQUEST",
     "  responses[g].error_message: Kafka says null, we say some text",
 ]

@@ -44,6 +44,8 @@ READ_PER_SASL_LISTENER: Final = (
     "sasl.oauthbearer.token.endpoint.url",
     "sasl.kerberos.principal.to.local.rules",
     "sasl.kerberos.service.name",
+    "sasl.oauthbearer.allow.unverified.audience",
+    "sasl.oauthbearer.allow.unverified.issuer",
     "sasl.oauthbearer.clock.skew.seconds",
     "sasl.oauthbearer.expected.audience",
     "sasl.oauthbearer.expected.issuer",

@@ -56,6 +56,7 @@ class OAuthSettings:
         most_retry_ms: Until it is this long.
         issuer: Who made them; None: anybody.
         audiences: For whom; they name one of these, if there are any.
+        takes_any_audience: Whether they may name any audience if there are none.
         skew_ms: How far clocks may differ.
         subject_claim: What names the user.
         scope_claim: What names the scopes.
@@ -71,6 +72,7 @@ class OAuthSettings:
     most_retry_ms: int = 10_000
     issuer: str | None = None
     audiences: tuple[str, ...] = ()
+    takes_any_audience: bool = False
     skew_ms: int = 0
     subject_claim: str = "sub"
     scope_claim: str = "scope"
@@ -106,6 +108,12 @@ def oauth_settings(config: Config, listener: str, options: Mapping[str, str]) ->
     if not is_file:
         check_web_address(_KEYS, str(url), config.list(ALLOWED_URLS))
     by_tls = urlsplit(str(url)).scheme == "https"
+    issuer = _text(config, listener, "sasl.oauthbearer.expected.issuer")
+    audiences = _texts(config, listener, "sasl.oauthbearer.expected.audience")
+    if not audiences:
+        _check_allowed(config, listener, "audience", "sasl.oauthbearer.allow.unverified.audience")
+    if issuer is None:
+        _check_allowed(config, listener, "issuer", "sasl.oauthbearer.allow.unverified.issuer")
     return OAuthSettings(
         keys_file=_file_of(str(url)) if is_file else None,
         keys_url=None if is_file else str(url),
@@ -115,13 +123,23 @@ def oauth_settings(config: Config, listener: str, options: Mapping[str, str]) ->
         most_retry_ms=_number(
             config, listener, "sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms"
         ),
-        issuer=_text(config, listener, "sasl.oauthbearer.expected.issuer"),
-        audiences=_texts(config, listener, "sasl.oauthbearer.expected.audience"),
+        issuer=issuer,
+        audiences=audiences,
+        takes_any_audience=not audiences,
         skew_ms=1000 * _number(config, listener, "sasl.oauthbearer.clock.skew.seconds"),
         subject_claim=_text(config, listener, "sasl.oauthbearer.sub.claim.name") or "sub",
         scope_claim=_text(config, listener, "sasl.oauthbearer.scope.claim.name") or "scope",
         most_bytes=config.int(_MOST_BYTES),
     )
+
+
+def _check_allowed(config: Config, listener: str, claim: str, switch: str) -> None:
+    """Refuse to accept tokens of any audience or issuer, unless that is asked for."""
+    if not config.listener_value(listener, switch):
+        raise ConfigError(
+            f"sasl.oauthbearer.expected.{claim} is missing: without it tokens of any {claim} would "
+            f"be accepted; set it, or {switch}=true"
+        )
 
 
 def check_web_address(name: str, url: str, allowed: tuple[str, ...] | None) -> None:

@@ -1,6 +1,6 @@
 """TopicSettings: the configs of a topic, a field each, with the values that storage works with.
 
-All of Kafka 4.3's topic configs are fields, also those that take effect only with features to come
+All of Kafka 4.4's topic configs are fields, also those that take effect only with features to come
 (tiered storage): CreateTopics, AlterConfigs and DescribeConfigs treat a topic
 as Kafka does, and a topic's overrides survive in the metadata log either way.
 
@@ -96,6 +96,12 @@ class TopicSettings:
         "log.cleaner.delete.retention.ms",
         at_least=0,
     )
+    errors_deadletterqueue_group_enable: bool = boolean(
+        False,
+        "Let share groups write records that none of their members could process to this topic. "
+        "No share groups are served here.",
+        effect=Effect.SHOWN,
+    )
     file_delete_delay_ms: int = long(
         60_000,
         "How long a deleted segment's file stays on disk for readers that still use it.",
@@ -164,6 +170,14 @@ class TopicSettings:
         "message.max.bytes",
         at_least=0,
     )
+    max_decompressed_message_bytes: int = integer(
+        2_147_483_639,
+        "Largest record that is accepted in a compressed batch, uncompressed. Records that were "
+        "stored before it was lowered stay readable. A whole batch may decompress to 128 MiB.",
+        "max.decompressed.message.bytes",
+        at_least=1,
+        at_most=2_147_483_639,
+    )
     message_timestamp_after_max_ms: int = long(
         HOUR_MS,
         "How far a record's own timestamp may lie in the future; ignored with LogAppendTime.",
@@ -206,6 +220,20 @@ class TopicSettings:
         "Make a segment's file as long as a full segment when it is created; it is cut to what it "
         "holds when the next one begins, on a clean stop, and by recovery.",
         "log.preallocate",
+    )
+    remote_copy_lag_bytes: int = long(
+        -1,
+        "How much of a tiered log's end is not copied yet.",
+        "log.remote.copy.lag.bytes",
+        at_least=-1,
+        effect=Effect.SHOWN,
+    )
+    remote_copy_lag_ms: int = long(
+        0,
+        "How long a segment of a tiered log is not copied yet.",
+        "log.remote.copy.lag.ms",
+        at_least=-1,
+        effect=Effect.SHOWN,
     )
     remote_log_copy_disable: bool = boolean(
         False, "Stop copying segments of a tiered log.", effect=Effect.SHOWN

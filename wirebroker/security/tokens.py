@@ -172,15 +172,15 @@ class TokenChecks:
     def _check_addressees(self, claims: Mapping[str, Any]) -> None:
         """Check who has made a signed token, and for whom.
 
-        A token for others is refused also where no audience is configured: an identity provider
-        makes tokens for many services.
+        A token for others is refused also where no audience is configured, unless any is allowed:
+        an identity provider makes tokens for many services.
         """
         settings, issuer, audience = self._settings, claims.get("iss"), claims.get("aud")
         if not isinstance(issuer, str | None) or not isinstance(claims.get("jti"), str | None):
             raise BadTokenError("a token whose iss or jti is no text")
         if settings.issuer is not None and issuer != settings.issuer:
             raise BadTokenError("a token of another issuer")
-        if audience is None and not settings.audiences:
+        if not settings.audiences and (audience is None or settings.takes_any_audience):
             return
         named = [audience] if isinstance(audience, str) else audience
         if not isinstance(named, list) or not all(

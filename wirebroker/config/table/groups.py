@@ -113,6 +113,8 @@ ROWS: Final = (
         "Coordinators here keep no such buffer, and no such groups are served.",
         """
         group.consumer.assignment.interval.ms int 1000 0..15000 cluster-wide
+        errors.deadletterqueue.auto.create.topics.enable boolean false - cluster-wide
+        errors.deadletterqueue.topic.name.prefix string dlq. - cluster-wide
         group.coordinator.cached.buffer.max.bytes int 1048588 524288.. cluster-wide
         group.share.assignment.interval.ms int 1000 0..15000 cluster-wide
         group.streams.assignment.interval.ms int 1000 0..15000 cluster-wide
@@ -121,6 +123,9 @@ ROWS: Final = (
     ),
     *named("""
         group.consumer.assignors list
+        group.streams.assignors list
+        group.streams.rack.aware.assignment.tags list
+        group.streams.topology.description.plugin.class
         group.consumer.heartbeat.interval.ms
         group.consumer.max.assignment.interval.ms
         group.consumer.max.heartbeat.interval.ms

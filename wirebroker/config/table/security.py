@@ -98,12 +98,24 @@ ROWS: Final = (
     text(
         "sasl.oauthbearer.expected.issuer",
         None,
-        "Who must have made signed tokens (iss); unset: anybody.",
+        "Who must have made signed tokens (iss). Unset: a listener with signed tokens doesn't "
+        "start, unless sasl.oauthbearer.allow.unverified.issuer.",
     ),
     items(
         "sasl.oauthbearer.expected.audience",
         None,
-        "A signed token must name one of these in aud; unset: a token that names any is refused.",
+        "A signed token must name one of these in aud. Unset: a listener with signed tokens "
+        "doesn't start, unless sasl.oauthbearer.allow.unverified.audience.",
+    ),
+    boolean(
+        "sasl.oauthbearer.allow.unverified.audience",
+        False,
+        "Accept signed tokens for any audience if sasl.oauthbearer.expected.audience is unset.",
+    ),
+    boolean(
+        "sasl.oauthbearer.allow.unverified.issuer",
+        False,
+        "Accept signed tokens of any issuer if sasl.oauthbearer.expected.issuer is unset.",
     ),
     integer(
         "sasl.oauthbearer.clock.skew.seconds",

@@ -112,9 +112,23 @@ def test_more_than_any_batch_may_unpack_to_is_too_large(codec):
     assert refused(data).code is ErrorCode.MESSAGE_TOO_LARGE
 
 
+@PACKED
+@pytest.mark.parametrize("is_brief", [False, True])
+def test_a_record_of_a_compressed_batch_has_a_bound(codec, is_brief):
+    """As observed from Apache Kafka 4.4.0: what follows a record's length is counted."""
+    bound = {"max_decompressed_message_bytes": 1000, "is_brief": is_brief}
+    validate(batch(bytes(993), key=None, codec=codec), **bound)
+    for size in (994, 5000):
+        error = refused(batch(b"x", bytes(size), key=None, codec=codec), **bound)
+        assert error.code is ErrorCode.INVALID_RECORD
+        assert "max.decompressed.message.bytes" in str(error)
+        assert not error.record_errors
+    validate(batch(bytes(5000)), **bound)
+
+
 def with_record(codec, packed):
     """Return what unpacks to a record's beginning and then to what is packed."""
-    head = record("", value_length=(1 << 31) - 100, length=(1 << 31) - 1)[:-1]
+    head = record("", value_length=(1 << 31) - 100, length=(1 << 31) - 9)[:-1]
     if codec == "SNAPPY":
         return packed
     if codec == "LZ4":

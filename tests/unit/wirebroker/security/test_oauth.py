@@ -31,8 +31,12 @@ from wirebroker.server import Server
 if TYPE_CHECKING:
     from pathlib import Path
 
+ANY_AUDIENCE = {"sasl.oauthbearer.allow.unverified.audience": "true"}
+ANY_ISSUER = {"sasl.oauthbearer.allow.unverified.issuer": "true"}
 OPEN = {
     **sasl_listener("OAUTHBEARER"),
+    **ANY_AUDIENCE,
+    **ANY_ISSUER,
     "connection.failed.authentication.delay.ms": "1",
 }
 FAILED = ErrorCode.SASL_AUTHENTICATION_FAILED
@@ -379,6 +383,43 @@ async def test_keys_that_have_changed_are_read_beside_the_loop_and_once(
 def test_what_cannot_be_served_is_refused(settings: dict[str, str], said: str) -> None:
     with pytest.raises(ConfigError, match=said):
         listeners_of(Config({"log.dirs": "data", **OPEN, **settings}))
+
+
+@pytest.mark.parametrize(
+    ("settings", "missing"),
+    [
+        ({}, "audience"),
+        (ANY_ISSUER, "audience"),
+        (ANY_AUDIENCE, "issuer"),
+        ({"sasl.oauthbearer.expected.audience": "kafka"}, "issuer"),
+        ({"sasl.oauthbearer.expected.issuer": "https://x"}, "audience"),
+    ],
+)
+def test_tokens_of_any_audience_or_issuer_are_accepted_only_if_that_is_asked_for(
+    tmp_path: Path, settings: dict[str, str], missing: str
+) -> None:
+    keys = tmp_path / "keys.json"
+    keys.write_text('{"keys": []}')
+    told = {**sasl_listener("OAUTHBEARER"), URL: keys.as_uri(), **settings}
+    switch = rf"sasl\.oauthbearer\.allow\.unverified\.{missing}=true"
+    with pytest.raises(ConfigError, match=rf"expected\.{missing} is missing.*{switch}"):
+        listeners_of(Config({"log.dirs": "data", **told}))
+
+
+def test_an_audience_is_compared_unless_any_is_allowed() -> None:
+    """As Apache Kafka 4.4.0 says in compat_tests/security/test_unset_options.py."""
+    for settings, is_believed in (
+        (OAuthSettings(audiences=("kafka",)), False),
+        (OAuthSettings(takes_any_audience=True), True),
+        (OAuthSettings(), False),
+    ):
+        checks = TokenChecks(settings, SystemClock())
+        for audience in ("zzz", ["zzz", "other"]):
+            if is_believed:
+                checks._check_addressees({"aud": audience})
+            else:
+                with pytest.raises(BadTokenError, match="another audience"):
+                    checks._check_addressees({"aud": audience})
 
 
 async def test_a_file_without_keys_is_said_at_the_start(tmp_path: Path) -> None:
